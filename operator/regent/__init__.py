@@ -1,0 +1,1 @@
+"""Regent: a Kubernetes operator that is the Kafka controller of a ZooKeeper-mode cluster."""

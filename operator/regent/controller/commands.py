@@ -1,0 +1,130 @@
+"""What people ask of the controller through custom resources: commands in, outcomes out.
+
+A command is checked against the cluster by the controller itself, the only owner of the truth.
+Refusal is a value, never an exception: it becomes a condition of the resource.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class CreateTopic(msgspec.Struct, frozen=True):
+    """Create a topic.
+
+    Attributes:
+        partitions: Number of partitions; with ``assignment``, its size.
+        replication_factor: Replicas of each partition; None: the cluster's
+            ``default.replication.factor``.
+        assignment: Replica lists by partition index, the preferred leader first; None: placed by
+            the controller.
+        config: Topic configuration.
+    """
+
+    topic: str
+    partitions: int
+    replication_factor: int | None = None
+    assignment: Mapping[int, tuple[int, ...]] | None = None
+    config: Mapping[str, str] = {}
+
+
+class CreatePartitions(msgspec.Struct, frozen=True):
+    """Grow a topic to a total number of partitions.
+
+    Attributes:
+        total: Number of partitions afterwards.
+        assignment: Replica lists of the *new* partitions by index; None: placed by the controller,
+            continuing the pattern that creation began.
+    """
+
+    topic: str
+    total: int
+    assignment: Mapping[int, tuple[int, ...]] | None = None
+
+
+class AlterTopicConfig(msgspec.Struct, frozen=True):
+    """Set some keys of a topic's configuration and remove others; all others stay as they are."""
+
+    topic: str
+    set: Mapping[str, str] = {}
+    remove: tuple[str, ...] = ()
+
+
+class DeleteTopic(msgspec.Struct, frozen=True):
+    """Delete a topic. Accepted means: marked for deletion; the view tells when it is gone."""
+
+    topic: str
+
+
+class DescribeTopicConfigs(msgspec.Struct, frozen=True):
+    """Read the explicit configuration of topics."""
+
+    topics: tuple[str, ...]
+
+
+Command = CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
+
+
+class Reason(enum.StrEnum):
+    """Why a command was refused. The names become condition reasons: changing one breaks users."""
+
+    INVALID_TOPIC_NAME = "InvalidTopicName"
+    INVALID_PARTITIONS = "InvalidPartitions"
+    INVALID_REPLICATION_FACTOR = "InvalidReplicationFactor"
+    INVALID_REPLICA_ASSIGNMENT = "InvalidReplicaAssignment"
+    INVALID_CONFIG = "InvalidConfig"
+    TOPIC_ALREADY_EXISTS = "TopicAlreadyExists"
+    TOPIC_NAME_COLLISION = "TopicNameCollision"
+    UNKNOWN_TOPIC = "UnknownTopic"
+    TOPIC_MARKED_FOR_DELETION = "TopicMarkedForDeletion"
+    TOPIC_DELETION_DISABLED = "TopicDeletionDisabled"
+    REASSIGNMENT_IN_PROGRESS = "ReassignmentInProgress"
+    CONCURRENT_CHANGE = "ConcurrentChange"
+    NOT_CONTROLLER = "NotController"
+    ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable"
+    INTERNAL_ERROR = "InternalError"
+
+
+TRANSIENT_REASONS = frozenset(
+    {
+        Reason.TOPIC_MARKED_FOR_DELETION,
+        Reason.REASSIGNMENT_IN_PROGRESS,
+        Reason.CONCURRENT_CHANGE,
+        Reason.NOT_CONTROLLER,
+        Reason.ZOOKEEPER_UNAVAILABLE,
+        Reason.INTERNAL_ERROR,
+    }
+)
+"""Refusals that may heal without a change of the resource: worth trying again."""
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The command's writes are in ZooKeeper.
+
+    Attributes:
+        result: Answer of a describing command: for :class:`DescribeTopicConfigs`, topic -> its
+            explicit configuration (``dict[str, dict[str, str]]``; unknown topics are left out).
+    """
+
+    result: Any = None
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """Nothing was written.
+
+    Attributes:
+        field: The field of the command concerned, for instance ``replication_factor`` or
+            ``config["retention.ms"]``; empty if none.
+        message: Names the thing, the value and the way out.
+    """
+
+    reason: Reason
+    message: str
+    field: str = ""
+
+
+Outcome = Accepted | Rejected

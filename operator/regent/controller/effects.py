@@ -1,0 +1,141 @@
+"""Effects: the only things a handler of the controller may await.
+
+A handler is a coroutine. Where it would touch the world it awaits one of these values; whoever
+drives the coroutine performs the effect and sends the result in, or throws the error. The driver is
+the interpreter (kazoo, sockets) in production and the simulator in tests, where a crash can be
+placed between any two effects. Nothing else can be awaited: there is no event loop in here.
+
+Effects carry sets: reading the states of 100,000 partitions is one effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from regent.model.cluster import Broker
+from regent.protocol.control_requests import ControlRequests
+from regent.zk_data.operations import Check, Operation, WriteResult, ZNode
+
+T = TypeVar("T")
+
+
+class Effect(msgspec.Struct, Generic[T], frozen=True):
+    """Base of all effects: awaiting one hands it to the driver, which sends the result."""
+
+    def __await__(self) -> Generator[Effect[Any], T, T]:
+        return (yield self)
+
+
+class ReadData(Effect[Sequence[ZNode | None]], frozen=True):
+    """``ZooKeeperPort.get_data``."""
+
+    paths: Sequence[str]
+    watch: bool = False
+
+
+class ReadChildren(Effect[Sequence[tuple[str, ...] | None]], frozen=True):
+    """``ZooKeeperPort.get_children``."""
+
+    paths: Sequence[str]
+    watch: bool = False
+
+
+class Exists(Effect[Sequence[bool]], frozen=True):
+    """``ZooKeeperPort.exists``."""
+
+    paths: Sequence[str]
+    watch: bool = False
+
+
+class Multi(Effect[Sequence[WriteResult]], frozen=True):
+    """``ZooKeeperPort.multi``: one transaction. Used for elections; all else is :class:`Write`."""
+
+    operations: Sequence[Operation]
+
+
+class Write(Effect[Sequence[WriteResult]], frozen=True):
+    """``ZooKeeperPort.write``: independent operations, every one fenced by ``guard``.
+
+    The driver throws ``ControllerMovedError`` into the handler when the guard does not hold.
+    """
+
+    operations: Sequence[Operation]
+    guard: Check
+
+
+class UpdateChannels(Effect[None], frozen=True):
+    """Open channels to brokers and close others.
+
+    A broker in both gets a fresh channel: its queue is dropped, as after a bounce.
+    """
+
+    opened: Sequence[Broker]
+    closed: Sequence[int] = ()
+
+
+class InterBrokerProtocol(Effect[tuple[int, int]], frozen=True):
+    """The lowest inter.broker.protocol.version over the brokers, as (major, minor).
+
+    Waits for channels that are just being opened, within the driver's bound; a broker that does not
+    answer counts with what is known of it (its registration, or the other brokers).
+    """
+
+
+class SendRequests(Effect[None], frozen=True):
+    """Enqueue a batch to the brokers' channels. Answers come back as events."""
+
+    requests: ControlRequests
+
+
+class ArmTimer(Effect[None], frozen=True):
+    """Deliver ``event`` to the controller after a delay; replaces an armed timer of that name."""
+
+    name: str
+    after_ms: int
+    event: Any
+
+
+class CancelTimer(Effect[None], frozen=True):
+    """Disarm a timer. One that is not armed is ignored."""
+
+    name: str
+
+
+class Enqueue(Effect[None], frozen=True):
+    """Append an event to the controller's own queue."""
+
+    event: Any
+
+
+class Respond(Effect[None], frozen=True):
+    """Answer a request that came in with an event.
+
+    Attributes:
+        reply_to: The token that the event carried.
+        answer: For commands, a tuple of outcomes in the order of the commands.
+    """
+
+    reply_to: Any
+    answer: Any
+
+
+class PublishView(Effect[None], frozen=True):
+    """Tell the outside what changed.
+
+    Attributes:
+        topics: Names whose view is to be made anew (gone ones included); None: everything.
+    """
+
+    topics: frozenset[str] | None
+
+
+class CurrentTime(Effect[int], frozen=True):
+    """Milliseconds since the epoch."""
+
+
+class Resigned(Effect[None], frozen=True):
+    """The controller is no longer active: close all channels (queues are dropped), disarm all
+    timers, publish an empty view."""

@@ -1,0 +1,89 @@
+"""The immutable picture of the cluster that everything outside the controller works from."""
+
+from __future__ import annotations
+
+import enum
+import uuid
+from collections.abc import Mapping
+
+import msgspec
+
+from regent.model.cluster import Broker
+
+
+class PartitionHealth(enum.StrEnum):
+    """State of a partition in the partition state machine, for people."""
+
+    NEW = "New"
+    ONLINE = "Online"
+    OFFLINE = "Offline"
+
+
+class PartitionView(msgspec.Struct, frozen=True, gc=False):
+    """One partition.
+
+    Attributes:
+        leader: Broker id, -1 if there is none.
+        isr: Empty if the partition never had a leader.
+    """
+
+    partition: int
+    state: str
+    replicas: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader >= 0
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether a replica that stays is missing from the ISR."""
+        return any(r not in self.isr for r in self.replicas if r not in self.adding_replicas)
+
+
+class TopicView(msgspec.Struct, frozen=True):
+    """One topic with its partitions in order of their index."""
+
+    name: str
+    topic_id: uuid.UUID | None
+    partitions: tuple[PartitionView, ...]
+    is_being_deleted: bool = False
+
+    @property
+    def replication_factor(self) -> int:
+        """The largest number of replicas of any partition, not counting those being added."""
+        return max((len(p.replicas) - len(p.adding_replicas) for p in self.partitions), default=0)
+
+    @property
+    def leaderless(self) -> int:
+        return sum(not p.has_leader for p in self.partitions)
+
+    @property
+    def under_replicated(self) -> int:
+        return sum(p.is_under_replicated for p in self.partitions)
+
+
+class ClusterView(msgspec.Struct, frozen=True):
+    """The cluster as the controller last published it.
+
+    Topics are added to a view after failover piece by piece: ``is_complete`` turns True once all of
+    them are in. A view of a process that is not the controller is empty and not active.
+
+    Attributes:
+        is_active: Whether this process is the controller.
+        controller_id: Id of the active controller as far as known, -1 if there is none.
+        controller_epoch: Epoch under which this view was taken; 0 before the first election.
+        brokers: Live brokers by id.
+    """
+
+    is_active: bool = False
+    is_complete: bool = False
+    controller_id: int = -1
+    controller_epoch: int = 0
+    brokers: Mapping[int, Broker] = {}
+    topics: Mapping[str, TopicView] = {}

@@ -1,0 +1,45 @@
+"""Brokers as their registration in ZooKeeper describes them."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class EndPoint(msgspec.Struct, frozen=True):
+    """One listener of a broker.
+
+    Attributes:
+        listener: Listener name, for instance ``PLAINTEXT`` or ``REPLICATION``.
+        security_protocol: ``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``.
+    """
+
+    listener: str
+    security_protocol: str
+    host: str
+    port: int
+
+
+class Broker(msgspec.Struct, frozen=True):
+    """A registered broker.
+
+    Attributes:
+        broker_id: The id under ``/brokers/ids``.
+        epoch: czxid of the registration znode: the broker epoch of KIP-380, which tells two lives
+            of one broker apart.
+        endpoints: All listeners, in the order of the registration.
+        rack: ``broker.rack``, if set.
+        registration_version: ``version`` of the registration JSON. 5 exactly from
+            inter.broker.protocol.version 2.7-IV0 on.
+        features: Supported features, name to (min, max) version level (KIP-584).
+    """
+
+    broker_id: int
+    epoch: int
+    endpoints: tuple[EndPoint, ...]
+    rack: str | None = None
+    registration_version: int = 4
+    features: dict[str, tuple[int, int]] = {}
+
+    def endpoint(self, listener: str) -> EndPoint | None:
+        """The endpoint of that listener, or None if the broker does not have it."""
+        return next((e for e in self.endpoints if e.listener == listener), None)

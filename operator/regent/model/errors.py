@@ -1,0 +1,82 @@
+"""Errors that cross module borders.
+
+::
+
+    RegentError
+    ├─ ControllerError
+    │   ├─ ControllerMovedError          someone else holds the epoch: resign
+    │   ├─ StateChangeFailedError        an election or transition is refused, for one partition
+    │   └─ StaleControllerEpochError     a broker has heard of a newer controller: resign
+    ├─ ZooKeeperError
+    │   ├─ SessionExpiredError           session and ephemerals are gone: resign, write nothing
+    │   ├─ ZooKeeperUnavailableError     no server in time
+    │   └─ UnexpectedZooKeeperError      an answer that no caller expects (authorization, ...)
+    ├─ MalformedZNodeError               a znode that does not decode: skip that entry
+    └─ ConfigurationError                settings that cannot work; the message says the way out
+"""
+
+from __future__ import annotations
+
+
+class RegentError(Exception):
+    """Base of all errors of the project."""
+
+
+class ControllerError(RegentError):
+    """Base of the controller's own errors."""
+
+
+class ControllerMovedError(ControllerError):
+    """The epoch check of a fenced write failed: another controller was elected."""
+
+
+class StaleControllerEpochError(ControllerError):
+    """A broker refused a request because it obeys a controller with a higher epoch."""
+
+
+class StateChangeFailedError(ControllerError):
+    """A transition of one partition or replica could not be carried out; its state is kept."""
+
+
+class ZooKeeperError(RegentError):
+    """Base of the errors of the ZooKeeper client."""
+
+
+class SessionExpiredError(ZooKeeperError):
+    """The session is gone, and with it every ephemeral node and watch."""
+
+
+class ZooKeeperUnavailableError(ZooKeeperError):
+    """No ZooKeeper server answered in time."""
+
+
+class UnexpectedZooKeeperError(ZooKeeperError):
+    """ZooKeeper gave an answer that the caller cannot act on.
+
+    Attributes:
+        path: The znode concerned, or an empty string.
+        code: ZooKeeper's error name, for instance ``NOAUTH``.
+    """
+
+    def __init__(self, code: str, path: str = "") -> None:
+        super().__init__(f"ZooKeeper answered {code}" + (f" for {path}" if path else ""))
+        self.code = code
+        self.path = path
+
+
+class MalformedZNodeError(RegentError):
+    """A znode's content is not what its path promises.
+
+    Attributes:
+        path: The znode.
+        reason: What is wrong with the content.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class ConfigurationError(RegentError):
+    """Settings that cannot work."""

@@ -1,0 +1,117 @@
+"""Partitions: identity, replica assignment, leadership."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, NamedTuple
+
+import msgspec
+
+NO_LEADER: Final = -1
+"""Leader of a partition none of whose in-sync replicas is alive."""
+
+LEADER_DURING_DELETE: Final = -2
+"""Leader announced in UpdateMetadata while the topic is being deleted: brokers drop the entry."""
+
+INITIAL_LEADER_EPOCH: Final = 0
+
+EPOCH_DURING_DELETE: Final = -2
+"""Leader epoch in StopReplica for a topic being deleted: brokers skip the epoch check (KIP-570)."""
+
+NO_EPOCH: Final = -1
+"""Leader epoch in StopReplica when none is known: brokers skip the epoch check (KIP-570)."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic. A tuple, so that hashing and comparing happen in C."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class PartitionReplica(NamedTuple):
+    """One replica of a partition: the partition and the id of the broker that hosts it."""
+
+    topic_partition: TopicPartition
+    replica: int
+
+    def __str__(self) -> str:
+        return f"{self.topic_partition} on broker {self.replica}"
+
+
+class LeaderRecoveryState(enum.IntEnum):
+    """Whether the leader is known to hold every committed record (KIP-704)."""
+
+    RECOVERED = 0
+    RECOVERING = 1
+
+
+class LeaderAndIsr(msgspec.Struct, frozen=True, gc=False):
+    """Leadership of a partition as its state znode holds it.
+
+    One value for what Kafka nests as ``LeaderIsrAndControllerEpoch(LeaderAndIsr)``.
+
+    Attributes:
+        leader: Broker id, or :data:`NO_LEADER`.
+        leader_epoch: Rises with every change that the controller makes.
+        isr: In-sync replicas in the order in which they were stored: the order is significant.
+        controller_epoch: Epoch of the controller that made the last change.
+        partition_epoch: dataVersion of the state znode; "zkVersion" on older wires.
+        leader_recovery_state: See :class:`LeaderRecoveryState`, as an int.
+    """
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    partition_epoch: int
+    leader_recovery_state: int = 0
+
+
+class ReplicaAssignment(msgspec.Struct, frozen=True, gc=False):
+    """Replicas of a partition, the preferred leader first, and a reassignment in progress, if any.
+
+    Source: KIP-455. While reassigning, ``replicas`` is the target, then what is being removed.
+    """
+
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    @property
+    def origin_replicas(self) -> tuple[int, ...]:
+        """Replicas without the ones being added."""
+        return tuple(r for r in self.replicas if r not in self.adding_replicas)
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        """Replicas without the ones being removed."""
+        return tuple(r for r in self.replicas if r not in self.removing_replicas)
+
+    def reassign_to(self, target: tuple[int, ...]) -> ReplicaAssignment:
+        """The assignment with which a reassignment to ``target`` begins.
+
+        Idempotent. A reassignment that is under way is replaced: its adding replicas are forgotten.
+        Reassigning to the origin clears adding and removing replicas.
+        """
+        origin = self.origin_replicas
+        return ReplicaAssignment(
+            replicas=target + tuple(r for r in origin if r not in target),
+            adding_replicas=tuple(r for r in target if r not in origin),
+            removing_replicas=tuple(r for r in origin if r not in target),
+        )
+
+    def remove_replica(self, replica: int) -> ReplicaAssignment:
+        """The assignment without ``replica`` in any of its three lists."""
+        return ReplicaAssignment(
+            replicas=tuple(r for r in self.replicas if r != replica),
+            adding_replicas=tuple(r for r in self.adding_replicas if r != replica),
+            removing_replicas=tuple(r for r in self.removing_replicas if r != replica),
+        )

@@ -1,0 +1,56 @@
+"""Topics: identity and the rules for their names."""
+
+from __future__ import annotations
+
+import base64
+import re
+import uuid
+from typing import Final
+
+ZERO_TOPIC_ID: Final = uuid.UUID(int=0)
+"""On the wire: no topic id is known."""
+
+METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
+"""Reserved by Kafka for ``__cluster_metadata``: never given to a topic."""
+
+MAX_TOPIC_NAME_LENGTH: Final = 249
+
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def topic_id_to_text(topic_id: uuid.UUID) -> str:
+    """The 22 characters of unpadded URL-safe base64 in which Kafka prints and stores topic ids."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def topic_id_from_text(text: str) -> uuid.UUID:
+    """Inverse of :func:`topic_id_to_text`.
+
+    Raises:
+        ValueError: If the text does not encode 16 bytes.
+    """
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Why ``name`` is not a legal topic name, as a sentence, or None if it is legal.
+
+    The rules are those of Kafka's ``Topic.validate``.
+    """
+    if not name:
+        return "the topic name is empty; give at least one character"
+    if name in (".", ".."):
+        return f"the topic name {name!r} is reserved; choose another one"
+    if len(name) > MAX_TOPIC_NAME_LENGTH:
+        return f"the topic name has {len(name)} characters; at most {MAX_TOPIC_NAME_LENGTH} are allowed"
+    if not _LEGAL_NAME.fullmatch(name):
+        return (
+            f"the topic name {name!r} has a character other than ASCII letters, digits, "
+            "'.', '_' and '-'"
+        )
+    return None
+
+
+def names_collide(one: str, other: str) -> bool:
+    """Whether two names differ only in ``.`` against ``_``: their metrics would collide."""
+    return one.replace(".", "_") == other.replace(".", "_")

@@ -1,0 +1,1 @@
+"""Connections to brokers. Sockets live here and nowhere else."""

@@ -1,0 +1,1 @@
+"""Wire format of the requests between controller and brokers: pure, no sockets."""

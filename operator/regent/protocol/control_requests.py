@@ -1,0 +1,112 @@
+"""What the controller tells the brokers, as values: LeaderAndIsr, UpdateMetadata and StopReplica.
+
+A :class:`ControlRequests` is one sealed batch of the controller. It says *which* partitions concern
+which broker, and holds each partition's state once; how that becomes bytes, in which version, is
+decided per connection when the request is sent.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from regent.model.cluster import Broker
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+
+
+class PartitionState(NamedTuple):
+    """State of one partition as the brokers are to see it."""
+
+    leader_and_isr: LeaderAndIsr
+    assignment: ReplicaAssignment
+
+
+class StopReplicaPartition(NamedTuple):
+    """Stop one replica.
+
+    Attributes:
+        leader_epoch: Current leader epoch, or -1 / -2: the broker skips its check (KIP-570).
+        delete: Whether the broker also deletes the replica's log.
+    """
+
+    leader_epoch: int
+    delete: bool
+
+
+class ControlRequests(msgspec.Struct, frozen=True):
+    """One batch. A broker receives its LeaderAndIsr, UpdateMetadata, StopReplica, in this order.
+
+    Attributes:
+        controller_id: Id under which the controller holds ``/controller``.
+        controller_epoch: Its epoch.
+        brokers: Every live or shutting-down broker by id: the broker list of UpdateMetadata (which
+            replaces the one that the receiver has), the live leaders of LeaderAndIsr, and the
+            receivers' broker epochs.
+        topic_ids: Ids of the topics concerned; a topic without an entry has none.
+        partitions: State of every partition that is named below (in StopReplica: if known).
+        offline_replicas: Replicas on dead brokers or failed log dirs, for partitions that have any.
+        leader_and_isr: Receiver -> partition -> whether the replica is new on that broker. Grouped:
+            partitions of one topic are adjacent.
+        update_metadata: Partitions of the UpdateMetadata, the same for every receiver; grouped.
+            May be empty: then it carries only the broker list.
+        update_metadata_receivers: Brokers that get an UpdateMetadata.
+        deleted_partitions: Partitions announced with leader -2, whether or not they have a state in
+            ``partitions``.
+        stop_replica: Receiver -> partition -> what to do with its replica.
+    """
+
+    controller_id: int
+    controller_epoch: int
+    brokers: Mapping[int, Broker]
+    topic_ids: Mapping[str, uuid.UUID]
+    partitions: Mapping[TopicPartition, PartitionState]
+    offline_replicas: Mapping[TopicPartition, tuple[int, ...]]
+    leader_and_isr: Mapping[int, Mapping[TopicPartition, bool]]
+    update_metadata: tuple[TopicPartition, ...]
+    update_metadata_receivers: tuple[int, ...]
+    deleted_partitions: frozenset[TopicPartition]
+    stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
+
+
+class LeaderAndIsrResponse(msgspec.Struct, frozen=True):
+    """A broker's answer.
+
+    Attributes:
+        error_code: Top-level error, 0 for none.
+        partition_errors: Partitions with a non-zero error code.
+        partitions: All partitions that the request named: those without an entry in
+            ``partition_errors`` were accepted (if ``error_code`` is 0).
+    """
+
+    broker_id: int
+    error_code: int
+    partition_errors: Mapping[TopicPartition, int]
+    partitions: Mapping[TopicPartition, bool]
+
+
+class UpdateMetadataResponse(msgspec.Struct, frozen=True):
+    """A broker's answer: the top-level error, 0 for none."""
+
+    broker_id: int
+    error_code: int
+
+
+class StopReplicaResponse(msgspec.Struct, frozen=True):
+    """A broker's answer.
+
+    Attributes:
+        error_code: Top-level error, 0 for none.
+        partition_errors: Partitions with a non-zero error code.
+        partitions: What the request asked for.
+    """
+
+    broker_id: int
+    error_code: int
+    partition_errors: Mapping[TopicPartition, int]
+    partitions: Mapping[TopicPartition, StopReplicaPartition]
+
+
+ControlResponse = LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse

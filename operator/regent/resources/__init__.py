@@ -1,0 +1,1 @@
+"""The custom resources as pydantic models, and the CRDs generated from them."""

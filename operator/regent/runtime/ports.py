@@ -1,0 +1,98 @@
+"""What the controller core needs of the world, as protocols.
+
+Each has two implementations that pass one contract test suite: the real one (kazoo, sockets) and
+the deterministic one of the simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from regent.controller.commands import Command, Outcome
+from regent.controller.view import ClusterView
+from regent.zk_data.operations import Check, Operation, WriteResult, ZNode
+
+
+class ZooKeeperPort(Protocol):
+    """A ZooKeeper session for sets of znodes. Paths are relative to the session's chroot.
+
+    Every method raises ``SessionExpiredError`` once the session it was called under is gone,
+    ``ZooKeeperUnavailableError`` when no server answered within the client's bound, and
+    ``UnexpectedZooKeeperError`` for an answer outside the documented results. While the connection
+    is suspended, calls wait for it to come back and try again: reads and conditional writes are
+    safe to repeat, and what a repeated write reports (``BAD_VERSION``, ``NODE_EXISTS``) is the
+    caller's to resolve by reading, as in Kafka.
+    """
+
+    @property
+    def session_id(self) -> int:
+        """Id of the current session, 0 if there is none."""
+        ...
+
+    async def get_data(
+        self, paths: Sequence[str], *, watch: bool = False
+    ) -> Sequence[ZNode | None]:
+        """Data of each path in order, None where there is no node.
+
+        With ``watch``, a one-shot watch is left on every *existing* node (as getData does); use
+        :meth:`exists` to be told of a node's creation.
+        """
+        ...
+
+    async def get_children(
+        self, paths: Sequence[str], *, watch: bool = False
+    ) -> Sequence[tuple[str, ...] | None]:
+        """Sorted names of each path's children in order, None where there is no node."""
+        ...
+
+    async def exists(self, paths: Sequence[str], *, watch: bool = False) -> Sequence[bool]:
+        """Whether each path exists. The watch also reports a later creation."""
+        ...
+
+    async def multi(self, operations: Sequence[Operation]) -> Sequence[WriteResult]:
+        """All operations in one transaction: either all are Written, or none is applied and the
+        culprit carries its error while the others are ``ROLLED_BACK``.
+
+        ``exist_ok`` and ``missing_ok`` are not honoured here. A connection loss raises
+        ``ZooKeeperUnavailableError`` at once: whether the transaction took place is unknown, and
+        only the caller can find out.
+        """
+        ...
+
+    async def write(
+        self, operations: Sequence[Operation], *, guard: Check
+    ) -> Sequence[WriteResult]:
+        """Each operation on its own, all fenced by ``guard``; results in order.
+
+        Many operations travel in one transaction behind one check; one that conflicts is reported
+        and the rest is tried again without it. Operations of one call must not depend on each
+        other. A dependent write belongs into a later call.
+
+        Raises:
+            ControllerMovedError: If the guard does not hold. Operations sent before that was known
+                may have been applied (under the guard).
+        """
+        ...
+
+
+class ControllerPort(Protocol):
+    """The controller as everything outside its thread sees it: commands in, a view out."""
+
+    @property
+    def view(self) -> ClusterView:
+        """The newest view. Immutable; reading it takes no lock and blocks nobody."""
+        ...
+
+    async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:
+        """Carry commands out, together and in order; may be awaited in any event loop.
+
+        Never raises for what a command asks: a controller that is not active answers
+        ``Rejected(NOT_CONTROLLER)``.
+        """
+        ...
+
+    def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
+        """Call ``listener`` after each new view with the names of the topics that changed, None for
+        "anything". It is called in the controller's thread and must not block."""
+        ...

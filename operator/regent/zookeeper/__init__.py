@@ -1,0 +1,1 @@
+"""The ZooKeeper client. kazoo is used here and nowhere else."""
