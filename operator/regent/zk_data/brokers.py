@@ -1,0 +1,128 @@
+"""Registrations of brokers: ``/brokers/ids/<id>``. Source: ``kafka.zk.BrokerIdZNode``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from regent.model.cluster import Broker, EndPoint
+from regent.model.errors import MalformedZNodeError
+from regent.zk_data import paths
+from regent.zk_data.decoding import Int32, json_decoder, json_object
+from regent.zk_data.operations import ZNode
+
+_CONNECTION_STRING: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]{1,5})")
+_SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class _Registration(msgspec.Struct):
+    version: Int32
+    jmx_port: Int32
+    host: str | None = None
+    port: int | None = None
+    endpoints: list[str] | None = None
+    listener_security_protocol_map: dict[str, str] | None = None
+    rack: str | None = None
+    features: dict[str, dict[str, int]] | None = None
+
+
+_decode = json_decoder(_Registration)
+
+
+def decode_broker(broker_id: int, node: ZNode) -> Broker:
+    """A broker from its registration, versions 1 to 5; later ones are read as 5.
+
+    Raises:
+        MalformedZNodeError: If Kafka's own decoder would refuse it, or no endpoint is given.
+    """
+    path = paths.broker_id(broker_id)
+    registration = _decode(path, node.data)
+    return Broker(
+        broker_id=broker_id,
+        epoch=node.czxid,
+        endpoints=_endpoints(path, registration),
+        rack=registration.rack,
+        registration_version=registration.version,
+        features=_features(path, registration.features or {}),
+    )
+
+
+def encode_broker(broker: Broker, *, timestamp_ms: int, jmx_port: int = -1) -> bytes:
+    """The registration of a broker in its ``registration_version`` (2 to 5).
+
+    ``host`` and ``port`` are those of the first PLAINTEXT endpoint, null and -1 without one.
+    """
+    version = broker.registration_version
+    plaintext = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
+    members: list[tuple[str, object]] = []
+    if version >= 5:
+        features = {
+            name: {"min_version": low, "max_version": high}
+            for name, (low, high) in broker.features.items()
+        }
+        members.append(("features", features))
+    if version >= 4:
+        protocols = {e.listener: e.security_protocol for e in broker.endpoints}
+        members.append(("listener_security_protocol_map", protocols))
+    members.append(("endpoints", [_connection_string(e) for e in broker.endpoints]))
+    if version >= 3 and broker.rack is not None:
+        members.append(("rack", broker.rack))
+    members += [
+        ("jmx_port", jmx_port),
+        ("port", plaintext.port if plaintext else -1),
+        ("host", plaintext.host if plaintext else None),
+        ("version", version),
+        ("timestamp", str(timestamp_ms)),
+    ]
+    return json_object(members)
+
+
+def _endpoints(path: str, registration: _Registration) -> tuple[EndPoint, ...]:
+    if registration.version < 1:
+        raise MalformedZNodeError(path, f"unsupported version {registration.version}")
+    if registration.version == 1:
+        if registration.host is None or registration.port is None:
+            raise MalformedZNodeError(path, "no host or no port")
+        return (_endpoint(path, "PLAINTEXT", registration.host, registration.port),)
+    if not registration.endpoints:
+        raise MalformedZNodeError(path, "no endpoints")
+    protocols = registration.listener_security_protocol_map or {}
+    return tuple(_parse_endpoint(path, text, protocols) for text in registration.endpoints)
+
+
+def _parse_endpoint(path: str, text: str, protocols: Mapping[str, str]) -> EndPoint:
+    match = _CONNECTION_STRING.fullmatch(text)
+    if match is None:
+        raise MalformedZNodeError(path, f"not an endpoint: {text[:100]!r}")
+    listener, host, port = match.groups()
+    listener = listener.upper()  # Kafka normalises the names of endpoints, and only these
+    protocol = protocols.get(listener, "") if protocols else listener
+    return _endpoint(path, listener, host, int(port), protocol=protocol)
+
+
+def _endpoint(
+    path: str, listener: str, host: str, port: int, *, protocol: str = "PLAINTEXT"
+) -> EndPoint:
+    protocol = protocol.upper()
+    if protocol not in _SECURITY_PROTOCOLS:
+        raise MalformedZNodeError(path, f"listener {listener[:100]!r} has no security protocol")
+    if not -1 <= port <= 65535:
+        raise MalformedZNodeError(path, f"port {port} of listener {listener[:100]!r}")
+    return EndPoint(listener=listener, security_protocol=protocol, host=host, port=port)
+
+
+def _features(path: str, features: Mapping[str, Mapping[str, int]]) -> dict[str, tuple[int, int]]:
+    decoded: dict[str, tuple[int, int]] = {}
+    for name, levels in features.items():
+        if "min_version" not in levels or "max_version" not in levels:
+            raise MalformedZNodeError(path, f"feature {name[:100]!r} without version levels")
+        decoded[name] = (levels["min_version"], levels["max_version"])
+    return decoded
+
+
+def _connection_string(endpoint: EndPoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{endpoint.listener}://{host}:{endpoint.port}"

@@ -1,0 +1,61 @@
+"""Election: ``/controller`` and ``/controller_epoch``."""
+
+from __future__ import annotations
+
+import msgspec
+
+from regent.model.errors import MalformedZNodeError
+from regent.zk_data import paths
+from regent.zk_data.decoding import INT32_MAX, Int32, decimal, json_decoder, json_object
+
+
+class _Controller(msgspec.Struct):
+    brokerid: Int32
+
+
+_decode = json_decoder(_Controller)
+
+
+def decode_controller(data: bytes) -> int:
+    """Id of the elected controller. Only ``brokerid`` is read, as in Kafka.
+
+    Raises:
+        MalformedZNodeError: If there is none.
+    """
+    return _decode(paths.CONTROLLER, data).brokerid
+
+
+def encode_controller(controller_id: int, timestamp_ms: int) -> bytes:
+    """Version 2, as Kafka 3.4 and later write it; earlier brokers ignore what they do not know.
+
+    A ``kraftControllerEpoch`` above 0 would make brokers refuse to write configuration.
+    """
+    return json_object(
+        [
+            ("version", 2),
+            ("brokerid", controller_id),
+            ("timestamp", str(timestamp_ms)),
+            ("kraftControllerEpoch", -1),
+        ]
+    )
+
+
+def decode_controller_epoch(data: bytes) -> int:
+    """The controller epoch, which is stored as decimal text.
+
+    Raises:
+        MalformedZNodeError: If it is not a number, negative, or above 32 bits.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedZNodeError(paths.CONTROLLER_EPOCH, "not UTF-8") from error
+    epoch = decimal(paths.CONTROLLER_EPOCH, text, of="the controller epoch")
+    if not 0 <= epoch <= INT32_MAX:
+        raise MalformedZNodeError(paths.CONTROLLER_EPOCH, f"controller epoch {epoch}")
+    return epoch
+
+
+def encode_controller_epoch(epoch: int) -> bytes:
+    """Inverse of :func:`decode_controller_epoch`."""
+    return str(epoch).encode()

@@ -1,0 +1,178 @@
+"""Where everything is: the paths of Kafka's znodes, and back from a path to what it names.
+
+Source: ``kafka.zk.ZkData``. All paths are relative to the chroot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from regent.model.partition import TopicPartition
+
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+BROKERS: Final = "/brokers"
+BROKER_IDS: Final = "/brokers/ids"
+BROKER_TOPICS: Final = "/brokers/topics"
+BROKER_SEQID: Final = "/brokers/seqid"
+CLUSTER: Final = "/cluster"
+CLUSTER_ID: Final = "/cluster/id"
+ADMIN: Final = "/admin"
+DELETE_TOPICS: Final = "/admin/delete_topics"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
+ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
+LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
+CONFIG: Final = "/config"
+CONFIG_CHANGES: Final = "/config/changes"
+TOPIC_CONFIGS: Final = "/config/topics"
+BROKER_CONFIGS: Final = "/config/brokers"
+FEATURE: Final = "/feature"
+PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+CONSUMERS: Final = "/consumers"
+MIGRATION: Final = "/migration"
+"""State of a migration to KRaft. Never created here; its presence means that one has begun."""
+
+DEFAULT_ENTITY: Final = "<default>"
+"""Entity name of the cluster-wide default in ``/config/brokers``."""
+
+CONFIG_ENTITY_TYPES: Final = ("topics", "clients", "users", "brokers", "ips")
+
+PERSISTENT_PATHS: Final = (
+    CONSUMERS,
+    BROKERS,
+    BROKER_IDS,
+    BROKER_TOPICS,
+    CONFIG,
+    CONFIG_CHANGES,
+    ADMIN,
+    DELETE_TOPICS,
+    BROKER_SEQID,
+    ISR_CHANGE_NOTIFICATION,
+    PRODUCER_ID_BLOCK,
+    LOG_DIR_EVENT_NOTIFICATION,
+    *(f"{CONFIG}/{entity_type}" for entity_type in CONFIG_ENTITY_TYPES),
+)
+"""Nodes that a broker creates at its start if they are missing, empty; parents come first."""
+
+_TOPIC_PREFIX: Final = BROKER_TOPICS + "/"
+_STATE_SUFFIX: Final = "/state"
+_PARTITIONS: Final = "/partitions/"
+
+
+def broker_id(broker: int) -> str:
+    """Registration of a broker."""
+    return f"{BROKER_IDS}/{broker}"
+
+
+def topic(name: str) -> str:
+    """Assignment and id of a topic."""
+    return _TOPIC_PREFIX + name
+
+
+def topic_partitions(name: str) -> str:
+    """Parent of a topic's partition nodes."""
+    return f"{BROKER_TOPICS}/{name}/partitions"
+
+
+def topic_partition(partition: TopicPartition) -> str:
+    """Parent of a partition's state node."""
+    return f"{BROKER_TOPICS}/{partition[0]}/partitions/{partition[1]}"
+
+
+def partition_state(partition: TopicPartition) -> str:
+    """Leadership of a partition."""
+    return f"{BROKER_TOPICS}/{partition[0]}/partitions/{partition[1]}/state"
+
+
+def delete_topic(name: str) -> str:
+    """Marker that asks for a topic's deletion."""
+    return f"{DELETE_TOPICS}/{name}"
+
+
+def isr_change_notification_prefix() -> str:
+    """To be created as a sequential node."""
+    return f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
+
+
+def isr_change_notification(child: str) -> str:
+    """One ISR change notification."""
+    return f"{ISR_CHANGE_NOTIFICATION}/{child}"
+
+
+def log_dir_event_notification_prefix() -> str:
+    """To be created as a sequential node."""
+    return f"{LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_"
+
+
+def log_dir_event_notification(child: str) -> str:
+    """One log directory event."""
+    return f"{LOG_DIR_EVENT_NOTIFICATION}/{child}"
+
+
+def config_change_prefix() -> str:
+    """To be created as a sequential node."""
+    return f"{CONFIG_CHANGES}/config_change_"
+
+
+def config_change(child: str) -> str:
+    """One config change notification."""
+    return f"{CONFIG_CHANGES}/{child}"
+
+
+def entity_config(entity_type: str, entity_name: str) -> str:
+    """Configuration of an entity, for instance of ``brokers`` and ``<default>``."""
+    return f"{CONFIG}/{entity_type}/{entity_name}"
+
+
+def topic_config(name: str) -> str:
+    """Configuration overrides of a topic."""
+    return f"{TOPIC_CONFIGS}/{name}"
+
+
+def broker_config(broker: int | None = None) -> str:
+    """Dynamic configuration of a broker; None: the cluster-wide default."""
+    return f"{BROKER_CONFIGS}/{DEFAULT_ENTITY if broker is None else broker}"
+
+
+def broker_of(path: str) -> int | None:
+    """The broker whose registration ``path`` is, or None if it is another kind of node."""
+    parent, _, child = path.rpartition("/")
+    return broker_id_of(child) if parent == BROKER_IDS else None
+
+
+def broker_id_of(child: str) -> int | None:
+    """A child of ``/brokers/ids`` as a broker id, or None if it is not one."""
+    if child.isascii() and child.isdigit() and len(child) <= 10 and int(child) < 2**31:
+        return int(child)
+    return None
+
+
+def topic_of(path: str) -> str | None:
+    """The topic that ``path``, its topic node or any node below it, belongs to; else None."""
+    if not path.startswith(_TOPIC_PREFIX):
+        return None
+    return path[len(_TOPIC_PREFIX) :].partition("/")[0] or None
+
+
+def partition_of_state(path: str) -> TopicPartition | None:
+    """The partition whose state node ``path`` is, or None if it is another kind of node."""
+    if not (path.startswith(_TOPIC_PREFIX) and path.endswith(_STATE_SUFFIX)):
+        return None
+    name, separator, partition = path[len(_TOPIC_PREFIX) : -len(_STATE_SUFFIX)].partition(
+        _PARTITIONS
+    )
+    if not (separator and name and partition.isascii() and partition.isdigit()):
+        return None
+    return TopicPartition(name, int(partition)) if len(partition) <= 10 else None
+
+
+def notification_sequence(child: str) -> int | None:
+    """The number that ZooKeeper gave a sequential node, or None if the name does not end in one.
+
+    ZooKeeper writes it as ten digits; after 2,147,483,647 it turns negative.
+    """
+    number = child[-10:]
+    if len(number) == 10 and number.isascii() and number.lstrip("-").isdigit():
+        return int(number)
+    return None

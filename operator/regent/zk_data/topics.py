@@ -1,0 +1,233 @@
+"""Topics and partitions: ``/brokers/topics/<topic>`` and ``.../partitions/<partition>/state``.
+
+Source: ``kafka.zk.TopicZNode`` and ``TopicPartitionStateZNode``. The partition state codec is the
+hot one: a failover decodes every state of the cluster.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final
+
+import msgspec
+
+from regent.model.errors import MalformedZNodeError
+from regent.model.partition import LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment
+from regent.model.topic import topic_id_from_text, topic_id_to_text
+from regent.zk_data import paths
+from regent.zk_data.decoding import (
+    DECODING_ERRORS,
+    INT32_MAX,
+    BrokerId,
+    NonNegativeInt32,
+    json_decoder,
+    json_object,
+    reason_of,
+)
+from regent.zk_data.operations import ZNode
+
+Replicas = tuple[BrokerId, ...]
+
+
+class TopicZNode(msgspec.Struct, frozen=True):
+    """Content of a topic node.
+
+    Attributes:
+        topic_id: None for topics of inter.broker.protocol.version below 2.8 that nobody gave an id.
+        assignments: By partition, in ascending order.
+        problems: Why a partition of the node is missing from ``assignments``, by the partition's
+            key in the JSON. A node with problems must not be written back: that would drop
+            what could not be read.
+    """
+
+    topic_id: uuid.UUID | None
+    assignments: dict[int, ReplicaAssignment]
+    problems: dict[str, str] = {}
+
+
+class _Topic(msgspec.Struct):
+    partitions: dict[str, Replicas] = {}
+    adding_replicas: dict[str, Replicas] | None = None
+    removing_replicas: dict[str, Replicas] | None = None
+    topic_id: str | None = None
+
+
+class _RawTopic(msgspec.Struct):
+    """The same with every partition left undecoded, so that one bad entry harms only itself."""
+
+    partitions: dict[str, msgspec.Raw] = {}
+    adding_replicas: dict[str, msgspec.Raw] | None = None
+    removing_replicas: dict[str, msgspec.Raw] | None = None
+    topic_id: str | None = None
+
+
+class _PartitionState(msgspec.Struct, gc=False):
+    leader: Annotated[int, msgspec.Meta(ge=-1, le=INT32_MAX)]
+    leader_epoch: NonNegativeInt32
+    controller_epoch: NonNegativeInt32
+    isr: Replicas
+    leader_recovery_state: Annotated[int, msgspec.Meta(ge=0, le=1)] = 0
+
+
+_NO_REPLICAS: Final[Replicas] = ()
+_decode_topic_json: Final[Callable[[bytes], _Topic]] = msgspec.json.Decoder(_Topic).decode
+_decode_raw_topic: Final = json_decoder(_RawTopic)
+_decode_replicas: Final[Callable[[bytes | msgspec.Raw], Replicas]] = msgspec.json.Decoder(
+    Replicas
+).decode
+_decode_state: Final = msgspec.json.Decoder(_PartitionState).decode
+
+
+def decode_topic(topic: str, data: bytes) -> TopicZNode:
+    """Id and replica assignment of a topic, all versions; later ones are read as 3.
+
+    A partition that does not decode is left out and named in ``problems``; the rest is good.
+
+    Raises:
+        MalformedZNodeError: If the node as a whole, or the topic id, does not decode. The id is not
+            shrugged off: a controller gives a topic without an id a new one, and the brokers then
+            refuse the topic.
+    """
+    path = paths.topic(topic)
+    try:
+        decoded = _decode_topic_json(data)
+    except DECODING_ERRORS:
+        return _decode_topic_leniently(path, data)
+    adding = decoded.adding_replicas or {}
+    removing = decoded.removing_replicas or {}
+    assignments: dict[int, ReplicaAssignment] = {}
+    for key, replicas in decoded.partitions.items():
+        assignment = ReplicaAssignment(
+            replicas, adding.get(key, _NO_REPLICAS), removing.get(key, _NO_REPLICAS)
+        )
+        if not key.isdigit() or _assignment_problem(key, assignment):
+            return _decode_topic_leniently(path, data)
+        assignments[int(key)] = assignment
+    if len(assignments) != len(decoded.partitions):
+        return _decode_topic_leniently(path, data)
+    return TopicZNode(_topic_id(path, decoded.topic_id), dict(sorted(assignments.items())))
+
+
+def encode_topic(topic: TopicZNode) -> bytes:
+    """Version 3 with a topic id, version 2 without, as Kafka's controllers write it.
+
+    Raises:
+        ValueError: If the node had problems when it was read.
+    """
+    if topic.problems:
+        raise ValueError("a topic node that was read incompletely must not be written back")
+    assignments = topic.assignments
+    members: list[tuple[str, object]] = [
+        ("version", 2 if topic.topic_id is None else 3),
+        ("partitions", {str(p): a.replicas for p, a in assignments.items()}),
+        (
+            "adding_replicas",
+            {str(p): a.adding_replicas for p, a in assignments.items() if a.adding_replicas},
+        ),
+        (
+            "removing_replicas",
+            {str(p): a.removing_replicas for p, a in assignments.items() if a.removing_replicas},
+        ),
+    ]
+    if topic.topic_id is not None:
+        members.append(("topic_id", topic_id_to_text(topic.topic_id)))
+    return json_object(members)
+
+
+def decode_partition_state(path: str, node: ZNode) -> LeaderAndIsr:
+    """Leadership of a partition; its partition epoch is the node's dataVersion.
+
+    Args:
+        path: The state node, for the error.
+        node: Data and version.
+
+    Raises:
+        MalformedZNodeError: If a field is missing, of a wrong type or out of range, or if the ISR
+            names a broker twice.
+    """
+    try:
+        state = _decode_state(node.data)
+    except DECODING_ERRORS as error:
+        raise MalformedZNodeError(path, reason_of(error)) from error
+    isr = state.isr
+    if len(isr) > 1 and len(set(isr)) != len(isr):
+        raise MalformedZNodeError(path, f"a broker is twice in the ISR {list(isr)}")
+    return LeaderAndIsr(
+        state.leader,
+        state.leader_epoch,
+        isr,
+        state.controller_epoch,
+        node.version,
+        state.leader_recovery_state,
+    )
+
+
+def encode_partition_state(state: LeaderAndIsr) -> bytes:
+    """Inverse of :func:`decode_partition_state`, members in the order in which Kafka has them.
+
+    ``leader_recovery_state`` appears only while RECOVERING: inter.broker.protocol.version below
+    3.2 does not know it.
+    """
+    recovery = (
+        b',"leader_recovery_state":1'
+        if state.leader_recovery_state == LeaderRecoveryState.RECOVERING
+        else b""
+    )
+    return b'{"controller_epoch":%d,"leader":%d,"version":1,"leader_epoch":%d,"isr":[%b]%b}' % (
+        state.controller_epoch,
+        state.leader,
+        state.leader_epoch,
+        ",".join(map(str, state.isr)).encode(),
+        recovery,
+    )
+
+
+def _decode_topic_leniently(path: str, data: bytes) -> TopicZNode:
+    """Partition by partition, after something was found to be wrong."""
+    raw = _decode_raw_topic(path, data)
+    assignments: dict[int, ReplicaAssignment] = {}
+    problems: dict[str, str] = {}
+    for key, replicas in raw.partitions.items():
+        try:
+            assignment = ReplicaAssignment(
+                _decode_replicas(replicas),
+                _replicas_of(raw.adding_replicas, key),
+                _replicas_of(raw.removing_replicas, key),
+            )
+            problem = _assignment_problem(key, assignment)
+        except DECODING_ERRORS as error:
+            problems[key] = reason_of(error)
+            continue
+        if problem is None and int(key) in assignments:
+            problem = "the partition is listed twice"
+        if problem is None:
+            assignments[int(key)] = assignment
+        else:
+            problems[key] = problem
+    return TopicZNode(_topic_id(path, raw.topic_id), dict(sorted(assignments.items())), problems)
+
+
+def _replicas_of(section: Mapping[str, msgspec.Raw] | None, key: str) -> Replicas:
+    raw = None if section is None else section.get(key)
+    return _NO_REPLICAS if raw is None else _decode_replicas(raw)
+
+
+def _assignment_problem(key: str, assignment: ReplicaAssignment) -> str | None:
+    replicas = assignment.replicas
+    if not (key.isascii() and key.isdigit()) or len(key) > 10 or int(key) > INT32_MAX:
+        return "the partition is not a number"
+    if not replicas:
+        return "the partition has no replicas"
+    if len(replicas) > 1 and len(set(replicas)) != len(replicas):
+        return f"a broker is twice among the replicas {list(replicas)}"
+    return None
+
+
+def _topic_id(path: str, text: str | None) -> uuid.UUID | None:
+    if text is None:
+        return None
+    try:
+        return topic_id_from_text(text)
+    except ValueError as error:
+        raise MalformedZNodeError(path, f"not a topic id: {text[:40]!r}") from error
