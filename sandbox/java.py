@@ -1,0 +1,61 @@
+"""How Java programs are run here: quick to start, small, logging to standard output.
+
+The servers live for seconds and do little, so they get the serial collector, the first compiler
+tier only and a small heap. Whoever measures performance passes `TUNED_FOR_THROUGHPUT`.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from sandbox.kafka_jars import KafkaJars
+
+TUNED_FOR_QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+TUNED_FOR_THROUGHPUT = ("-XX:+UseG1GC", "-Xshare:auto")
+
+# ZooKeeper refuses packets above this size, on both sides, and takes the limit from a property
+JUTE_MAXBUFFER_BYTES = 4 * 1024 * 1024
+
+_LOG4J = """\
+log4j.rootLogger={level}, console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.target=System.{stream}
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+
+
+def write_log_configuration(
+    path: Path,
+    *,
+    level: str = "INFO",
+    stream: str = "out",
+    levels: dict[str, str] | None = None,
+) -> None:
+    """A log4j configuration for one stream (`out` or `err`); `levels` maps loggers to levels."""
+    lines = [f"log4j.logger.{name}={value}\n" for name, value in (levels or {}).items()]
+    path.write_text(_LOG4J.format(level=level, stream=stream) + "".join(lines))
+
+
+def java_command(
+    jars: KafkaJars,
+    main_class: str,
+    arguments: Iterable[str | Path] = (),
+    *,
+    heap_mb: int,
+    log_configuration: Path,
+    options: Iterable[str] = TUNED_FOR_QUICK_START,
+) -> list[str]:
+    """The command line of a Java program out of the jars."""
+    return [
+        "java",
+        f"-Xmx{heap_mb}m",
+        *options,
+        "-Djava.awt.headless=true",
+        "-Djava.net.preferIPv4Stack=true",
+        f"-Djute.maxbuffer={JUTE_MAXBUFFER_BYTES}",
+        f"-Dlog4j.configuration={log_configuration.as_uri()}",
+        "-cp",
+        jars.class_path,
+        main_class,
+        *(str(argument) for argument in arguments),
+    ]

@@ -1,0 +1,318 @@
+"""Real, unmodified Kafka brokers in ZooKeeper mode on loopback: one, or a cluster.
+
+While nobody else holds `/controller`, a stock broker becomes the controller itself; that is
+what these brokers do too.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sandbox.java import TUNED_FOR_QUICK_START, java_command, write_log_configuration
+from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars
+from sandbox.ports import LOOPBACK, can_connect, lease_port
+from sandbox.process import ManagedProcess
+from sandbox.state import StateDirectory
+from sandbox.waiting import wait_until
+
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 30.0
+SESSION_TIMEOUT_MS = 6000
+
+_MAIN_CLASS = "kafka.Kafka"
+_STARTED_LINE = "started (kafka.server.KafkaServer)"
+
+Config = Mapping[str, str | int | bool]
+
+# small buffers and pools: these brokers serve tests, often several at a time on two processors
+_SMALL: dict[str, str | int | bool] = {
+    "num.network.threads": 2,
+    "num.io.threads": 4,
+    "background.threads": 2,
+    "num.replica.fetchers": 1,
+    "num.recovery.threads.per.data.dir": 1,
+    "log.cleaner.dedupe.buffer.size": 4 * 1024 * 1024,
+    "offsets.topic.num.partitions": 5,
+    "transaction.state.log.num.partitions": 5,
+}
+# nothing happens behind a test's back, and nothing waits longer than it must
+_PREDICTABLE: dict[str, str | int | bool] = {
+    "auto.create.topics.enable": False,
+    "delete.topic.enable": True,
+    "unclean.leader.election.enable": False,
+    "min.insync.replicas": 1,
+    "default.replication.factor": 1,
+    "num.partitions": 1,
+    "group.initial.rebalance.delay.ms": 0,
+    "controlled.shutdown.enable": True,
+    "controlled.shutdown.retry.backoff.ms": 500,
+    "zookeeper.connection.timeout.ms": 15_000,
+}
+
+
+class KafkaBroker:
+    """One broker.
+
+    `zookeeper` is a connect string, with a chroot if wanted. `inter_broker_protocol_version`
+    is the broker's own default when it is None. `config` overrides anything below it. As a
+    context manager it is started on entry and closed on exit. `stop`, `kill` and
+    `start`/`restart` keep the data and the port; `close` gives up both.
+    """
+
+    def __init__(
+        self,
+        *,
+        zookeeper: str,
+        version: str = DEFAULT_VERSION,
+        broker_id: int = 1,
+        inter_broker_protocol_version: str | None = None,
+        rack: str | None = None,
+        session_timeout_ms: int = SESSION_TIMEOUT_MS,
+        internal_replication_factor: int = 1,
+        config: Config | None = None,
+        log_levels: Mapping[str, str] | None = None,
+        heap_mb: int = 384,
+        java_options: Sequence[str] = TUNED_FOR_QUICK_START,
+        log_directories: int = 1,
+        state: Path | None = None,
+        keep_state: bool = False,
+    ) -> None:
+        self.broker_id = broker_id
+        self.version = version
+        self.name = f"kafka-{version}-broker-{broker_id}"
+        self._jars = kafka_jars(version)
+        self._state = StateDirectory(self.name, path=state, keep=keep_state)
+        self._lease = lease_port()
+        self.port = self._lease.port
+        self.config: dict[str, str | int | bool] = {
+            **_SMALL,
+            **_PREDICTABLE,
+            "offsets.topic.replication.factor": internal_replication_factor,
+            "transaction.state.log.replication.factor": internal_replication_factor,
+            "transaction.state.log.min.isr": 1,
+            "zookeeper.session.timeout.ms": session_timeout_ms,
+            "broker.id": broker_id,
+            "listeners": f"PLAINTEXT://{LOOPBACK}:{self.port}",
+            "zookeeper.connect": zookeeper,
+            "log.dirs": ",".join(str(path) for path in self._log_directories(log_directories)),
+        }
+        if inter_broker_protocol_version is not None:
+            self.config["inter.broker.protocol.version"] = inter_broker_protocol_version
+        if rack is not None:
+            self.config["broker.rack"] = rack
+        self.config |= config or {}
+        self._log_levels = dict(log_levels or {})
+        self.process = self._make_process(heap_mb=heap_mb, java_options=java_options)
+
+    def _log_directories(self, count: int) -> list[Path]:
+        return [self._state.path / f"data-{number}" for number in range(1, count + 1)]
+
+    def _make_process(self, *, heap_mb: int, java_options: Sequence[str]) -> ManagedProcess:
+        command = java_command(
+            self._jars,
+            _MAIN_CLASS,
+            [self._state.path / "server.properties"],
+            heap_mb=heap_mb,
+            log_configuration=self._state.path / "log4j.properties",
+            options=java_options,
+        )
+        return ManagedProcess(
+            self.name,
+            command,
+            log_path=self._state.path / "server.log",
+            stop_timeout_s=STOP_TIMEOUT_S,
+        )
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def log_path(self) -> Path:
+        return self.process.log_path
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.is_running
+
+    @property
+    def is_ready(self) -> bool:
+        """It has registered itself in ZooKeeper and accepts connections.
+
+        Every version writes the awaited line after its registration.
+        """
+        return _STARTED_LINE in self.process.log_of_this_run() and can_connect(self.port)
+
+    def launch(self) -> None:
+        """Start the process without waiting for it to be ready."""
+        lines = [f"{key}={_property(value)}\n" for key, value in self.config.items()]
+        (self._state.path / "server.properties").write_text("".join(lines))
+        write_log_configuration(self._state.path / "log4j.properties", levels=self._log_levels)
+        self.process.start()
+
+    def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until it is registered and accepts connections."""
+        wait_until(
+            lambda: self.is_ready,
+            timeout_s=timeout_s,
+            describe=f"{self.name} (port {self.port}) to be registered and listening",
+            watch=[self],
+        )
+
+    def start(self) -> None:
+        """Start it and wait until it is ready."""
+        self.launch()
+        self.wait_until_ready()
+
+    def stop(self) -> None:
+        """Stop it in an orderly way: with a controlled shutdown, unless that is turned off."""
+        self.process.stop()
+
+    def kill(self) -> None:
+        """SIGKILL it: its registration goes away when its ZooKeeper session expires."""
+        self.process.kill()
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open, nothing answers, its session runs out."""
+        self.process.pause()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self.process.resume()
+
+    def restart(self) -> None:
+        """Stop it, start it and wait until it is ready; picks up changes made to `config`."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """Kill it, remove its data, give its port back."""
+        self.process.kill()
+        self._lease.release()
+        self._state.close()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class KafkaCluster:
+    """Several brokers of one version, with ids 1, 2, ...; they are started at the same time.
+
+    `racks` are handed out in turn. The other arguments are those of `KafkaBroker`.
+    """
+
+    def __init__(
+        self,
+        *,
+        zookeeper: str,
+        brokers: int = 3,
+        version: str = DEFAULT_VERSION,
+        inter_broker_protocol_version: str | None = None,
+        racks: Sequence[str] = (),
+        session_timeout_ms: int = SESSION_TIMEOUT_MS,
+        internal_replication_factor: int | None = None,
+        config: Config | None = None,
+        log_levels: Mapping[str, str] | None = None,
+        heap_mb: int = 384,
+        java_options: Sequence[str] = TUNED_FOR_QUICK_START,
+        log_directories: int = 1,
+        keep_state: bool = False,
+    ) -> None:
+        self.version = version
+        self.zookeeper = zookeeper
+        self.brokers = [
+            KafkaBroker(
+                zookeeper=zookeeper,
+                version=version,
+                broker_id=broker_id,
+                inter_broker_protocol_version=inter_broker_protocol_version,
+                rack=racks[(broker_id - 1) % len(racks)] if racks else None,
+                session_timeout_ms=session_timeout_ms,
+                internal_replication_factor=internal_replication_factor or min(brokers, 3),
+                config=config,
+                log_levels=log_levels,
+                heap_mb=heap_mb,
+                java_options=java_options,
+                log_directories=log_directories,
+                keep_state=keep_state,
+            )
+            for broker_id in range(1, brokers + 1)
+        ]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All brokers, running or not."""
+        return ",".join(broker.bootstrap_servers for broker in self.brokers)
+
+    def broker(self, broker_id: int) -> KafkaBroker:
+        """The broker with this id.
+
+        Raises:
+            LookupError: there is none.
+        """
+        for broker in self.brokers:
+            if broker.broker_id == broker_id:
+                return broker
+        raise LookupError(f"the cluster has no broker {broker_id}")
+
+    def start(self) -> None:
+        """Start the brokers that do not run and wait until all are ready."""
+        for broker in self.brokers:
+            if not broker.is_running:
+                broker.launch()
+        self.wait_until_ready()
+
+    def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until every broker is registered and accepts connections."""
+        deadline = time.monotonic() + timeout_s
+        for broker in self.brokers:
+            broker.wait_until_ready(timeout_s=max(deadline - time.monotonic(), 1.0))
+
+    def stop(self) -> None:
+        """Stop all brokers in an orderly way, at the same time."""
+        for broker in self.brokers:
+            broker.process.terminate()
+        for broker in self.brokers:
+            broker.stop()
+
+    def close(self) -> None:
+        """Kill the brokers, remove their data, give their ports back."""
+        for broker in self.brokers:
+            broker.close()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _property(value: str | int | bool) -> str:
+    """A value as Java properties write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

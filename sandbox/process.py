@@ -1,0 +1,207 @@
+"""One server process: start, stop, kill, pause, resume, restart; a log; no orphans.
+
+The process leads a session and process group of its own, so that Ctrl-C in a terminal reaches
+the sandbox only, which then stops its servers in order. It is known to the guard before its
+program runs a single instruction: a shell waits for one line on its standard input, which is
+sent once the guard has been told, and then becomes the program (same process id). Should the
+owner die in between, the shell reads end-of-file and gives up.
+
+Signals go to process ids this module started, never to names.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sandbox.guard import guard, kill_group, start_time_ticks
+from sandbox.waiting import LOG_LINES, log_tail, wait_until
+
+_LAUNCHER = 'read -r _ || exit 125; exec "$@" </dev/null'
+_POLL_S = 0.01
+KILL_TIMEOUT_S = 10.0
+
+
+class ManagedProcess:
+    """A program that can be started, stopped and restarted any number of times.
+
+    All runs append to one log file. `stop_timeout_s` is how long a stop may take before the
+    process is killed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        log_path: Path,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        stop_timeout_s: float = 20.0,
+    ) -> None:
+        self.name = name
+        self.command = [str(part) for part in command]
+        self.log_path = log_path
+        self.environment = dict(environment or {})
+        self.stop_timeout_s = stop_timeout_s
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner_pid = os.getpid()
+        self._log_start = 0
+        self._started_ticks: int | None = None
+        self._exit_handled = False
+        self._paused = False
+
+    @property
+    def pid(self) -> int:
+        """The id of the process that runs, or ran last.
+
+        Raises:
+            RuntimeError: it was never started.
+        """
+        if self._process is None:
+            raise RuntimeError(f"{self.name} was never started")
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """The process exists (a paused one does too)."""
+        return self.exit_code is None and self._process is not None
+
+    @property
+    def is_paused(self) -> bool:
+        """`pause` was called and `resume` was not."""
+        return self._paused and self.is_running
+
+    @property
+    def exit_code(self) -> int | None:
+        """What the last run ended with; negative for a signal; None while running or unstarted."""
+        if self._process is None:
+            return None
+        code = self._process.poll()
+        if code is not None:
+            self._after_exit()
+        return code
+
+    def start(self) -> None:
+        """Start the program; it is *not* ready when this returns.
+
+        Raises:
+            RuntimeError: it is running already.
+        """
+        if self.is_running:
+            raise RuntimeError(f"{self.name} is running already (process {self.pid})")
+        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        with self.log_path.open("ab") as log:
+            self._log_start = log.tell()
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", _LAUNCHER, "sh", *self.command],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._directory,
+                env={**os.environ, **self.environment},
+                start_new_session=True,
+            )
+        self._paused = False
+        self._exit_handled = False
+        self._started_ticks = start_time_ticks(process.pid)
+        self._process = process
+        guard().add_process(process.pid)
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(b"\n")
+
+    def terminate(self) -> None:
+        """Ask it to stop (SIGTERM) and return at once; a paused process is resumed for that."""
+        self._signal(signal.SIGTERM)
+        self.resume()
+
+    def stop(self, *, timeout_s: float | None = None) -> None:
+        """Stop it in an orderly way, killing it when it takes too long; fine when not running."""
+        if self.is_running:
+            self.terminate()
+            if not self._wait_for_exit(self.stop_timeout_s if timeout_s is None else timeout_s):
+                self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL it and everything it started, and wait until it is gone."""
+        if not self.is_running:
+            return
+        kill_group(self.pid, self._started_ticks)
+        if not self._wait_for_exit(KILL_TIMEOUT_S):
+            raise RuntimeError(f"{self.name} (process {self.pid}) does not die")
+
+    def pause(self) -> None:
+        """Freeze it (SIGSTOP): its connections stay open and nothing answers.
+
+        Returns once the kernel has stopped every thread of it.
+        """
+        self._signal(signal.SIGSTOP)
+        self._paused = True
+        wait_until(
+            self._state,
+            until=lambda state: state in "Tt",
+            timeout_s=KILL_TIMEOUT_S,
+            interval_s=_POLL_S,
+            describe=f"{self.name} to be stopped by the kernel",
+            watch=[self],
+        )
+
+    def resume(self) -> None:
+        """Let a paused process go on; fine when it is not paused."""
+        self._signal(signal.SIGCONT)
+        self._paused = False
+
+    def restart(self) -> None:
+        """Stop it if it runs, and start it again."""
+        self.stop()
+        self.start()
+
+    def log_tail(self, *, lines: int = LOG_LINES) -> str:
+        """The last lines of the log."""
+        return log_tail(self.log_path, lines=lines)
+
+    def log_of_this_run(self) -> str:
+        """What the current (or last) run has logged."""
+        try:
+            with self.log_path.open("rb") as log:
+                log.seek(self._log_start)
+                return log.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def _state(self) -> str:
+        """The state letter of the process in /proc."""
+        stat = Path(f"/proc/{self.pid}/stat").read_text()
+        return stat.rpartition(")")[2].split()[0]
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)  # does nothing once it has been reaped
+
+    def _wait_for_exit(self, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while self.is_running:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    def _after_exit(self) -> None:
+        """Once per run, when it has been reaped: end what it left behind, tell the guard.
+
+        In a forked copy of the owner the processes are somebody else's children, which looks
+        like an exit here: leave them alone.
+        """
+        if self._process is not None and not self._exit_handled and os.getpid() == self._owner_pid:
+            self._exit_handled = True
+            kill_group(self._process.pid, self._started_ticks)
+            guard().forget_process(self._process.pid)
+
+    def __repr__(self) -> str:
+        state = "paused" if self.is_paused else "running" if self.is_running else "stopped"
+        return f"ManagedProcess({self.name!r}, {state})"

@@ -1,0 +1,288 @@
+"""Real ZooKeeper on loopback: one server, or an ensemble.
+
+The server comes out of a Kafka version's jars (3.9.1 ships ZooKeeper 3.8; 2.4.1 ships 3.5 and
+1.1.1 ships 3.4). It forgets durability against power loss (no fsync) and keeps everything
+else: data survives stop, kill and restart of the process.
+"""
+
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sandbox.java import TUNED_FOR_QUICK_START, java_command, write_log_configuration
+from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars
+from sandbox.ports import LOOPBACK, PortLease, lease_port
+from sandbox.process import ManagedProcess
+from sandbox.state import StateDirectory
+from sandbox.waiting import wait_until
+
+START_TIMEOUT_S = 60.0
+TICK_TIME_MS = 500
+SESSION_TIMEOUT_MIN_MS = 1000
+SESSION_TIMEOUT_MAX_MS = 60_000
+
+_MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+
+def four_letter_word(port: int, word: str, *, timeout_s: float = 2.0) -> str:
+    """What the server answers to one of its monitoring commands, such as `ruok` or `srvr`.
+
+    Raises:
+        OSError: nothing answers.
+    """
+    with socket.create_connection((LOOPBACK, port), timeout=timeout_s) as connection:
+        connection.sendall(word.encode())
+        chunks = []
+        while chunk := connection.recv(65536):
+            chunks.append(chunk)
+    return b"".join(chunks).decode(errors="replace")
+
+
+class ZooKeeper:
+    """One ZooKeeper server, standalone unless it is made by a `ZooKeeperEnsemble`.
+
+    As a context manager it is started on entry and closed on exit. `stop`, `kill` and
+    `start`/`restart` keep the data and the port; `close` gives up both.
+    """
+
+    def __init__(
+        self,
+        *,
+        version: str = DEFAULT_VERSION,
+        heap_mb: int = 256,
+        tick_time_ms: int = TICK_TIME_MS,
+        config: Mapping[str, str | int] | None = None,
+        java_options: Sequence[str] = TUNED_FOR_QUICK_START,
+        state: Path | None = None,
+        keep_state: bool = False,
+        name: str = "zookeeper",
+    ) -> None:
+        self.name = name
+        self.version = version
+        self._jars = kafka_jars(version)
+        self._state = StateDirectory(name, path=state, keep=keep_state)
+        self._lease: PortLease = lease_port()
+        self.port = self._lease.port
+        self._config = {
+            "tickTime": tick_time_ms,
+            "minSessionTimeout": SESSION_TIMEOUT_MIN_MS,
+            "maxSessionTimeout": SESSION_TIMEOUT_MAX_MS,
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+            "forceSync": "no",
+            "preAllocSize": 1024,
+            "clientPortAddress": LOOPBACK,
+            "clientPort": self.port,
+            "dataDir": self._state.subdirectory("data"),
+            **(config or {}),
+        }
+        self.process = self._make_process(heap_mb=heap_mb, java_options=java_options)
+
+    def _make_process(self, *, heap_mb: int, java_options: Sequence[str]) -> ManagedProcess:
+        log_configuration = self._state.path / "log4j.properties"
+        write_log_configuration(log_configuration)
+        command = java_command(
+            self._jars,
+            _MAIN_CLASS,
+            [self._state.path / "zoo.cfg"],
+            heap_mb=heap_mb,
+            log_configuration=log_configuration,
+            options=[*java_options, "-Dzookeeper.admin.enableServer=false"],
+        )
+        return ManagedProcess(self.name, command, log_path=self._state.path / "server.log")
+
+    @property
+    def connect_string(self) -> str:
+        """`host:port`; append a path such as `/kafka` for a chroot."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def log_path(self) -> Path:
+        return self.process.log_path
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.is_running
+
+    @property
+    def mode(self) -> str | None:
+        """`standalone`, `leader` or `follower`; None while it serves nobody."""
+        try:
+            answer = four_letter_word(self.port, "srvr")
+        except OSError:
+            return None
+        for line in answer.splitlines():
+            if line.startswith("Mode: "):
+                return line.removeprefix("Mode: ").strip()
+        return None
+
+    def join(self, *, server_id: int, servers: Mapping[int, str]) -> None:
+        """Make it a member of an ensemble; `servers` maps ids to `host:peer-port:election-port`.
+
+        To be called before the first start.
+        """
+        (self._state.subdirectory("data") / "myid").write_text(f"{server_id}\n")
+        self._config |= {"initLimit": 20, "syncLimit": 10}
+        self._config |= {f"server.{number}": address for number, address in servers.items()}
+
+    def launch(self) -> None:
+        """Start the process without waiting for it to serve."""
+        lines = [f"{key}={value}\n" for key, value in self._config.items()]
+        (self._state.path / "zoo.cfg").write_text("".join(lines))
+        self.process.start()
+
+    def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until it serves clients (in an ensemble: until it is part of a quorum)."""
+        wait_until(
+            lambda: self.mode,
+            timeout_s=timeout_s,
+            describe=f"{self.name} (port {self.port}) to serve clients",
+            watch=[self],
+        )
+
+    def start(self) -> None:
+        """Start it and wait until it serves clients."""
+        self.launch()
+        self.wait_until_ready()
+
+    def stop(self) -> None:
+        """Stop it in an orderly way."""
+        self.process.stop()
+
+    def kill(self) -> None:
+        """SIGKILL it."""
+        self.process.kill()
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open, nothing answers."""
+        self.process.pause()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self.process.resume()
+
+    def restart(self) -> None:
+        """Stop it, start it and wait until it serves clients."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """Kill it, remove its data, give its port back."""
+        self.process.kill()
+        self._lease.release()
+        self._state.close()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class ZooKeeperEnsemble:
+    """Several ZooKeeper servers that form a quorum. `servers` are the single ones.
+
+    The keyword arguments are those of `ZooKeeper`.
+    """
+
+    def __init__(
+        self,
+        size: int = 3,
+        *,
+        version: str = DEFAULT_VERSION,
+        heap_mb: int = 256,
+        tick_time_ms: int = TICK_TIME_MS,
+        config: Mapping[str, str | int] | None = None,
+        java_options: Sequence[str] = TUNED_FOR_QUICK_START,
+        keep_state: bool = False,
+    ) -> None:
+        self.servers = [
+            ZooKeeper(
+                version=version,
+                heap_mb=heap_mb,
+                tick_time_ms=tick_time_ms,
+                config=config,
+                java_options=java_options,
+                keep_state=keep_state,
+                name=f"zookeeper-{number}",
+            )
+            for number in range(1, size + 1)
+        ]
+        self._leases = [lease_port() for _ in range(2 * size)]
+        ports = [lease.port for lease in self._leases]
+        addresses = {
+            number: f"{LOOPBACK}:{ports[2 * number - 2]}:{ports[2 * number - 1]}"
+            for number in range(1, size + 1)
+        }
+        for number, server in enumerate(self.servers, start=1):
+            server.join(server_id=number, servers=addresses)
+
+    @property
+    def connect_string(self) -> str:
+        """All servers; append a path such as `/kafka` for a chroot."""
+        return ",".join(server.connect_string for server in self.servers)
+
+    @property
+    def leader(self) -> ZooKeeper:
+        """The server that leads now.
+
+        Raises:
+            LookupError: none does.
+        """
+        for server in self.servers:
+            if server.is_running and not server.process.is_paused and server.mode == "leader":
+                return server
+        raise LookupError("no server of the ensemble is the leader")
+
+    def start(self) -> None:
+        """Start the servers that do not run and wait until all serve clients."""
+        for server in self.servers:
+            if not server.is_running:
+                server.launch()
+        deadline = time.monotonic() + START_TIMEOUT_S
+        for server in self.servers:
+            server.wait_until_ready(timeout_s=max(deadline - time.monotonic(), 1.0))
+
+    def stop(self) -> None:
+        """Stop all servers in an orderly way."""
+        for server in self.servers:
+            server.process.terminate()
+        for server in self.servers:
+            server.stop()
+
+    def close(self) -> None:
+        """Kill the servers, remove their data, give their ports back."""
+        for server in self.servers:
+            server.close()
+        for lease in self._leases:
+            lease.release()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
