@@ -13,29 +13,27 @@ benchmarks and the demo use the classes below; people use `python -m sandbox`.
 The environment is Linux only.
 """
 
+from sandbox.environment import Environment
+from sandbox.errors import ProcessDiedError, SandboxError, WaitError, WaitTimeoutError
 from sandbox.kafka import KafkaBroker, KafkaCluster
 from sandbox.kafka_jars import DEFAULT_VERSION, TESTED_VERSIONS
 from sandbox.kubernetes_api import KubernetesApi
 from sandbox.process import ManagedProcess
 from sandbox.tools import KafkaTools
-from sandbox.waiting import (
-    ProcessDiedError,
-    WaitError,
-    WaitTimeoutError,
-    wait_until,
-    wait_until_async,
-)
+from sandbox.waiting import wait_until, wait_until_async
 from sandbox.zookeeper import ZooKeeper, ZooKeeperEnsemble
 
 __all__ = [
     "DEFAULT_VERSION",
     "TESTED_VERSIONS",
+    "Environment",
     "KafkaBroker",
     "KafkaCluster",
     "KafkaTools",
     "KubernetesApi",
     "ManagedProcess",
     "ProcessDiedError",
+    "SandboxError",
     "WaitError",
     "WaitTimeoutError",
     "ZooKeeper",

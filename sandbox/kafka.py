@@ -7,20 +7,20 @@ what these brokers do too.
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from sandbox.errors import VersionError
 from sandbox.java import TUNED_FOR_QUICK_START, java_command, write_log_configuration
-from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars
-from sandbox.ports import LOOPBACK, can_connect, lease_port
+from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars, version_tuple
+from sandbox.ports import LOOPBACK, can_connect
 from sandbox.process import ManagedProcess
-from sandbox.state import StateDirectory
+from sandbox.server import Server, Startable, close_all, stop_all
 from sandbox.waiting import wait_until
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
 SESSION_TIMEOUT_MS = 6000
 
+_FIRST_WITHOUT_ZOOKEEPER = (4,)
 _MAIN_CLASS = "kafka.Kafka"
 _STARTED_LINE = "started (kafka.server.KafkaServer)"
 
@@ -52,13 +52,12 @@ _PREDICTABLE: dict[str, str | int | bool] = {
 }
 
 
-class KafkaBroker:
+class KafkaBroker(Server):
     """One broker.
 
     `zookeeper` is a connect string, with a chroot if wanted. `inter_broker_protocol_version`
-    is the broker's own default when it is None. `config` overrides anything below it. As a
-    context manager it is started on entry and closed on exit. `stop`, `kill` and
-    `start`/`restart` keep the data and the port; `close` gives up both.
+    is the broker's own default when it is None. `config` overrides everything else. Stopping
+    it is a controlled shutdown, unless `controlled.shutdown.enable` is turned off.
     """
 
     def __init__(
@@ -79,13 +78,12 @@ class KafkaBroker:
         state: Path | None = None,
         keep_state: bool = False,
     ) -> None:
+        if version_tuple(version) >= _FIRST_WITHOUT_ZOOKEEPER:
+            raise VersionError(f"Kafka {version} has no ZooKeeper mode; 3.9 was the last with it")
         self.broker_id = broker_id
         self.version = version
-        self.name = f"kafka-{version}-broker-{broker_id}"
         self._jars = kafka_jars(version)
-        self._state = StateDirectory(self.name, path=state, keep=keep_state)
-        self._lease = lease_port()
-        self.port = self._lease.port
+        super().__init__(f"kafka-{version}-broker-{broker_id}", state=state, keep_state=keep_state)
         self.config: dict[str, str | int | bool] = {
             **_SMALL,
             **_PREDICTABLE,
@@ -104,6 +102,7 @@ class KafkaBroker:
             self.config["broker.rack"] = rack
         self.config |= config or {}
         self._log_levels = dict(log_levels or {})
+        self._started_pid: int | None = None
         self.process = self._make_process(heap_mb=heap_mb, java_options=java_options)
 
     def _log_directories(self, count: int) -> list[Path]:
@@ -131,20 +130,18 @@ class KafkaBroker:
         return f"{LOOPBACK}:{self.port}"
 
     @property
-    def log_path(self) -> Path:
-        return self.process.log_path
-
-    @property
-    def is_running(self) -> bool:
-        return self.process.is_running
-
-    @property
     def is_ready(self) -> bool:
         """It has registered itself in ZooKeeper and accepts connections.
 
         Every version writes the awaited line after its registration.
         """
-        return _STARTED_LINE in self.process.log_of_this_run() and can_connect(self.port)
+        if not self.is_running:
+            return False
+        if self._started_pid != self.process.pid:
+            if _STARTED_LINE not in self.process.log_of_this_run():
+                return False
+            self._started_pid = self.process.pid  # logs grow: look for the line once per run
+        return can_connect(self.port)
 
     def launch(self) -> None:
         """Start the process without waiting for it to be ready."""
@@ -162,56 +159,8 @@ class KafkaBroker:
             watch=[self],
         )
 
-    def start(self) -> None:
-        """Start it and wait until it is ready."""
-        self.launch()
-        self.wait_until_ready()
 
-    def stop(self) -> None:
-        """Stop it in an orderly way: with a controlled shutdown, unless that is turned off."""
-        self.process.stop()
-
-    def kill(self) -> None:
-        """SIGKILL it: its registration goes away when its ZooKeeper session expires."""
-        self.process.kill()
-
-    def pause(self) -> None:
-        """Freeze it: connections stay open, nothing answers, its session runs out."""
-        self.process.pause()
-
-    def resume(self) -> None:
-        """Let it go on."""
-        self.process.resume()
-
-    def restart(self) -> None:
-        """Stop it, start it and wait until it is ready; picks up changes made to `config`."""
-        self.stop()
-        self.start()
-
-    def close(self) -> None:
-        """Kill it, remove its data, give its port back."""
-        self.process.kill()
-        self._lease.release()
-        self._state.close()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class KafkaCluster:
+class KafkaCluster(Startable):
     """Several brokers of one version, with ids 1, 2, ...; they are started at the same time.
 
     `racks` are handed out in turn. The other arguments are those of `KafkaBroker`.
@@ -271,11 +220,15 @@ class KafkaCluster:
                 return broker
         raise LookupError(f"the cluster has no broker {broker_id}")
 
-    def start(self) -> None:
-        """Start the brokers that do not run and wait until all are ready."""
+    def launch(self) -> None:
+        """Start the brokers that do not run, without waiting for them."""
         for broker in self.brokers:
             if not broker.is_running:
                 broker.launch()
+
+    def start(self) -> None:
+        """Start the brokers that do not run and wait until all are ready."""
+        self.launch()
         self.wait_until_ready()
 
     def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
@@ -286,31 +239,11 @@ class KafkaCluster:
 
     def stop(self) -> None:
         """Stop all brokers in an orderly way, at the same time."""
-        for broker in self.brokers:
-            broker.process.terminate()
-        for broker in self.brokers:
-            broker.stop()
+        stop_all(self.brokers)
 
     def close(self) -> None:
         """Kill the brokers, remove their data, give their ports back."""
-        for broker in self.brokers:
-            broker.close()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+        close_all(self.brokers)
 
 
 def _property(value: str | int | bool) -> str:

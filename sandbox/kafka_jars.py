@@ -11,6 +11,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from sandbox.caching import cached, content_hash, find_entry
+from sandbox.errors import VersionError
 from sandbox.programs import JAVA, MAVEN, require
 from sandbox.progress import run_step
 
@@ -71,12 +72,12 @@ def version_tuple(version: str) -> tuple[int, ...]:
     """The version "2.8.2" as (2, 8, 2), for comparisons.
 
     Raises:
-        ValueError: it is not a Kafka version.
+        VersionError: it is not a Kafka version.
     """
     try:
         return tuple(int(part) for part in version.split("."))
     except ValueError:
-        raise ValueError(f"not a Kafka version: {version!r} (such as 3.9.1)") from None
+        raise VersionError(f"not a Kafka version: {version!r} (such as 3.9.1)") from None
 
 
 def kafka_jars(version: str = DEFAULT_VERSION) -> KafkaJars:

@@ -9,19 +9,17 @@ namespace goes away.
 import base64
 import http.client
 import json
-import os
 import secrets
 import ssl
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from sandbox.errors import CommandError
 from sandbox.kubernetes_binaries import kubernetes_binaries
 from sandbox.pki import Pki, create_pki
 from sandbox.ports import LOOPBACK, lease_port
-from sandbox.process import ManagedProcess
+from sandbox.process import ManagedProcess, run_guarded
+from sandbox.server import Startable
 from sandbox.state import StateDirectory
 from sandbox.waiting import wait_until
 
@@ -51,18 +49,13 @@ current-context: sandbox
 """
 
 
-class CommandError(RuntimeError):
-    """kubectl or helm ended with an error; the message carries what it said."""
-
-
-class KubernetesApi:
+class KubernetesApi(Startable):
     """etcd + kube-apiserver, and kubectl and helm for them.
 
     `users` adds users with a token beside the administrator: a mapping from name to groups.
     They have no rights but what RBAC objects give them. `etcd`, `api_server` and
     `controller_manager` are the processes, for stopping, killing and pausing one of them;
-    `start` starts what does not run. As a context manager it is started on entry and closed on
-    exit.
+    `start` starts what does not run.
     """
 
     def __init__(
@@ -159,11 +152,6 @@ class KubernetesApi:
         for process in reversed(self.processes):
             process.stop()
 
-    def restart(self) -> None:
-        """Stop everything, start it and wait until it is ready."""
-        self.stop()
-        self.start()
-
     def close(self) -> None:
         """Kill everything, remove the data, give the ports back."""
         for process in reversed(self.processes):
@@ -211,18 +199,15 @@ class KubernetesApi:
             "HELM_CONFIG_HOME": str(home / "helm-config"),
             "HELM_DATA_HOME": str(home / "helm-data"),
         }
-        outcome = subprocess.run(
+        outcome = run_guarded(
             [self._binaries.path(program), *arguments],
-            input=stdin or "",
-            env={**os.environ, **own},
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
+            stdin=stdin,
+            environment=own,
+            timeout_s=timeout_s,
         )
-        if outcome.returncode != 0:
+        if outcome.exit_code != 0:
             command = " ".join([program, *(str(argument) for argument in arguments)])
-            raise CommandError(f"{command} failed ({outcome.returncode}):\n{outcome.stderr}")
+            raise CommandError(f"{command} failed ({outcome.exit_code}):\n{outcome.stderr}")
         return outcome.stdout
 
     def _write_tokens(self, users: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -312,19 +297,3 @@ class KubernetesApi:
             return connection.getresponse().status == http.HTTPStatus.OK
         finally:
             connection.close()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

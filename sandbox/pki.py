@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox.errors import CertificateError
 from sandbox.programs import OPENSSL, require
 
 DAYS_VALID = 30
@@ -21,10 +22,6 @@ _API_SERVER_NAMES = (
     "DNS:kubernetes.default.svc",
     "DNS:kubernetes.default.svc.cluster.local",
 )
-
-
-class CertificateError(RuntimeError):
-    """openssl refused; the message carries what it said."""
 
 
 @dataclass(frozen=True, slots=True)

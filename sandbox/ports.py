@@ -15,14 +15,12 @@ import socket
 from pathlib import Path
 from types import TracebackType
 
+from sandbox.errors import NoFreePortError
+
 _EPHEMERAL_RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _RANGE_SIZE = 12_000
 _PORT_MIN = 10_000
 LOOPBACK = "127.0.0.1"
-
-
-class NoFreePortError(RuntimeError):
-    """Every port of the range is taken."""
 
 
 def port_range() -> range:

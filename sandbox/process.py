@@ -6,6 +6,8 @@ program runs a single instruction: a shell waits for one line on its standard in
 sent once the guard has been told, and then becomes the program (same process id). Should the
 owner die in between, the shell reads end-of-file and gives up.
 
+`run_guarded` does the same for commands that are run to their end.
+
 Signals go to process ids this module started, never to names.
 """
 
@@ -15,14 +17,91 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from sandbox.guard import guard, kill_group, start_time_ticks
 from sandbox.waiting import LOG_LINES, log_tail, wait_until
 
-_LAUNCHER = 'read -r _ || exit 125; exec "$@" </dev/null'
+# `read` takes no more than the first line, so what follows is the program's to read
+_LAUNCHER = 'read -r _ || exit 125; exec "$@"'
 _POLL_S = 0.01
+_STOPPED_STATES = {"T", "t"}
 KILL_TIMEOUT_S = 10.0
+
+
+def spawn(
+    command: Sequence[str | Path],
+    *,
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
+    environment: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, known to the guard from its first instruction.
+
+    Its standard input is a pipe, which is the caller's to close. Once the process is reaped,
+    the caller tells the guard to forget it.
+    """
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", _LAUNCHER, "sh", *(str(part) for part in command)],
+        stdin=subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
+        cwd=directory,
+        env={**os.environ, **(environment or {})},
+        start_new_session=True,
+        bufsize=0,
+    )
+    guard().add_process(process.pid)
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(b"\n")
+    return process
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command that was run to its end has left."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+
+
+def run_guarded(
+    command: Sequence[str | Path],
+    *,
+    timeout_s: float,
+    stdin: str | None = None,
+    name: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run a command to its end. It does not outlive a killed owner either.
+
+    Raises:
+        TimeoutError: it did not end in time, and was killed; the message has what it printed.
+    """
+    process = spawn(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, environment=environment
+    )
+    started_ticks = start_time_ticks(process.pid)
+    try:
+        stdout, stderr = process.communicate((stdin or "").encode(), timeout=timeout_s)
+    except BaseException as error:
+        kill_group(process.pid, started_ticks)
+        stdout, stderr = process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            said = (stdout + stderr).decode(errors="replace")
+            what = name or Path(command[0]).name
+            raise TimeoutError(f"{what} did not end within {timeout_s:g} s:\n{said}") from error
+        raise
+    finally:
+        guard().forget_process(process.pid)
+    return Outcome(
+        stdout.decode(errors="replace"), stderr.decode(errors="replace"), process.returncode
+    )
 
 
 class ManagedProcess:
@@ -97,23 +176,19 @@ class ManagedProcess:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             self._log_start = log.tell()
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", _LAUNCHER, "sh", *self.command],
-                stdin=subprocess.PIPE,
+            process = spawn(
+                self.command,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                cwd=self._directory,
-                env={**os.environ, **self.environment},
-                start_new_session=True,
+                environment=self.environment,
+                directory=self._directory,
             )
         self._paused = False
         self._exit_handled = False
         self._started_ticks = start_time_ticks(process.pid)
         self._process = process
-        guard().add_process(process.pid)
         assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(b"\n")
+        process.stdin.close()
 
     def terminate(self) -> None:
         """Ask it to stop (SIGTERM) and return at once; a paused process is resumed for that."""
@@ -143,8 +218,8 @@ class ManagedProcess:
         self._signal(signal.SIGSTOP)
         self._paused = True
         wait_until(
-            self._state,
-            until=lambda state: state in "Tt",
+            self._thread_states,
+            until=lambda states: states <= _STOPPED_STATES,
             timeout_s=KILL_TIMEOUT_S,
             interval_s=_POLL_S,
             describe=f"{self.name} to be stopped by the kernel",
@@ -174,10 +249,10 @@ class ManagedProcess:
         except FileNotFoundError:
             return ""
 
-    def _state(self) -> str:
-        """The state letter of the process in /proc."""
-        stat = Path(f"/proc/{self.pid}/stat").read_text()
-        return stat.rpartition(")")[2].split()[0]
+    def _thread_states(self) -> set[str]:
+        """The state letters of all threads in /proc."""
+        stats = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/stat")]
+        return {stat.rpartition(")")[2].split()[0] for stat in stats}
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox.errors import MissingProgramError
+
 Version = tuple[int, ...]
 
 
@@ -49,7 +51,7 @@ GO = Program(
     version_arguments=("version",),
     version_pattern=r"go(\d+(?:\.\d+)+)",
     needed_for="building etcd, kube-apiserver, kubectl and helm",
-    how_to_get="the Go toolchain from go.dev, or a package of your system that is new enough",
+    how_to_get="the Go toolchain: a package of your system, or the Go project's own release",
 )
 OPENSSL = Program(
     name="openssl",
@@ -60,10 +62,6 @@ OPENSSL = Program(
     how_to_get="OpenSSL: Debian/Ubuntu `apt-get install openssl`",
 )
 ALL_PROGRAMS = (JAVA, MAVEN, GO, OPENSSL)
-
-
-class MissingProgramError(RuntimeError):
-    """A program is absent or too old; the message says which, what for, and how to get it."""
 
 
 @dataclass(frozen=True, slots=True)

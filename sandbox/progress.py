@@ -5,7 +5,6 @@ alike, so there is one form for all of them. Output of the command goes to a fil
 line of it stands at the end of each progress line.
 """
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -13,15 +12,14 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sandbox.errors import StepError
+from sandbox.guard import guard, kill_group, start_time_ticks
+from sandbox.process import spawn
 from sandbox.waiting import log_tail
 
 LINE_EVERY_S = 5.0
 _POLL_S = 0.05
 _SHOWN_CHARACTERS = 90
-
-
-class StepError(RuntimeError):
-    """A step of preparing the sandbox failed; the message carries the command's last output."""
 
 
 def note(text: str) -> None:
@@ -47,20 +45,24 @@ def run_step(
     started = time.monotonic()
     note(f"{what}{f' (typically {typically})' if typically else ''}")
     with tempfile.NamedTemporaryFile(prefix="regent-sandbox-step-", suffix=".log") as log:
-        process = subprocess.Popen(
-            [str(part) for part in command],
-            cwd=directory,
-            env={**os.environ, **(environment or {})},
-            stdin=subprocess.DEVNULL,
+        process = spawn(
+            command,
             stdout=log,
             stderr=subprocess.STDOUT,
+            environment=environment,
+            directory=directory,
         )
+        assert process.stdin is not None
+        process.stdin.close()
+        started_ticks = start_time_ticks(process.pid)
         try:
             _report_until_exit(what, process, Path(log.name), started=started)
         except BaseException:
-            process.terminate()
+            kill_group(process.pid, started_ticks)
             process.wait()
             raise
+        finally:
+            guard().forget_process(process.pid)
         output = Path(log.name).read_text(errors="replace")
         if process.returncode != 0:
             raise StepError(

@@ -6,13 +6,15 @@ each script has a list of candidates, newest first, and the jars decide.
 
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+from sandbox.errors import ToolError, UnknownToolError, VersionError
 from sandbox.java import java_command, write_log_configuration
 from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars, version_tuple
+from sandbox.process import Outcome, run_guarded
 
 TOOL_TIMEOUT_S = 60.0
 _HEAP_MB = 256
@@ -55,19 +57,6 @@ _TOPICS_THROUGH_BROKERS_SINCE = (2, 2)
 _PRODUCER_BOOTSTRAP_SERVER_SINCE = (2, 5)
 
 
-class ToolError(RuntimeError):
-    """A tool ended with an error or not in time; the message carries what it said."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """What a tool ended with."""
-
-    stdout: str
-    stderr: str
-    exit_code: int
-
-
 class KafkaTools:
     """The tools of one Kafka version, for one cluster.
 
@@ -93,31 +82,46 @@ class KafkaTools:
         stdin: str | None = None,
         timeout_s: float = TOOL_TIMEOUT_S,
         check: bool = True,
-    ) -> ToolResult:
+    ) -> Outcome:
         """Run a tool by its script's name (`kafka-topics`) or a class by its full name.
 
         Raises:
-            LookupError: this version has no such tool.
-            ToolError: it did not end in time, or, with `check`, it ended with an error.
+            UnknownToolError: this version has no such tool.
+            ToolError: with `check`, it ended with an error.
+            TimeoutError: it did not end in time, and was killed.
         """
-        main_class = self._main_class(tool)
-        with tempfile.TemporaryDirectory(prefix="regent-sandbox-tool-") as directory:
-            log_configuration = Path(directory) / "log4j.properties"
-            write_log_configuration(log_configuration, level="WARN", stream="err")
-            command = java_command(
-                self._jars,
-                main_class,
-                arguments,
-                heap_mb=_HEAP_MB,
-                log_configuration=log_configuration,
-            )
-            result = _run(tool, command, stdin=stdin, timeout_s=timeout_s)
+        with self._command(tool, arguments) as command:
+            result = run_guarded(command, name=tool, stdin=stdin, timeout_s=timeout_s)
         if check and result.exit_code != 0:
             shown = " ".join([tool, *(str(argument) for argument in arguments)])
             raise ToolError(
                 f"{shown} failed ({result.exit_code}):\n{result.stdout}\n{result.stderr}"
             )
         return result
+
+    def run_attached(self, tool: str, *arguments: str | Path) -> int:
+        """Run a tool on the terminal of this process and return its exit status.
+
+        Raises:
+            UnknownToolError: this version has no such tool.
+        """
+        with self._command(tool, arguments) as command:
+            return subprocess.run(command, check=False).returncode
+
+    @contextmanager
+    def _command(self, tool: str, arguments: Sequence[str | Path]) -> Iterator[list[str]]:
+        """The command line of a tool; its log goes to standard error, from warnings up."""
+        main_class = self._main_class(tool)
+        with tempfile.TemporaryDirectory(prefix="regent-sandbox-tool-") as directory:
+            log_configuration = Path(directory) / "log4j.properties"
+            write_log_configuration(log_configuration, level="WARN", stream="err")
+            yield java_command(
+                self._jars,
+                main_class,
+                arguments,
+                heap_mb=_HEAP_MB,
+                log_configuration=log_configuration,
+            )
 
     def create_topic(
         self,
@@ -144,7 +148,7 @@ class KafkaTools:
         elif self.zookeeper is not None:
             address = f"--zookeeper={self.zookeeper}"
         else:
-            raise ValueError(f"kafka-topics {self.version} needs the address of ZooKeeper")
+            raise VersionError(f"kafka-topics {self.version} needs the address of ZooKeeper")
         return self.run("kafka-topics", address, *arguments).stdout
 
     def produce(
@@ -208,23 +212,5 @@ class KafkaTools:
             return tool
         found = self._jars.first_class(candidates or ())
         if found is None:
-            raise LookupError(f"Kafka {self.version} has no tool {tool!r}")
+            raise UnknownToolError(f"Kafka {self.version} has no tool {tool!r}")
         return found
-
-
-def _run(tool: str, command: Sequence[str], *, stdin: str | None, timeout_s: float) -> ToolResult:
-    try:
-        outcome = subprocess.run(
-            command,
-            input=stdin or "",
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        said = b"".join(part for part in (error.stdout, error.stderr) if isinstance(part, bytes))
-        raise ToolError(
-            f"{tool} did not end within {timeout_s:g} s:\n{said.decode(errors='replace')}"
-        ) from error
-    return ToolResult(outcome.stdout, outcome.stderr, outcome.returncode)

@@ -3,11 +3,6 @@
 A wait that fails says what was awaited, what was seen last, and what the programs involved
 wrote to their logs, so that a failure on somebody else's machine can be read without running
 it again. A wait on a program that has died fails at once and not at its deadline.
-
-Errors:
-    WaitError(AssertionError)
-    ├── WaitTimeoutError    the deadline passed
-    └── ProcessDiedError    a watched program ended while being waited for
 """
 
 import asyncio
@@ -17,6 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
+
+from sandbox.errors import ProcessDiedError, WaitTimeoutError
 
 T = TypeVar("T")
 
@@ -33,18 +30,6 @@ class Watched(Protocol):
     def is_running(self) -> bool: ...
     @property
     def log_path(self) -> Path: ...
-
-
-class WaitError(AssertionError):
-    """Something awaited did not happen; the message is meant to be enough to see why."""
-
-
-class WaitTimeoutError(WaitError):
-    """The deadline passed."""
-
-
-class ProcessDiedError(WaitError):
-    """A watched program ended, so the awaited thing will never happen."""
 
 
 def log_tail(path: Path, *, lines: int = LOG_LINES) -> str:

@@ -9,14 +9,12 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from sandbox.java import TUNED_FOR_QUICK_START, java_command, write_log_configuration
 from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars
-from sandbox.ports import LOOPBACK, PortLease, lease_port
+from sandbox.ports import LOOPBACK, lease_port
 from sandbox.process import ManagedProcess
-from sandbox.state import StateDirectory
+from sandbox.server import Server, Startable, close_all, stop_all
 from sandbox.waiting import wait_until
 
 START_TIMEOUT_S = 60.0
@@ -41,11 +39,10 @@ def four_letter_word(port: int, word: str, *, timeout_s: float = 2.0) -> str:
     return b"".join(chunks).decode(errors="replace")
 
 
-class ZooKeeper:
+class ZooKeeper(Server):
     """One ZooKeeper server, standalone unless it is made by a `ZooKeeperEnsemble`.
 
-    As a context manager it is started on entry and closed on exit. `stop`, `kill` and
-    `start`/`restart` keep the data and the port; `close` gives up both.
+    `version` is the Kafka version whose ZooKeeper is run; `config` adds to zoo.cfg.
     """
 
     def __init__(
@@ -60,12 +57,9 @@ class ZooKeeper:
         keep_state: bool = False,
         name: str = "zookeeper",
     ) -> None:
-        self.name = name
         self.version = version
         self._jars = kafka_jars(version)
-        self._state = StateDirectory(name, path=state, keep=keep_state)
-        self._lease: PortLease = lease_port()
-        self.port = self._lease.port
+        super().__init__(name, state=state, keep_state=keep_state)
         self._config = {
             "tickTime": tick_time_ms,
             "minSessionTimeout": SESSION_TIMEOUT_MIN_MS,
@@ -99,14 +93,6 @@ class ZooKeeper:
     def connect_string(self) -> str:
         """`host:port`; append a path such as `/kafka` for a chroot."""
         return f"{LOOPBACK}:{self.port}"
-
-    @property
-    def log_path(self) -> Path:
-        return self.process.log_path
-
-    @property
-    def is_running(self) -> bool:
-        return self.process.is_running
 
     @property
     def mode(self) -> str | None:
@@ -144,56 +130,8 @@ class ZooKeeper:
             watch=[self],
         )
 
-    def start(self) -> None:
-        """Start it and wait until it serves clients."""
-        self.launch()
-        self.wait_until_ready()
 
-    def stop(self) -> None:
-        """Stop it in an orderly way."""
-        self.process.stop()
-
-    def kill(self) -> None:
-        """SIGKILL it."""
-        self.process.kill()
-
-    def pause(self) -> None:
-        """Freeze it: connections stay open, nothing answers."""
-        self.process.pause()
-
-    def resume(self) -> None:
-        """Let it go on."""
-        self.process.resume()
-
-    def restart(self) -> None:
-        """Stop it, start it and wait until it serves clients."""
-        self.stop()
-        self.start()
-
-    def close(self) -> None:
-        """Kill it, remove its data, give its port back."""
-        self.process.kill()
-        self._lease.release()
-        self._state.close()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class ZooKeeperEnsemble:
+class ZooKeeperEnsemble(Startable):
     """Several ZooKeeper servers that form a quorum. `servers` are the single ones.
 
     The keyword arguments are those of `ZooKeeper`.
@@ -258,31 +196,11 @@ class ZooKeeperEnsemble:
             server.wait_until_ready(timeout_s=max(deadline - time.monotonic(), 1.0))
 
     def stop(self) -> None:
-        """Stop all servers in an orderly way."""
-        for server in self.servers:
-            server.process.terminate()
-        for server in self.servers:
-            server.stop()
+        """Stop all servers in an orderly way, at the same time."""
+        stop_all(self.servers)
 
     def close(self) -> None:
         """Kill the servers, remove their data, give their ports back."""
-        for server in self.servers:
-            server.close()
+        close_all(self.servers)
         for lease in self._leases:
             lease.release()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -1,0 +1,63 @@
+"""What can go wrong for reasons outside the program; every message is meant for a person.
+
+SandboxError(Exception)
+├── MissingProgramError             a program of the machine is absent or too old
+├── StepError                       a download or a build failed
+├── VersionError(ValueError)        no Kafka version, or one that cannot be used here
+├── UnknownToolError(LookupError)   this Kafka version has no such tool
+├── ToolError                       one of Kafka's tools ended with an error
+├── CommandError                    kubectl or helm ended with an error
+├── CertificateError                openssl refused
+├── NoFreePortError                 every port of the range is taken
+└── WaitError(AssertionError)       something awaited did not happen
+    ├── WaitTimeoutError            the deadline passed
+    └── ProcessDiedError            a watched program ended while being waited for
+"""
+
+
+class SandboxError(Exception):
+    """Base of all of them; the message says what happened and carries what the program said."""
+
+
+class MissingProgramError(SandboxError):
+    """A program is absent or too old; the message says which, what for, and how to get it."""
+
+
+class StepError(SandboxError):
+    """A step of preparing the sandbox failed; the message carries the command's last output."""
+
+
+class VersionError(SandboxError, ValueError):
+    """Not a Kafka version, or one that cannot be used here."""
+
+
+class UnknownToolError(SandboxError, LookupError):
+    """The Kafka version has no such tool."""
+
+
+class ToolError(SandboxError):
+    """One of Kafka's tools ended with an error."""
+
+
+class CommandError(SandboxError):
+    """kubectl or helm ended with an error."""
+
+
+class CertificateError(SandboxError):
+    """openssl refused."""
+
+
+class NoFreePortError(SandboxError):
+    """Every port of the range is taken."""
+
+
+class WaitError(SandboxError, AssertionError):
+    """Something awaited did not happen; the message is meant to be enough to see why."""
+
+
+class WaitTimeoutError(WaitError):
+    """The deadline passed."""
+
+
+class ProcessDiedError(WaitError):
+    """A watched program ended, so the awaited thing will never happen."""
