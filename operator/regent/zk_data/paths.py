@@ -5,6 +5,7 @@ Source: ``kafka.zk.ZkData``. All paths are relative to the chroot.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from regent.model.partition import TopicPartition
@@ -58,6 +59,7 @@ PERSISTENT_PATHS: Final = (
 _TOPIC_PREFIX: Final = BROKER_TOPICS + "/"
 _STATE_SUFFIX: Final = "/state"
 _PARTITIONS: Final = "/partitions/"
+_SEQUENCE: Final = re.compile(r"_(-[0-9]{9,10}|[0-9]{10})\Z")
 
 
 def broker_id(broker: int) -> str:
@@ -168,11 +170,9 @@ def partition_of_state(path: str) -> TopicPartition | None:
 
 
 def notification_sequence(child: str) -> int | None:
-    """The number that ZooKeeper gave a sequential node, or None if the name does not end in one.
+    """The number that ZooKeeper gave a notification, or None if the name does not end in one.
 
-    ZooKeeper writes it as ten digits; after 2,147,483,647 it turns negative.
+    ZooKeeper pads it to ten characters; after 2,147,483,647 it turns negative.
     """
-    number = child[-10:]
-    if len(number) == 10 and number.isascii() and number.lstrip("-").isdigit():
-        return int(number)
-    return None
+    match = _SEQUENCE.search(child)
+    return None if match is None else int(match[1])

@@ -1,0 +1,108 @@
+"""Whatever bytes a znode has, a decoder answers with a value or with ``MalformedZNodeError``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from regent.model.errors import MalformedZNodeError
+from regent.zk_data import (
+    admin,
+    brokers,
+    cluster,
+    config,
+    controller,
+    features,
+    notifications,
+    producer_ids,
+    topics,
+)
+from regent.zk_data.operations import ZNode
+
+DECODERS: dict[str, Callable[[bytes], object]] = {
+    "broker": lambda data: brokers.decode_broker(1, ZNode(data, 0, 1, 1)),
+    "cluster id": cluster.decode_cluster_id,
+    "config": lambda data: config.decode_entity_config("/n", data),
+    "config change": lambda data: config.decode_config_change("/n", data),
+    "controller": controller.decode_controller,
+    "controller epoch": controller.decode_controller_epoch,
+    "feature": features.decode_feature,
+    "isr change": lambda data: notifications.decode_isr_change_notification("/n", data),
+    "log dir event": lambda data: notifications.decode_log_dir_event("/n", data),
+    "partition state": lambda data: topics.decode_partition_state("/n", ZNode(data, 0, 1, 1)),
+    "preferred election": admin.decode_preferred_replica_election,
+    "producer ids": producer_ids.decode_producer_id_block,
+    "reassignment": admin.decode_reassign_partitions,
+    "topic": lambda data: topics.decode_topic("t", data),
+}
+
+FIELDS = [
+    *("adding_replicas", "block_end", "block_start", "broker", "brokerid", "config"),
+    *("controller_epoch", "endpoints", "entity_name", "entity_path", "entity_type", "features"),
+    *("host", "id", "isr", "jmx_port", "leader", "leader_epoch", "leader_recovery_state"),
+    *("listener_security_protocol_map", "partition", "partitions", "port", "rack"),
+    *(
+        "removing_replicas",
+        "replicas",
+        "status",
+        "topic",
+        "topic_id",
+        "version",
+        "0",
+        "min_version",
+    ),
+]
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([0, 1, 2, 3, -1, 2**31, 10**40])
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["PLAINTEXT://h:1", "0", "1", "\ud800"])
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=9)
+
+
+def malformed(decode: Callable[[bytes], object], data: bytes) -> MalformedZNodeError | None:
+    """The error with which the bytes are refused, or None; anything else is raised."""
+    try:
+        decode(data)
+    except MalformedZNodeError as error:
+        return error
+    return None
+
+
+def survives(decode: Callable[[bytes], object], data: bytes) -> None:
+    error = malformed(decode, data)
+    assert error is None or (error.path.startswith("/") and error.reason)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@given(data=st.binary(max_size=40))
+@example(data=b"[" * 100_000)
+@example(data=b'{"a":' * 100_000)
+@example(data=b'{"version":1,"x":"\xff"}')
+@example(data=b'{"\xff":1}')
+@example(data=b'{"id":"\xff","config":{"\xff":"\xff"},"partitions":{"\xff":[1]}}')
+@example(data=b"9" * 100_000)
+@example(data=b"1e999")
+def test_bytes(name: str, data: bytes) -> None:
+    survives(DECODERS[name], data)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@given(value=OBJECTS)
+def test_json_of_wrong_shapes(name: str, value: dict[str, object]) -> None:
+    survives(DECODERS[name], json.dumps(value).encode())

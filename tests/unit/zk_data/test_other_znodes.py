@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regent.model.errors import MalformedZNodeError
+from regent.model.partition import TopicPartition
+from regent.zk_data import admin, cluster, config, controller, features, notifications
+from regent.zk_data import producer_ids as pid_codec
+from regent.zk_data.features import FeatureStatus, FeatureZNode
+from regent.zk_data.producer_ids import ProducerIdBlock
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+NODE = "/node"
+PARTITIONS = st.builds(TopicPartition, st.text(min_size=1, max_size=9), st.integers(0, 2**31 - 1))
+
+
+def test_controller() -> None:
+    assert controller.decode_controller(b'{"version":1,"brokerid":3,"timestamp":"1500"}') == 3
+    assert controller.decode_controller(b'{"brokerid":3}') == 3
+    assert controller.encode_controller(1_000_000_001, 1500) == (
+        b'{"version":2,"brokerid":1000000001,"timestamp":"1500","kraftControllerEpoch":-1}'
+    )
+    for data in (b"3", b"{}", b'{"brokerid":"3"}', b""):
+        with pytest.raises(MalformedZNodeError, match=r"^/controller: "):
+            controller.decode_controller(data)
+
+
+@given(st.integers(0, 2**31 - 1))
+def test_controller_epoch_round_trip(epoch: int) -> None:
+    data = controller.encode_controller_epoch(epoch)
+    assert controller.decode_controller_epoch(data) == epoch
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b" 1", b"1 ", b"1_0", b"-1", b"2147483648", b"0x1", b"\xff", b"9" * 5000, "²".encode()],
+)
+def test_malformed_controller_epoch(data: bytes) -> None:
+    with pytest.raises(MalformedZNodeError, match=r"^/controller_epoch: "):
+        controller.decode_controller_epoch(data)
+
+
+def test_cluster_id() -> None:
+    data = b'{"version":"1","id":"7AgOyGVbSTSbUO0JmqT8TA"}'
+    assert cluster.decode_cluster_id(data) == "7AgOyGVbSTSbUO0JmqT8TA"
+    assert cluster.encode_cluster_id("7AgOyGVbSTSbUO0JmqT8TA") == data
+    with pytest.raises(MalformedZNodeError):
+        cluster.decode_cluster_id(b'{"version":"1"}')
+
+
+@given(st.dictionaries(st.text(max_size=9), st.text(max_size=9), max_size=4))
+def test_entity_config_round_trip(overrides: dict[str, str]) -> None:
+    data = config.encode_entity_config(overrides)
+    assert config.decode_entity_config(NODE, data) == overrides
+
+
+def test_entity_config() -> None:
+    assert config.decode_entity_config(NODE, b'{"version":1,"config":{"a":"b"}}') == {"a": "b"}
+    assert config.decode_entity_config(NODE, b"") == {}
+    assert config.decode_entity_config(NODE, b"{}") == {}
+    assert config.encode_entity_config({"a": "b"}) == b'{"version":1,"config":{"a":"b"}}'
+    for data in (b"x", b"[]", b'{"config":{"a":1}}', b'{"config":["a"]}'):
+        with pytest.raises(MalformedZNodeError, match=r"^/node: "):
+            config.decode_entity_config(NODE, data)
+
+
+@pytest.mark.parametrize(
+    ("data", "entity_type", "entity_name"),
+    [
+        (b'{"version":1,"entity_type":"topics","entity_name":"t"}', "topics", "t"),
+        (b'{"version":2,"entity_path":"topics/t"}', "topics", "t"),
+        (b'{"version":2,"entity_path":"brokers/<default>"}', "brokers", "<default>"),
+        (b'{"version":2,"entity_path":"users/u/clients/c"}', "users", "u/clients/c"),
+    ],
+)
+def test_config_change(data: bytes, entity_type: str, entity_name: str) -> None:
+    entity = config.decode_config_change(NODE, data)
+    assert entity == (entity_type, entity_name)
+    assert config.decode_config_change(NODE, config.encode_config_change(entity.entity_path)) == (
+        entity
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b'{"version":3,"entity_path":"topics/t"}',
+        b'{"version":2}',
+        b'{"version":2,"entity_path":"topics"}',
+        b'{"version":2,"entity_path":"topics/"}',
+        b'{"version":1,"entity_type":"topics"}',
+        b'{"version":"2","entity_path":"topics/t"}',
+    ],
+)
+def test_malformed_config_change(data: bytes) -> None:
+    with pytest.raises(MalformedZNodeError, match=r"^/node: "):
+        config.decode_config_change(NODE, data)
+
+
+def test_reassign_partitions() -> None:
+    data = (
+        b'{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[3,4]},'
+        b'{"topic":"t","partition":0,"replicas":[]}]}'
+    )
+    decoded = admin.decode_reassign_partitions(data)
+    assert list(decoded.items()) == [(T1, (3, 4)), (T0, ())]
+    assert admin.encode_reassign_partitions(decoded) == data
+
+
+@given(
+    st.dictionaries(
+        PARTITIONS, st.lists(st.integers(-1, 2**31 - 1), max_size=3).map(tuple), max_size=4
+    )
+)
+def test_reassign_partitions_round_trip(request: dict[TopicPartition, tuple[int, ...]]) -> None:
+    data = admin.encode_reassign_partitions(request)
+    assert admin.decode_reassign_partitions(data) == request
+
+
+def test_the_last_of_two_reassignments_counts() -> None:
+    entry = '{"topic":"t","partition":1,"replicas":[%d]}'
+    data = f'{{"version":1,"partitions":[{entry % 1},{entry % 2}]}}'.encode()
+    assert admin.decode_reassign_partitions(data) == {T1: (2,)}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b'{"partitions":[{"topic":"t","partition":0}]}',
+        b'{"partitions":[{"topic":"t","partition":-1,"replicas":[1]}]}',
+        b'{"partitions":[{"topic":"t","partition":0,"replicas":["1"]}]}',
+        b'{"partitions":{"t":0}}',
+    ],
+)
+def test_malformed_reassign_partitions(data: bytes) -> None:
+    with pytest.raises(MalformedZNodeError, match=r"^/admin/reassign_partitions: "):
+        admin.decode_reassign_partitions(data)
+
+
+@given(st.lists(PARTITIONS, max_size=5, unique=True).map(tuple))
+def test_lists_of_partitions_round_trip(partitions: tuple[TopicPartition, ...]) -> None:
+    data = admin.encode_preferred_replica_election(partitions)
+    assert admin.decode_preferred_replica_election(data) == partitions
+    data = notifications.encode_isr_change_notification(partitions)
+    assert notifications.decode_isr_change_notification(NODE, data) == partitions
+
+
+def test_preferred_replica_election() -> None:
+    data = b'{"version":1,"partitions":[{"topic":"t","partition":1},{"topic":"t","partition":0}]}'
+    assert admin.decode_preferred_replica_election(data) == (T1, T0)
+    assert admin.encode_preferred_replica_election((T1, T0)) == data
+    with pytest.raises(MalformedZNodeError, match=r"^/admin/preferred_replica_election: "):
+        admin.decode_preferred_replica_election(b'{"partitions":[{"topic":"t"}]}')
+
+
+def test_isr_change_notification() -> None:
+    data = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"t","partition":0}]}'
+    assert notifications.decode_isr_change_notification(NODE, data) == (T0,)
+    with pytest.raises(MalformedZNodeError, match=r"^/node: "):
+        notifications.decode_isr_change_notification(NODE, b'{"partitions":[1]}')
+
+
+def test_log_dir_event() -> None:
+    data = b'{"version":1,"broker":3,"event":1}'
+    assert notifications.decode_log_dir_event(NODE, data) == 3
+    assert notifications.encode_log_dir_event(3) == data
+    for malformed in (b"", b"{}", b'{"broker":-1}', b'{"broker":"3"}'):
+        with pytest.raises(MalformedZNodeError, match=r"^/node: "):
+            notifications.decode_log_dir_event(NODE, malformed)
+
+
+@pytest.mark.parametrize(
+    ("data", "feature"),
+    [
+        (b'{"features":{},"version":1,"status":1}', FeatureZNode(1, FeatureStatus.ENABLED)),
+        (b'{"features":{},"version":2,"status":0}', FeatureZNode(2, FeatureStatus.DISABLED)),
+        (
+            b'{"features":{"f":{"min_version_level":1,"max_version_level":3}},"version":1,"status":1}',
+            FeatureZNode(1, FeatureStatus.ENABLED, {"f": 3}),
+        ),
+        (
+            b'{"features":{"f":{"max_version_level":3}},"version":2,"status":1}',
+            FeatureZNode(2, FeatureStatus.ENABLED, {"f": 3}),
+        ),
+    ],
+)
+def test_feature(data: bytes, feature: FeatureZNode) -> None:
+    assert features.decode_feature(data) == feature
+    assert features.encode_feature(feature) == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b'{"version":1}',
+        b'{"version":3,"status":1}',
+        b'{"version":1,"status":2}',
+        b'{"version":1,"status":1,"features":{"f":{}}}',
+        b'{"version":1,"status":1,"features":{"f":3}}',
+    ],
+)
+def test_malformed_feature(data: bytes) -> None:
+    with pytest.raises(MalformedZNodeError, match=r"^/feature: "):
+        features.decode_feature(data)
+
+
+def test_producer_id_block() -> None:
+    data = b'{"version":1,"broker":2,"block_start":"1000","block_end":"1999"}'
+    block = ProducerIdBlock(2, 1000, 1999)
+    assert pid_codec.decode_producer_id_block(data) == block
+    assert pid_codec.encode_producer_id_block(block) == data
+    assert json.loads(data)["block_end"] == str(
+        block.first_producer_id + pid_codec.PRODUCER_ID_BLOCK_SIZE - 1
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b'{"version":1,"broker":2,"block_start":1000,"block_end":1999}',
+        b'{"version":1,"broker":2,"block_start":"x","block_end":"1999"}',
+        b'{"version":1,"broker":2,"block_start":"","block_end":"1999"}',
+        b'{"version":1,"broker":2,"block_start":"1999","block_end":"1000"}',
+        b'{"version":1,"broker":2,"block_start":"-5","block_end":"1000"}',
+        b'{"version":1,"broker":2,"block_start":"0","block_end":"9223372036854775808"}',
+    ],
+)
+def test_malformed_producer_id_block(data: bytes) -> None:
+    with pytest.raises(MalformedZNodeError, match=r"^/latest_producer_id_block: "):
+        pid_codec.decode_producer_id_block(data)

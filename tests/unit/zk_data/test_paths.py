@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+
+TOPIC_NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,40}", fullmatch=True)
+PARTITIONS = st.integers(0, 2**31 - 1)
+
+
+@given(TOPIC_NAMES, PARTITIONS)
+def test_a_state_path_leads_back_to_its_partition(topic: str, partition: int) -> None:
+    tp = TopicPartition(topic, partition)
+    assert paths.partition_of_state(paths.partition_state(tp)) == tp
+    assert paths.topic_of(paths.partition_state(tp)) == topic
+    assert paths.partition_state(tp) == paths.topic_partition(tp) + "/state"
+    assert paths.topic_partition(tp) == f"{paths.topic_partitions(topic)}/{partition}"
+    assert paths.topic_of(paths.topic(topic)) == topic
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/",
+        "/brokers/topics",
+        "/brokers/topics/t",
+        "/brokers/topics/t/partitions/0",
+        "/brokers/topics/t/partitions/x/state",
+        "/brokers/topics/t/partitions//state",
+        "/brokers/topics//partitions/0/state",
+        "/brokers/topics/t/partitions/-1/state",
+        "/brokers/topics/t/partitions/²/state",
+        "/brokers/topics/t/partitions/99999999999/state",
+        "/config/topics/t",
+    ],
+)
+def test_other_paths_are_no_states(path: str) -> None:
+    assert paths.partition_of_state(path) is None
+
+
+@pytest.mark.parametrize("path", ["", "/brokers/topics", "/brokers/topics/", "/config/topics/t"])
+def test_paths_outside_topics_have_no_topic(path: str) -> None:
+    assert paths.topic_of(path) is None
+
+
+@given(PARTITIONS)
+def test_a_registration_leads_back_to_its_broker(broker: int) -> None:
+    assert paths.broker_of(paths.broker_id(broker)) == broker
+
+
+@pytest.mark.parametrize("child", ["", "-1", "x", "1x", "2147483648", "99999999999", "²"])
+def test_other_children_of_broker_ids_are_no_brokers(child: str) -> None:
+    assert paths.broker_id_of(child) is None
+    assert paths.broker_of(f"/brokers/ids/{child}") is None
+    assert paths.broker_of(f"/brokers/topics/{child}") is None
+
+
+@pytest.mark.parametrize(
+    ("child", "sequence"),
+    [
+        ("isr_change_0000000042", 42),
+        ("config_change_2147483647", 2147483647),
+        ("config_change_-000000001", -1),
+        ("isr_change_", None),
+        ("short", None),
+        ("isr_change_00000000x2", None),
+        ("isr_change_--00000012", None),
+        ("isr_change_0-00000012", None),
+        ("", None),
+    ],
+)
+def test_sequence_of_a_notification(child: str, sequence: int | None) -> None:
+    assert paths.notification_sequence(child) == sequence
+
+
+def test_sequential_children_belong_to_what_is_watched() -> None:
+    for prefix, parent, child in [
+        (
+            paths.isr_change_notification_prefix(),
+            paths.ISR_CHANGE_NOTIFICATION,
+            paths.isr_change_notification,
+        ),
+        (
+            paths.log_dir_event_notification_prefix(),
+            paths.LOG_DIR_EVENT_NOTIFICATION,
+            paths.log_dir_event_notification,
+        ),
+        (paths.config_change_prefix(), paths.CONFIG_CHANGES, paths.config_change),
+    ]:
+        created = prefix + "0000000007"
+        assert child(created.rpartition("/")[2]) == created
+        assert created.rpartition("/")[0] == parent
+
+
+def test_config_paths() -> None:
+    assert paths.broker_config() == "/config/brokers/<default>"
+    assert paths.broker_config(3) == "/config/brokers/3"
+    assert paths.topic_config("t") == paths.entity_config("topics", "t") == "/config/topics/t"
+    assert paths.delete_topic("t") == "/admin/delete_topics/t"
+
+
+def test_parents_come_before_their_children() -> None:
+    created = {"/"}
+    for path in paths.PERSISTENT_PATHS:
+        assert (path.rpartition("/")[0] or "/") in created
+        created.add(path)
+    assert len(created) == len(paths.PERSISTENT_PATHS) + 1

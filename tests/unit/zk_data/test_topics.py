@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regent.model.errors import MalformedZNodeError
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment
+from regent.zk_data.operations import ZNode
+from regent.zk_data.topics import (
+    TopicZNode,
+    decode_partition_state,
+    decode_topic,
+    encode_partition_state,
+    encode_topic,
+)
+
+STATE_PATH = "/brokers/topics/t/partitions/0/state"
+TOPIC_ID = uuid.UUID("9e0b58f3-5ed8-4f3a-9c0a-0d3e2a3c6f11")
+TOPIC_ID_TEXT = "ngtY817YTzqcCg0-KjxvEQ"
+
+
+def znode(data: bytes, *, version: int = 4) -> ZNode:
+    return ZNode(data=data, version=version, czxid=1, mzxid=2)
+
+
+BROKER_LISTS = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5, unique=True).map(tuple)
+STATES = st.builds(
+    LeaderAndIsr,
+    leader=st.integers(-1, 2**31 - 1),
+    leader_epoch=st.integers(0, 2**31 - 1),
+    isr=st.lists(st.integers(0, 2**31 - 1), max_size=5, unique=True).map(tuple),
+    controller_epoch=st.integers(0, 2**31 - 1),
+    partition_epoch=st.integers(0, 2**31 - 1),
+    leader_recovery_state=st.sampled_from([0, 1]),
+)
+ASSIGNMENTS = st.builds(
+    ReplicaAssignment,
+    replicas=BROKER_LISTS,
+    adding_replicas=st.lists(st.integers(0, 9), max_size=2, unique=True).map(tuple),
+    removing_replicas=st.lists(st.integers(0, 9), max_size=2, unique=True).map(tuple),
+)
+TOPICS = st.builds(
+    TopicZNode,
+    topic_id=st.none() | st.uuids(),
+    assignments=st.dictionaries(st.integers(0, 2**31 - 1), ASSIGNMENTS, max_size=5),
+)
+
+
+@given(STATES)
+def test_a_state_survives_the_round_trip(state: LeaderAndIsr) -> None:
+    data = encode_partition_state(state)
+    assert decode_partition_state(STATE_PATH, znode(data, version=state.partition_epoch)) == state
+
+
+@given(STATES)
+def test_an_encoded_state_is_the_json_that_kafka_writes(state: LeaderAndIsr) -> None:
+    expected = {
+        "version": 1,
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "controller_epoch": state.controller_epoch,
+        "isr": list(state.isr),
+    }
+    if state.leader_recovery_state == 1:
+        expected["leader_recovery_state"] = 1
+    assert json.loads(encode_partition_state(state)) == expected
+
+
+def test_a_state_as_kafka_wrote_it() -> None:
+    data = b'{"controller_epoch":12,"leader":2,"version":1,"leader_epoch":33,"isr":[2,0,1]}'
+    state = LeaderAndIsr(2, 33, (2, 0, 1), 12, 4, 0)
+    assert decode_partition_state(STATE_PATH, znode(data)) == state
+    assert encode_partition_state(state) == data
+
+
+def test_recovering() -> None:
+    data = (
+        b'{"controller_epoch":12,"leader":2,"leader_recovery_state":1,"version":1,'
+        b'"leader_epoch":33,"isr":[2]}'
+    )
+    assert decode_partition_state(STATE_PATH, znode(data)).leader_recovery_state == 1
+
+
+def state_json(**changes: object) -> bytes:
+    members: dict[str, object] = {
+        "version": 1,
+        "leader": 1,
+        "leader_epoch": 0,
+        "controller_epoch": 1,
+        "isr": [1],
+    }
+    members.update(changes)
+    return json.dumps({k: v for k, v in members.items() if v is not ...}).encode()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        state_json(leader=...),
+        state_json(leader_epoch=...),
+        state_json(controller_epoch=...),
+        state_json(isr=...),
+        state_json(leader="1"),
+        state_json(leader=-2),
+        state_json(leader=2**31),
+        state_json(leader_epoch=-1),
+        state_json(leader_epoch=10**30),
+        state_json(isr=None),
+        state_json(isr=[1, 1]),
+        state_json(isr=[-1]),
+        state_json(isr=[1.5]),
+        state_json(isr={"1": 1}),
+        state_json(leader_recovery_state=2),
+        b"",
+        b"null",
+        b"[]",
+        b"\xff\xfe",
+        state_json()[:-1],
+    ],
+)
+def test_malformed_states(data: bytes) -> None:
+    with pytest.raises(MalformedZNodeError) as caught:
+        decode_partition_state(STATE_PATH, znode(data))
+    assert caught.value.path == STATE_PATH
+    assert caught.value.reason
+
+
+@given(TOPICS)
+def test_a_topic_survives_the_round_trip(topic: TopicZNode) -> None:
+    decoded = decode_topic("t", encode_topic(topic))
+    assert decoded == topic
+    assert list(decoded.assignments) == sorted(topic.assignments)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        pytest.param(
+            b'{"version":1,"partitions":{"1":[2,0],"0":[1,2]}}',
+            TopicZNode(None, {0: ReplicaAssignment((1, 2)), 1: ReplicaAssignment((2, 0))}),
+            id="v1",
+        ),
+        pytest.param(
+            b'{"version":2,"partitions":{"0":[1,2,3]},"adding_replicas":{"0":[3]},'
+            b'"removing_replicas":{"0":[1]}}',
+            TopicZNode(None, {0: ReplicaAssignment((1, 2, 3), (3,), (1,))}),
+            id="v2, reassigning",
+        ),
+        pytest.param(
+            b'{"removing_replicas":{},"partitions":{"0":[1]},"topic_id":"%b",'
+            b'"adding_replicas":{},"version":3}' % TOPIC_ID_TEXT.encode(),
+            TopicZNode(TOPIC_ID, {0: ReplicaAssignment((1,))}),
+            id="v3",
+        ),
+        pytest.param(
+            b'{"version":4,"partitions":{"0":[1]},"adding_replicas":null,"new":[{}]}',
+            TopicZNode(None, {0: ReplicaAssignment((1,))}),
+            id="a version of the future",
+        ),
+        pytest.param(b'{"version":1}', TopicZNode(None, {}), id="no partitions"),
+    ],
+)
+def test_real_topics(data: bytes, expected: TopicZNode) -> None:
+    assert decode_topic("t", data) == expected
+
+
+def test_encoding_as_kafka_does() -> None:
+    topic = TopicZNode(None, {0: ReplicaAssignment((1, 2), (2,), ()), 1: ReplicaAssignment((1,))})
+    assert encode_topic(topic) == (
+        b'{"version":2,"partitions":{"0":[1,2],"1":[1]},"adding_replicas":{"0":[2]},'
+        b'"removing_replicas":{}}'
+    )
+    with_id = TopicZNode(TOPIC_ID, {})
+    assert encode_topic(with_id) == (
+        b'{"version":3,"partitions":{},"adding_replicas":{},"removing_replicas":{},'
+        b'"topic_id":"%b"}' % TOPIC_ID_TEXT.encode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "replicas"),
+    [
+        ("1", [2, 2]),
+        ("1", []),
+        ("1", [-1]),
+        ("1", [2**31]),
+        ("1", "2"),
+        ("1", None),
+        ("one", [1]),
+        ("-1", [1]),
+        ("²", [1]),
+        ("", [1]),
+        ("99999999999", [1]),
+        ("2147483648", [1]),
+        ("00", [1]),
+    ],
+)
+def test_one_malformed_partition_spares_the_others(key: str, replicas: object) -> None:
+    data = json.dumps({"version": 2, "partitions": {"0": [1, 2], key: replicas}}).encode()
+    topic = decode_topic("t", data)
+    assert topic.assignments == {0: ReplicaAssignment((1, 2))}
+    assert list(topic.problems) == [key]
+    with pytest.raises(ValueError, match="must not be written back"):
+        encode_topic(topic)
+
+
+def test_malformed_adding_replicas_spare_the_other_partitions() -> None:
+    data = b'{"partitions":{"0":[1],"1":[2]},"adding_replicas":{"1":["x"]},"removing_replicas":{}}'
+    topic = decode_topic("t", data)
+    assert topic.assignments == {0: ReplicaAssignment((1,))}
+    assert list(topic.problems) == ["1"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b"\xff",
+        b'{"partitions":[]}',
+        b'{"partitions":{},"adding_replicas":3}',
+        b'{"partitions":{},"topic_id":7}',
+        b'{"partitions":{},"topic_id":"short"}',
+        b'{"partitions":{},"topic_id":"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"}',
+        b"[" * 100_000,
+    ],
+)
+def test_malformed_topics(data: bytes) -> None:
+    with pytest.raises(MalformedZNodeError) as caught:
+        decode_topic("t", data)
+    assert caught.value.path == "/brokers/topics/t"
