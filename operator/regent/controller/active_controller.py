@@ -1,0 +1,48 @@
+"""The parts of a controller that exist while it is active, from one election to its resignation."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from regent.controller.config import ControllerConfig
+from regent.controller.context import ControllerContext
+from regent.controller.log import ControllerLog
+from regent.controller.partition_state_machine import PartitionStateMachine
+from regent.controller.replica_state_machine import ReplicaStateMachine
+from regent.controller.topic_deletion_manager import TopicDeletionManager
+
+
+class Chance:
+    """Randomness that is passed in, so that a simulation replays.
+
+    Attributes:
+        below: Returns a number from 0 up to, but not including, its argument.
+        topic_id: Returns a new topic id.
+    """
+
+    def __init__(self, below: Callable[[int], int], topic_id: Callable[[], uuid.UUID]) -> None:
+        self.below = below
+        self.topic_id = topic_id
+
+
+class ActiveController:
+    """Context and state machines of one controller epoch."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        *,
+        config: ControllerConfig,
+        log: ControllerLog,
+        chance: Chance,
+    ) -> None:
+        self.context = context
+        self.config = config
+        self.log = log
+        self.chance = chance
+        self.partitions = PartitionStateMachine(context, log)
+        self.replicas = ReplicaStateMachine(context, log)
+        self.deletions = TopicDeletionManager(
+            context, partitions=self.partitions, replicas=self.replicas, log=log
+        )

@@ -1,0 +1,179 @@
+"""Collects what one transition has to tell the brokers, and sends it as one merged batch.
+
+Source: ``ControllerBrokerRequestBatch``. Two differences: the batch is a value that is dropped when
+the transition fails (upstream keeps it, dirty, which breaks a controller that is elected again),
+and what is sent of a partition is always its state at the end of the transition (KAFKA-9212).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+from operator import itemgetter
+
+from regent.controller.context import ControllerContext
+from regent.controller.effects import SendRequests
+from regent.model.partition import (
+    EPOCH_DURING_DELETE,
+    NO_EPOCH,
+    TopicPartition,
+)
+from regent.protocol.control_requests import ControlRequests, PartitionState, StopReplicaPartition
+
+_BY_TOPIC = itemgetter(0)
+
+
+class ControllerBrokerRequestBatch:
+    """Requests of one transition, by receiver. Nothing leaves before :meth:`send`."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._clear()
+
+    def _clear(self) -> None:
+        self._leader_and_isr: dict[int, dict[TopicPartition, bool]] = {}
+        self._update_metadata: dict[TopicPartition, None] = {}
+        self._receivers: dict[int, None] = {}
+        self._stop_replica: dict[int, dict[TopicPartition, bool]] = {}
+
+    def add_leader_and_isr(
+        self, broker_ids: Iterable[int], partitions: Collection[TopicPartition], *, is_new: bool
+    ) -> None:
+        """Tell brokers about the leadership of partitions whose replicas they host.
+
+        Everybody else learns the same by UpdateMetadata. Partitions without leadership must not be
+        passed. ``is_new`` sticks: once set for a broker and partition it stays.
+        """
+        for broker_id in broker_ids:
+            if broker_id < 0:
+                continue
+            entries = self._leader_and_isr.setdefault(broker_id, {})
+            if is_new:
+                entries.update(dict.fromkeys(partitions, True))
+            else:
+                for tp in partitions:
+                    entries.setdefault(tp, False)
+        self.add_update_metadata(partitions)
+
+    def add_update_metadata(
+        self, partitions: Iterable[TopicPartition] = (), *, broker_ids: Iterable[int] | None = None
+    ) -> None:
+        """Announce partitions, and the broker list in any case, to brokers (all by default)."""
+        if broker_ids is None:
+            broker_ids = self._context.live_or_shutting_down_brokers
+        self._receivers.update(dict.fromkeys(broker_ids))
+        self._update_metadata.update(dict.fromkeys(partitions))
+
+    def add_stop_replica(
+        self, broker_id: int, partitions: Iterable[TopicPartition], *, delete: bool
+    ) -> None:
+        """Stop replicas on a broker. ``delete`` sticks."""
+        entries = self._stop_replica.setdefault(broker_id, {})
+        for tp in partitions:
+            entries[tp] = delete or entries.get(tp, False)
+
+    async def send(self) -> None:
+        """Hand everything collected to the channels and empty the batch."""
+        requests = self._seal()
+        self._clear()
+        if requests is not None:
+            await SendRequests(requests)
+
+    def _seal(self) -> ControlRequests | None:
+        context = self._context
+        brokers = context.live_or_shutting_down_brokers
+        leader_and_isr = {
+            broker_id: {tp: entries[tp] for tp in sorted(entries, key=_BY_TOPIC)}
+            for broker_id, entries in self._leader_and_isr.items()
+            if broker_id in brokers and entries
+        }
+        stop_replica = {
+            broker_id: self._stop_entries(entries)
+            for broker_id, entries in self._stop_replica.items()
+            if broker_id in brokers and entries
+        }
+        receivers = tuple(b for b in self._receivers if b in brokers)
+        if not (leader_and_isr or stop_replica or receivers):
+            return None
+        partitions = self._states(leader_and_isr)
+        announced = tuple(
+            sorted((tp for tp in self._update_metadata if tp in partitions), key=_BY_TOPIC)
+        )
+        doomed = context.topics_to_be_deleted
+        return ControlRequests(
+            controller_id=context.controller_id,
+            controller_epoch=context.epoch,
+            brokers=dict(brokers),
+            topic_ids=self._topic_ids(partitions, stop_replica),
+            partitions=partitions,
+            offline_replicas=self._offline_replicas(announced),
+            leader_and_isr=leader_and_isr,
+            update_metadata=announced,
+            update_metadata_receivers=receivers,
+            deleted_partitions=frozenset(tp for tp in announced if tp.topic in doomed)
+            if doomed
+            else frozenset(),
+            stop_replica=stop_replica,
+        )
+
+    def _states(
+        self, leader_and_isr: Mapping[int, Mapping[TopicPartition, bool]]
+    ) -> dict[TopicPartition, PartitionState]:
+        """State of every partition concerned; those without leadership are left out."""
+        leadership, partitions_of = self._context.leadership, self._context.partitions_of
+        concerned = dict(self._update_metadata)
+        for entries in leader_and_isr.values():
+            if not entries.keys() <= concerned.keys():
+                concerned.update(dict.fromkeys(entries))
+        states: dict[TopicPartition, PartitionState] = {}
+        for tp in concerned:
+            current = leadership.get(tp)
+            assignment = partitions_of(tp.topic).get(tp)
+            if current is not None and assignment is not None:
+                states[tp] = PartitionState(current, assignment)
+        return states
+
+    def _topic_ids(
+        self,
+        partitions: Iterable[TopicPartition],
+        stop_replica: Mapping[int, Iterable[TopicPartition]],
+    ) -> dict[str, uuid.UUID]:
+        known = self._context.topic_ids
+        if not known:
+            return {}
+        topics = {tp.topic: None for tp in chain(partitions, *stop_replica.values())}
+        return {topic: known[topic] for topic in topics if topic in known}
+
+    def _stop_entries(
+        self, entries: Mapping[TopicPartition, bool]
+    ) -> dict[TopicPartition, StopReplicaPartition]:
+        leadership = self._context.leadership
+        result: dict[TopicPartition, StopReplicaPartition] = {}
+        for tp in sorted(entries, key=_BY_TOPIC):
+            if self._context.is_topic_queued_for_deletion(tp.topic):
+                epoch = EPOCH_DURING_DELETE
+            else:
+                current = leadership.get(tp)
+                epoch = NO_EPOCH if current is None else current.leader_epoch
+            result[tp] = StopReplicaPartition(epoch, entries[tp])
+        return result
+
+    def _offline_replicas(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, tuple[int, ...]]:
+        context = self._context
+        by_replicas: dict[tuple[int, ...], tuple[int, ...]] = {}
+        result: dict[TopicPartition, tuple[int, ...]] = {}
+        for tp in partitions:
+            replicas = context.replicas(tp)
+            if context.has_offline_replicas:
+                dead = tuple(r for r in replicas if not context.is_replica_online(r, tp))
+            elif (known := by_replicas.get(replicas)) is not None:
+                dead = known
+            else:
+                dead = tuple(r for r in replicas if not context.is_broker_online(r))
+                by_replicas[replicas] = dead
+            if dead:
+                result[tp] = dead
+        return result

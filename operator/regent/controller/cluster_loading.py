@@ -1,0 +1,126 @@
+"""Reading brokers, topics and partition states from ZooKeeper into the context.
+
+A malformed znode is logged with its path and skipped; everything else goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.context import ControllerContext
+from regent.controller.effects import ReadChildren, ReadData, Write
+from regent.controller.log import ControllerLog
+from regent.controller.partition_state_znodes import epoch_guard, read_partition_states
+from regent.model.cluster import Broker
+from regent.model.errors import MalformedZNodeError
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.brokers import decode_broker
+from regent.zk_data.operations import SetData, Written
+from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
+
+TOPIC_IDS_SINCE = (2, 8)
+"""inter.broker.protocol.version from which brokers know topic ids (KIP-516)."""
+
+
+async def read_brokers(log: ControllerLog) -> dict[int, Broker]:
+    """All registered brokers by id; leaves watches on the list and on every registration."""
+    (children,) = await ReadChildren([paths.BROKER_IDS], watch=True)
+    broker_ids = sorted(
+        broker_id
+        for child in children or ()
+        if (broker_id := paths.broker_id_of(child)) is not None
+    )
+    nodes = await ReadData([paths.broker_id(b) for b in broker_ids], watch=True)
+    brokers: dict[int, Broker] = {}
+    for broker_id, node in zip(broker_ids, nodes, strict=True):
+        if node is None:
+            continue
+        try:
+            brokers[broker_id] = decode_broker(broker_id, node)
+        except MalformedZNodeError as error:
+            log.error("Malformed broker registration skipped", path=error.path, reason=error.reason)
+    return brokers
+
+
+async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, TopicZNode]:
+    """Content of topic nodes; leaves a watch on each. Missing and malformed ones are left out."""
+    nodes = await ReadData([paths.topic(topic) for topic in topics], watch=True)
+    found: dict[str, TopicZNode] = {}
+    for topic, node in zip(topics, nodes, strict=True):
+        if node is None:
+            continue
+        try:
+            found[topic] = decode_topic(topic, node.data)
+        except MalformedZNodeError as error:
+            log.error("Malformed topic skipped", path=error.path, reason=error.reason)
+            continue
+        for partition, problem in found[topic].problems.items():
+            log.error(
+                "Malformed partition of a topic skipped",
+                path=paths.topic(topic),
+                partition=partition,
+                reason=problem,
+            )
+    return found
+
+
+async def add_topics(
+    active: ActiveController, topics: dict[str, TopicZNode]
+) -> list[TopicPartition]:
+    """Take topics into the context, giving ids to those that need one. Returns their partitions."""
+    context = active.context
+    await _allocate_topic_ids(active, topics)
+    added: list[TopicPartition] = []
+    for topic, znode in topics.items():
+        context.add_topic(topic, context.topic_ids.get(topic, znode.topic_id))
+        for partition, assignment in znode.assignments.items():
+            tp = TopicPartition(topic, partition)
+            context.set_assignment(tp, assignment)
+            added.append(tp)
+    return added
+
+
+async def _allocate_topic_ids(active: ActiveController, topics: dict[str, TopicZNode]) -> None:
+    """From inter.broker.protocol.version 2.8 on every topic has an id; lower ones get none."""
+    context = active.context
+    if context.inter_broker_protocol < TOPIC_IDS_SINCE:
+        return
+    without = [t for t, znode in topics.items() if znode.topic_id is None and not znode.problems]
+    if not without:
+        return
+    nodes = await ReadData([paths.topic(topic) for topic in without])
+    writes: list[SetData] = []
+    for topic, node in zip(without, nodes, strict=True):
+        if node is None:
+            continue
+        topic_id = active.chance.topic_id()
+        content = encode_topic(TopicZNode(topic_id, topics[topic].assignments))
+        writes.append(SetData(paths.topic(topic), content, node.version))
+        topics[topic] = TopicZNode(topic_id, topics[topic].assignments)
+    results = await Write(writes, guard=epoch_guard(context))
+    for write, result in zip(writes, results, strict=True):
+        if not isinstance(result, Written):
+            # Changed meanwhile: the watch on the node brings us back to it.
+            topic = paths.topic_of(write.path) or ""
+            topics[topic] = TopicZNode(None, topics[topic].assignments)
+            active.log.warning("Topic id not stored", topic=topic, answer=result.value)
+
+
+async def load_leadership(
+    context: ControllerContext, partitions: Collection[TopicPartition], log: ControllerLog
+) -> None:
+    """Read partition states and keep those that exist."""
+    read = await read_partition_states(list(partitions), log)
+    context.set_leadership(read.states)
+
+
+async def refresh_leadership(
+    context: ControllerContext, partitions: Iterable[TopicPartition], log: ControllerLog
+) -> list[TopicPartition]:
+    """Read the states of known partitions anew. Returns the partitions that have leadership."""
+    known = [tp for tp in partitions if context.assignment(tp) is not None]
+    read = await read_partition_states(known, log)
+    context.set_leadership(read.states)
+    return [tp for tp in known if tp in context.leadership]

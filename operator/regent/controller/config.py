@@ -1,0 +1,29 @@
+"""What the controller has to be told: it reads no broker's configuration file."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ControllerConfig(msgspec.Struct, frozen=True):
+    """Settings of the controller core.
+
+    Attributes:
+        controller_id: Id under which ``/controller`` is held. Never the id of a broker, real or
+            future: that broker's own controller module would take itself for the active one.
+        unclean_leader_election_enable: Cluster-wide default, as in the brokers' configuration; the
+            dynamic default in ``/config/brokers/<default>`` and a topic's own value win over it.
+        delete_topic_enable: As in the brokers' configuration; when False, markers of topics to be
+            deleted are removed unheeded.
+        default_replication_factor: For topics that ask for none.
+        election_backoff_ms: Wait before ``/controller`` is taken from another holder again, after
+            it was lost to one.
+        election_backoff_max_ms: Bound of the doubling wait after failures of our own.
+    """
+
+    controller_id: int
+    unclean_leader_election_enable: bool = False
+    delete_topic_enable: bool = True
+    default_replication_factor: int = 1
+    election_backoff_ms: int = 1_000
+    election_backoff_max_ms: int = 60_000

@@ -1,0 +1,75 @@
+"""Configuration changes that bear on the controller.
+
+Inside a broker its dynamic configuration tells the controller of them. A controller that is no
+broker watches the notifications in ``/config/changes`` itself.
+"""
+
+from __future__ import annotations
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.effects import PublishView, ReadChildren, ReadData
+from regent.controller.states import PartitionState
+from regent.controller.topic_configs import load_unclean_election_default, unclean_election_flags
+from regent.model.errors import MalformedZNodeError
+from regent.zk_data import paths
+from regent.zk_data.config import decode_config_change
+
+
+async def process_config_change(active: ActiveController) -> None:
+    """Look at the notifications that are new: topics may elect uncleanly now, views are stale.
+
+    Notifications are the brokers' to delete (they do after 15 minutes), so ours is to remember how
+    far we have read.
+    """
+    context = active.context
+    (children,) = await ReadChildren([paths.CONFIG_CHANGES], watch=True)
+    sequences = {
+        child: sequence
+        for child in children or ()
+        if (sequence := paths.notification_sequence(child)) is not None
+    }
+    fresh = [c for c, sequence in sequences.items() if sequence > context.last_config_change]
+    context.last_config_change = max(sequences.values(), default=context.last_config_change)
+    topics: dict[str, None] = {}
+    defaults_changed = False
+    nodes = [paths.config_change(child) for child in fresh]
+    for path, node in zip(nodes, await ReadData(nodes), strict=True):
+        if node is None:
+            continue
+        try:
+            entity = decode_config_change(path, node.data)
+        except MalformedZNodeError as error:
+            active.log.error("Malformed notification", path=error.path, reason=error.reason)
+            continue
+        if entity.entity_type == "topics":
+            topics[entity.entity_name] = None
+        elif entity.entity_type == "brokers" and entity.entity_name == paths.DEFAULT_ENTITY:
+            defaults_changed = True
+    if defaults_changed:
+        await _default_changed(active)
+    await elect_where_unclean_is_allowed(active, [t for t in topics if context.has_topic(t)])
+    if topics:
+        await PublishView(frozenset(topics))
+
+
+async def _default_changed(active: ActiveController) -> None:
+    before = active.context.unclean_leader_election_default
+    await load_unclean_election_default(
+        active.context, active.config.unclean_leader_election_enable, active.log
+    )
+    if active.context.unclean_leader_election_default and not before:
+        active.log.warning("Unclean leader election is enabled for the cluster")
+        await active.partitions.trigger_online()
+
+
+async def elect_where_unclean_is_allowed(active: ActiveController, topics: list[str]) -> None:
+    """Elect for topics that have offline partitions and allow unclean leader election."""
+    context = active.context
+    offline = {tp.topic for tp in context.partitions_in_state(PartitionState.OFFLINE)}
+    candidates = [topic for topic in topics if topic in offline]
+    if not candidates:
+        return
+    flags = await unclean_election_flags(context, candidates, active.log)
+    for topic in candidates:
+        if flags[topic]:
+            await active.partitions.trigger_online(topic=topic)

@@ -1,0 +1,294 @@
+"""Everything the controller knows of the cluster while it is active.
+
+Owned by the event loop: one event at a time reads and changes it, so it has no locks. Loading it
+for 100,000 partitions is on the path of every failover; that decides its shape:
+
+- a :class:`TopicPartition` exists once and is the key everywhere (tuples hash in C);
+- replica states are kept by broker, because transitions arrive by broker and because "the
+partitions
+  on broker 3" must be a lookup;
+- counts that metrics ask for are kept, not computed.
+
+Insertion order is the only order anything iterates in, so that a simulation replays exactly.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from regent.controller.states import PartitionState, ReplicaState
+from regent.model.cluster import Broker
+from regent.model.partition import (
+    LeaderAndIsr,
+    ReplicaAssignment,
+    TopicPartition,
+)
+
+_NOTHING: Mapping[TopicPartition, ReplicaAssignment] = MappingProxyType({})
+_NO_STATES: Mapping[TopicPartition, ReplicaState] = MappingProxyType({})
+
+
+class ControllerContext:
+    """The cluster as the active controller sees it.
+
+    Attributes:
+        controller_id: Our id in ``/controller``.
+        epoch: Our controller epoch.
+        epoch_zk_version: dataVersion of ``/controller_epoch``: the fence of every write.
+        inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
+        unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable.
+        unclean_leader_elections: Unclean elections since this controller was elected.
+        last_config_change: Number of the newest config change notification that was looked at.
+    """
+
+    def __init__(self, *, controller_id: int, epoch: int, epoch_zk_version: int) -> None:
+        self.controller_id = controller_id
+        self.epoch = epoch
+        self.epoch_zk_version = epoch_zk_version
+        self.inter_broker_protocol = (0, 0)
+        self.unclean_leader_election_default = False
+        self.unclean_leader_elections = 0
+        self.last_config_change = -1
+        self._brokers: dict[int, Broker] = {}
+        self._shutting_down: dict[int, None] = {}
+        self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
+        self._topic_ids: dict[str, uuid.UUID] = {}
+        self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
+        self._leadership: dict[TopicPartition, LeaderAndIsr] = {}
+        self._partition_states: dict[TopicPartition, PartitionState] = {}
+        self._replica_states: dict[int, dict[TopicPartition, ReplicaState]] = {}
+        self._reassigning: dict[TopicPartition, None] = {}
+        self._offline_partition_count = 0
+        self.topics_to_be_deleted: dict[str, None] = {}
+        self.topics_with_deletion_started: dict[str, None] = {}
+        self.topics_ineligible_for_deletion: dict[str, None] = {}
+
+    # Brokers
+
+    @property
+    def live_or_shutting_down_brokers(self) -> Mapping[int, Broker]:
+        return self._brokers
+
+    @property
+    def live_broker_ids(self) -> tuple[int, ...]:
+        """Live brokers without those that are shutting down."""
+        return tuple(b for b in self._brokers if b not in self._shutting_down)
+
+    @property
+    def shutting_down_broker_ids(self) -> Collection[int]:
+        return self._shutting_down.keys()
+
+    def add_live_brokers(self, brokers: Iterable[Broker]) -> None:
+        """Add brokers or replace their registrations. Kept in order of their ids."""
+        merged = self._brokers | {b.broker_id: b for b in brokers}
+        self._brokers = dict(sorted(merged.items()))
+
+    def remove_live_brokers(self, broker_ids: Iterable[int]) -> None:
+        gone = set(broker_ids)
+        self._brokers = {i: b for i, b in self._brokers.items() if i not in gone}
+
+    def mark_shutting_down(self, broker_id: int) -> None:
+        self._shutting_down[broker_id] = None
+
+    def clear_shutting_down(self, broker_id: int) -> None:
+        self._shutting_down.pop(broker_id, None)
+
+    def is_broker_online(self, broker_id: int, *, include_shutting_down: bool = False) -> bool:
+        return broker_id in self._brokers and (
+            include_shutting_down or broker_id not in self._shutting_down
+        )
+
+    def is_replica_online(
+        self, broker_id: int, tp: TopicPartition, *, include_shutting_down: bool = False
+    ) -> bool:
+        """Whether the broker is live and the replica is not on a failed log directory."""
+        if not self.is_broker_online(broker_id, include_shutting_down=include_shutting_down):
+            return False
+        return tp not in self._offline_dirs.get(broker_id, ())
+
+    @property
+    def has_offline_replicas(self) -> bool:
+        """Whether any broker reported a failed log directory."""
+        return bool(self._offline_dirs)
+
+    def replicas_on_offline_dirs(self, broker_id: int) -> Collection[TopicPartition]:
+        return self._offline_dirs.get(broker_id, {}).keys()
+
+    def set_replicas_on_offline_dirs(
+        self, broker_id: int, partitions: Iterable[TopicPartition]
+    ) -> None:
+        replicas = dict.fromkeys(partitions)
+        if replicas:
+            self._offline_dirs[broker_id] = replicas
+        else:
+            self._offline_dirs.pop(broker_id, None)
+
+    # Topics and assignments
+
+    @property
+    def topics(self) -> Collection[str]:
+        return self._assignments.keys()
+
+    @property
+    def topic_ids(self) -> Mapping[str, uuid.UUID]:
+        return self._topic_ids
+
+    def has_topic(self, topic: str) -> bool:
+        return topic in self._assignments
+
+    def add_topic(self, topic: str, topic_id: uuid.UUID | None) -> None:
+        self._assignments.setdefault(topic, {})
+        if topic_id is not None:
+            self._topic_ids[topic] = topic_id
+
+    def partitions_of(self, topic: str) -> Mapping[TopicPartition, ReplicaAssignment]:
+        return self._assignments.get(topic, _NOTHING)
+
+    def all_partitions(self) -> Iterator[TopicPartition]:
+        for partitions in self._assignments.values():
+            yield from partitions
+
+    @property
+    def partition_count(self) -> int:
+        return sum(map(len, self._assignments.values()))
+
+    def assignment(self, tp: TopicPartition) -> ReplicaAssignment | None:
+        partitions = self._assignments.get(tp.topic)
+        return None if partitions is None else partitions.get(tp)
+
+    def replicas(self, tp: TopicPartition) -> tuple[int, ...]:
+        """Replica list of a partition, empty if it is unknown."""
+        assignment = self.assignment(tp)
+        return () if assignment is None else assignment.replicas
+
+    def set_assignment(self, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+        self._assignments.setdefault(tp.topic, {})[tp] = assignment
+        if assignment.is_being_reassigned:
+            self._reassigning[tp] = None
+        else:
+            self._reassigning.pop(tp, None)
+
+    @property
+    def partitions_being_reassigned(self) -> Collection[TopicPartition]:
+        return self._reassigning.keys()
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget a topic and everything about its partitions."""
+        for tp in self._assignments.pop(topic, {}):
+            if self._partition_states.pop(tp, None) is PartitionState.OFFLINE:
+                self._count_offline(tp, -1)
+            self._leadership.pop(tp, None)
+            self._reassigning.pop(tp, None)
+            for states in self._replica_states.values():
+                states.pop(tp, None)
+            for offline in self._offline_dirs.values():
+                offline.pop(tp, None)
+        self._topic_ids.pop(topic, None)
+        self.topics_to_be_deleted.pop(topic, None)
+        self.topics_with_deletion_started.pop(topic, None)
+        self.topics_ineligible_for_deletion.pop(topic, None)
+
+    # Leadership
+
+    @property
+    def leadership(self) -> Mapping[TopicPartition, LeaderAndIsr]:
+        return self._leadership
+
+    def set_leadership(self, changes: Mapping[TopicPartition, LeaderAndIsr]) -> None:
+        self._leadership.update(changes)
+
+    def partitions_led_by(self, broker_id: int) -> list[TopicPartition]:
+        leadership = self._leadership
+        return [
+            tp
+            for tp in self.replica_states_on(broker_id)
+            if (current := leadership.get(tp)) is not None and current.leader == broker_id
+        ]
+
+    # Partition states
+
+    @property
+    def partition_states(self) -> Mapping[TopicPartition, PartitionState]:
+        return self._partition_states
+
+    def partition_state(self, tp: TopicPartition) -> PartitionState:
+        return self._partition_states.get(tp, PartitionState.NON_EXISTENT)
+
+    def set_partition_state(self, tp: TopicPartition, state: PartitionState) -> None:
+        before = self.partition_state(tp)
+        if before is state:
+            return
+        if state is PartitionState.NON_EXISTENT:
+            del self._partition_states[tp]
+        else:
+            self._partition_states[tp] = state
+        if state is PartitionState.OFFLINE:
+            self._count_offline(tp, 1)
+        elif before is PartitionState.OFFLINE:
+            self._count_offline(tp, -1)
+
+    def load_partition_states(self, states: Mapping[TopicPartition, PartitionState]) -> None:
+        """Set the initial states of all partitions at once."""
+        self._partition_states = dict(states)
+        self._offline_partition_count = sum(
+            state is PartitionState.OFFLINE and tp.topic not in self.topics_to_be_deleted
+            for tp, state in states.items()
+        )
+
+    def partitions_in_state(self, *states: PartitionState) -> list[TopicPartition]:
+        return [tp for tp, state in self._partition_states.items() if state in states]
+
+    @property
+    def offline_partition_count(self) -> int:
+        """``OfflinePartitionsCount``: partitions without a leader, but none of a doomed topic."""
+        return self._offline_partition_count
+
+    def _count_offline(self, tp: TopicPartition, change: int) -> None:
+        if tp.topic not in self.topics_to_be_deleted:
+            self._offline_partition_count += change
+
+    def queue_topic_for_deletion(self, topic: str) -> None:
+        """Mark a topic; its offline partitions no longer count as offline. Idempotent."""
+        if topic in self.topics_to_be_deleted:
+            return
+        self._offline_partition_count -= sum(
+            self.partition_state(tp) is PartitionState.OFFLINE for tp in self.partitions_of(topic)
+        )
+        self.topics_to_be_deleted[topic] = None
+
+    def is_topic_queued_for_deletion(self, topic: str) -> bool:
+        return topic in self.topics_to_be_deleted
+
+    # Replica states
+
+    def replica_states_on(self, broker_id: int) -> Mapping[TopicPartition, ReplicaState]:
+        """State of every known replica on a broker."""
+        return self._replica_states.get(broker_id, _NO_STATES)
+
+    def replica_state(self, broker_id: int, tp: TopicPartition) -> ReplicaState:
+        return self.replica_states_on(broker_id).get(tp, ReplicaState.NON_EXISTENT)
+
+    def set_replica_state(self, broker_id: int, tp: TopicPartition, state: ReplicaState) -> None:
+        if state is ReplicaState.NON_EXISTENT:
+            self._replica_states.get(broker_id, {}).pop(tp, None)
+        else:
+            self._replica_states.setdefault(broker_id, {})[tp] = state
+
+    def set_replica_states(
+        self, broker_id: int, partitions: Iterable[TopicPartition], state: ReplicaState
+    ) -> None:
+        """Put many replicas of one broker into one state (not NON_EXISTENT)."""
+        self._replica_states.setdefault(broker_id, {}).update(dict.fromkeys(partitions, state))
+
+    def replicas_of_topic_in_state(
+        self, topic: str, state: ReplicaState
+    ) -> dict[int, list[TopicPartition]]:
+        """Replicas of a topic that are in ``state``, by broker."""
+        found: dict[int, list[TopicPartition]] = {}
+        for tp, assignment in self.partitions_of(topic).items():
+            for broker_id in assignment.replicas:
+                if self.replica_state(broker_id, tp) is state:
+                    found.setdefault(broker_id, []).append(tp)
+        return found

@@ -1,0 +1,210 @@
+"""What can happen to the controller: one frozen value per kind of event.
+
+Events are processed one at a time, in order. Each names the :class:`ControllerState` that the
+controller is in meanwhile; those names and numbers are metric names of Kafka and never change.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from regent.controller.commands import Command
+from regent.protocol.control_requests import (
+    LeaderAndIsrResponse,
+    StopReplicaResponse,
+    UpdateMetadataResponse,
+)
+
+
+class ControllerState(enum.IntEnum):
+    """What the controller is doing: value of the gauge ``ControllerState``.
+
+    Source: ``kafka.controller.ControllerState``.
+    """
+
+    IDLE = 0
+    CONTROLLER_CHANGE = 1
+    BROKER_CHANGE = 2
+    TOPIC_CHANGE = 3
+    TOPIC_DELETION = 4
+    ISR_CHANGE = 9
+    LEADER_AND_ISR_RESPONSE = 10
+    LOG_DIR_CHANGE = 11
+    CONTROLLER_SHUTDOWN = 12
+    UNCLEAN_LEADER_ELECTION = 13
+    UPDATE_METADATA_RESPONSE = 16
+    COMMAND = 100
+    """Ours: commands of custom resources."""
+
+
+TIMERS: Final[dict[ControllerState, str]] = {
+    ControllerState.CONTROLLER_CHANGE: "ControllerChangeRateAndTimeMs",
+    ControllerState.BROKER_CHANGE: "LeaderElectionRateAndTimeMs",
+    ControllerState.TOPIC_CHANGE: "TopicChangeRateAndTimeMs",
+    ControllerState.TOPIC_DELETION: "TopicDeletionRateAndTimeMs",
+    ControllerState.ISR_CHANGE: "IsrChangeRateAndTimeMs",
+    ControllerState.LEADER_AND_ISR_RESPONSE: "LeaderAndIsrResponseReceivedRateAndTimeMs",
+    ControllerState.LOG_DIR_CHANGE: "LogDirChangeRateAndTimeMs",
+    ControllerState.CONTROLLER_SHUTDOWN: "ControllerShutdownRateAndTimeMs",
+    ControllerState.UNCLEAN_LEADER_ELECTION: "UncleanLeaderElectionEnableRateAndTimeMs",
+    ControllerState.COMMAND: "CommandRateAndTimeMs",
+}
+"""Kafka's metric for the rate and duration of what is done in a state."""
+
+
+class ControllerEvent(msgspec.Struct, frozen=True):
+    """Base of all events."""
+
+    state: ClassVar[ControllerState] = ControllerState.IDLE
+
+
+class Startup(ControllerEvent, frozen=True):
+    """The process has a ZooKeeper session: learn who is the controller."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
+class Eligible(ControllerEvent, frozen=True):
+    """Among the replicas of Regent this one was elected: it may take ``/controller``."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
+class NotEligible(ControllerEvent, frozen=True):
+    """This replica of Regent is no longer the elected one."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
+class ControllerChange(ControllerEvent, frozen=True):
+    """``/controller`` was created, changed or deleted."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
+class Reelect(ControllerEvent, frozen=True):
+    """The wait before another attempt at ``/controller`` is over."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
+class Expire(ControllerEvent, frozen=True):
+    """The ZooKeeper session is gone, or no server answered for as long as a session lives."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
+class SessionEstablished(ControllerEvent, frozen=True):
+    """A new ZooKeeper session replaces an expired one."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
+class SessionReconnected(ControllerEvent, frozen=True):
+    """The session survived a disconnection, its watches did not: look at everything again."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
+class Shutdown(ControllerEvent, frozen=True):
+    """Hand the cluster back to the brokers' own controllers and do not come back.
+
+    Attributes:
+        reply_to: Answered with True once ``/controller`` is given up.
+    """
+
+    state = ControllerState.CONTROLLER_SHUTDOWN
+    reply_to: Any
+
+
+class BrokerChange(ControllerEvent, frozen=True):
+    """Children of ``/brokers/ids`` changed."""
+
+    state = ControllerState.BROKER_CHANGE
+
+
+class BrokerModifications(ControllerEvent, frozen=True):
+    """The registration of a broker changed."""
+
+    state = ControllerState.BROKER_CHANGE
+    broker_id: int
+
+
+class InterBrokerProtocolChanged(ControllerEvent, frozen=True):
+    """The channels have learned another lowest inter.broker.protocol.version."""
+
+    state = ControllerState.BROKER_CHANGE
+    version: tuple[int, int]
+
+
+class TopicChange(ControllerEvent, frozen=True):
+    """Children of ``/brokers/topics`` changed."""
+
+    state = ControllerState.TOPIC_CHANGE
+
+
+class PartitionModifications(ControllerEvent, frozen=True):
+    """The node of a topic changed."""
+
+    state = ControllerState.TOPIC_CHANGE
+    topic: str
+
+
+class TopicDeletion(ControllerEvent, frozen=True):
+    """Children of ``/admin/delete_topics`` changed."""
+
+    state = ControllerState.TOPIC_DELETION
+
+
+class StopReplicaResponseReceived(ControllerEvent, frozen=True):
+    """A broker answered a StopReplica."""
+
+    state = ControllerState.TOPIC_DELETION
+    response: StopReplicaResponse
+
+
+class IsrChangeNotification(ControllerEvent, frozen=True):
+    """Leaders below inter.broker.protocol.version 2.7 have changed ISRs in ZooKeeper."""
+
+    state = ControllerState.ISR_CHANGE
+
+
+class LeaderAndIsrResponseReceived(ControllerEvent, frozen=True):
+    """A broker answered a LeaderAndIsr."""
+
+    state = ControllerState.LEADER_AND_ISR_RESPONSE
+    response: LeaderAndIsrResponse
+
+
+class UpdateMetadataResponseReceived(ControllerEvent, frozen=True):
+    """A broker answered an UpdateMetadata."""
+
+    state = ControllerState.UPDATE_METADATA_RESPONSE
+    response: UpdateMetadataResponse
+
+
+class LogDirEventNotification(ControllerEvent, frozen=True):
+    """Brokers report failed log directories."""
+
+    state = ControllerState.LOG_DIR_CHANGE
+
+
+class ConfigChange(ControllerEvent, frozen=True):
+    """Children of ``/config/changes`` changed."""
+
+    state = ControllerState.UNCLEAN_LEADER_ELECTION
+
+
+class CommandsReceived(ControllerEvent, frozen=True):
+    """Custom resources ask for something.
+
+    Attributes:
+        reply_to: Answered with a tuple of outcomes in the order of ``commands``.
+    """
+
+    state = ControllerState.COMMAND
+    commands: tuple[Command, ...]
+    reply_to: Any

@@ -1,0 +1,163 @@
+"""Becoming the controller: load everything, tell everybody, put right what went wrong meanwhile.
+
+The order is that of ``KafkaController.onControllerFailover`` and matters: notifications are
+dropped before the state that they announce is read, brokers learn the list of live brokers before
+any leader is named, replicas come before elections. Everything is read in bulk and sent in merged
+batches.
+"""
+
+from __future__ import annotations
+
+from regent.controller import cluster_loading
+from regent.controller.active_controller import ActiveController
+from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.effects import (
+    Exists,
+    InterBrokerProtocol,
+    PublishView,
+    ReadChildren,
+    ReadData,
+    UpdateChannels,
+    Write,
+)
+from regent.controller.partition_state_znodes import epoch_guard
+from regent.controller.topic_configs import load_unclean_election_default
+from regent.model.errors import MalformedZNodeError
+from regent.zk_data import paths
+from regent.zk_data.features import (
+    VERSION_1,
+    VERSION_2,
+    FeatureStatus,
+    FeatureZNode,
+    decode_feature,
+    encode_feature,
+)
+from regent.zk_data.operations import Create, Delete, SetData, ZNode
+
+FEATURES_SINCE = (2, 7)
+FEATURE_VERSION_2_SINCE = (3, 3)
+
+
+async def on_controller_failover(active: ActiveController) -> None:
+    """Load the cluster and bring it into order. Ends when the last request is enqueued."""
+    context, log = active.context, active.log
+    await _create_persistent_paths(active)
+    brokers = await cluster_loading.read_brokers(log)
+    context.add_live_brokers(brokers.values())
+    await UpdateChannels(opened=list(brokers.values()))
+    await _delete_notifications(active)
+    await _load_topics(active)
+    await _load_deletions(active)
+    context.inter_broker_protocol = await InterBrokerProtocol()
+    await _set_up_features(active)
+    await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
+    batch = ControllerBrokerRequestBatch(context)
+    batch.add_update_metadata()
+    await batch.send()
+    active.partitions.startup_states()
+    await active.replicas.startup()
+    active.partitions.startup_states()
+    await active.partitions.trigger_online()
+    await active.deletions.resume()
+    log.info(
+        "Controller failover completed",
+        epoch=context.epoch,
+        brokers=len(brokers),
+        topics=len(context.topics),
+        partitions=context.partition_count,
+        offline=context.offline_partition_count,
+    )
+    await PublishView(None)
+
+
+async def _create_persistent_paths(active: ActiveController) -> None:
+    """What a broker creates at its start must exist before it can be watched."""
+    existing = await Exists(paths.PERSISTENT_PATHS)
+    guard = epoch_guard(active.context)
+    for path, exists in zip(paths.PERSISTENT_PATHS, existing, strict=True):
+        if not exists:
+            await Write([Create(path, exist_ok=True)], guard=guard)
+
+
+async def _delete_notifications(active: ActiveController) -> None:
+    """Drop pending notifications: what they announce is about to be read in full.
+
+    Leaves the watches on their parents, and remembers how far config changes were read.
+    """
+    context = active.context
+    log_dirs, isr, deletions, configs = await ReadChildren(
+        [
+            paths.LOG_DIR_EVENT_NOTIFICATION,
+            paths.ISR_CHANGE_NOTIFICATION,
+            paths.DELETE_TOPICS,
+            paths.CONFIG_CHANGES,
+        ],
+        watch=True,
+    )
+    del deletions  # read again once the topics are known; the watch is what counts here
+    sequences = [paths.notification_sequence(child) for child in configs or ()]
+    context.last_config_change = max((s for s in sequences if s is not None), default=-1)
+    stale = [f"{paths.LOG_DIR_EVENT_NOTIFICATION}/{child}" for child in log_dirs or ()]
+    stale += [paths.isr_change_notification(child) for child in isr or ()]
+    await Write([Delete(path, missing_ok=True) for path in stale], guard=epoch_guard(context))
+
+
+async def _load_topics(active: ActiveController) -> None:
+    (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
+    topics = await cluster_loading.read_topics(sorted(children or ()), active.log)
+    partitions = await cluster_loading.add_topics(active, topics)
+    await cluster_loading.load_leadership(active.context, partitions, active.log)
+
+
+async def _load_deletions(active: ActiveController) -> None:
+    """Queue marked topics; those that cannot be deleted now wait."""
+    context = active.context
+    (children,) = await ReadChildren([paths.DELETE_TOPICS])
+    marked = list(children or ())
+    unknown = [topic for topic in marked if not context.has_topic(topic)]
+    dropped = unknown if active.config.delete_topic_enable else marked
+    await Write(
+        [Delete(paths.delete_topic(topic), missing_ok=True) for topic in dropped],
+        guard=epoch_guard(context),
+    )
+    queued = [topic for topic in marked if topic not in dropped]
+    for topic in queued:
+        context.queue_topic_for_deletion(topic)
+    reassigning = dict.fromkeys(tp.topic for tp in context.partitions_being_reassigned)
+    active.deletions.mark_ineligible(
+        [topic for topic in queued if topic in reassigning], "a reassignment is in progress"
+    )
+    with_dead_replica = [
+        topic
+        for topic in queued
+        if any(
+            not context.is_replica_online(broker_id, tp)
+            for tp, assignment in context.partitions_of(topic).items()
+            for broker_id in assignment.replicas
+        )
+    ]
+    active.deletions.mark_ineligible(with_dead_replica, "a broker that hosts a replica is down")
+
+
+async def _set_up_features(active: ActiveController) -> None:
+    """``/feature`` says whether features are finalized at all (KIP-584): from 2.7 on they are."""
+    version = active.context.inter_broker_protocol
+    enabled = version >= FEATURES_SINCE
+    status = FeatureStatus.ENABLED if enabled else FeatureStatus.DISABLED
+    layout = VERSION_2 if version >= FEATURE_VERSION_2_SINCE else VERSION_1
+    (node,) = await ReadData([paths.FEATURE])
+    content = encode_feature(FeatureZNode(layout, status))
+    guard = epoch_guard(active.context)
+    if node is None:
+        await Write([Create(paths.FEATURE, content, exist_ok=True)], guard=guard)
+    elif _feature_status(active, node) not in (status, None):
+        await Write([SetData(paths.FEATURE, content, node.version)], guard=guard)
+
+
+def _feature_status(active: ActiveController, node: ZNode) -> FeatureStatus | None:
+    """None if the node does not decode: it is the brokers' to read, so it is left alone."""
+    try:
+        return decode_feature(node.data).status
+    except MalformedZNodeError as error:
+        active.log.error("Malformed feature node", path=error.path, reason=error.reason)
+        return None

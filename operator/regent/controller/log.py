@@ -1,0 +1,28 @@
+"""How the core speaks of what it does: constant messages and fields, never formatted sentences.
+
+The core has no logger of its own. The shell passes one that writes structured logs; the simulation
+passes one that becomes part of the trace.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class ControllerLog(Protocol):
+    """Where the core writes. Messages are constant; everything variable is a field."""
+
+    @property
+    def traces_state_changes(self) -> bool:
+        """Whether :meth:`state_change` does anything: callers in hot loops ask first."""
+        ...
+
+    def info(self, message: str, **fields: object) -> None: ...
+
+    def warning(self, message: str, **fields: object) -> None: ...
+
+    def error(self, message: str, **fields: object) -> None: ...
+
+    def state_change(self, what: object, before: object, after: object, **fields: object) -> None:
+        """One transition of one partition or replica: Kafka's ``state-change.log``."""
+        ...

@@ -1,0 +1,395 @@
+"""The partition state machine: sets of partitions change state together.
+
+A transition reads what it needs in bulk, decides every partition by itself, writes in bulk and
+adds to one batch of requests. An illegal transition and a failed election leave their partition as
+it was and are reported; they never disturb the others.
+
+Source: ``PartitionStateMachine.scala``; the legal transitions are in :mod:`states`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from regent.controller import election
+from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.context import ControllerContext
+from regent.controller.effects import Write
+from regent.controller.election import Elected, ElectionStrategy
+from regent.controller.log import ControllerLog
+from regent.controller.partition_state_znodes import (
+    epoch_guard,
+    read_partition_states,
+    write_partition_states,
+)
+from regent.controller.states import PARTITION_PREVIOUS_STATES, PartitionState
+from regent.controller.topic_configs import unclean_election_flags
+from regent.model.partition import INITIAL_LEADER_EPOCH, LeaderAndIsr, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import Create, Written, ZkError
+from regent.zk_data.topics import encode_partition_state
+
+Failures = dict[TopicPartition, str]
+"""Partition -> why its transition did not take place."""
+
+
+class PartitionStateMachine:
+    """Transitions of partitions. Keeps no state of its own: that is the context's."""
+
+    def __init__(self, context: ControllerContext, log: ControllerLog) -> None:
+        self._context = context
+        self._log = log
+
+    def startup_states(self) -> None:
+        """Initial states at failover: New without leadership, Online if the leader is live, else
+        Offline."""
+        context = self._context
+        leadership = context.leadership
+        states: dict[TopicPartition, PartitionState] = {}
+        live = frozenset(context.live_broker_ids)
+        for tp in context.all_partitions():
+            current = leadership.get(tp)
+            if current is None:
+                states[tp] = PartitionState.NEW
+            elif current.leader in live and (
+                not context.has_offline_replicas or context.is_replica_online(current.leader, tp)
+            ):
+                states[tp] = PartitionState.ONLINE
+            else:
+                states[tp] = PartitionState.OFFLINE
+        context.load_partition_states(states)
+
+    async def trigger_online(self, *, topic: str | None = None) -> Failures:
+        """Try to elect leaders for all New and Offline partitions (of one topic, if given)."""
+        context = self._context
+        candidates = [
+            tp
+            for tp in context.partitions_in_state(PartitionState.NEW, PartitionState.OFFLINE)
+            if not context.is_topic_queued_for_deletion(tp.topic)
+            and (topic is None or tp.topic == topic)
+        ]
+        return await self.handle_state_changes(candidates, PartitionState.ONLINE, election.OFFLINE)
+
+    async def handle_state_changes(
+        self,
+        partitions: Iterable[TopicPartition],
+        target: PartitionState,
+        strategy: ElectionStrategy | None = None,
+    ) -> Failures:
+        """Move partitions into a state and send the requests that follow from it.
+
+        Args:
+            strategy: How to elect; required for the target ONLINE.
+
+        Returns:
+            The partitions that stayed where they were, with reasons. An illegal transition is
+            logged as an error.
+        """
+        valid, failures = self._validate(partitions, target)
+        if not valid:
+            return failures
+        if target is PartitionState.ONLINE:
+            assert strategy is not None, "an election needs a strategy"
+            batch = ControllerBrokerRequestBatch(self._context)
+            failures |= await self._become_online(valid, strategy, batch)
+            await batch.send()
+        else:
+            for tp in valid:
+                self._set_state(tp, target)
+        return failures
+
+    def _validate(
+        self, partitions: Iterable[TopicPartition], target: PartitionState
+    ) -> tuple[list[TopicPartition], Failures]:
+        previous = PARTITION_PREVIOUS_STATES[target]
+        valid: list[TopicPartition] = []
+        failures: Failures = {}
+        for tp in partitions:
+            state = self._context.partition_state(tp)
+            if state in previous:
+                valid.append(tp)
+            else:
+                failures[tp] = f"illegal transition from {state.name} to {target.name}"
+                self._log.error(
+                    "Illegal partition transition",
+                    partition=str(tp),
+                    state=state.name,
+                    target=target.name,
+                )
+        return valid, failures
+
+    def _set_state(self, tp: TopicPartition, target: PartitionState, **fields: object) -> None:
+        if self._log.traces_state_changes:
+            before = self._context.partition_state(tp)
+            self._log.state_change(tp, before.name, target.name, **fields)
+        self._context.set_partition_state(tp, target)
+
+    async def _become_online(
+        self,
+        partitions: Sequence[TopicPartition],
+        strategy: ElectionStrategy,
+        batch: ControllerBrokerRequestBatch,
+    ) -> Failures:
+        state_of = self._context.partition_state
+        new = [tp for tp in partitions if state_of(tp) is PartitionState.NEW]
+        electable = [tp for tp in partitions if state_of(tp) is not PartitionState.NEW]
+        failures: Failures = {}
+        if new:
+            failures, existing = await self._initialize(new, batch)
+            if existing:
+                # The state znode of a partition that we hold to be new: written by a creation of
+                # ours whose answer was lost with the connection, or by a predecessor. Upstream
+                # leaves such a partition New until some later event; reading settles it.
+                failures |= await self._elect(existing, election.OFFLINE, batch, is_new=True)
+        if electable:
+            failures |= await self._elect(electable, strategy, batch, is_new=False)
+        for tp, reason in failures.items():
+            self._log.error("No leader elected", partition=str(tp), reason=reason)
+        return failures
+
+    # The first leader of a partition
+
+    async def _initialize(
+        self, partitions: Sequence[TopicPartition], batch: ControllerBrokerRequestBatch
+    ) -> tuple[Failures, list[TopicPartition]]:
+        """Create state znodes: the first live replica leads, all live replicas are in sync.
+
+        Returns:
+            Failures, and partitions whose state znode exists already.
+        """
+        context = self._context
+        failures: Failures = {}
+        first: dict[TopicPartition, LeaderAndIsr] = {}
+        for tp in partitions:
+            replicas = context.replicas(tp)
+            live = tuple(r for r in replicas if context.is_replica_online(r, tp))
+            if live:
+                first[tp] = LeaderAndIsr(live[0], INITIAL_LEADER_EPOCH, live, context.epoch, 0)
+            else:
+                failures[tp] = f"none of its replicas {list(replicas)} is live"
+        if not first:
+            return failures, []
+        await self._create_parents(list(first))
+        results = await Write(
+            [
+                Create(paths.partition_state(tp), encode_partition_state(state))
+                for tp, state in first.items()
+            ],
+            guard=epoch_guard(context),
+        )
+        existing: list[TopicPartition] = []
+        created: dict[TopicPartition, LeaderAndIsr] = {}
+        for (tp, state), result in zip(first.items(), results, strict=True):
+            if isinstance(result, Written):
+                created[tp] = state
+            elif result is ZkError.NODE_EXISTS:
+                existing.append(tp)
+            else:
+                failures[tp] = f"ZooKeeper answered {result.value} for its state znode"
+        context.set_leadership(created)
+        for tp, state in created.items():
+            batch.add_leader_and_isr(state.isr, (tp,), is_new=True)
+            self._set_state(tp, PartitionState.ONLINE, leader=state.leader, isr=state.isr)
+        return failures, existing
+
+    async def _create_parents(self, partitions: Sequence[TopicPartition]) -> None:
+        guard = epoch_guard(self._context)
+        topics = dict.fromkeys(tp.topic for tp in partitions)
+        await Write(
+            [Create(paths.topic_partitions(topic), exist_ok=True) for topic in topics], guard=guard
+        )
+        await Write(
+            [Create(paths.topic_partition(tp), exist_ok=True) for tp in partitions], guard=guard
+        )
+
+    # Later leaders
+
+    async def _elect(
+        self,
+        partitions: Sequence[TopicPartition],
+        strategy: ElectionStrategy,
+        batch: ControllerBrokerRequestBatch,
+        *,
+        is_new: bool,
+    ) -> Failures:
+        """Elect until every partition has a leader or a reason; a conflicting ISR change by a
+        leader is read and decided anew."""
+        failures: Failures = {}
+        remaining: Sequence[TopicPartition] = partitions
+        while remaining:
+            read = await read_partition_states(remaining, self._log)
+            failures |= read.failures
+            failures |= dict.fromkeys(read.missing, "its state znode does not exist")
+            current = self._not_from_the_future(read.states, failures)
+            results = await self._run_strategy(current, strategy, failures)
+            epoch = self._context.epoch
+            states = {
+                tp: LeaderAndIsr(
+                    elected.leader,
+                    current[tp].leader_epoch + 1,
+                    elected.isr,
+                    epoch,
+                    current[tp].partition_epoch,
+                    elected.leader_recovery_state,
+                )
+                for tp, elected in results.items()
+            }
+            outcome = await write_partition_states(self._context, states)
+            failures |= outcome.failures
+            self._apply(outcome.written, results, strategy, batch, is_new=is_new)
+            remaining = outcome.conflicts
+        return failures
+
+    def _not_from_the_future(
+        self, states: dict[TopicPartition, LeaderAndIsr], failures: Failures
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """Leave out partitions that a controller with a higher epoch has written."""
+        epoch = self._context.epoch
+        for tp, state in states.items():
+            if state.controller_epoch > epoch:
+                failures[tp] = (
+                    f"its state was written under controller epoch {state.controller_epoch}, "
+                    f"ours is {epoch}"
+                )
+        return {tp: state for tp, state in states.items() if state.controller_epoch <= epoch}
+
+    async def _run_strategy(
+        self,
+        states: dict[TopicPartition, LeaderAndIsr],
+        strategy: ElectionStrategy,
+        failures: Failures,
+    ) -> dict[TopicPartition, Elected]:
+        unclean: dict[TopicPartition, bool] = {}
+        if strategy.name == election.OFFLINE.name:
+            unclean = await self._unclean_flags(states, strategy, failures)
+        results: dict[TopicPartition, Elected] = {}
+        for tp, state in states.items():
+            if tp in failures:
+                continue
+            elected = self._elect_one(tp, state, strategy, unclean_enabled=unclean.get(tp, False))
+            if elected is None:
+                failures[tp] = (
+                    f"strategy {strategy.name} finds no leader: replicas "
+                    f"{list(self._context.replicas(tp))}, ISR {list(state.isr)}"
+                )
+            else:
+                results[tp] = elected
+        return results
+
+    async def _unclean_flags(
+        self,
+        states: dict[TopicPartition, LeaderAndIsr],
+        strategy: ElectionStrategy,
+        failures: Failures,
+    ) -> dict[TopicPartition, bool]:
+        """Whether an unclean election is allowed, for partitions none of whose ISR is live.
+
+        Only those cost a look at their topic's configuration. One that cannot be read allows no
+        election at all.
+        """
+        context = self._context
+        dead = [
+            tp
+            for tp, state in states.items()
+            if not any(context.is_replica_online(r, tp) for r in state.isr)
+        ]
+        if strategy.allow_unclean:
+            return dict.fromkeys(dead, True)
+        if not dead:
+            return {}
+        flags = await unclean_election_flags(
+            context, list(dict.fromkeys(tp.topic for tp in dead)), self._log
+        )
+        for tp in dead:
+            if flags[tp.topic] is None:
+                failures[tp] = "the configuration of its topic cannot be read"
+        return {tp: bool(flags[tp.topic]) for tp in dead}
+
+    def _elect_one(
+        self,
+        tp: TopicPartition,
+        state: LeaderAndIsr,
+        strategy: ElectionStrategy,
+        *,
+        unclean_enabled: bool,
+    ) -> Elected | None:
+        context = self._context
+        assignment = context.assignment(tp)
+        if assignment is None:
+            return None
+        replicas = assignment.replicas
+        live = [r for r in replicas if context.is_replica_online(r, tp)]
+        recovery_state = state.leader_recovery_state
+        match strategy.name:
+            case "offline":
+                return election.offline(
+                    replicas,
+                    state.isr,
+                    live,
+                    recovery_state=recovery_state,
+                    unclean_enabled=unclean_enabled,
+                    marks_recovery=context.inter_broker_protocol >= (3, 2),
+                )
+            case "reassign":
+                return election.reassign(
+                    assignment.target_replicas, state.isr, live, recovery_state=recovery_state
+                )
+            case "preferred":
+                return election.preferred(replicas, state.isr, live, recovery_state=recovery_state)
+            case "controlled_shutdown":
+                return election.controlled_shutdown(
+                    replicas,
+                    state.isr,
+                    [
+                        r
+                        for r in replicas
+                        if context.is_replica_online(r, tp, include_shutting_down=True)
+                    ],
+                    context.shutting_down_broker_ids,
+                    recovery_state=recovery_state,
+                )
+        raise AssertionError(f"unknown election strategy {strategy.name}")
+
+    def _apply(
+        self,
+        written: dict[TopicPartition, LeaderAndIsr],
+        results: dict[TopicPartition, Elected],
+        strategy: ElectionStrategy,
+        batch: ControllerBrokerRequestBatch,
+        *,
+        is_new: bool,
+    ) -> None:
+        self._context.set_leadership(written)
+        for tp, state in written.items():
+            batch.add_leader_and_isr(self._recipients(tp, strategy), (tp,), is_new=is_new)
+            self._set_state(
+                tp,
+                PartitionState.ONLINE,
+                leader=state.leader,
+                isr=state.isr,
+                leader_epoch=state.leader_epoch,
+            )
+            if results[tp].unclean:
+                self._context.unclean_leader_elections += 1
+                self._log.warning(
+                    "Unclean leader election: committed records may be lost",
+                    partition=str(tp),
+                    leader=state.leader,
+                )
+
+    def _recipients(self, tp: TopicPartition, strategy: ElectionStrategy) -> list[int]:
+        context = self._context
+        assignment = context.assignment(tp)
+        assert assignment is not None, "a partition without assignment cannot be elected"
+        match strategy.name:
+            case "reassign":
+                return list(assignment.target_replicas)
+            case "preferred":
+                return list(assignment.replicas)
+            case "controlled_shutdown":
+                return [
+                    r
+                    for r in assignment.replicas
+                    if context.is_replica_online(r, tp, include_shutting_down=True)
+                ]
+        return [r for r in assignment.replicas if context.is_replica_online(r, tp)]

@@ -1,0 +1,24 @@
+"""After a disconnection that the session survived: its watches are gone, so look at everything.
+
+Java's ZooKeeper client keeps watches over a reconnection; kazoo drops them. Whatever they would
+have told is found by comparing with the context, as the handlers of the events do anyway.
+"""
+
+from __future__ import annotations
+
+from regent.controller import broker_changes, config_changes, isr_changes, topic_changes
+from regent.controller.active_controller import ActiveController
+
+
+async def read_everything_anew(active: ActiveController) -> None:
+    """Process every kind of change that may have been missed, and set all watches again."""
+    context = active.context
+    await broker_changes.process_broker_change(active)
+    for broker_id in list(context.live_or_shutting_down_brokers):
+        await broker_changes.process_broker_modifications(active, broker_id)
+    await topic_changes.process_topic_change(active)
+    await topic_changes.process_partition_modifications(active, list(context.topics))
+    await topic_changes.process_topic_deletion(active)
+    await isr_changes.process_isr_change_notification(active)
+    await broker_changes.process_log_dir_event_notification(active)
+    await config_changes.process_config_change(active)

@@ -1,0 +1,165 @@
+"""Topics come, grow and go: TopicChange, PartitionModifications, TopicDeletion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regent.controller import cluster_loading, election
+from regent.controller.active_controller import ActiveController
+from regent.controller.broker_changes import refuse_stale_epoch
+from regent.controller.effects import PublishView, ReadChildren, ReadData, Write
+from regent.controller.partition_state_znodes import epoch_guard
+from regent.controller.replica_state_machine import by_broker
+from regent.controller.states import PartitionState, ReplicaState
+from regent.model.partition import TopicPartition
+from regent.protocol.control_requests import StopReplicaResponse
+from regent.zk_data import paths
+from regent.zk_data.operations import Delete, SetData
+from regent.zk_data.topics import TopicZNode, encode_topic
+
+
+async def process_topic_change(active: ActiveController) -> None:
+    """Compare the list of topics with the context: create what is new, forget what is gone."""
+    context = active.context
+    (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
+    listed = dict.fromkeys(children or ())
+    gone = [topic for topic in context.topics if topic not in listed]
+    for topic in gone:
+        context.remove_topic(topic)
+    new = [topic for topic in listed if not context.has_topic(topic)]
+    added: list[TopicPartition] = []
+    if new:
+        topics = await cluster_loading.read_topics(new, active.log)
+        added = await cluster_loading.add_topics(active, topics)
+        active.log.info("New topics", topics=len(topics), partitions=len(added))
+        await on_new_partition_creation(active, added)
+    if gone:
+        active.log.info("Topics have vanished from ZooKeeper", topics=sorted(gone))
+    if gone or new:
+        await PublishView(frozenset(gone) | frozenset(new))
+
+
+async def on_new_partition_creation(
+    active: ActiveController, partitions: Sequence[TopicPartition]
+) -> None:
+    """Bring new partitions into being: their first leader is the first live replica."""
+    if not partitions:
+        return
+    await active.partitions.handle_state_changes(partitions, PartitionState.NEW)
+    replicas = by_broker(active.context, partitions)
+    await active.replicas.handle_state_changes(replicas, ReplicaState.NEW)
+    await active.partitions.handle_state_changes(
+        partitions, PartitionState.ONLINE, election.OFFLINE
+    )
+    await active.replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
+
+
+async def process_partition_modifications(active: ActiveController, names: Sequence[str]) -> None:
+    """Topic nodes changed: create partitions that are new.
+
+    Other changes are not ours to follow: replicas of existing partitions change by reassignment
+    only.
+    """
+    context = active.context
+    topics = await cluster_loading.read_topics(names, active.log)
+    # Topics that were malformed when they first appeared.
+    late = {topic: znode for topic, znode in topics.items() if not context.has_topic(topic)}
+    growth: list[TopicPartition] = []
+    for topic, znode in topics.items():
+        if topic in late:
+            continue
+        known = context.partitions_of(topic)
+        new = {
+            tp: assignment
+            for partition, assignment in znode.assignments.items()
+            if (tp := TopicPartition(topic, partition)) not in known
+        }
+        if not new:
+            continue
+        if context.is_topic_queued_for_deletion(topic):
+            await _restore_assignment(active, topic)
+            continue
+        for tp, assignment in new.items():
+            context.set_assignment(tp, assignment)
+        growth.extend(new)
+    growth.extend(await cluster_loading.add_topics(active, late))
+    if growth:
+        active.log.info("New partitions", partitions=[str(tp) for tp in growth[:20]])
+        await on_new_partition_creation(active, growth)
+    if growth or late:
+        await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
+
+
+async def _restore_assignment(active: ActiveController, topic: str) -> None:
+    """A topic that is being deleted does not grow: write back what it had."""
+    context = active.context
+    (node,) = await ReadData([paths.topic(topic)])
+    if node is None:
+        return
+    before = TopicZNode(
+        context.topic_ids.get(topic),
+        {tp.partition: assignment for tp, assignment in context.partitions_of(topic).items()},
+    )
+    active.log.warning("Growth of a topic that is being deleted is undone", topic=topic)
+    await Write(
+        [SetData(paths.topic(topic), encode_topic(before), node.version)],
+        guard=epoch_guard(context),
+    )
+
+
+async def process_topic_deletion(active: ActiveController) -> None:
+    """Markers appeared in ``/admin/delete_topics``."""
+    context = active.context
+    (children,) = await ReadChildren([paths.DELETE_TOPICS], watch=True)
+    marked = list(children or ())
+    unknown = [topic for topic in marked if not context.has_topic(topic)]
+    if not active.config.delete_topic_enable:
+        unknown = marked
+        if marked:
+            active.log.warning("Topic deletion is disabled, markers removed", topics=marked)
+    await Write(
+        [Delete(paths.delete_topic(topic), missing_ok=True) for topic in unknown],
+        guard=epoch_guard(context),
+    )
+    doomed = [topic for topic in marked if topic not in unknown]
+    fresh = [topic for topic in doomed if not context.is_topic_queued_for_deletion(topic)]
+    if not fresh:
+        return
+    active.log.info("Topics are to be deleted", topics=fresh)
+    reassigning = dict.fromkeys(tp.topic for tp in context.partitions_being_reassigned)
+    for topic in fresh:
+        context.queue_topic_for_deletion(topic)
+    active.deletions.mark_ineligible(
+        [topic for topic in fresh if topic in reassigning], "a reassignment is in progress"
+    )
+    await PublishView(frozenset(fresh))
+    await active.deletions.enqueue(fresh)
+
+
+async def process_stop_replica_response(
+    active: ActiveController, response: StopReplicaResponse
+) -> None:
+    """Replicas are deleted, or could not be (KAFKA-9946: only those that were to be).
+
+    Raises:
+        StaleControllerEpochError: The broker obeys a controller with a higher epoch.
+    """
+    context, broker_id = active.context, response.broker_id
+    refuse_stale_epoch(broker_id, response.error_code)
+    started = [
+        tp
+        for tp, asked in response.partitions.items()
+        if asked.delete and context.replica_state(broker_id, tp) is ReplicaState.DELETION_STARTED
+    ]
+    failed = [tp for tp in started if response.error_code or tp in response.partition_errors]
+    deleted = [tp for tp in started if not response.error_code and tp not in failed]
+    if failed:
+        active.log.error(
+            "Replicas not deleted",
+            broker=broker_id,
+            error_code=response.error_code,
+            partitions={str(tp): response.partition_errors.get(tp, 0) for tp in failed[:20]},
+        )
+        await active.deletions.fail_replicas({broker_id: failed})
+    if deleted:
+        await active.deletions.complete_replicas({broker_id: deleted})

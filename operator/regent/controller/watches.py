@@ -1,0 +1,47 @@
+"""From a fired watch to the event that looks at what happened."""
+
+from __future__ import annotations
+
+from regent.controller.events import (
+    BrokerChange,
+    BrokerModifications,
+    ConfigChange,
+    ControllerChange,
+    ControllerEvent,
+    IsrChangeNotification,
+    LogDirEventNotification,
+    PartitionModifications,
+    TopicChange,
+    TopicDeletion,
+)
+from regent.zk_data import paths
+from regent.zk_data.operations import WatchedEvent, WatchedEventType
+
+_CHILD_EVENTS: dict[str, ControllerEvent] = {
+    paths.BROKER_IDS: BrokerChange(),
+    paths.BROKER_TOPICS: TopicChange(),
+    paths.DELETE_TOPICS: TopicDeletion(),
+    paths.ISR_CHANGE_NOTIFICATION: IsrChangeNotification(),
+    paths.LOG_DIR_EVENT_NOTIFICATION: LogDirEventNotification(),
+    paths.CONFIG_CHANGES: ConfigChange(),
+}
+
+
+def event_of(watched: WatchedEvent) -> ControllerEvent | None:
+    """The event that a fired watch stands for; None if what follows is told by another watch.
+
+    The deletion of a broker's or topic's node is such a case: its parent's children have changed.
+    """
+    if watched.path == paths.CONTROLLER:
+        return ControllerChange()
+    if watched.type is WatchedEventType.NODE_CHILDREN_CHANGED:
+        return _CHILD_EVENTS.get(watched.path)
+    if watched.type is not WatchedEventType.NODE_DATA_CHANGED:
+        return None
+    broker_id = paths.broker_of(watched.path)
+    if broker_id is not None:
+        return BrokerModifications(broker_id)
+    topic = paths.topic_of(watched.path)
+    if topic is not None and watched.path == paths.topic(topic):
+        return PartitionModifications(topic)
+    return None
