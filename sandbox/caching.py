@@ -52,8 +52,7 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
     if (path := find_entry(name)) is not None:
         return path
     path = cache_directory() / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(path.with_name(f".{path.name}.lock"), what=name):
+    with exclusive(name):
         if path.is_dir():  # another process made it meanwhile
             return path
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.making-", dir=path.parent))
@@ -67,12 +66,14 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
 
 
 @contextmanager
-def _locked(path: Path, *, what: str) -> Iterator[None]:
-    """Hold an exclusive lock on a file; the kernel lets go of it when the holder ends."""
-    with path.open("a") as file:
+def exclusive(name: str) -> Iterator[None]:
+    """Be the only process in a block of this name; the kernel lets go when the holder ends."""
+    path = cache_directory() / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            note(f"waiting for another process that is making {what}")
+            note(f"waiting for another process that is busy with {name}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

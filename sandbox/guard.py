@@ -26,6 +26,9 @@ import threading
 import time
 from pathlib import Path
 
+# whoever tells a whole service or terminal to stop means the owner; the guard has to outlive it
+_SIGNALS_FOR_THE_OWNER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 Message = dict[str, str | int | None]
 
 
@@ -60,6 +63,11 @@ class Guard:
         self._pipe: int | None = None
         self._known: dict[str, Message] = {}
 
+    @property
+    def pid(self) -> int | None:
+        """The guard process, None when there is none yet."""
+        return None if self._process is None else self._process.pid
+
     def add_process(self, pid: int) -> None:
         """Promise that the process group led by `pid` ends with this process."""
         self._tell(f"process {pid}", {"process": pid, "started": start_time_ticks(pid)})
@@ -87,11 +95,10 @@ class Guard:
         if process is not None:
             process.wait()
 
-    def abandon_after_fork(self) -> None:
+    def disown(self) -> None:
         """In a forked child: give up the inherited pipe, which must have one holder only."""
         if self._pipe is not None:
             os.close(self._pipe)
-        self.__init__()  # type: ignore[misc]  # the lock may be held by a thread left behind
 
     def _tell(self, key: str, message: Message | None) -> None:
         with self._lock:
@@ -114,6 +121,8 @@ class Guard:
         if self._pipe is not None:
             os.close(self._pipe)
         reading, self._pipe = os.pipe()
+        # the guard inherits these as blocked, and is deaf to them from its first instruction
+        unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS_FOR_THE_OWNER)
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__],
@@ -122,6 +131,7 @@ class Guard:
                 start_new_session=True,
             )
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
             os.close(reading)
         for key, message in self._known.items():
             self._write({"key": key, "message": message})
@@ -133,14 +143,23 @@ class Guard:
             data = data[os.write(self._pipe, data) :]
 
 
-_GUARD = Guard()
-atexit.register(_GUARD.close)
-os.register_at_fork(after_in_child=_GUARD.abandon_after_fork)
+_guard = Guard()
 
 
 def guard() -> Guard:
     """The guard of this process."""
-    return _GUARD
+    return _guard
+
+
+def _forked() -> None:
+    """A forked child gets a guard of its own: the inherited lock may be held for ever."""
+    global _guard
+    _guard.disown()
+    _guard = Guard()
+
+
+os.register_at_fork(after_in_child=_forked)
+atexit.register(lambda: _guard.close())
 
 
 def clean_up(known: dict[str, Message]) -> None:
@@ -162,8 +181,6 @@ def clean_up(known: dict[str, Message]) -> None:
 
 def main() -> None:
     """Remember what the owner says until it is gone, then clean up."""
-    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, signal.SIG_IGN)  # the owner may be told to stop, the guard stays
     known: dict[str, Message] = {}
     for line in sys.stdin:
         try:

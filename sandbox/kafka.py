@@ -56,8 +56,9 @@ class KafkaBroker(Server):
     """One broker.
 
     `zookeeper` is a connect string, with a chroot if wanted. `inter_broker_protocol_version`
-    is the broker's own default when it is None. `config` overrides everything else. Stopping
-    it is a controlled shutdown, unless `controlled.shutdown.enable` is turned off.
+    is the broker's own default when it is None. `config` overrides everything else; it may
+    be changed between two runs. Stopping is a controlled shutdown, unless
+    `controlled.shutdown.enable` is turned off.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
 
-from sandbox.caching import cached, content_hash, find_entry
+from sandbox.caching import cached, content_hash, exclusive, find_entry
 from sandbox.errors import VersionError
 from sandbox.programs import JAVA, MAVEN, require
 from sandbox.progress import run_step
@@ -91,7 +91,8 @@ def kafka_jars(version: str = DEFAULT_VERSION) -> KafkaJars:
 
     def fetch(directory: Path) -> None:
         require(MAVEN)
-        _fetch(version, directory)
+        with exclusive("kafka/maven"):  # Maven's own repository cannot take two writers
+            _fetch(version, directory)
 
     return KafkaJars(version, cached(_entry_name(version), fetch))
 

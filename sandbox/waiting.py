@@ -8,16 +8,18 @@ it again. A wait on a program that has died fails at once and not at its deadlin
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, Required, Self, TypedDict, TypeVar, Unpack, overload
 
 from sandbox.errors import ProcessDiedError, WaitTimeoutError
 
 T = TypeVar("T")
 
 LOG_LINES = 30
+INTERVAL_S = 0.05
+MIN_ATTEMPT_S = 0.05
 _TAIL_BYTES = 64 * 1024
 
 
@@ -43,17 +45,50 @@ def log_tail(path: Path, *, lines: int = LOG_LINES) -> str:
     return "\n".join(text.splitlines()[-lines:]) or "(empty)"
 
 
+class WaitOptions(TypedDict, total=False):
+    """What both forms of waiting take.
+
+    `describe` completes the sentence "waiting for ...". `logs` are shown on failure; `watch` are
+    programs without which there is nothing to wait for: their logs are shown too. Exceptions of
+    `retry_on` (all, unless given) raised by the condition mean "not yet".
+    """
+
+    timeout_s: Required[float]
+    describe: Required[str]
+    interval_s: float
+    logs: Iterable[Path]
+    watch: Iterable[Watched]
+    retry_on: tuple[type[Exception], ...]
+
+
 @dataclass(slots=True)
 class _Attempt:
     """The state of one wait: the clock, what was seen last, and how to report a failure."""
 
     describe: str
     timeout_s: float
+    interval_s: float
     logs: tuple[Path, ...]
     watch: tuple[Watched, ...]
+    retry_on: tuple[type[Exception], ...]
     started: float = field(default_factory=time.monotonic)
     last: str = "nothing: the condition was never evaluated"
     error: Exception | None = None
+
+    @classmethod
+    def of(cls, options: WaitOptions) -> Self:
+        return cls(
+            describe=options["describe"],
+            timeout_s=options["timeout_s"],
+            interval_s=options.get("interval_s", INTERVAL_S),
+            logs=tuple(options.get("logs", ())),
+            watch=tuple(options.get("watch", ())),
+            retry_on=options.get("retry_on", (Exception,)),
+        )
+
+    @property
+    def pause_s(self) -> float:
+        return min(self.interval_s, max(self.remaining_s, 0))
 
     @property
     def remaining_s(self) -> float:
@@ -92,69 +127,69 @@ def _shorten(text: str, *, limit: int = 2000) -> str:
 
 
 def wait_until(
-    condition: Callable[[], T],
+    condition: Callable[[], T | None],
     *,
-    timeout_s: float,
-    describe: str,
     until: Callable[[T], object] = bool,
-    interval_s: float = 0.05,
-    logs: Iterable[Path] = (),
-    watch: Iterable[Watched] = (),
-    retry_on: tuple[type[Exception], ...] = (Exception,),
+    **options: Unpack[WaitOptions],
 ) -> T:
     """Poll `condition` until what it returns satisfies `until`, and return that value.
 
-    `describe` completes the sentence "waiting for ...". With `until` the condition can return
-    what it sees (an ISR, a status) instead of a bare False, so that a failure can show it.
-    Exceptions of `retry_on` mean "not yet". `logs` are shown on failure; `watch` are programs
-    without which there is nothing to wait for: their logs are shown too.
+    With `until` the condition can return what it sees (an ISR, a status) instead of a bare
+    False, so that a failure can show it. None always means "not yet".
 
     Raises:
         WaitTimeoutError: the deadline passed; the last exception of the condition is its cause.
         ProcessDiedError: a watched program ended.
     """
-    attempt = _Attempt(describe, timeout_s, tuple(logs), tuple(watch))
+    attempt = _Attempt.of(options)
     while True:
         attempt.check_processes()
         try:
             value = condition()
-            if until(value):
+            if value is not None and until(value):
                 return value
             attempt.saw(value)
-        except retry_on as error:
+        except attempt.retry_on as error:
             attempt.raised(error)
         attempt.check_deadline()
-        time.sleep(min(interval_s, max(attempt.remaining_s, 0)))
+        time.sleep(attempt.pause_s)
 
 
+@overload
 async def wait_until_async(
-    condition: Callable[[], Awaitable[T] | T],
+    condition: Callable[[], Coroutine[None, None, T | None]],
     *,
-    timeout_s: float,
-    describe: str,
-    until: Callable[[T], object] = bool,
-    interval_s: float = 0.05,
-    logs: Iterable[Path] = (),
-    watch: Iterable[Watched] = (),
-    retry_on: tuple[type[Exception], ...] = (Exception,),
-) -> T:
+    until: Callable[[T], object] = ...,
+    **options: Unpack[WaitOptions],
+) -> T: ...
+@overload
+async def wait_until_async(
+    condition: Callable[[], T | None],
+    *,
+    until: Callable[[T], object] = ...,
+    **options: Unpack[WaitOptions],
+) -> T: ...
+async def wait_until_async(
+    condition: Callable[[], Any],
+    *,
+    until: Callable[[Any], object] = bool,
+    **options: Unpack[WaitOptions],
+) -> Any:
     """`wait_until` for code in an event loop; the condition may be a plain or async function.
 
     An async condition that hangs is cut off at the deadline.
     """
-    attempt = _Attempt(describe, timeout_s, tuple(logs), tuple(watch))
+    attempt = _Attempt.of(options)
     while True:
         attempt.check_processes()
         try:
-            outcome = condition()
-            if inspect.isawaitable(outcome):
-                value: T = await asyncio.wait_for(outcome, max(attempt.remaining_s, interval_s))
-            else:
-                value = outcome
-            if until(value):
+            value = condition()
+            if inspect.isawaitable(value):
+                value = await asyncio.wait_for(value, max(attempt.remaining_s, MIN_ATTEMPT_S))
+            if value is not None and until(value):
                 return value
             attempt.saw(value)
-        except retry_on as error:
+        except attempt.retry_on as error:
             attempt.raised(error)
         attempt.check_deadline()
-        await asyncio.sleep(min(interval_s, max(attempt.remaining_s, 0)))
+        await asyncio.sleep(attempt.pause_s)

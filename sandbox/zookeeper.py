@@ -22,6 +22,8 @@ TICK_TIME_MS = 500
 SESSION_TIMEOUT_MIN_MS = 1000
 SESSION_TIMEOUT_MAX_MS = 60_000
 
+# the web server of 3.5 and newer; beans of a log4j class that reload4j has not, in 3.4
+_FEATURES_OFF = ("-Dzookeeper.admin.enableServer=false", "-Dzookeeper.jmx.log4j.disable=true")
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
@@ -85,7 +87,7 @@ class ZooKeeper(Server):
             [self._state.path / "zoo.cfg"],
             heap_mb=heap_mb,
             log_configuration=log_configuration,
-            options=[*java_options, "-Dzookeeper.admin.enableServer=false"],
+            options=[*java_options, *_FEATURES_OFF],
         )
         return ManagedProcess(self.name, command, log_path=self._state.path / "server.log")
 

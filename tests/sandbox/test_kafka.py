@@ -1,0 +1,105 @@
+"""Real brokers of every supported version."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox import (
+    TESTED_VERSIONS,
+    KafkaBroker,
+    KafkaCluster,
+    KafkaTools,
+    ProcessDiedError,
+    ZooKeeper,
+    wait_until,
+)
+from sandbox.errors import ToolError, UnknownToolError, VersionError
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def zookeeper() -> Iterator[ZooKeeper]:
+    with ZooKeeper() as server:
+        yield server
+
+
+def test_three_brokers_form_a_cluster_that_takes_and_gives_messages(zookeeper: ZooKeeper) -> None:
+    with KafkaCluster(
+        zookeeper=f"{zookeeper.connect_string}/three",
+        brokers=3,
+        inter_broker_protocol_version="2.6",
+        racks=["a", "b"],
+        session_timeout_ms=2000,
+    ) as cluster:
+        tools = KafkaTools(cluster.bootstrap_servers)
+        tools.create_topic("t", partitions=3, replication_factor=3)
+        messages = [f"message {number}" for number in range(10)]
+        tools.produce("t", messages, acks="all")
+        assert sorted(tools.consume("t", 10)) == sorted(messages)
+
+        cluster.broker(3).kill()
+        survivors = [cluster.broker(1), cluster.broker(2)]
+        wait_until(
+            lambda: tools.topics("--describe", "--topic=t", "--unavailable-partitions").strip(),
+            until=lambda described: described == "",
+            timeout_s=30,
+            describe="every partition to have a leader without broker 3",
+            watch=survivors,
+        )
+        cluster.start()  # brings back what does not run
+        tools.produce("t", ["one more"])
+        assert len(tools.consume("t", 11)) == 11
+        with pytest.raises(LookupError, match="no broker 4"):
+            cluster.broker(4)
+
+
+@pytest.mark.parametrize("version", TESTED_VERSIONS)
+def test_every_version_serves_a_topic_and_restarts(version: str, zookeeper: ZooKeeper) -> None:
+    chroot = f"{zookeeper.connect_string}/v{version}"
+    with KafkaBroker(zookeeper=chroot, version=version) as broker:
+        tools = KafkaTools(broker.bootstrap_servers, version=version, zookeeper=chroot)
+        tools.create_topic("t", partitions=2, config={"retention.ms": "60000"})
+        assert tools.topics("--list").split() == ["t"]
+        tools.produce("t", ["a", "b"])
+        broker.restart()
+        assert sorted(tools.consume("t", 2)) == ["a", "b"]
+
+
+def test_the_oldest_version_speaks_its_own_protocol_on_its_own_zookeeper() -> None:
+    with (
+        ZooKeeper(version="1.1.1") as zookeeper,
+        KafkaBroker(
+            zookeeper=zookeeper.connect_string,
+            version="1.1.1",
+            inter_broker_protocol_version="1.1",
+        ) as broker,
+    ):
+        assert "inter.broker.protocol.version = 1.1\n" in broker.process.log_of_this_run()
+
+
+def test_a_broker_that_cannot_start_fails_at_once_with_its_log(zookeeper: ZooKeeper) -> None:
+    broker = KafkaBroker(
+        zookeeper=f"{zookeeper.connect_string}/broken", config={"num.io.threads": -1}
+    )
+    with pytest.raises(
+        ProcessDiedError, match=r"(?s)broker-1 died while waiting.*num\.io\.threads"
+    ):
+        broker.__enter__()
+    assert not broker.state_path.exists()
+
+
+def test_a_tool_that_fails_says_why(zookeeper: ZooKeeper) -> None:
+    with KafkaBroker(zookeeper=f"{zookeeper.connect_string}/tools") as broker:
+        tools = KafkaTools(broker.bootstrap_servers)
+        with pytest.raises(ToolError, match="kafka-topics"):
+            tools.create_topic("t", replication_factor=3)
+        tools.create_topic("t")
+        with pytest.raises(ToolError, match="consumed 0 of 1 messages"):
+            tools.consume("t", 1, timeout_s=0.5)
+        tools.produce("t", ["recorded"])
+        assert "recorded" in tools.dump_log(broker.state_path / "data-1" / "t-0" / f"{0:020}.log")
+    with pytest.raises(UnknownToolError, match="no tool 'kafka-unheard-of'"):
+        tools.run("kafka-unheard-of")
+    with pytest.raises(VersionError, match="needs the address of ZooKeeper"):
+        KafkaTools("127.0.0.1:1", version="1.1.1").topics("--list")

@@ -1,0 +1,88 @@
+"""Real ZooKeeper servers. Clients are kazoo, as in the operator."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from kazoo.client import KazooClient
+
+from sandbox import ZooKeeper, ZooKeeperEnsemble, wait_until
+
+pytestmark = pytest.mark.integration
+
+
+@contextmanager
+def client(connect_string: str) -> Iterator[KazooClient]:
+    zookeeper = KazooClient(hosts=connect_string, timeout=10.0)
+    zookeeper.start(timeout=15)
+    try:
+        yield zookeeper
+    finally:
+        zookeeper.stop()
+        zookeeper.close()
+
+
+def test_data_survives_stop_kill_and_restart_but_not_close() -> None:
+    server = ZooKeeper()
+    with server:
+        with client(server.connect_string) as zookeeper:
+            zookeeper.create("/kept", b"data")
+        server.restart()
+        with client(server.connect_string) as zookeeper:
+            assert zookeeper.get("/kept")[0] == b"data"
+            zookeeper.create("/kept/too", b"more")
+        server.kill()
+        assert not server.is_running
+        server.start()
+        with client(server.connect_string) as zookeeper:
+            assert zookeeper.get("/kept/too")[0] == b"more"
+        assert server.mode == "standalone"
+    assert not server.is_running
+    assert not server.state_path.exists()
+
+
+def test_packets_above_the_usual_limit_are_accepted() -> None:
+    with ZooKeeper() as server, client(server.connect_string) as zookeeper:
+        zookeeper.create("/large", b"x" * 3_000_000)
+        assert len(zookeeper.get("/large")[0]) == 3_000_000
+
+
+def test_a_paused_server_answers_nobody_and_goes_on_where_it_was() -> None:
+    with ZooKeeper() as server, client(server.connect_string) as zookeeper:
+        zookeeper.create("/here", ephemeral=True)
+        server.pause()
+        assert server.mode is None
+        server.resume()
+        assert zookeeper.retry(zookeeper.exists, "/here") is not None
+
+
+@pytest.mark.parametrize(("kafka_version", "zookeeper"), [("2.4.1", "3.5."), ("1.1.1", "3.4.")])
+def test_older_servers_come_from_older_kafka(kafka_version: str, zookeeper: str) -> None:
+    with ZooKeeper(version=kafka_version) as server:
+        assert f"zookeeper.version={zookeeper}" in server.process.log_of_this_run()
+        with client(server.connect_string) as connection:
+            connection.create("/here")
+
+
+def test_an_ensemble_survives_the_loss_of_its_leader() -> None:
+    with ZooKeeperEnsemble(3) as ensemble:
+        assert sorted(str(server.mode) for server in ensemble.servers) == [
+            "follower",
+            "follower",
+            "leader",
+        ]
+        with client(ensemble.connect_string) as zookeeper:
+            zookeeper.create("/kept", b"data")
+        lost = ensemble.leader
+        lost.kill()
+        successor = wait_until(
+            lambda: ensemble.leader,
+            timeout_s=30,
+            describe="another leader",
+            watch=[server for server in ensemble.servers if server is not lost],
+        )
+        assert successor is not lost
+        ensemble.start()  # brings back what does not run
+        assert lost.mode == "follower"
+        with client(lost.connect_string) as zookeeper:
+            assert zookeeper.get("/kept")[0] == b"data"
