@@ -1,0 +1,30 @@
+"""Kafka's error codes, as far as the controller's own connections care about single ones."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from regent.protocol.control_requests import ControlResponse
+
+NONE: Final = 0
+STALE_CONTROLLER_EPOCH: Final = 11
+UNSUPPORTED_VERSION: Final = 35
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of a code, for logs; the number itself where the code is not known."""
+    try:
+        return ErrorCode(code).name.upper()
+    except ValueError:
+        return str(code)
+
+
+def is_stale_controller_epoch(response: ControlResponse) -> bool:
+    """Whether the broker obeys a controller with a higher epoch: this one has to resign.
+
+    Only the top-level code says so: for a single partition of LeaderAndIsr the same code means that
+    its leader epoch is not new to the broker.
+    """
+    return response.error_code == STALE_CONTROLLER_EPOCH

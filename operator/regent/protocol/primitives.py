@@ -1,0 +1,175 @@
+"""Primitive types of Kafka's wire format, in its legacy and its flexible (KIP-482) encoding.
+
+Writers return bytes that are joined by the caller; readers take a buffer and an offset and return
+the value with the offset behind it. Kafka's own description:
+https://kafka.apache.org/protocol.html#protocol_types
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from typing import Final
+
+import msgspec
+
+NO_TAGS: Final = b"\x00"
+"""An empty section of tagged fields, with which every flexible structure ends."""
+
+MAX_LEGACY_STRING_LENGTH: Final = 2**15 - 1
+"""Longest string of the legacy encoding in bytes: its length is a signed 16-bit number."""
+
+pack_int16: Final = struct.Struct(">h").pack
+pack_int32: Final = struct.Struct(">i").pack
+pack_int64: Final = struct.Struct(">q").pack
+unpack_int16: Final = struct.Struct(">h").unpack_from
+unpack_int32: Final = struct.Struct(">i").unpack_from
+
+
+class DecodeError(ValueError):
+    """Bytes that are not what their type promises: the peer is not to be trusted any further."""
+
+
+def uvarint(value: int) -> bytes:
+    """A non-negative number in groups of seven bits, the lowest first."""
+    if value < 0x80:
+        return value.to_bytes(1, "big")
+    groups = bytearray()
+    while value >= 0x80:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    groups.append(value)
+    return bytes(groups)
+
+
+def read_uvarint(data: bytes, offset: int) -> tuple[int, int]:
+    """Inverse of :func:`uvarint`, up to 32 bits.
+
+    Raises:
+        DecodeError: If the buffer ends early, or the number has more than five groups.
+    """
+    value = 0
+    for index, shift in enumerate(range(0, 35, 7), start=offset):
+        if index >= len(data):
+            raise DecodeError("the buffer ends within a variable-length number")
+        value |= (data[index] & 0x7F) << shift
+        if data[index] < 0x80:
+            return value, index + 1
+    raise DecodeError("a variable-length number has more than five bytes")
+
+
+def skip_tags(data: bytes, offset: int) -> int:
+    """The offset behind a section of tagged fields, none of which anybody here understands.
+
+    Raises:
+        DecodeError: If the section does not fit into the buffer.
+    """
+    count, offset = read_uvarint(data, offset)
+    for _ in range(count):
+        _, offset = read_uvarint(data, offset)
+        size, offset = read_uvarint(data, offset)
+        offset += size
+    if offset > len(data):
+        raise DecodeError("the buffer ends within tagged fields")
+    return offset
+
+
+def read_string(data: bytes, offset: int, *, flexible: bool) -> tuple[str, int]:
+    """A string that may not be null.
+
+    Raises:
+        DecodeError: If it is null, not UTF-8, or does not fit into the buffer.
+    """
+    if flexible:
+        length, offset = read_uvarint(data, offset)
+        length -= 1
+    else:
+        if offset + 2 > len(data):
+            raise DecodeError("the buffer ends within the length of a string")
+        (length,) = unpack_int16(data, offset)
+        offset += 2
+    end = offset + length
+    if length < 0 or end > len(data):
+        raise DecodeError("a string is null or longer than the buffer")
+    try:
+        return data[offset:end].decode(), end
+    except UnicodeDecodeError as error:
+        raise DecodeError("a string is not UTF-8") from error
+
+
+def read_array_length(data: bytes, offset: int, *, flexible: bool) -> tuple[int, int]:
+    """Number of elements; null counts as empty.
+
+    Raises:
+        DecodeError: If the buffer ends early, or cannot hold that many elements of even one byte.
+    """
+    if flexible:
+        length, offset = read_uvarint(data, offset)
+        length -= 1
+    else:
+        if offset + 4 > len(data):
+            raise DecodeError("the buffer ends within the length of an array")
+        (length,) = unpack_int32(data, offset)
+        offset += 4
+    if length > len(data) - offset:
+        raise DecodeError("an array is longer than the buffer")
+    return max(length, 0), offset
+
+
+class Int32Arrays(dict[tuple[int, ...], bytes]):
+    """Encoded arrays of 32-bit numbers by their value, each made on first use.
+
+    A cluster has few distinct replica lists compared with its partitions, so nearly every look-up
+    hits.
+    """
+
+    def __init__(self, *, flexible: bool) -> None:
+        super().__init__()
+        self._length = uvarint_plus_one if flexible else pack_int32
+
+    def __missing__(self, values: tuple[int, ...]) -> bytes:
+        encoded = self._length(len(values)) + struct.pack(f">{len(values)}i", *values)
+        self[values] = encoded
+        return encoded
+
+
+def uvarint_plus_one(value: int) -> bytes:
+    """Length of a compact string or array: 0 stands for null, so 1 for empty."""
+    return uvarint(value + 1)
+
+
+class Encoding(msgspec.Struct, frozen=True):
+    """The writers that differ between the legacy and the flexible encoding."""
+
+    flexible: bool
+
+    @property
+    def tags(self) -> bytes:
+        """What ends a structure without tagged fields."""
+        return NO_TAGS if self.flexible else b""
+
+    def array_length(self, length: int) -> bytes:
+        return uvarint(length + 1) if self.flexible else pack_int32(length)
+
+    def string(self, text: str) -> bytes:
+        """Raises ValueError for a string too long for the legacy encoding."""
+        raw = text.encode()
+        if self.flexible:
+            return uvarint(len(raw) + 1) + raw
+        if len(raw) > MAX_LEGACY_STRING_LENGTH:
+            raise ValueError(f"a string of {len(raw)} bytes is too long for this version")
+        return pack_int16(len(raw)) + raw
+
+    def nullable_string(self, text: str | None) -> bytes:
+        if text is None:
+            return b"\x00" if self.flexible else b"\xff\xff"
+        return self.string(text)
+
+
+LEGACY: Final = Encoding(flexible=False)
+FLEXIBLE: Final = Encoding(flexible=True)
+
+
+def uuid_bytes(value: uuid.UUID | None) -> bytes:
+    """16 bytes, all zero for None."""
+    return bytes(16) if value is None else value.bytes
