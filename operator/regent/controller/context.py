@@ -61,6 +61,7 @@ class ControllerContext:
         self._replica_states: dict[int, dict[TopicPartition, ReplicaState]] = {}
         self._reassigning: dict[TopicPartition, None] = {}
         self._offline_partition_count = 0
+        self._new_partition_count = 0
         self.topics_to_be_deleted: dict[str, None] = {}
         self.topics_with_deletion_started: dict[str, None] = {}
         self.topics_ineligible_for_deletion: dict[str, None] = {}
@@ -177,8 +178,7 @@ class ControllerContext:
     def remove_topic(self, topic: str) -> None:
         """Forget a topic and everything about its partitions."""
         for tp in self._assignments.pop(topic, {}):
-            if self._partition_states.pop(tp, None) is PartitionState.OFFLINE:
-                self._count_offline(tp, -1)
+            self.set_partition_state(tp, PartitionState.NON_EXISTENT)
             self._leadership.pop(tp, None)
             self._reassigning.pop(tp, None)
             for states in self._replica_states.values():
@@ -224,6 +224,7 @@ class ControllerContext:
             del self._partition_states[tp]
         else:
             self._partition_states[tp] = state
+        self._new_partition_count += (state is PartitionState.NEW) - (before is PartitionState.NEW)
         if state is PartitionState.OFFLINE:
             self._count_offline(tp, 1)
         elif before is PartitionState.OFFLINE:
@@ -232,6 +233,7 @@ class ControllerContext:
     def load_partition_states(self, states: Mapping[TopicPartition, PartitionState]) -> None:
         """Set the initial states of all partitions at once."""
         self._partition_states = dict(states)
+        self._new_partition_count = sum(s is PartitionState.NEW for s in states.values())
         self._offline_partition_count = sum(
             state is PartitionState.OFFLINE and tp.topic not in self.topics_to_be_deleted
             for tp, state in states.items()
@@ -244,6 +246,11 @@ class ControllerContext:
     def offline_partition_count(self) -> int:
         """``OfflinePartitionsCount``: partitions without a leader, but none of a doomed topic."""
         return self._offline_partition_count
+
+    @property
+    def new_partition_count(self) -> int:
+        """Partitions that never had a leader; upstream does not count them anywhere."""
+        return self._new_partition_count
 
     def _count_offline(self, tp: TopicPartition, change: int) -> None:
         if tp.topic not in self.topics_to_be_deleted:

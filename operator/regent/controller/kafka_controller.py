@@ -208,8 +208,9 @@ class KafkaController:
         return None
 
 
-_PROCESS: Final[dict[type[e.ControllerEvent], Callable[[ActiveController, Any], Awaitable[None]]]]
-_PROCESS = {
+_Process = Callable[[ActiveController, Any], Awaitable[None]]
+
+_PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.BrokerChange: lambda active, _: broker_changes.process_broker_change(active),
     e.BrokerModifications: lambda active, event: broker_changes.process_broker_modifications(
         active, event.broker_id

@@ -42,7 +42,10 @@ def topic_name_problem(name: str) -> str | None:
     if name in (".", ".."):
         return f"the topic name {name!r} is reserved; choose another one"
     if len(name) > MAX_TOPIC_NAME_LENGTH:
-        return f"the topic name has {len(name)} characters; at most {MAX_TOPIC_NAME_LENGTH} are allowed"
+        return (
+            f"the topic name has {len(name)} characters; "
+            f"at most {MAX_TOPIC_NAME_LENGTH} are allowed"
+        )
     if not _LEGAL_NAME.fullmatch(name):
         return (
             f"the topic name {name!r} has a character other than ASCII letters, digits, "

@@ -11,6 +11,8 @@ from typing import Protocol
 
 from regent.controller.commands import Command, Outcome
 from regent.controller.view import ClusterView
+from regent.model.cluster import Broker
+from regent.protocol.control_requests import ControlRequests
 from regent.zk_data.operations import Check, Operation, WriteResult, ZNode
 
 
@@ -73,6 +75,38 @@ class ZooKeeperPort(Protocol):
             ControllerMovedError: If the guard does not hold. Operations sent before that was known
                 may have been applied (under the guard).
         """
+        ...
+
+
+class BrokerChannelsPort(Protocol):
+    """One ordered channel to each broker. Answers come back through a callback given at creation."""
+
+    def update(self, *, opened: Sequence[Broker], closed: Sequence[int]) -> None:
+        """Close channels, open others; a broker in both gets a fresh one, its queue empty."""
+        ...
+
+    def send(self, requests: ControlRequests) -> None:
+        """Enqueue a batch. Never blocks; receivers without a channel are left out."""
+        ...
+
+    async def inter_broker_protocol(self) -> tuple[int, int]:
+        """Lowest inter.broker.protocol.version, see ``effects.InterBrokerProtocol``."""
+        ...
+
+    def close_all(self) -> None:
+        """Close every channel and drop what is queued."""
+        ...
+
+
+class ViewPort(Protocol):
+    """Takes notice of what the controller has changed."""
+
+    def publish(self, topics: frozenset[str] | None) -> None:
+        """See ``effects.PublishView``."""
+        ...
+
+    def reset(self) -> None:
+        """The controller is no longer active."""
         ...
 
 

@@ -1,0 +1,89 @@
+"""Structured logging: one JSON object a line, or text for people.
+
+Messages are constant, everything variable is a field (``extra=``), so that logs can be counted and
+searched by message.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import sys
+from typing import Any, Literal
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_CONTROLLER = logging.getLogger("regent.controller")
+_STATE_CHANGE = logging.getLogger("regent.state_change")
+
+
+def configure(*, level: str, log_format: Literal["json", "text"], state_changes: bool) -> None:
+    """Set the root logger up. Called once, before anything logs."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # Libraries speak of every connection and request; problems of theirs reach us as exceptions.
+    for library in ("kazoo", "kopf", "aiohttp", "urllib3", "asyncio", "kubernetes"):
+        logging.getLogger(library).setLevel(logging.WARNING)
+    _STATE_CHANGE.setLevel(logging.INFO if state_changes else logging.WARNING)
+
+
+class JsonFormatter(logging.Formatter):
+    """``{"time", "level", "logger", "message", ...fields, "exception"?}``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, Any] = {
+            "time": _timestamp(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        entry |= _fields(record)
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """``time LEVEL message key=value ...``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
+        line = f"{_timestamp(record)} {record.levelname:<7} {record.getMessage()}{fields}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _timestamp(record: logging.LogRecord) -> str:
+    moment = datetime.datetime.fromtimestamp(record.created, tz=datetime.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {key: value for key, value in vars(record).items() if key not in _STANDARD}
+
+
+class StandardControllerLog:
+    """Writes what the controller core says to the standard loggers."""
+
+    @property
+    def traces_state_changes(self) -> bool:
+        return _STATE_CHANGE.isEnabledFor(logging.INFO)
+
+    def info(self, message: str, **fields: object) -> None:
+        _CONTROLLER.info(message, extra=fields)
+
+    def warning(self, message: str, **fields: object) -> None:
+        _CONTROLLER.warning(message, extra=fields)
+
+    def error(self, message: str, **fields: object) -> None:
+        exception = fields.pop("exception", None)
+        _CONTROLLER.error(
+            message,
+            extra=fields,
+            exc_info=exception if isinstance(exception, BaseException) else None,
+        )
+
+    def state_change(self, what: object, before: object, after: object, **fields: object) -> None:
+        _STATE_CHANGE.info(
+            "State change", extra={"what": str(what), "before": before, "after": after} | fields
+        )

@@ -1,0 +1,39 @@
+"""Keeps Python's cyclic garbage collector out of the controller's way.
+
+The context of a large cluster is millions of objects that live as long as the controller is active
+and take part in no cycle. Left alone the collector walks all of them again and again, for hundreds
+of milliseconds at a time. So it rests while an event is processed, and what a failover has loaded
+is moved out of its sight.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Collector:
+    """Governs the collector of this process."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """No collection inside."""
+        gc.disable()
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if self._depth == 0:
+                gc.enable()
+
+    def population_changed(self, *, is_active: bool) -> None:
+        """A context was loaded: hide it from the collector. Or dropped: let it see all again."""
+        if is_active:
+            gc.freeze()
+        else:
+            gc.unfreeze()

@@ -1,0 +1,101 @@
+"""Performs the effects of the controller core: here its decisions meet the world."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from regent.controller import effects as fx
+from regent.controller.events import ControllerEvent
+from regent.runtime.ports import BrokerChannelsPort, ViewPort, ZooKeeperPort
+
+
+class Interpreter:
+    """Drives one coroutine of the core at a time.
+
+    Errors of an effect are thrown into the coroutine at its ``await``; deciding what becomes of the
+    controller then is the core's business.
+    """
+
+    def __init__(
+        self,
+        *,
+        zookeeper: ZooKeeperPort,
+        channels: BrokerChannelsPort,
+        view: ViewPort,
+        enqueue: Callable[[ControllerEvent], None],
+    ) -> None:
+        self._zookeeper = zookeeper
+        self._channels = channels
+        self._view = view
+        self._enqueue = enqueue
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._perform: dict[type[fx.Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
+            fx.ReadData: lambda x: zookeeper.get_data(x.paths, watch=x.watch),
+            fx.ReadChildren: lambda x: zookeeper.get_children(x.paths, watch=x.watch),
+            fx.Exists: lambda x: zookeeper.exists(x.paths, watch=x.watch),
+            fx.Multi: lambda x: zookeeper.multi(x.operations),
+            fx.Write: lambda x: zookeeper.write(x.operations, guard=x.guard),
+            fx.InterBrokerProtocol: lambda x: channels.inter_broker_protocol(),
+        }
+        self._at_once: dict[type[fx.Effect[Any]], Callable[[Any], Any]] = {
+            fx.UpdateChannels: lambda x: channels.update(opened=x.opened, closed=x.closed),
+            fx.SendRequests: lambda x: channels.send(x.requests),
+            fx.ArmTimer: self._arm_timer,
+            fx.CancelTimer: lambda x: self._cancel_timer(x.name),
+            fx.Enqueue: lambda x: enqueue(x.event),
+            fx.Respond: _respond,
+            fx.PublishView: lambda x: view.publish(x.topics),
+            fx.CurrentTime: lambda x: time.time_ns() // 1_000_000,
+            fx.Resigned: self._resigned,
+        }
+
+    async def drive(self, process: Coroutine[fx.Effect[Any], Any, None]) -> None:
+        """Run a coroutine of the core to its end."""
+        result: Any = None
+        error: Exception | None = None
+        while True:
+            try:
+                effect = process.send(result) if error is None else process.throw(error)
+            except StopIteration:
+                return
+            result, error = None, None
+            immediate = self._at_once.get(type(effect))
+            try:
+                if immediate is not None:
+                    result = immediate(effect)
+                else:
+                    result = await self._perform[type(effect)](effect)
+            except Exception as caught:  # noqa: BLE001 - the core decides what an error means
+                error = caught
+
+    def close(self) -> None:
+        """Disarm all timers."""
+        for name in list(self._timers):
+            self._cancel_timer(name)
+
+    def _arm_timer(self, effect: fx.ArmTimer) -> None:
+        self._cancel_timer(effect.name)
+
+        def fire() -> None:
+            self._timers.pop(effect.name, None)
+            self._enqueue(effect.event)
+
+        loop = asyncio.get_running_loop()
+        self._timers[effect.name] = loop.call_later(effect.after_ms / 1000, fire)
+
+    def _cancel_timer(self, name: str) -> None:
+        handle = self._timers.pop(name, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _resigned(self, _: fx.Resigned) -> None:
+        self.close()
+        self._channels.close_all()
+        self._view.reset()
+
+
+def _respond(effect: fx.Respond) -> None:
+    effect.reply_to(effect.answer)

@@ -1,0 +1,236 @@
+"""Every setting of ``regent run``: one place for names, defaults, bounds and documentation.
+
+Command-line options, environment variables, the keys of the settings file and ``docs/settings.md``
+are all derived from :class:`Settings`. An option wins over the environment, the environment over
+the file, the file over the default.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from regent.model.errors import ConfigurationError
+
+ENVIRONMENT_PREFIX = "REGENT_"
+CONTROLLER_ID_BASE = 1_000_000_000
+_CONTROLLER_ID_RANGE = 100_000_000
+
+
+def _random_controller_id() -> int:
+    return CONTROLLER_ID_BASE + random.randrange(_CONTROLLER_ID_RANGE)  # noqa: S311 - no secret
+
+
+class Settings(BaseSettings):
+    """Settings of one Regent process."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX, extra="forbid", frozen=True, validate_default=False
+    )
+
+    zookeeper: str = Field(
+        default="",
+        description="ZooKeeper servers of the Kafka cluster, with its chroot if it has one: "
+        "`host:port,host:port/chroot`, as in the brokers' `zookeeper.connect`.",
+    )
+    zookeeper_session_timeout_ms: int = Field(
+        default=18_000,
+        ge=1_000,
+        le=600_000,
+        description="Session timeout asked of ZooKeeper (which may bound it), in milliseconds. A "
+        "controller that is cut off stops sending after two thirds of it; a successor can be "
+        "elected once it is over.",
+    )
+    zookeeper_connect_timeout_ms: int = Field(
+        default=4_000,
+        ge=100,
+        le=60_000,
+        description="How long one connection attempt to one ZooKeeper server may take, in "
+        "milliseconds.",
+    )
+    zookeeper_set_acl: bool = Field(
+        default=False,
+        description="Protect the znodes that are created, as brokers with `zookeeper.set.acl=true` "
+        "do: all rights for the creator, reading for everybody.",
+    )
+    controller_id: int = Field(
+        default_factory=_random_controller_id,
+        ge=1,
+        le=2_000_000_000,
+        description="Id under which `/controller` is held. It must differ from the id of every "
+        "broker, present and future, and between the replicas of Regent. By default a number from "
+        "1,000,000,000 to 1,099,999,999 is drawn at the start.",
+    )
+    election_path: str = Field(
+        default="/regent/election",
+        pattern=r"^(/[^/]+)+$",
+        description="Where the replicas of Regent elect one among themselves in ZooKeeper, below "
+        "the chroot.",
+    )
+    unclean_leader_election_enable: bool = Field(
+        default=False,
+        description="The brokers' static `unclean.leader.election.enable`. The dynamic default of "
+        "the cluster and a topic's own configuration win over it.",
+    )
+    delete_topic_enable: bool = Field(
+        default=True, description="The brokers' `delete.topic.enable`."
+    )
+    default_replication_factor: int = Field(
+        default=1,
+        ge=1,
+        le=32_767,
+        description="Replicas of a topic that names neither a number nor an assignment: the "
+        "brokers' `default.replication.factor`.",
+    )
+    inter_broker_listener: str | None = Field(
+        default=None,
+        description="Listener of the brokers that control requests are sent to: their "
+        "`control.plane.listener.name` if set, else their `inter.broker.listener.name`. By default "
+        "the first PLAINTEXT listener, or the first one.",
+    )
+    inter_broker_protocol: str | None = Field(
+        default=None,
+        pattern=r"^\d+\.\d+(-IV\d+)?$",
+        description="Assume this `inter.broker.protocol.version`, for instance `2.6`, instead of "
+        "asking the brokers.",
+    )
+    broker_request_timeout_ms: int = Field(
+        default=30_000,
+        ge=1_000,
+        le=600_000,
+        description="How long to wait for a broker's answer before the request is sent again on a "
+        "new connection, in milliseconds.",
+    )
+    broker_ssl_ca_file: Path | None = Field(
+        default=None,
+        description="Certificate authorities (PEM) for brokers whose listener is SSL or SASL_SSL; "
+        "by default those of the system.",
+    )
+    broker_ssl_certificate_file: Path | None = Field(
+        default=None, description="Client certificate chain (PEM) for brokers that ask for one."
+    )
+    broker_ssl_key_file: Path | None = Field(
+        default=None, description="Private key (PEM) of the client certificate."
+    )
+    without_kubernetes: bool = Field(
+        default=False,
+        description="Be the controller alone, without custom resources: no API server is needed.",
+    )
+    namespaces: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Namespaces whose custom resources are served; none means all. In the "
+        "environment separated by commas.",
+    )
+    http_host: str = Field(
+        default="127.0.0.1",
+        description="Address of the HTTP endpoint (`/metrics`, `/healthz`, `/readyz`, `/status`). "
+        "In a pod: `0.0.0.0`.",
+    )
+    http_port: int = Field(
+        default=8080, ge=0, le=65_535, description="Its port; 0 takes any free one."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severity that is logged."
+    )
+    log_format: Literal["json", "text"] = Field(
+        default="json", description="One JSON object a line, or text for people."
+    )
+    state_change_log: bool = Field(
+        default=False,
+        description="Log every transition of every partition and replica, as Kafka's "
+        "`state-change.log` does. Costs time in large failovers.",
+    )
+
+    @field_validator("namespaces", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings
+
+
+def load_settings(options: dict[str, Any], *, file: Path | None = None) -> Settings:
+    """Settings from options, environment and file.
+
+    Args:
+        options: What was given on the command line, by field name.
+        file: YAML file with field names as keys.
+
+    Raises:
+        ConfigurationError: Names every setting that does not work, its value and what is allowed.
+    """
+    from_file = _read_file(file) if file is not None else {}
+    try:
+        from_environment = Settings(**options).model_dump(exclude_unset=True)
+        settings = Settings(**(from_file | from_environment))
+    except ValidationError as error:
+        lines = [
+            f"  {'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}"
+            f" (given: {problem['input']!r})"
+            for problem in error.errors()
+        ]
+        raise ConfigurationError("settings that do not work:\n" + "\n".join(lines)) from error
+    if not settings.zookeeper:
+        raise ConfigurationError(
+            "no ZooKeeper given; name the servers of the Kafka cluster with --zookeeper "
+            f"HOST:PORT[/chroot] or {ENVIRONMENT_PREFIX}ZOOKEEPER"
+        )
+    return settings
+
+
+def _read_file(file: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"settings file {file} cannot be read: {error}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise ConfigurationError(f"settings file {file} must be a mapping of names to values")
+    return {key.replace("-", "_"): value for key, value in content.items()}
+
+
+def render_markdown() -> str:
+    """``docs/settings.md``: every setting with its option, variable, default and meaning."""
+    lines = [
+        "# Settings of `regent run`",
+        "",
+        "<!-- Generated by `regent settings`: change operator/regent/settings.py instead. -->",
+        "",
+        "An option wins over the environment, the environment over the file named by `--config` "
+        "(YAML, keys as in the first column), the file over the default.",
+        "",
+        "| key | option | environment | default | meaning |",
+        "|---|---|---|---|---|",
+    ]
+    for name, field in Settings.model_fields.items():
+        default = "drawn at the start" if field.default_factory is not None else field.default
+        shown = {None: "none", "": "required", (): "none"}.get(default, default)
+        if isinstance(shown, bool):
+            shown = str(shown).lower()
+        lines.append(
+            f"| `{name}` | `--{name.replace('_', '-')}` | `{ENVIRONMENT_PREFIX}{name.upper()}` "
+            f"| {shown} | {field.description} |"
+        )
+    return "\n".join(lines) + "\n"
