@@ -103,9 +103,9 @@ def api_versions_request(software_version: str, *, version: int = 3) -> SetupReq
 
 
 def decode_api_versions_response(version: int, body: bytes) -> Mapping[int, VersionRange] | None:
-    """Version ranges by API key; None where the broker does not know this version of the request.
+    """Version ranges by API key; None where the broker wants the request in version 0 instead.
 
-    A broker answers an unknown version in version 0.
+    A broker answers a version that it does not know in version 0.
 
     Raises:
         DecodeError: If the body is malformed, or says any other error.
@@ -115,14 +115,17 @@ def decode_api_versions_response(version: int, body: bytes) -> Mapping[int, Vers
         return None
     if code:
         raise DecodeError(f"the broker answered ApiVersions with {error_name(code)}")
-    response = (
-        _decode(ApiVersionsResponseV0, body)
-        if version == 0
-        else _decode(ApiVersionsResponseV3, body)
-    )
-    return {
-        api.api_key: VersionRange(api.min_version, api.max_version) for api in response.api_keys
-    }
+    if version == 0:
+        ranges = [
+            (api.api_key, api.min_version, api.max_version)
+            for api in _decode(ApiVersionsResponseV0, body).api_keys
+        ]
+    else:
+        ranges = [
+            (api.api_key, api.min_version, api.max_version)
+            for api in _decode(ApiVersionsResponseV3, body).api_keys
+        ]
+    return {api_key: VersionRange(lowest, highest) for api_key, lowest, highest in ranges}
 
 
 def broker_settings_request(broker_id: int) -> SetupRequest:

@@ -1,0 +1,325 @@
+"""The channel to one broker: a queue, and one request in flight.
+
+The rules are those of Kafka's ``RequestSendThread``: requests are sent in the order of the queue,
+each is repeated until the broker has answered it, and a channel ends only when its broker is
+removed. Repeating is harmless, since brokers ignore what is not newer than what they know. What
+differs: a channel connects at once and asks what the broker understands (Kafka trusts the protocol
+version it is configured with), nothing is sent while the fence is up, and pauses grow to a bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib.metadata
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeVar
+
+import msgspec
+
+from regent.model.cluster import Broker, EndPoint
+from regent.model.errors import ConfigurationError
+from regent.network.connection import BrokerConnection
+from regent.network.outgoing import EncodedRequest, OutgoingRequest
+from regent.network.settings import ChannelSettings
+from regent.protocol.api_versions import (
+    ProtocolVersion,
+    UnsupportedBrokerError,
+    VersionRange,
+    choose_version,
+)
+from regent.protocol.connection_setup import (
+    AuthenticationError,
+    BrokerSettings,
+    api_versions_request,
+    broker_settings_request,
+    decode_api_versions_response,
+    decode_broker_settings_response,
+)
+from regent.protocol.control_requests import ControlResponse
+from regent.protocol.primitives import DecodeError
+from regent.protocol.request_encoder import RequestEncoder
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_SOFTWARE_VERSION: Final = importlib.metadata.version("regent")
+
+_WARNING_INTERVAL: Final = 30.0
+"""Seconds between two warnings about a broker that stays out of reach."""
+
+_FAILURES: Final = (OSError, TimeoutError, DecodeError, AuthenticationError, ConfigurationError)
+
+
+class ChannelMetrics(msgspec.Struct):
+    """Counters of one channel since it was opened.
+
+    Attributes:
+        queued: Requests that wait or are in flight, now.
+        in_flight_seconds: Age of the request in flight, its retries included; 0.0 if there is none.
+        sent: Requests written to the broker, repeated ones included.
+        answered: Requests that the broker answered.
+        failures: Failed attempts to connect or to send.
+        dropped: Requests that no version of which the broker understands.
+        queue_seconds: Sum of the times that requests spent in the queue before they were sent.
+        max_queue_seconds: The longest of these.
+    """
+
+    queued: int = 0
+    in_flight_seconds: float = 0.0
+    sent: int = 0
+    answered: int = 0
+    failures: int = 0
+    dropped: int = 0
+    queue_seconds: float = 0.0
+    max_queue_seconds: float = 0.0
+
+
+class BrokerChannel:
+    """Sends requests to one broker, in order, each until it is answered.
+
+    Args:
+        broker: The receiver. Another life of it (another epoch) gets another channel.
+        client_id: How brokers see the controller in their logs and quotas.
+        settings: Timeouts and security.
+        protocol_version: The version at which requests are sent, asked for each.
+        may_send: The fence, asked right before each sending. While it says no, nothing is sent and
+            nothing is lost.
+        on_response: Gets each response, once, in the order of the requests. Must not block.
+        on_told: Called when the broker has told its settings.
+        before_encoding: Told which encoder is about to be used.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        client_id: str,
+        settings: ChannelSettings,
+        protocol_version: Callable[[], ProtocolVersion],
+        may_send: Callable[[], bool],
+        on_response: Callable[[ControlResponse], None],
+        on_told: Callable[[], None],
+        before_encoding: Callable[[RequestEncoder], None],
+    ) -> None:
+        self.broker = broker
+        self.told: BrokerSettings | None = None
+        self.settled = asyncio.Event()
+        self._client_id = client_id
+        self._settings = settings
+        self._protocol_version = protocol_version
+        self._may_send = may_send
+        self._on_response = on_response
+        self._on_told = on_told
+        self._before_encoding = before_encoding
+        self._supported: Mapping[int, VersionRange] = {}
+        self._queue: deque[tuple[float, OutgoingRequest]] = deque()
+        self._not_empty = asyncio.Event()
+        self._connection: BrokerConnection | None = None
+        self._in_flight_since: float | None = None
+        self._metrics = ChannelMetrics()
+        self._failures_in_a_row = 0
+        self._last_warning = 0.0
+        self._unsupported: set[int] = set()
+        self._closed = False
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._run(), name=f"channel-{broker.broker_id}")
+
+    @property
+    def task(self) -> asyncio.Task[None]:
+        """Ends when the channel is closed, and with an exception only for a defect."""
+        return self._task
+
+    @property
+    def queue_size(self) -> int:
+        """Requests that wait or are in flight."""
+        return len(self._queue)
+
+    def enqueue(self, request: OutgoingRequest) -> None:
+        """Append a request to the queue."""
+        self._queue.append((self._loop.time(), request))
+        self._not_empty.set()
+
+    def close(self) -> None:
+        """Drop the queue and end. No response is delivered from now on."""
+        self._closed = True
+        self._task.cancel()
+        self._queue.clear()
+
+    def metrics(self) -> ChannelMetrics:
+        """The counters as they are now."""
+        since = self._in_flight_since
+        return msgspec.structs.replace(
+            self._metrics,
+            queued=len(self._queue),
+            in_flight_seconds=0.0 if since is None else self._loop.time() - since,
+        )
+
+    async def _run(self) -> None:
+        try:
+            # Connecting does not wait for a request: the versions are to be known before one.
+            await self._until_it_works(self._connect)
+            while True:
+                while not self._queue:
+                    self._not_empty.clear()
+                    await self._not_empty.wait()
+                await self._send_first()
+        finally:
+            self._disconnect()
+            self.settled.set()
+
+    async def _send_first(self) -> None:
+        """Send the first request of the queue until it is answered, and take it off."""
+        enqueued_at, request = self._queue[0]
+        await self._until_it_works(self._connect)
+        for encoded in self._encode(request):
+            waited = self._loop.time() - enqueued_at
+            self._metrics.queue_seconds += waited
+            self._metrics.max_queue_seconds = max(self._metrics.max_queue_seconds, waited)
+            send = functools.partial(self._send, request.api_key, encoded)
+            response = await self._until_it_works(send)
+            self._metrics.answered += 1
+            self._in_flight_since = None
+            self._on_response(response)
+            if self._closed:  # by the receiver of the response
+                return
+            enqueued_at = self._loop.time()
+        self._queue.popleft()
+
+    def _encode(self, request: OutgoingRequest) -> list[EncodedRequest]:
+        try:
+            version = choose_version(
+                request.api_key, protocol=self._protocol_version(), supported=self._supported
+            )
+        except UnsupportedBrokerError as error:
+            self._metrics.dropped += 1
+            if request.api_key not in self._unsupported:
+                self._unsupported.add(request.api_key)
+                self._log(logging.ERROR, "broker skipped: no common version", error=str(error))
+            return []
+        self._before_encoding(request.encoder)
+        return request.encode(version)
+
+    async def _send(self, api_key: int, request: EncodedRequest) -> ControlResponse:
+        connection = await self._connect()
+        # The fence compares clocks, so there is no event to wait for.
+        while not self._may_send():  # noqa: ASYNC110
+            await asyncio.sleep(self._settings.retry_delay)
+        if self._in_flight_since is None:
+            self._in_flight_since = self._loop.time()
+        self._metrics.sent += 1
+        async with asyncio.timeout(self._settings.response_timeout):
+            body = await connection.round_trip(
+                api_key, request.api_version, request.body, flexible=request.flexible
+            )
+        return request.decode(body)
+
+    async def _until_it_works(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                result = await attempt()
+            except _FAILURES as error:
+                self._disconnect()
+                self._metrics.failures += 1
+                self._failures_in_a_row += 1
+                self._warn(error)
+                self.settled.set()
+                settings = self._settings
+                doublings = min(self._failures_in_a_row - 1, 10)
+                await asyncio.sleep(
+                    min(settings.retry_delay * 2**doublings, settings.max_retry_delay)
+                )
+            else:
+                self._failures_in_a_row = 0
+                return result
+
+    async def _connect(self) -> BrokerConnection:
+        """The open connection; a new one if there is none, or the broker closed it."""
+        if self._connection is not None and not self._connection.is_lost:
+            return self._connection
+        connection = await self._open(self._choose_endpoint())
+        meant = self._told_endpoint()
+        if meant is not None and meant != connection.endpoint:
+            connection = await self._open(meant)
+        version = None if self.told is None else self.told.protocol_version
+        self._log(
+            logging.INFO,
+            "connected to broker",
+            endpoint=_text(connection.endpoint),
+            protocol_version=None if version is None else str(version),
+        )
+        self.settled.set()
+        self._on_told()
+        return connection
+
+    def _choose_endpoint(self) -> EndPoint:
+        meant = self._told_endpoint()
+        if meant is not None:
+            return meant
+        candidates = self._settings.candidates(self.broker)
+        if not candidates:
+            raise ConfigurationError(
+                f"broker {self.broker.broker_id} has no listener that these settings can use; "
+                "set the listener's name, and TLS and SASL as it needs them"
+            )
+        return candidates[self._failures_in_a_row % len(candidates)]
+
+    def _told_endpoint(self) -> EndPoint | None:
+        """The endpoint that the broker's own controller would use, if it can be used."""
+        if self._settings.listener is not None or self.told is None or self.told.listener is None:
+            return None
+        endpoint = self.broker.endpoint(self.told.listener)
+        return endpoint if endpoint is not None and self._settings.can_use(endpoint) else None
+
+    async def _open(self, endpoint: EndPoint) -> BrokerConnection:
+        """Replace the connection, and ask the broker what it understands and how it is set up."""
+        self._disconnect()
+        self._connection = connection = await BrokerConnection.open(
+            endpoint, client_id=self._client_id, settings=self._settings
+        )
+        async with asyncio.timeout(self._settings.response_timeout):
+            supported: Mapping[int, VersionRange] | None = None
+            for version in (3, 0):
+                body = await connection.set_up(
+                    api_versions_request(_SOFTWARE_VERSION, version=version)
+                )
+                supported = decode_api_versions_response(version, body)
+                if supported is not None:
+                    break
+            if supported is None:
+                raise DecodeError("the broker knows no version of ApiVersions")
+            body = await connection.set_up(broker_settings_request(self.broker.broker_id))
+        told = decode_broker_settings_response(body)
+        if isinstance(told, str):
+            self._log(logging.WARNING, "broker does not tell its protocol version", error=told)
+            told = BrokerSettings(None, None)
+        self._supported, self.told = supported, told
+        return connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _warn(self, error: Exception) -> None:
+        """Log a failure; of a series only the first, and then one every half minute."""
+        now = self._loop.time()
+        if self._failures_in_a_row > 1 and now - self._last_warning < _WARNING_INTERVAL:
+            return
+        self._last_warning = now
+        self._log(
+            logging.WARNING,
+            "broker not reached; retrying",
+            error=f"{type(error).__name__}: {error}",
+            failures=self._failures_in_a_row,
+        )
+
+    def _log(self, level: int, message: str, **extra: object) -> None:
+        logger.log(level, message, extra={"broker_id": self.broker.broker_id, **extra})
+
+
+def _text(endpoint: EndPoint) -> str:
+    return f"{endpoint.listener}://{endpoint.host}:{endpoint.port}"

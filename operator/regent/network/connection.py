@@ -1,0 +1,153 @@
+"""One connection to a broker: opened, authenticated, one request at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from typing import Final
+
+from regent.model.cluster import EndPoint
+from regent.network.settings import ChannelSettings
+from regent.protocol.connection_setup import (
+    SetupRequest,
+    check_sasl_handshake_response,
+    decode_sasl_authenticate_response,
+    sasl_authenticate_request,
+    sasl_handshake_request,
+)
+from regent.protocol.framing import (
+    FrameError,
+    FrameReader,
+    RequestHeader,
+    decode_response,
+    encode_request,
+)
+from regent.protocol.sasl import SaslCredentials
+
+_SLICE: Final = 256 * 1024
+"""Bytes handed to the transport at a time. It copies what the socket does not take at once, so a
+large request would otherwise exist once more per receiver."""
+
+_READ_SIZE: Final = 1024 * 1024
+
+
+class ConnectionLostError(ConnectionError):
+    """The broker closed the connection in the middle of a request."""
+
+
+class BrokerConnection:
+    """A connection on which requests are sent one at a time.
+
+    Any error leaves the connection unusable: close it. Use :meth:`open`.
+    """
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        endpoint: EndPoint,
+        client_id: str,
+    ) -> None:
+        self.endpoint = endpoint
+        self._reader = reader
+        self._writer = writer
+        self._client_id = client_id
+        self._frames = FrameReader()
+        self._correlation_id = 0
+
+    @classmethod
+    async def open(
+        cls, endpoint: EndPoint, *, client_id: str, settings: ChannelSettings
+    ) -> BrokerConnection:
+        """Connect and authenticate as the endpoint's security protocol asks for.
+
+        Raises:
+            OSError: If there is no connection; TLS errors are among these.
+            TimeoutError: If it took longer than ``settings.connect_timeout``.
+            AuthenticationError: If the broker refuses the credentials.
+            DecodeError: If it answers nonsense.
+        """
+        protocol = endpoint.security_protocol
+        async with asyncio.timeout(settings.connect_timeout):
+            reader, writer = await asyncio.open_connection(
+                endpoint.host,
+                endpoint.port,
+                ssl=settings.ssl_context if protocol.endswith("SSL") else None,
+                limit=_READ_SIZE,
+            )
+            connection = cls(reader, writer, endpoint=endpoint, client_id=client_id)
+            try:
+                if protocol.startswith("SASL") and settings.sasl is not None:
+                    await connection._authenticate(settings.sasl)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the broker is known to have closed the connection, as it does with idle ones."""
+        return self._reader.at_eof() or self._writer.is_closing()
+
+    async def round_trip(
+        self, api_key: int, api_version: int, body: Sequence[bytes], *, flexible: bool
+    ) -> bytes:
+        """Send a request and wait for the body of its answer.
+
+        Raises:
+            OSError: If the connection breaks.
+            DecodeError: If what comes back is not a response to this request.
+        """
+        self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        header = RequestHeader(api_key, api_version, correlation_id, self._client_id)
+        for part in encode_request(header, body, flexible=flexible):
+            await self._write(part)
+        frame = await self._read_frame()
+        return decode_response(
+            frame, correlation_id=correlation_id, api_key=api_key, flexible=flexible
+        )
+
+    async def set_up(self, request: SetupRequest) -> bytes:
+        """:meth:`round_trip` for one of the requests that open a connection."""
+        return await self.round_trip(
+            request.api_key, request.api_version, (request.body,), flexible=request.flexible
+        )
+
+    def close(self) -> None:
+        """Close at once; what has not been sent yet is dropped."""
+        self._writer.transport.abort()
+
+    async def _authenticate(self, credentials: SaslCredentials) -> None:
+        check_sasl_handshake_response(
+            await self.set_up(sasl_handshake_request(credentials.mechanism))
+        )
+        dialogue = credentials.dialogue(secrets.token_urlsafe(24))
+        message = next(dialogue)
+        while True:
+            answer = decode_sasl_authenticate_response(
+                await self.set_up(sasl_authenticate_request(message))
+            )
+            try:
+                message = dialogue.send(answer)
+            except StopIteration:
+                return
+
+    async def _write(self, part: bytes) -> None:
+        view = memoryview(part)
+        for start in range(0, len(view), _SLICE):
+            self._writer.write(view[start : start + _SLICE])
+            await self._writer.drain()
+
+    async def _read_frame(self) -> bytes:
+        while True:
+            data = await self._reader.read(_READ_SIZE)
+            if not data:
+                raise ConnectionLostError("the broker closed the connection")
+            frames = self._frames.feed(data)
+            if not frames:
+                continue
+            if len(frames) > 1 or self._frames.pending:
+                raise FrameError("the broker sent more than the one response asked for")
+            return frames[0]

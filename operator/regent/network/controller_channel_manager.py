@@ -1,0 +1,205 @@
+"""All channels of the controller: one per broker."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from regent.model.cluster import Broker
+from regent.network.broker_channel import BrokerChannel, ChannelMetrics
+from regent.network.outgoing import (
+    OutgoingLeaderAndIsr,
+    OutgoingRequest,
+    OutgoingStopReplica,
+    OutgoingUpdateMetadata,
+)
+from regent.network.settings import ChannelSettings
+from regent.protocol.api_versions import ProtocolVersion, cluster_protocol_version
+from regent.protocol.control_requests import ControlRequests, ControlResponse
+from regent.protocol.request_encoder import RequestEncoder
+
+logger = logging.getLogger(__name__)
+
+_WARM_ENCODERS: Final = 4
+"""Batches whose encoded parts are kept for further receivers. A broker that lags behind by more
+has them encoded again: its queue must not hold the bytes of every batch that it missed."""
+
+
+class ControllerChannelManager:
+    """Opens and closes channels, and fans batches out to them.
+
+    Implements ``runtime.ports.BrokerChannelsPort``. All methods belong into one event loop.
+
+    Args:
+        controller_id: Client id of all connections.
+        settings: How channels behave.
+        may_send: The fence: False while the controller may have lost its office unknowingly.
+        on_response: Gets every broker's answers in the order of its requests. Answers of different
+            brokers come in any order. An answer for which
+            ``error_codes.is_stale_controller_epoch`` holds means: resign.
+        on_failure: Gets a channel's exception where a defect ended it. Its broker gets no more
+            requests, so the controller should resign.
+        on_protocol_version: Told when a broker's version changes what
+            :meth:`inter_broker_protocol` answered before.
+    """
+
+    def __init__(
+        self,
+        *,
+        controller_id: int,
+        settings: ChannelSettings,
+        may_send: Callable[[], bool],
+        on_response: Callable[[ControlResponse], None],
+        on_failure: Callable[[int, BaseException], None],
+        on_protocol_version: Callable[[tuple[int, int]], None] | None = None,
+    ) -> None:
+        self._controller_id = controller_id
+        self._settings = settings
+        self._may_send = may_send
+        self._on_response = on_response
+        self._on_failure = on_failure
+        self._on_protocol_version = on_protocol_version
+        self._reported_version: tuple[int, int] | None = None
+        self._channels: dict[int, BrokerChannel] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._warm: deque[weakref.ref[RequestEncoder]] = deque()
+
+    def update(self, *, opened: Sequence[Broker], closed: Sequence[int] = ()) -> None:
+        """Close channels, then open others; the effect ``UpdateChannels``.
+
+        A broker in both, or one that has a channel already, gets a fresh one: the old queue is
+        dropped with its requests, which carry a past broker epoch.
+        """
+        for broker_id in closed:
+            self._close(broker_id)
+        for broker in opened:
+            self._close(broker.broker_id)
+            channel = BrokerChannel(
+                broker,
+                client_id=str(self._controller_id),
+                settings=self._settings,
+                protocol_version=self.protocol_version,
+                may_send=self._may_send,
+                on_response=self._on_response,
+                on_told=self._report_protocol_version,
+                before_encoding=self._keep_warm,
+            )
+            channel.task.add_done_callback(functools.partial(self._ended, broker.broker_id))
+            self._channels[broker.broker_id] = channel
+
+    def send(self, requests: ControlRequests) -> None:
+        """Enqueue a batch: to each receiver LeaderAndIsr, UpdateMetadata, StopReplica.
+
+        Receivers without a channel, or that the batch does not list as brokers, are left out.
+        """
+        encoder = RequestEncoder(requests, listener=self._settings.listener)
+        for broker_id, replicas in requests.leader_and_isr.items():
+            if replicas:
+                self._enqueue(OutgoingLeaderAndIsr(encoder, broker_id))
+        for broker_id in requests.update_metadata_receivers:
+            self._enqueue(OutgoingUpdateMetadata(encoder, broker_id))
+        for broker_id, stops in requests.stop_replica.items():
+            if stops:
+                self._enqueue(OutgoingStopReplica(encoder, broker_id))
+
+    def protocol_version(self) -> ProtocolVersion:
+        """The lowest inter.broker.protocol.version, from what is known now.
+
+        A broker that has not told its version counts with what its registration says (version 5:
+        2.7 or newer), and beyond that like the others.
+        """
+        if self._settings.protocol_version is not None:
+            return self._settings.protocol_version
+        known: dict[int, ProtocolVersion] = {}
+        unknown: dict[int, int] = {}
+        for broker_id, channel in self._channels.items():
+            version = None if channel.told is None else channel.told.protocol_version
+            if version is None:
+                unknown[broker_id] = channel.broker.registration_version
+            else:
+                known[broker_id] = version
+        return cluster_protocol_version(known, unknown=unknown)
+
+    async def inter_broker_protocol(self) -> tuple[int, int]:
+        """:meth:`protocol_version` as (major, minor); the effect ``InterBrokerProtocol``.
+
+        Waits for channels that were just opened, at most ``settings.protocol_version_wait``.
+        """
+        unsettled = [
+            asyncio.create_task(channel.settled.wait())
+            for channel in self._channels.values()
+            if not channel.settled.is_set()
+        ]
+        if unsettled and self._settings.protocol_version is None:
+            await asyncio.wait(unsettled, timeout=self._settings.protocol_version_wait)
+        for waiting in unsettled:
+            waiting.cancel()
+        self._reported_version = self.protocol_version()[:2]
+        return self._reported_version
+
+    def close_all(self) -> None:
+        """Close every channel and drop its queue; no response is delivered from now on."""
+        for broker_id in list(self._channels):
+            self._close(broker_id)
+
+    async def wait_closed(self) -> None:
+        """Wait until the connections of closed channels are gone, before a loop is stopped."""
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    def metrics(self) -> Mapping[int, ChannelMetrics]:
+        """Counters by broker."""
+        return {broker_id: channel.metrics() for broker_id, channel in self._channels.items()}
+
+    def queue_sizes(self) -> Mapping[int, int]:
+        """Requests that wait or are in flight, by broker."""
+        return {broker_id: channel.queue_size for broker_id, channel in self._channels.items()}
+
+    def _enqueue(self, request: OutgoingRequest) -> None:
+        channel = self._channels.get(request.broker_id)
+        if channel is None or request.broker_id not in request.encoder.requests.brokers:
+            logger.debug(
+                "request dropped: no channel to its receiver",
+                extra={"broker_id": request.broker_id, "api_key": request.api_key},
+            )
+            return
+        channel.enqueue(request)
+
+    def _keep_warm(self, encoder: RequestEncoder) -> None:
+        """Note that an encoder is in use; one that has not been for some batches gives up its
+        memory."""
+        warm = deque(ref for ref in self._warm if ref() is not None and ref() is not encoder)
+        warm.append(weakref.ref(encoder))
+        while len(warm) > _WARM_ENCODERS:
+            cold = warm.popleft()()
+            if cold is not None:
+                cold.release()
+        self._warm = warm
+
+    def _report_protocol_version(self) -> None:
+        version = self.protocol_version()[:2]
+        reported, self._reported_version = self._reported_version, version
+        if reported is not None and reported != version and self._on_protocol_version is not None:
+            self._on_protocol_version(version)
+
+    def _close(self, broker_id: int) -> None:
+        channel = self._channels.pop(broker_id, None)
+        if channel is not None:
+            self._closing.add(channel.task)
+            channel.task.add_done_callback(self._closing.discard)
+            channel.close()
+
+    def _ended(self, broker_id: int, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            logger.error(
+                "channel ended by a defect", extra={"broker_id": broker_id}, exc_info=error
+            )
+            self._on_failure(broker_id, error)

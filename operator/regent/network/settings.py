@@ -1,0 +1,64 @@
+"""How the controller's connections to brokers behave."""
+
+from __future__ import annotations
+
+import ssl
+
+import msgspec
+
+from regent.model.cluster import Broker, EndPoint
+from regent.protocol.api_versions import ProtocolVersion
+from regent.protocol.sasl import SaslCredentials
+
+
+class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of all channels. Times are in seconds; the defaults are Kafka's where it has one.
+
+    Attributes:
+        listener: Name of the listener to connect to. None: brokers are asked for the listener that
+            their own controller would use (control plane, else inter-broker).
+        ssl_context: For listeners with TLS. It decides about verification and client certificates.
+        sasl: For listeners with SASL.
+        protocol_version: Overrides what the brokers say of inter.broker.protocol.version, for
+            clusters where the controller may not describe their configuration.
+        connect_timeout: Bound for opening a connection, TLS and SASL included
+            (controller.socket.timeout.ms).
+        response_timeout: Bound for sending a request and receiving its answer
+            (request.timeout.ms).
+        retry_delay: Pause after a first failure; doubled with each further one.
+        max_retry_delay: Upper end of that pause, and at least the pause between two looks at the
+            fence.
+        protocol_version_wait: How long the lowest protocol version waits for brokers that are just
+            being connected.
+    """
+
+    listener: str | None = None
+    ssl_context: ssl.SSLContext | None = None
+    sasl: SaslCredentials | None = None
+    protocol_version: ProtocolVersion | None = None
+    connect_timeout: float = 30.0
+    response_timeout: float = 30.0
+    retry_delay: float = 0.1
+    max_retry_delay: float = 1.0
+    protocol_version_wait: float = 2.0
+
+    def can_use(self, endpoint: EndPoint) -> bool:
+        """Whether these settings have what the endpoint's security protocol asks for."""
+        protocol = endpoint.security_protocol
+        return (self.ssl_context is not None or not protocol.endswith("SSL")) and (
+            self.sasl is not None or not protocol.startswith("SASL")
+        )
+
+    def candidates(self, broker: Broker) -> tuple[EndPoint, ...]:
+        """Endpoints on which to try to reach a broker, the most promising first.
+
+        That is the configured listener; without one, listeners that use exactly what is configured
+        come before those that use less. Empty if the broker has none that can be used.
+        """
+        if self.listener is not None:
+            endpoint = broker.endpoint(self.listener)
+            return () if endpoint is None or not self.can_use(endpoint) else (endpoint,)
+        tls = "SSL" if self.ssl_context is not None else "PLAINTEXT"
+        natural = tls if self.sasl is None else f"SASL_{tls}"
+        usable = [endpoint for endpoint in broker.endpoints if self.can_use(endpoint)]
+        return tuple(sorted(usable, key=lambda endpoint: endpoint.security_protocol != natural))
