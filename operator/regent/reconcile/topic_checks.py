@@ -1,0 +1,188 @@
+"""The checks a KafkaTopic has to pass, in chains.
+
+``SPEC_CHECKS`` need the resource alone: a finding there blocks everything. ``LIMIT_CHECKS`` compare
+with the existing topic: they name what cannot be done, the rest is done all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from regent.controller.view import PartitionView
+from regent.model.topic import topic_name_problem
+from regent.model.topic_config import config_conflicts, config_problem
+from regent.reconcile.checks import Check, Finding
+from regent.reconcile.plan import TopicRequest
+from regent.resources.conditions import ConditionReason
+from regent.resources.kafka_topic import KafkaTopic
+
+_MAX_LISTED: Final = 3
+"""Problems of one kind that a message lists before it only counts."""
+
+
+def topic_name_is_legal(resource: KafkaTopic) -> Finding | None:
+    """A metadata.name can be longer than Kafka allows."""
+    problem = topic_name_problem(resource.topic_name)
+    if problem is None:
+        return None
+    field = "metadata.name" if resource.spec.topic_name is None else "spec.topicName"
+    return Finding(ConditionReason.INVALID_TOPIC_NAME, problem, field)
+
+
+def replicas_are_declared_once(resource: KafkaTopic) -> Finding | None:
+    """The API server's rule again, for resources that are older than the rule."""
+    if (resource.spec.replicas is None) != (resource.spec.replica_assignment is None):
+        return None
+    return Finding(
+        ConditionReason.INVALID_REPLICATION_FACTOR,
+        "set exactly one of replicas and replicaAssignment",
+        "spec.replicas",
+    )
+
+
+def replica_assignment_is_consistent(resource: KafkaTopic) -> Finding | None:
+    """As many entries as partitions, of equal length, without a broker twice in one entry."""
+    spec = resource.spec
+    assignment = spec.replica_assignment
+    if assignment is None:
+        return None
+    problem = None
+    if len(assignment) != spec.partitions:
+        problem = f"it has {len(assignment)} entries for {spec.partitions} partitions"
+    elif len({len(replicas) for replicas in assignment}) > 1:
+        problem = "every partition must have the same number of replicas"
+    else:
+        doubled = [i for i, replicas in enumerate(assignment) if len(set(replicas)) < len(replicas)]
+        if doubled:
+            problem = f"partition {doubled[0]} lists a broker twice"
+    if problem is None:
+        return None
+    return Finding(ConditionReason.INVALID_REPLICA_ASSIGNMENT, problem, "spec.replicaAssignment")
+
+
+def config_is_known_to_kafka(resource: KafkaTopic) -> Finding | None:
+    """Every key exists and every value is possible, alone and together."""
+    config = resource.spec.desired_config
+    problems = [
+        (key, problem)
+        for key, value in config.items()
+        if (problem := config_problem(key, value)) is not None
+    ]
+    if not problems:
+        problems = list(config_conflicts(config))
+    if not problems:
+        return None
+    text = "; ".join(problem for _, problem in problems[:_MAX_LISTED])
+    if len(problems) > _MAX_LISTED:
+        text += f"; and {len(problems) - _MAX_LISTED} more"
+    return Finding(ConditionReason.INVALID_CONFIG, text, f"spec.config[{problems[0][0]}]")
+
+
+def min_insync_replicas_can_be_met(resource: KafkaTopic) -> Finding | None:
+    """Kafka accepts it, but no producer with acks=all would ever get an answer."""
+    value = resource.spec.desired_config.get("min.insync.replicas")
+    factor = resource.spec.replication_factor
+    if value is None or factor is None or int(value) <= factor:
+        return None
+    return Finding(
+        ConditionReason.INVALID_CONFIG,
+        f"min.insync.replicas is {value}, but there are only {factor} replicas: every write with "
+        f"acks=all would fail; set it to at most {factor}",
+        "spec.config[min.insync.replicas]",
+    )
+
+
+SPEC_CHECKS: Final[tuple[Check[KafkaTopic], ...]] = (
+    topic_name_is_legal,
+    replicas_are_declared_once,
+    replica_assignment_is_consistent,
+    config_is_known_to_kafka,
+    min_insync_replicas_can_be_met,
+)
+"""What must hold before anything is sent to the controller."""
+
+
+def enough_brokers_are_alive(request: TopicRequest) -> Finding | None:
+    """For creating the topic. Heals when a broker comes (back)."""
+    factor = request.resource.spec.replicas
+    alive = len(request.view.brokers)
+    if factor is None or factor <= alive:
+        return None
+    return Finding(
+        ConditionReason.NOT_ENOUGH_BROKERS,
+        f"{factor} replicas need {factor} live brokers, there are {alive}; waiting for more",
+        "spec.replicas",
+        is_transient=True,
+    )
+
+
+CREATION_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (enough_brokers_are_alive,)
+"""What must hold before the topic is created."""
+
+
+def partitions_do_not_shrink(request: TopicRequest) -> Finding | None:
+    """Partitions that somebody else added cannot be taken away again."""
+    topic, declared = request.topic, request.resource.spec.partitions
+    if topic is None or declared >= len(topic.partitions):
+        return None
+    actual = len(topic.partitions)
+    return Finding(
+        ConditionReason.PARTITIONS_DECREASE,
+        f"the topic has {actual} partitions, {declared} are declared; Kafka cannot remove "
+        f"partitions: set partitions to {actual}, or create another topic",
+        "spec.partitions",
+    )
+
+
+def replication_factor_matches(request: TopicRequest) -> Finding | None:
+    """Another number of replicas takes moving data: that is another resource's business."""
+    topic, declared = request.topic, request.resource.spec.replicas
+    if topic is None or declared is None:
+        return None
+    actual = sorted({len(settled_replicas(partition)) for partition in topic.partitions})
+    if actual in ([], [declared]):
+        return None
+    shown = " and ".join(map(str, actual))
+    return Finding(
+        ConditionReason.REPLICAS_MISMATCH,
+        f"the topic has {shown} replicas per partition, {declared} are declared; change them with "
+        f"a PartitionReassignment (replicationFactor: {request.topic_name}: {declared}), or set "
+        f"replicas to {actual[-1]}",
+        "spec.replicas",
+    )
+
+
+def replica_assignment_matches(request: TopicRequest) -> Finding | None:
+    """So does another place for replicas."""
+    topic, declared = request.topic, request.resource.spec.replica_assignment
+    if topic is None or declared is None:
+        return None
+    different = [
+        partition
+        for partition, replicas in zip(topic.partitions, declared, strict=False)
+        if settled_replicas(partition) != replicas
+    ]
+    if not different:
+        return None
+    first = different[0]
+    return Finding(
+        ConditionReason.REPLICA_ASSIGNMENT_MISMATCH,
+        f"{len(different)} partitions have other replicas than declared, the first is partition "
+        f"{first.partition} on {list(first.replicas)} instead of "
+        f"{list(declared[first.partition])}; move them with a PartitionReassignment, or declare "
+        "the replicas they have",
+        f"spec.replicaAssignment[{first.partition}]",
+    )
+
+
+def settled_replicas(partition: PartitionView) -> tuple[int, ...]:
+    """The replicas a partition has once a reassignment under way is over."""
+    return tuple(r for r in partition.replicas if r not in partition.removing_replicas)
+
+
+LIMIT_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
+    partitions_do_not_shrink,
+    replication_factor_matches,
+    replica_assignment_matches,
+)
+"""What a KafkaTopic cannot change about an existing topic."""

@@ -1,0 +1,143 @@
+"""How a topic differs from its resource, and the commands that make the difference go away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from regent.controller.commands import AlterTopicConfig, Command, CreatePartitions, CreateTopic
+from regent.controller.view import TopicView
+from regent.reconcile.plan import TopicRequest
+from regent.reconcile.topic_checks import settled_replicas
+from regent.resources.conditions import shorten
+from regent.resources.kafka_topic import DriftEntry, KafkaTopicSpec
+
+_MAX_VALUE_LENGTH: Final = 256
+"""Characters of a value shown in status.drift: lists of throttled replicas can be very long."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDifference:
+    """Keys to be set and keys to be reset to the cluster's default, both sorted."""
+
+    to_set: dict[str, str]
+    to_reset: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.to_set or self.to_reset)
+
+
+def config_difference(request: TopicRequest) -> ConfigDifference:
+    """What has to change in the topic's configuration. Nothing as long as it was not read.
+
+    A key is reset only if this resource has set it: it was in spec once (status.managedConfig) and
+    is not any more. All other keys belong to somebody else.
+    """
+    if request.config is None:
+        return ConfigDifference({}, ())
+    actual, spec = request.config, request.resource.spec
+    desired = spec.desired_config
+    managed = request.resource.status.managed_config if request.owns_topic else ()
+    return ConfigDifference(
+        {key: value for key, value in desired.items() if actual.get(key) != value},
+        tuple(
+            key
+            for key in sorted(managed)
+            if key in actual and key not in desired and key not in spec.hands_off
+        ),
+    )
+
+
+def managed_keys(request: TopicRequest) -> tuple[str, ...]:
+    """Configuration keys that the resource answers for: those declared and those still to reset."""
+    difference = config_difference(request)
+    return tuple(sorted({*request.resource.spec.desired_config, *difference.to_reset}))
+
+
+def drift(request: TopicRequest) -> tuple[DriftEntry, ...]:
+    """How the topic differs from the resource; empty without a topic."""
+    topic, spec = request.topic, request.resource.spec
+    if topic is None:
+        return ()
+    return (*_shape_drift(topic, spec), *_config_drift(request))
+
+
+def _shape_drift(topic: TopicView, spec: KafkaTopicSpec) -> tuple[DriftEntry, ...]:
+    entries: list[DriftEntry] = []
+    actual = len(topic.partitions)
+    if actual != spec.partitions:
+        entries.append(_entry("partitions", spec.partitions, actual))
+    factors = sorted({len(settled_replicas(p)) for p in topic.partitions})
+    if spec.replicas is not None and factors not in ([], [spec.replicas]):
+        entries.append(_entry("replicas", spec.replicas, ", ".join(map(str, factors))))
+    for partition, replicas in zip(topic.partitions, spec.replica_assignment or (), strict=False):
+        settled = settled_replicas(partition)
+        if settled != replicas:
+            field = f"replicaAssignment[{partition.partition}]"
+            entries.append(_entry(field, list(replicas), list(settled)))
+    return tuple(entries)
+
+
+def _config_drift(request: TopicRequest) -> tuple[DriftEntry, ...]:
+    difference, actual = config_difference(request), request.config or {}
+    return (
+        *(
+            _entry(f"config[{key}]", value, actual.get(key, ""))
+            for key, value in difference.to_set.items()
+        ),
+        *(_entry(f"config[{key}]", "", actual[key]) for key in difference.to_reset),
+    )
+
+
+def _entry(field: str, desired: object, actual: object) -> DriftEntry:
+    return DriftEntry(
+        field=field,
+        desired=shorten(str(desired), limit=_MAX_VALUE_LENGTH),
+        actual=shorten(str(actual), limit=_MAX_VALUE_LENGTH),
+    )
+
+
+def describe_drift(entries: tuple[DriftEntry, ...]) -> str:
+    """One line for people: the first three differences and how many more there are."""
+    shown = [
+        f"{e.field} is {e.actual or 'unset'} instead of {e.desired or 'unset'}" for e in entries
+    ]
+    text = "; ".join(shown[:3])
+    return text if len(shown) <= 3 else f"{text}; and {len(shown) - 3} more (see status.drift)"
+
+
+def creation_command(request: TopicRequest) -> CreateTopic:
+    """The command that creates the topic as declared."""
+    spec = request.resource.spec
+    assignment = spec.replica_assignment
+    return CreateTopic(
+        topic=request.topic_name,
+        partitions=spec.partitions,
+        replication_factor=spec.replicas,
+        assignment=None if assignment is None else dict(enumerate(assignment)),
+        config=spec.desired_config,
+    )
+
+
+def change_commands(request: TopicRequest) -> tuple[Command, ...]:
+    """The commands that make an existing topic as declared, as far as that is possible."""
+    topic, spec = request.topic, request.resource.spec
+    commands: list[Command] = []
+    if topic is not None and 0 < len(topic.partitions) < spec.partitions:
+        added = range(len(topic.partitions), spec.partitions)
+        assignment = spec.replica_assignment
+        commands.append(
+            CreatePartitions(
+                topic=request.topic_name,
+                total=spec.partitions,
+                assignment=None if assignment is None else {i: assignment[i] for i in added},
+            )
+        )
+    difference = config_difference(request)
+    if difference:
+        commands.append(
+            AlterTopicConfig(
+                topic=request.topic_name, set=difference.to_set, remove=difference.to_reset
+            )
+        )
+    return tuple(commands)

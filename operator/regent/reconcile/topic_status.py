@@ -1,0 +1,230 @@
+"""The status of a KafkaTopic: from what was found out to fields and conditions.
+
+kstatus reads the conditions in this order: another observedGeneration means in progress,
+``Reconciling`` True means in progress, ``Stalled`` True means failed, then ``Ready`` counts. So an
+assessment is exactly one of three: ready, progressing or stalled.
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+from regent.controller.view import PartitionHealth, PartitionView, TopicView
+from regent.reconcile.plan import TopicRequest
+from regent.reconcile.topic_drift import describe_drift
+from regent.resources.conditions import (
+    ConditionReason,
+    ConditionStatus,
+    ConditionType,
+    Verdict,
+    update_conditions,
+)
+from regent.resources.kafka_topic import (
+    MAX_DRIFT_ENTRIES,
+    MAX_PARTITION_STATES,
+    DriftEntry,
+    KafkaTopicStatus,
+    Ownership,
+    PartitionState,
+)
+
+
+class Progress(enum.Enum):
+    """The three answers to "how is it going"."""
+
+    READY = enum.auto()
+    PROGRESSING = enum.auto()
+    STALLED = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """How a resource is doing, and why."""
+
+    progress: Progress
+    reason: ConditionReason
+    message: str
+
+
+def summary_verdicts(assessment: Assessment) -> tuple[Verdict, Verdict, Verdict]:
+    """The three conditions of kstatus for an assessment."""
+    progress, reason, message = assessment.progress, assessment.reason, assessment.message
+    idle = (ConditionStatus.FALSE, ConditionReason.IDLE, "nothing is under way")
+    unstalled = (ConditionStatus.FALSE, ConditionReason.NOT_STALLED, "nothing is in the way")
+    happening = (ConditionStatus.TRUE, reason, message)
+    ready = ConditionStatus.TRUE if progress is Progress.READY else ConditionStatus.FALSE
+    return (
+        Verdict(ConditionType.READY, ready, reason, message),
+        Verdict(
+            ConditionType.RECONCILING, *(happening if progress is Progress.PROGRESSING else idle)
+        ),
+        Verdict(ConditionType.STALLED, *(happening if progress is Progress.STALLED else unstalled)),
+    )
+
+
+def unknown_verdict(condition: ConditionType, message: str) -> Verdict:
+    """A condition about which nothing can be said."""
+    return Verdict(condition, ConditionStatus.UNKNOWN, ConditionReason.UNKNOWN, message)
+
+
+def synced_verdict(topic: TopicView | None, entries: tuple[DriftEntry, ...]) -> Verdict:
+    """Whether the topic looks as declared, for a view that can tell."""
+    if topic is None:
+        reason, message = ConditionReason.TOPIC_NOT_FOUND, "the topic does not exist"
+    elif entries:
+        reason, message = ConditionReason.DRIFTED, describe_drift(entries)
+    else:
+        return Verdict(
+            ConditionType.SYNCED,
+            ConditionStatus.TRUE,
+            ConditionReason.AS_DECLARED,
+            "the topic is as declared",
+        )
+    return Verdict(ConditionType.SYNCED, ConditionStatus.FALSE, reason, message)
+
+
+def healthy_verdict(topic: TopicView | None) -> Verdict:
+    """Whether every partition has a leader and all its replicas in sync."""
+    if topic is None:
+        return unknown_verdict(ConditionType.HEALTHY, "the topic does not exist")
+    leaderless, under_replicated = topic.leaderless, topic.under_replicated
+    if not leaderless and not under_replicated:
+        return Verdict(
+            ConditionType.HEALTHY,
+            ConditionStatus.TRUE,
+            ConditionReason.ALL_IN_SYNC,
+            "all replicas of all partitions are in sync",
+        )
+    reason = (
+        ConditionReason.PARTITIONS_LEADERLESS if leaderless else ConditionReason.UNDER_REPLICATED
+    )
+    return Verdict(
+        ConditionType.HEALTHY,
+        ConditionStatus.FALSE,
+        reason,
+        f"of {len(topic.partitions)} partitions {leaderless} have no leader and "
+        f"{under_replicated} are under-replicated",
+    )
+
+
+def leadership_assessment(topic: TopicView) -> Assessment | None:
+    """Progressing as long as partitions have no leader, otherwise None.
+
+    Missing replicas do not count: a rolling restart of the brokers must not turn every topic of a
+    GitOps tree red. They are in ``Healthy``.
+    """
+    waiting = [partition for partition in topic.partitions if not partition.has_leader]
+    if not waiting:
+        return None
+    brokers = sorted({replica for partition in waiting for replica in partition.replicas})
+    if all(partition.state == PartitionHealth.NEW for partition in waiting):
+        reason, wait = ConditionReason.CREATING, "their first leader"
+    else:
+        reason, wait = ConditionReason.PARTITIONS_LEADERLESS, "one of their in-sync replicas"
+    return Assessment(
+        Progress.PROGRESSING,
+        reason,
+        f"{len(waiting)} of {len(topic.partitions)} partitions wait for {wait}, on brokers "
+        f"{brokers[:10]}",
+    )
+
+
+def observed_fields(request: TopicRequest) -> dict[str, Any]:
+    """The fields of status that report what the view shows."""
+    topic, spec = request.topic, request.resource.spec
+    factor = spec.replication_factor
+    if topic is None:
+        return {
+            "topic_id": None,
+            "partitions": 0,
+            "replicas": 0,
+            "leaderless": None,
+            "under_replicated": None,
+            "partition_summary": f"0/{spec.partitions}",
+            "replica_summary": f"0/{factor}",
+            "partition_states": (),
+        }
+    return {
+        "topic_id": request.topic_id,
+        "partitions": len(topic.partitions),
+        "replicas": topic.replication_factor,
+        "leaderless": topic.leaderless,
+        "under_replicated": topic.under_replicated,
+        "partition_summary": f"{len(topic.partitions)}/{spec.partitions}",
+        "replica_summary": f"{topic.replication_factor}/{factor}",
+        "partition_states": partition_states(topic),
+    }
+
+
+def partition_states(topic: TopicView) -> tuple[PartitionState, ...]:
+    """A bounded sample: leaderless partitions first, then under-replicated ones, then by index."""
+
+    def urgency(partition: PartitionView) -> tuple[bool, bool, int]:
+        return (partition.has_leader, not partition.is_under_replicated, partition.partition)
+
+    return tuple(
+        PartitionState(
+            partition=partition.partition,
+            leader=partition.leader,
+            replicas=partition.replicas,
+            isr=partition.isr,
+        )
+        for partition in heapq.nsmallest(MAX_PARTITION_STATES, topic.partitions, key=urgency)
+    )
+
+
+def observed_status(
+    request: TopicRequest,
+    assessment: Assessment,
+    *,
+    entries: tuple[DriftEntry, ...],
+    ownership: Ownership | None,
+    managed_config: tuple[str, ...],
+) -> KafkaTopicStatus:
+    """The status for a view that can tell what the topic is like."""
+    return _status(
+        request,
+        (
+            *summary_verdicts(assessment),
+            synced_verdict(request.topic, entries),
+            healthy_verdict(request.topic),
+        ),
+        **observed_fields(request),
+        drift=entries[:MAX_DRIFT_ENTRIES],
+        ownership=ownership,
+        managed_config=managed_config,
+    )
+
+
+def blind_status(request: TopicRequest, assessment: Assessment) -> KafkaTopicStatus:
+    """The status when nothing is known about the topic: what was last seen stays."""
+    return _status(
+        request,
+        (
+            *summary_verdicts(assessment),
+            unknown_verdict(ConditionType.SYNCED, assessment.message),
+            unknown_verdict(ConditionType.HEALTHY, assessment.message),
+        ),
+    )
+
+
+def _status(
+    request: TopicRequest, verdicts: tuple[Verdict, ...], **fields: Any
+) -> KafkaTopicStatus:
+    previous, metadata = request.resource.status, request.resource.metadata
+    return previous.model_copy(
+        update={
+            **fields,
+            "observed_generation": metadata.generation,
+            "topic_name": request.topic_name,
+            "conditions": update_conditions(
+                previous.conditions, verdicts, generation=metadata.generation, now=request.now
+            ),
+            # An inactive process has no epoch of its own: what it writes must not look newer than
+            # what a controller wrote.
+            "controller_epoch": max(previous.controller_epoch or 0, request.view.controller_epoch),
+        }
+    )

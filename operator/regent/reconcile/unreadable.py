@@ -1,0 +1,43 @@
+"""Resources that cannot be read: say so, touch nothing, and stand in nobody's way."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
+from regent.reconcile.topic_status import Assessment, Progress, summary_verdicts, unknown_verdict
+from regent.reconcile.transitions import transition_events
+from regent.resources.conditions import ConditionReason, ConditionType, update_conditions
+from regent.resources.kafka_topic import UnreadableTopic
+
+
+def plan_unreadable(resource: UnreadableTopic, *, now: datetime) -> Plan:
+    """The plan for a KafkaTopic whose spec does not match the schema of this Regent.
+
+    A deleted one is let go and its topic stays, unless it asks for protection.
+    """
+    metadata, status = resource.metadata, resource.status
+    if metadata.is_being_deleted and not resource.is_protected:
+        if not resource.holds_finalizer:
+            return Plan()
+        event = PlannedEvent(
+            EventReason.TOPIC_RETAINED, f"the topic stays: {resource.field}: {resource.problem}"
+        )
+        return Plan(finalizer=FinalizerAction.REMOVE, events=(event,))
+    is_config = resource.field.startswith("spec.config[")
+    reason = ConditionReason.INVALID_CONFIG if is_config else ConditionReason.INVALID_SPEC
+    message = f"{resource.field}: {resource.problem}"
+    verdicts = (
+        *summary_verdicts(Assessment(Progress.STALLED, reason, message)),
+        unknown_verdict(ConditionType.SYNCED, message),
+        unknown_verdict(ConditionType.HEALTHY, message),
+    )
+    conditions = update_conditions(
+        status.conditions, verdicts, generation=metadata.generation, now=now
+    )
+    return Plan(
+        status=status.model_copy(
+            update={"observed_generation": metadata.generation, "conditions": conditions}
+        ),
+        events=transition_events(status.conditions, conditions),
+    )

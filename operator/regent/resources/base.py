@@ -1,0 +1,57 @@
+"""What all models of the Kubernetes API have in common."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from regent.resources.kind import Cel, ResourceKind
+
+
+class ApiModel(BaseModel):
+    """Base of everything that is read from or written to the Kubernetes API.
+
+    Fields are snake_case here and camelCase there. Unknown fields are ignored, so that an older
+    Regent can read what a newer one stored.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="ignore",
+    )
+
+    cel_rules: ClassVar[tuple[Cel, ...]] = ()
+    """Rules by which the API server checks an object of this shape."""
+
+    def to_api(self) -> dict[str, Any]:
+        """The JSON form: camelCase, plain values, None left out."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class ObjectMeta(ApiModel):
+    """The part of metav1.ObjectMeta that Regent looks at."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = Field(default=())
+
+    @property
+    def is_being_deleted(self) -> bool:
+        return self.deletion_timestamp is not None
+
+
+class CustomResource(ApiModel):
+    """Base of the custom resources; each adds ``spec`` and ``status``."""
+
+    kind: ClassVar[ResourceKind]
+
+    metadata: ObjectMeta

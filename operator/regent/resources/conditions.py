@@ -1,0 +1,252 @@
+"""Conditions of the custom resources: their types, every reason, and when a transition is one.
+
+The types follow kstatus, which Flux and ``kubectl wait`` understand: ``Ready`` is the summary,
+``Reconciling`` and ``Stalled`` are abnormal when True and never True together. ``Synced`` and
+``Healthy`` are Regent's own: does Kafka look as declared, and are all replicas in sync.
+
+Reasons are an interface: people put them into alerts and scripts. Their only place is
+:class:`ConditionReason`; the table in ``docs/kafkatopic.md`` is checked against it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Final, Self
+
+from pydantic import Field
+
+from regent.resources.base import ApiModel
+
+MAX_MESSAGE_LENGTH: Final = 1024
+"""Longest message of a condition in characters: status must stay small for ten thousand objects."""
+
+
+class ConditionType(enum.StrEnum):
+    """Types of conditions. All of them are present from the first status write on."""
+
+    READY = "Ready"
+    RECONCILING = "Reconciling"
+    STALLED = "Stalled"
+    SYNCED = "Synced"
+    HEALTHY = "Healthy"
+
+
+class ConditionStatus(enum.StrEnum):
+    """Three-valued truth of a condition."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class ConditionReason(enum.StrEnum):
+    """Every reason a condition can carry, with its meaning as ``documentation``.
+
+    The refusals of the controller (``regent.controller.commands.Reason``) appear here under the
+    same names.
+    """
+
+    documentation: str
+
+    def __new__(cls, value: str, documentation: str) -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.documentation = documentation
+        return member
+
+    # Normal states
+    AS_DECLARED = "AsDeclared", "The topic exists exactly as the resource declares it."
+    IDLE = "Idle", "Nothing is under way."
+    NOT_STALLED = "NotStalled", "Nothing keeps the resource from progressing."
+    ALL_IN_SYNC = "AllInSync", "Every partition has a leader and all its replicas in sync."
+    CREATING = "Creating", "The topic is being created, or its partitions wait for a first leader."
+    CHANGING = "Changing", "A change of partitions or configuration is being carried out."
+    DELETING = "Deleting", "The topic is being deleted."
+    PAUSED = "Paused", "managementPolicy is Paused: differences are shown, nothing is written."
+    OBSERVED = "Observed", "managementPolicy is Observe: differences are shown, nothing is written."
+
+    # Waiting for the cluster
+    CONTROLLER_INACTIVE = (
+        "ControllerInactive",
+        "No Regent process is the controller of the Kafka cluster at the moment.",
+    )
+    CLUSTER_LOADING = (
+        "ClusterLoading",
+        "The controller has just been elected and is still reading the cluster.",
+    )
+    NOT_ENOUGH_BROKERS = (
+        "NotEnoughBrokers",
+        "Fewer brokers are alive than the topic needs replicas.",
+    )
+    UNKNOWN = "Unknown", "The state of the topic is not known at the moment."
+
+    # Health
+    PARTITIONS_LEADERLESS = (
+        "PartitionsLeaderless",
+        "Partitions have no leader: none of their in-sync replicas is alive.",
+    )
+    UNDER_REPLICATED = "UnderReplicated", "Partitions have replicas that are not in sync."
+
+    # Differences
+    DRIFTED = "Drifted", "The topic differs from the resource; status.drift lists how."
+    TOPIC_NOT_FOUND = "TopicNotFound", "The topic does not exist, and nothing may create it."
+    PARTITIONS_DECREASE = (
+        "PartitionsDecrease",
+        "The topic has more partitions than declared; Kafka cannot remove partitions.",
+    )
+    REPLICAS_MISMATCH = (
+        "ReplicasMismatch",
+        "The topic has another replication factor than declared; a PartitionReassignment changes "
+        "it.",
+    )
+    REPLICA_ASSIGNMENT_MISMATCH = (
+        "ReplicaAssignmentMismatch",
+        "Existing partitions have other replicas than declared; a PartitionReassignment moves "
+        "them.",
+    )
+
+    # Ownership
+    RESOURCE_CONFLICT = (
+        "ResourceConflict",
+        "An older KafkaTopic declares the same topic and wins; this one changes nothing.",
+    )
+    ADOPTION_PREVIEW = (
+        "AdoptionPreview",
+        "The topic existed before; status.drift shows what adopting it would change.",
+    )
+    ADOPTION_REFUSED = (
+        "AdoptionRefused",
+        "The topic existed before and adoptionPolicy is Refuse.",
+    )
+    DELETION_PROTECTED = (
+        "DeletionProtected",
+        "The resource is kept because its topic exists and must not be deleted.",
+    )
+
+    # Refusals, by Regent's own checks or by the controller
+    INVALID_SPEC = "InvalidSpec", "The resource does not match the schema of this Regent."
+    INVALID_TOPIC_NAME = "InvalidTopicName", "Kafka does not allow this topic name."
+    INVALID_PARTITIONS = "InvalidPartitions", "The number of partitions is impossible."
+    INVALID_REPLICATION_FACTOR = (
+        "InvalidReplicationFactor",
+        "The replication factor is impossible.",
+    )
+    INVALID_REPLICA_ASSIGNMENT = (
+        "InvalidReplicaAssignment",
+        "The replica assignment is impossible.",
+    )
+    INVALID_CONFIG = "InvalidConfig", "A configuration key is unknown or its value impossible."
+    TOPIC_ALREADY_EXISTS = (
+        "TopicAlreadyExists",
+        "Somebody else created the topic at the same moment; it is looked at again.",
+    )
+    TOPIC_NAME_COLLISION = (
+        "TopicNameCollision",
+        "The name differs from an existing topic only in '.' against '_'.",
+    )
+    UNKNOWN_TOPIC = "UnknownTopic", "The topic vanished while it was being changed."
+    TOPIC_MARKED_FOR_DELETION = (
+        "TopicMarkedForDeletion",
+        "A topic of this name is being deleted; its successor is created afterwards.",
+    )
+    TOPIC_DELETION_DISABLED = (
+        "TopicDeletionDisabled",
+        "The brokers run with delete.topic.enable=false.",
+    )
+    REASSIGNMENT_IN_PROGRESS = (
+        "ReassignmentInProgress",
+        "Partitions cannot be added while replicas of the topic are being moved.",
+    )
+    CONCURRENT_CHANGE = "ConcurrentChange", "Somebody else changed the topic at the same moment."
+    NOT_CONTROLLER = "NotController", "The controller moved while the change was being made."
+    ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper did not answer in time."
+    INTERNAL_ERROR = "InternalError", "The controller failed unexpectedly; its log says why."
+
+
+Rfc3339 = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+"""A point in time as Kubernetes writes it: UTC, whole seconds, trailing Z."""
+
+
+class Condition(ApiModel):
+    """One condition, shaped like metav1.Condition."""
+
+    type: str = Field(description="Name of the condition.", max_length=64)
+    status: ConditionStatus = Field(description="Whether the condition holds.")
+    observed_generation: int = Field(
+        description="metadata.generation of the resource that the condition was computed for.", ge=0
+    )
+    last_transition_time: Rfc3339 = Field(description="When `status` last changed.")
+    reason: str = Field(description="Stable name of the cause, for programs.", max_length=64)
+    message: str = Field(
+        description="What happened and what to do about it, for people.",
+        max_length=MAX_MESSAGE_LENGTH,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a condition shall say, without the times and generations that go with it."""
+
+    type: ConditionType
+    status: ConditionStatus
+    reason: ConditionReason
+    message: str
+
+
+def update_conditions(
+    previous: Sequence[Condition],
+    verdicts: Sequence[Verdict],
+    *,
+    generation: int,
+    now: datetime,
+) -> tuple[Condition, ...]:
+    """The conditions that say what ``verdicts`` say.
+
+    ``lastTransitionTime`` is kept where ``status`` stays: a new message is not a transition.
+    Conditions of other types are dropped, the order is that of ``verdicts``.
+    """
+    before = {condition.type: condition for condition in previous}
+    updated: list[Condition] = []
+    for verdict in verdicts:
+        old = before.get(verdict.type)
+        kept = old is not None and old.status is verdict.status
+        updated.append(
+            Condition(
+                type=verdict.type,
+                status=verdict.status,
+                observed_generation=generation,
+                last_transition_time=old.last_transition_time
+                if old is not None and kept
+                else rfc3339(now),
+                reason=verdict.reason,
+                message=shorten(verdict.message, limit=MAX_MESSAGE_LENGTH),
+            )
+        )
+    return tuple(updated)
+
+
+def find_condition(conditions: Sequence[Condition], type_: ConditionType) -> Condition | None:
+    """The condition of that type, or None."""
+    return next((condition for condition in conditions if condition.type == type_), None)
+
+
+def rfc3339(moment: datetime) -> str:
+    """``moment`` (aware) as Kubernetes writes it: UTC, whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_rfc3339(text: str) -> datetime:
+    """Inverse of :func:`rfc3339`, tolerant of fractions of a second.
+
+    Raises:
+        ValueError: If the text is not such a time.
+    """
+    return datetime.fromisoformat(text)
+
+
+def shorten(text: str, *, limit: int) -> str:
+    """``text`` cut to ``limit`` characters, with an ellipsis if something was cut off."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"

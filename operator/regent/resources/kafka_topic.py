@@ -1,0 +1,425 @@
+"""The custom resource KafkaTopic.
+
+Rules that need only the resource itself are CEL rules here: the API server refuses a mistake when
+it is made, even while Regent is down. Rules that need the cluster are checks in
+``regent.reconcile``. Every list and text is bounded: that keeps the estimated cost of the rules
+within the API server's budget, and the objects small.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import Field, ValidationError
+
+from regent.resources.base import ApiModel, CustomResource, ObjectMeta
+from regent.resources.conditions import Condition
+from regent.resources.kind import Cel, PrinterColumn, ResourceKind
+
+FINALIZER: Final = "kafka.regent.dev/topic"
+"""Keeps a resource until its topic is deleted, or while its topic protects it."""
+
+MAX_PARTITIONS: Final = 100_000
+MAX_REPLICAS: Final = 100
+MAX_ASSIGNED_PARTITIONS: Final = 10_000
+MAX_CONFIG_KEYS: Final = 100
+MAX_PARTITION_STATES: Final = 20
+MAX_DRIFT_ENTRIES: Final = 50
+
+ConfigValue = str | int | float | bool | None
+"""A configuration value as people write it in YAML; None: hands off."""
+
+
+class DeletionPolicy(enum.StrEnum):
+    """What happens to the topic when its resource is deleted."""
+
+    DELETE = "Delete"
+    RETAIN = "Retain"
+    PROTECT = "Protect"
+
+
+class AdoptionPolicy(enum.StrEnum):
+    """What happens if the topic existed before its resource."""
+
+    ADOPT = "Adopt"
+    PREVIEW = "Preview"
+    REFUSE = "Refuse"
+
+
+class ManagementPolicy(enum.StrEnum):
+    """Whether Regent may write."""
+
+    MANAGED = "Managed"
+    PAUSED = "Paused"
+    OBSERVE = "Observe"
+
+
+class Ownership(enum.StrEnum):
+    """How the resource came to own its topic."""
+
+    CREATING = "Creating"
+    CREATED = "Created"
+    ADOPTED = "Adopted"
+
+
+BrokerId = Annotated[int, Field(ge=0, le=2**31 - 1)]
+ConfigKey = Annotated[str, Field(min_length=1, max_length=100)]
+ReplicaList = Annotated[
+    tuple[BrokerId, ...],
+    Field(
+        min_length=1,
+        max_length=MAX_REPLICAS,
+        description="Broker ids of one partition's replicas, the preferred leader first.",
+        # A set: the API server refuses a broker that occurs twice.
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    ),
+]
+
+
+class KafkaTopicSpec(ApiModel):
+    """What the topic shall look like."""
+
+    cel_rules: ClassVar[tuple[Cel, ...]] = (
+        Cel(
+            "has(self.replicas) != has(self.replicaAssignment)",
+            "set exactly one of replicas and replicaAssignment",
+        ),
+        Cel(
+            "!has(self.replicaAssignment) || size(self.replicaAssignment) == self.partitions",
+            "replicaAssignment must list the replicas of every partition: as many entries as "
+            "partitions",
+            field_path=".replicaAssignment",
+        ),
+    )
+
+    topic_name: str | None = Field(
+        default=None,
+        description="Name of the topic in Kafka. Default: metadata.name. Immutable.",
+        min_length=1,
+        max_length=249,
+        pattern=r"^[a-zA-Z0-9._-]+$",
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "self != '.' && self != '..'",
+                    "message": "'.' and '..' are reserved; choose another name",
+                }
+            ]
+        },
+    )
+    partitions: int = Field(
+        description="Number of partitions. It can grow but never shrink: Kafka cannot remove "
+        "partitions.",
+        ge=1,
+        le=MAX_PARTITIONS,
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "self >= oldSelf",
+                    "message": "partitions cannot be decreased: Kafka cannot remove partitions",
+                }
+            ]
+        },
+    )
+    replicas: int | None = Field(
+        default=None,
+        description="Replicas of each partition, placed rack-aware by Regent. For an existing "
+        "topic it must match: a PartitionReassignment changes the replication factor.",
+        ge=1,
+        le=MAX_REPLICAS,
+    )
+    replica_assignment: tuple[ReplicaList, ...] | None = Field(
+        default=None,
+        description="Replicas of each partition by broker id, in the order of the partitions; "
+        "instead of replicas. When partitions grow, the added entries place the new ones.",
+        min_length=1,
+        max_length=MAX_ASSIGNED_PARTITIONS,
+        json_schema_extra={
+            "x-kubernetes-list-type": "atomic",
+            "x-kubernetes-validations": [
+                {
+                    "rule": "self.all(replicas, size(replicas) == size(self[0]))",
+                    "message": "every partition must have the same number of replicas",
+                }
+            ],
+        },
+    )
+    config: dict[str, ConfigValue] = Field(
+        default={},
+        description="Configuration of the topic: Kafka's keys, for instance retention.ms, with a "
+        "string, number or boolean. A key that is removed here is reset to the cluster's default. "
+        "null means hands off: the key is neither set nor reset. Keys not listed are left alone.",
+        max_length=MAX_CONFIG_KEYS,
+    )
+    hands_off_config: tuple[ConfigKey, ...] = Field(
+        default=(),
+        description="Configuration keys that are neither set nor reset, even if config lists them: "
+        "what null in config means, for tools that drop nulls (kubectl apply without "
+        "--server-side, Helm).",
+        max_length=MAX_CONFIG_KEYS,
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    deletion_policy: DeletionPolicy = Field(
+        default=DeletionPolicy.DELETE,
+        description="What happens to the topic when this resource is deleted. Delete: it is "
+        "deleted with all its data. Retain: it stays. Protect: the resource cannot go as long as "
+        "the topic exists.",
+    )
+    adoption_policy: AdoptionPolicy = Field(
+        default=AdoptionPolicy.ADOPT,
+        description="What happens if the topic existed before this resource. Adopt: it is taken "
+        "over and changed as declared. Preview: the differences are shown, nothing is changed. "
+        "Refuse: it is left alone.",
+    )
+    management_policy: ManagementPolicy = Field(
+        default=ManagementPolicy.MANAGED,
+        description="Managed: the topic is kept as declared. Paused: nothing is written until "
+        "further notice. Observe: the resource only watches a topic that somebody else manages.",
+    )
+
+    @property
+    def replication_factor(self) -> int | None:
+        """Declared number of replicas of each partition, None if neither field says so."""
+        if self.replicas is not None:
+            return self.replicas
+        return len(self.replica_assignment[0]) if self.replica_assignment else None
+
+    @property
+    def desired_config(self) -> dict[str, str]:
+        """Configuration to be set, as Kafka's texts, sorted by key."""
+        return {
+            key: config_value_to_text(value)
+            for key, value in sorted(self.config.items())
+            if value is not None and key not in self.hands_off_config
+        }
+
+    @property
+    def hands_off(self) -> frozenset[str]:
+        """Keys that are neither set nor reset."""
+        nulls = (key for key, value in self.config.items() if value is None)
+        return frozenset((*nulls, *self.hands_off_config))
+
+
+class PartitionState(ApiModel):
+    """One partition as the controller sees it."""
+
+    partition: int = Field(description="Index of the partition.", ge=0)
+    leader: int = Field(description="Broker id of the leader, -1 if there is none.", ge=-1)
+    replicas: tuple[int, ...] = Field(
+        description="Broker ids, the preferred leader first.",
+        max_length=MAX_REPLICAS,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    isr: tuple[int, ...] = Field(
+        description="Broker ids of the replicas that are in sync.",
+        max_length=MAX_REPLICAS,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+
+
+class DriftEntry(ApiModel):
+    """One difference between the resource and the topic."""
+
+    field: str = Field(description="Field of spec, for instance config[retention.ms].")
+    desired: str = Field(default="", description="Value in spec; empty if it shall not be set.")
+    actual: str = Field(default="", description="Value of the topic; empty if it is not set.")
+
+
+class KafkaTopicStatus(ApiModel):
+    """What Regent last saw and did. A report: Regent can rebuild all of it, `ownership` apart."""
+
+    observed_generation: int | None = Field(
+        default=None, description="metadata.generation that this status was computed for.", ge=0
+    )
+    conditions: tuple[Condition, ...] = Field(
+        default=(),
+        description="Ready, Reconciling and Stalled (kstatus), Synced and Healthy.",
+        max_length=16,
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        },
+    )
+    topic_name: str | None = Field(default=None, description="Name of the topic in Kafka.")
+    topic_id: str | None = Field(
+        default=None,
+        description="Kafka's id of the topic (from inter.broker.protocol.version 2.8 on). Another "
+        "id means that the topic was deleted and created again.",
+    )
+    partitions: int | None = Field(default=None, description="Partitions of the topic.", ge=0)
+    replicas: int | None = Field(
+        default=None, description="Replication factor of the topic; the largest if it varies.", ge=0
+    )
+    leaderless: int | None = Field(
+        default=None, description="Number of partitions without a leader.", ge=0
+    )
+    under_replicated: int | None = Field(
+        default=None, description="Number of partitions with replicas that are not in sync.", ge=0
+    )
+    partition_summary: str | None = Field(
+        default=None, description="Actual/declared number of partitions."
+    )
+    replica_summary: str | None = Field(
+        default=None, description="Actual/declared replication factor."
+    )
+    partition_states: tuple[PartitionState, ...] = Field(
+        default=(),
+        description="A sample of the partitions: unhealthy ones first.",
+        max_length=MAX_PARTITION_STATES,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    drift: tuple[DriftEntry, ...] = Field(
+        default=(),
+        description="How the topic differs from spec; the first ones if there are many.",
+        max_length=MAX_DRIFT_ENTRIES,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    managed_config: tuple[str, ...] = Field(
+        default=(),
+        description="Configuration keys that this resource has set. One that disappears from spec "
+        "is reset.",
+        max_length=2 * MAX_CONFIG_KEYS,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    ownership: Ownership | None = Field(
+        default=None,
+        description="How this resource came to own the topic; absent if it does not own it.",
+    )
+    controller_epoch: int | None = Field(
+        default=None,
+        description="Epoch of the Kafka controller that last changed this status. A lower one "
+        "never overwrites it.",
+        ge=0,
+    )
+
+
+class KafkaTopic(CustomResource):
+    """A topic of the Kafka cluster that Regent controls."""
+
+    kind: ClassVar[ResourceKind] = ResourceKind(
+        kind="KafkaTopic",
+        plural="kafkatopics",
+        short_names=("ktopic",),
+        description="KafkaTopic declares a topic of the Kafka cluster that Regent controls.",
+        columns=(
+            PrinterColumn("Partitions", "string", ".status.partitionSummary", "Actual/declared"),
+            PrinterColumn("Replicas", "string", ".status.replicaSummary", "Actual/declared"),
+            PrinterColumn("URP", "integer", ".status.underReplicated", "Not fully replicated"),
+            PrinterColumn("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+            PrinterColumn("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
+            PrinterColumn("Age", "date", ".metadata.creationTimestamp"),
+            PrinterColumn("Topic", "string", ".status.topicName", wide=True),
+            PrinterColumn("Topic-ID", "string", ".status.topicId", wide=True),
+            PrinterColumn("Leaderless", "integer", ".status.leaderless", wide=True),
+            PrinterColumn(
+                "Synced", "string", '.status.conditions[?(@.type=="Synced")].status', wide=True
+            ),
+            PrinterColumn("Management", "string", ".spec.managementPolicy", wide=True),
+            PrinterColumn("Deletion", "string", ".spec.deletionPolicy", wide=True),
+            PrinterColumn(
+                "Message",
+                "string",
+                '.status.conditions[?(@.type=="Ready")].message',
+                wide=True,
+            ),
+        ),
+    )
+    cel_rules: ClassVar[tuple[Cel, ...]] = (
+        Cel(
+            "(has(self.spec.topicName) ? self.spec.topicName : self.metadata.name) == "
+            "(has(oldSelf.spec.topicName) ? oldSelf.spec.topicName : oldSelf.metadata.name)",
+            "topicName is immutable: create another KafkaTopic for another topic",
+            field_path=".spec.topicName",
+        ),
+    )
+
+    spec: KafkaTopicSpec
+    status: KafkaTopicStatus = Field(default=KafkaTopicStatus())
+
+    @property
+    def topic_name(self) -> str:
+        """Name of the topic in Kafka."""
+        return self.spec.topic_name or self.metadata.name
+
+    @property
+    def holds_finalizer(self) -> bool:
+        return FINALIZER in self.metadata.finalizers
+
+
+def config_value_to_text(value: str | int | float | bool) -> str:
+    """A configuration value as Kafka stores it.
+
+    YAML's booleans and numbers are allowed because nobody remembers to quote them.
+    """
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            # 0.5 stays 0.5; a whole number that JSON carried as 1e3 becomes 1000.
+            return str(int(value)) if value.is_integer() else repr(value)
+        case _:
+            return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableTopic:
+    """A KafkaTopic whose spec this Regent cannot read: stored under another version of the CRD.
+
+    Attributes:
+        field: The first field concerned, for instance ``spec.config[retention.ms]``.
+        problem: What is wrong with it, as a sentence.
+        is_protected: Whether the unread spec asks for ``deletionPolicy: Protect``.
+    """
+
+    metadata: ObjectMeta
+    status: KafkaTopicStatus
+    field: str
+    problem: str
+    is_protected: bool = False
+
+    @property
+    def holds_finalizer(self) -> bool:
+        return FINALIZER in self.metadata.finalizers
+
+
+def parse_kafka_topic(body: dict[str, Any]) -> KafkaTopic | UnreadableTopic:
+    """Read an object of the API. A status that cannot be read counts as absent.
+
+    Raises:
+        pydantic.ValidationError: If not even the metadata can be read.
+    """
+    metadata = ObjectMeta.model_validate(body["metadata"])
+    try:
+        status = KafkaTopicStatus.model_validate(body.get("status") or {})
+    except ValidationError:
+        status = KafkaTopicStatus()
+    try:
+        spec = KafkaTopicSpec.model_validate(body.get("spec") or {})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return UnreadableTopic(
+            metadata,
+            status,
+            field=_field_path(first["loc"]),
+            problem=first["msg"],
+            is_protected=(body.get("spec") or {}).get("deletionPolicy") == DeletionPolicy.PROTECT,
+        )
+    return KafkaTopic(metadata=metadata, spec=spec, status=status)
+
+
+def _field_path(location: tuple[int | str, ...]) -> str:
+    match location:
+        case ("config", key, *_):
+            # Behind the key, pydantic names the types it has tried.
+            return f"spec.config[{key}]"
+        case _:
+            return ".".join(("spec", *map(str, location)))
+
+
+def topic_name_of(body: dict[str, Any]) -> str:
+    """The topic that a raw object declares, without validating it."""
+    spec = body.get("spec")
+    name = spec.get("topicName") if isinstance(spec, dict) else None
+    return str(name or body["metadata"]["name"])

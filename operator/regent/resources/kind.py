@@ -1,0 +1,64 @@
+"""What a custom resource is called and how it looks: facts beside its schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+GROUP: Final = "kafka.regent.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+CATEGORY: Final = "regent"
+
+
+@dataclass(frozen=True, slots=True)
+class Cel:
+    """A validation rule of the API server.
+
+    Attributes:
+        rule: CEL expression over ``self`` and, for a transition, ``oldSelf``.
+        message: What is wrong and what to do, for people.
+        field_path: Field that the error is attributed to, for instance ``.spec.topicName``.
+    """
+
+    rule: str
+    message: str
+    field_path: str | None = None
+
+    def to_api(self) -> dict[str, str]:
+        path = {} if self.field_path is None else {"fieldPath": self.field_path}
+        return {"rule": self.rule, "message": self.message, **path}
+
+
+@dataclass(frozen=True, slots=True)
+class PrinterColumn:
+    """A column of ``kubectl get``; a ``wide`` one appears with ``-o wide`` only."""
+
+    name: str
+    type: str
+    json_path: str
+    description: str = ""
+    wide: bool = False
+
+    def to_api(self) -> dict[str, Any]:
+        column: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.json_path}
+        if self.description:
+            column["description"] = self.description
+        if self.wide:
+            column["priority"] = 1
+        return column
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceKind:
+    """Names and looks of a custom resource."""
+
+    kind: str
+    plural: str
+    description: str
+    short_names: tuple[str, ...] = ()
+    columns: tuple[PrinterColumn, ...] = ()
+
+    @property
+    def crd_name(self) -> str:
+        return f"{self.plural}.{GROUP}"
