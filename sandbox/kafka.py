@@ -15,6 +15,7 @@ from sandbox.ports import LOOPBACK, can_connect
 from sandbox.process import ManagedProcess
 from sandbox.server import Server, Startable, close_all, stop_all
 from sandbox.waiting import wait_until
+from sandbox.znodes import znode_exists
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
@@ -83,6 +84,7 @@ class KafkaBroker(Server):
             raise VersionError(f"Kafka {version} has no ZooKeeper mode; 3.9 was the last with it")
         self.broker_id = broker_id
         self.version = version
+        self._zookeeper = zookeeper
         self._jars = kafka_jars(version)
         super().__init__(f"kafka-{version}-broker-{broker_id}", state=state, keep_state=keep_state)
         self.config: dict[str, str | int | bool] = {
@@ -144,8 +146,31 @@ class KafkaBroker(Server):
             self._started_pid = self.process.pid  # logs grow: look for the line once per run
         return can_connect(self.port)
 
+    @property
+    def is_registered(self) -> bool:
+        """It stands in ZooKeeper; a killed broker does until its session has run out."""
+        try:
+            return znode_exists(self._zookeeper, f"/brokers/ids/{self.broker_id}")
+        except OSError:
+            return False
+
     def launch(self) -> None:
-        """Start the process without waiting for it to be ready."""
+        """Start the process without waiting for it to be ready.
+
+        A broker that finds itself registered still, because it was killed a moment ago, gives
+        up; so this waits first until the old registration has expired.
+
+        Raises:
+            WaitTimeoutError: it does not expire; another broker with this id may be running.
+            RuntimeError: it is running already.
+        """
+        if self.is_running:
+            raise RuntimeError(f"{self.name} is running already")
+        wait_until(
+            lambda: not self.is_registered,
+            timeout_s=2 * int(self.config["zookeeper.session.timeout.ms"]) / 1000 + 10,
+            describe=f"the old registration of broker {self.broker_id} to expire",
+        )
         lines = [f"{key}={_property(value)}\n" for key, value in self.config.items()]
         (self._state.path / "server.properties").write_text("".join(lines))
         write_log_configuration(self._state.path / "log4j.properties", levels=self._log_levels)

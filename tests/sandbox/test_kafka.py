@@ -54,6 +54,18 @@ def test_three_brokers_form_a_cluster_that_takes_and_gives_messages(zookeeper: Z
             cluster.broker(4)
 
 
+def test_a_killed_broker_can_be_started_at_once(zookeeper: ZooKeeper) -> None:
+    broker = KafkaBroker(zookeeper=f"{zookeeper.connect_string}/again", session_timeout_ms=3000)
+    with broker:
+        assert broker.is_registered
+        broker.kill()
+        assert broker.is_registered
+        broker.start()
+        assert broker.is_registered
+        broker.stop()
+        assert not broker.is_registered
+
+
 @pytest.mark.parametrize("version", TESTED_VERSIONS)
 def test_every_version_serves_a_topic_and_restarts(version: str, zookeeper: ZooKeeper) -> None:
     chroot = f"{zookeeper.connect_string}/v{version}"

@@ -7,6 +7,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from sandbox import ZooKeeper, ZooKeeperEnsemble, wait_until
+from sandbox.znodes import znode_exists
 
 pytestmark = pytest.mark.integration
 
@@ -27,6 +28,8 @@ def test_data_survives_stop_kill_and_restart_but_not_close() -> None:
     with server:
         with client(server.connect_string) as zookeeper:
             zookeeper.create("/kept", b"data")
+        assert znode_exists(server.connect_string, "/kept")
+        assert not znode_exists(f"{server.connect_string}/kept", "/kept")
         server.restart()
         with client(server.connect_string) as zookeeper:
             assert zookeeper.get("/kept")[0] == b"data"
@@ -38,6 +41,8 @@ def test_data_survives_stop_kill_and_restart_but_not_close() -> None:
             assert zookeeper.get("/kept/too")[0] == b"more"
         assert server.mode == "standalone"
     assert not server.is_running
+    with pytest.raises(OSError, match="refused"):
+        znode_exists(server.connect_string, "/kept")
     assert not server.state_path.exists()
 
 
