@@ -140,6 +140,14 @@ class InterBrokerProtocolChanged(ControllerEvent, frozen=True):
     version: tuple[int, int]
 
 
+class ChannelFailed(ControllerEvent, frozen=True):
+    """A defect ended a broker's channel: the broker would never hear of us again."""
+
+    state = ControllerState.BROKER_CHANGE
+    broker_id: int
+    reason: str
+
+
 class TopicChange(ControllerEvent, frozen=True):
     """Children of ``/brokers/topics`` changed."""
 

@@ -35,6 +35,7 @@ from regent.controller.effects import (
 )
 from regent.controller.log import ControllerLog
 from regent.model.errors import (
+    ControllerError,
     ControllerMovedError,
     SessionExpiredError,
     StaleControllerEpochError,
@@ -201,6 +202,8 @@ class KafkaController:
     ) -> tuple[Outcome, ...] | None:
         if isinstance(event, e.CommandsReceived):
             return await topic_commands.process_commands(active, event.commands)
+        if isinstance(event, e.ChannelFailed):
+            raise ControllerError(f"channel to broker {event.broker_id} failed: {event.reason}")
         if isinstance(event, e.InterBrokerProtocolChanged):
             active.context.inter_broker_protocol = event.version
         else:

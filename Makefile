@@ -1,0 +1,42 @@
+# The same commands for people and for CI. `make help` lists them.
+SHELL := /bin/bash
+PYTHON_RUN := .venv/bin/python
+NAME ?= failover
+export PYTHONUNBUFFERED := 1
+
+.PHONY: help setup demo test unit lint types generate check-generated bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
+
+setup: ## install the locked Python dependencies into .venv
+	@scripts/setup
+
+demo: setup ## Kubernetes API, ZooKeeper, three brokers and Regent on this machine (ONCE=1: round trip and stop)
+	@$(PYTHON_RUN) -m sandbox.demo $(if $(ONCE),--once)
+
+test: setup ## all tests (the first time also builds the Kubernetes API: some minutes)
+	@$(PYTHON_RUN) -m sandbox build
+	@$(PYTHON_RUN) -m pytest $(ARGS)
+
+unit: setup ## the tests that need no servers
+	@$(PYTHON_RUN) -m pytest -m "not integration" $(ARGS)
+
+lint: setup ## style, types, direction of imports, spelling
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+	@.venv/bin/codespell
+
+generate: setup ## write everything that is generated from the code
+	@$(PYTHON_RUN) scripts/generate.py
+
+check-generated: setup ## fail if something generated is out of date
+	@$(PYTHON_RUN) scripts/generate.py --check
+
+bench: setup ## a benchmark beside Kafka's own controller: NAME=failover [SIZE=10000]
+	@$(PYTHON_RUN) -m benchmarks $(NAME) $(if $(SIZE),--size $(SIZE))
+
+clean: ## remove what setup and the tools have made here (caches of the sandbox stay)
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

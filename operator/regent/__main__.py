@@ -1,0 +1,5 @@
+"""``python -m regent``."""
+
+from regent.cli import main
+
+main()
