@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.mark.integration
-def test_up_serves_until_a_signal_and_leaves_nothing_behind() -> None:
+def test_up_serves_until_a_signal_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "sandbox", "up", "--brokers", "2", "--chroot", "/kafka"],
         cwd=REPOSITORY,
@@ -33,7 +33,7 @@ def test_up_serves_until_a_signal_and_leaves_nothing_behind() -> None:
         assert addresses["ZOOKEEPER"].endswith("/kafka")
         kubectl = subprocess.run(
             [addresses["KUBECTL"], "get", "namespaces"],
-            env={"KUBECONFIG": addresses["KUBECONFIG"]},
+            env={"KUBECONFIG": addresses["KUBECONFIG"], "HOME": str(tmp_path)},
             check=True,
             capture_output=True,
             text=True,
