@@ -63,6 +63,23 @@ class Settings(BaseSettings):
         description="Protect the znodes that are created, as brokers with `zookeeper.set.acl=true` "
         "do: all rights for the creator, reading for everybody.",
     )
+    zookeeper_tls: bool = Field(default=False, description="Connect to ZooKeeper with TLS.")
+    zookeeper_tls_ca_file: Path | None = Field(
+        default=None,
+        description="Certificate authorities (PEM) to trust; by default those of the system.",
+    )
+    zookeeper_tls_certificate_file: Path | None = Field(
+        default=None, description="Client certificate (PEM), for servers that ask for one."
+    )
+    zookeeper_tls_key_file: Path | None = Field(
+        default=None, description="Private key (PEM) of the client certificate."
+    )
+    zookeeper_sasl_username: str | None = Field(
+        default=None, description="Authenticate to ZooKeeper by SASL DIGEST-MD5 as this user."
+    )
+    zookeeper_sasl_password_file: Path | None = Field(
+        default=None, description="File with the user's password."
+    )
     controller_id: int = Field(
         default_factory=_random_controller_id,
         ge=1,
@@ -96,7 +113,7 @@ class Settings(BaseSettings):
         default=None,
         description="Listener of the brokers that control requests are sent to: their "
         "`control.plane.listener.name` if set, else their `inter.broker.listener.name`. By default "
-        "the first PLAINTEXT listener, or the first one.",
+        "the brokers are asked.",
     )
     inter_broker_protocol: str | None = Field(
         default=None,
@@ -111,16 +128,28 @@ class Settings(BaseSettings):
         description="How long to wait for a broker's answer before the request is sent again on a "
         "new connection, in milliseconds.",
     )
-    broker_ssl_ca_file: Path | None = Field(
+    broker_tls: bool = Field(
+        default=False, description="Use listeners with TLS (`SSL` or `SASL_SSL`)."
+    )
+    broker_tls_ca_file: Path | None = Field(
         default=None,
-        description="Certificate authorities (PEM) for brokers whose listener is SSL or SASL_SSL; "
-        "by default those of the system.",
+        description="Certificate authorities (PEM) to trust; by default those of the system.",
     )
-    broker_ssl_certificate_file: Path | None = Field(
-        default=None, description="Client certificate chain (PEM) for brokers that ask for one."
+    broker_tls_certificate_file: Path | None = Field(
+        default=None, description="Client certificate chain (PEM), for brokers that ask for one."
     )
-    broker_ssl_key_file: Path | None = Field(
+    broker_tls_key_file: Path | None = Field(
         default=None, description="Private key (PEM) of the client certificate."
+    )
+    broker_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        default="SCRAM-SHA-512", description="Mechanism for listeners with SASL."
+    )
+    broker_sasl_username: str | None = Field(
+        default=None,
+        description="Use listeners with SASL as this user, who needs ClusterAction on the cluster.",
+    )
+    broker_sasl_password_file: Path | None = Field(
+        default=None, description="File with the user's password."
     )
     without_kubernetes: bool = Field(
         default=False,

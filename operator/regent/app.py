@@ -1,0 +1,177 @@
+"""The composition root: builds everything from the settings, starts it in order, stops it in order.
+
+Start: HTTP endpoint, controller thread, custom resources. Stop: custom resources first, so that
+nobody asks for anything more, then the controller, which hands the cluster back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import ssl
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from regent.controller.config import ControllerConfig
+from regent.controller_service import ControllerService
+from regent.network.settings import ChannelSettings
+from regent.observability import logs
+from regent.observability.http import HttpEndpoint
+from regent.observability.metrics import ControllerCollector, EventMetrics
+from regent.protocol.api_versions import parse_protocol_version
+from regent.protocol.sasl import SaslCredentials
+from regent.settings import Settings
+from regent.zookeeper.settings import (
+    SaslSettings,
+    TlsSettings,
+    ZooKeeperSettings,
+    parse_connect_string,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class App:
+    """One Regent process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        logs.configure(
+            level=settings.log_level,
+            log_format=settings.log_format,
+            state_changes=settings.state_change_log,
+        )
+        registry = CollectorRegistry()
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=registry)
+        self._controller = ControllerService(
+            config=controller_config(settings),
+            zookeeper=zookeeper_settings(settings),
+            election_path=settings.election_path,
+            channels=channel_settings(settings),
+            metrics=EventMetrics(registry),
+        )
+        registry.register(ControllerCollector(self._controller))
+        self._http = HttpEndpoint(
+            host=settings.http_host,
+            port=settings.http_port,
+            registry=registry,
+            liveness=self._controller.liveness_problem,
+            readiness=self._controller.readiness_problem,
+            status=self._controller.status,
+        )
+
+    def run(self) -> int:
+        """Run until SIGTERM or SIGINT. Returns the exit status."""
+        self._http.start()
+        logger.info(
+            "Regent starts",
+            extra={"controller_id": self._settings.controller_id, "http_port": self._http.port},
+        )
+        try:
+            self._controller.start()
+            asyncio.run(self._until_stopped())
+        finally:
+            self._controller.stop()
+            self._http.close()
+        if self._controller.failure is not None:
+            return 1
+        logger.info("Regent has stopped")
+        return 0
+
+    async def _until_stopped(self) -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        watching = asyncio.create_task(self._stop_with_controller(stop))
+        try:
+            if self._settings.without_kubernetes:
+                await stop.wait()
+            else:
+                from regent.kube.operator import run_kube
+
+                await run_kube(self._controller, namespaces=self._settings.namespaces, stop=stop)
+        finally:
+            watching.cancel()
+
+    async def _stop_with_controller(self, stop: asyncio.Event) -> None:
+        """A process whose controller thread has died is of no use: end, and be started anew."""
+        await asyncio.to_thread(self._controller.join)
+        stop.set()
+
+
+def controller_config(settings: Settings) -> ControllerConfig:
+    """The core's part of the settings."""
+    return ControllerConfig(
+        controller_id=settings.controller_id,
+        unclean_leader_election_enable=settings.unclean_leader_election_enable,
+        delete_topic_enable=settings.delete_topic_enable,
+        default_replication_factor=settings.default_replication_factor,
+    )
+
+
+def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
+    """The ZooKeeper client's part of the settings.
+
+    Raises:
+        ConfigurationError: The connect string is malformed.
+    """
+    hosts, chroot = parse_connect_string(settings.zookeeper)
+    sasl = tls = None
+    if settings.zookeeper_sasl_username is not None:
+        sasl = SaslSettings(
+            username=settings.zookeeper_sasl_username,
+            password=_secret(settings.zookeeper_sasl_password_file),
+        )
+    if settings.zookeeper_tls:
+        tls = TlsSettings(
+            ca_file=_text(settings.zookeeper_tls_ca_file),
+            certificate_file=_text(settings.zookeeper_tls_certificate_file),
+            key_file=_text(settings.zookeeper_tls_key_file),
+        )
+    return ZooKeeperSettings(
+        hosts=hosts,
+        chroot=chroot,
+        session_timeout_ms=settings.zookeeper_session_timeout_ms,
+        connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
+        set_acl=settings.zookeeper_set_acl,
+        sasl=sasl,
+        tls=tls,
+    )
+
+
+def channel_settings(settings: Settings) -> ChannelSettings:
+    """The broker channels' part of the settings."""
+    context = sasl = None
+    if settings.broker_tls:
+        context = ssl.create_default_context(cafile=_text(settings.broker_tls_ca_file))
+        if settings.broker_tls_certificate_file is not None:
+            context.load_cert_chain(
+                settings.broker_tls_certificate_file, settings.broker_tls_key_file
+            )
+    if settings.broker_sasl_username is not None:
+        sasl = SaslCredentials(
+            settings.broker_sasl_mechanism,
+            settings.broker_sasl_username,
+            _secret(settings.broker_sasl_password_file) or "",
+        )
+    protocol = settings.inter_broker_protocol
+    return ChannelSettings(
+        listener=settings.inter_broker_listener,
+        ssl_context=context,
+        sasl=sasl,
+        protocol_version=None if protocol is None else parse_protocol_version(protocol),
+        response_timeout=settings.broker_request_timeout_ms / 1000,
+        protocol_version_wait=1.0,
+    )
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _secret(file: Path | None) -> str | None:
+    return None if file is None else file.read_text(encoding="utf-8").strip()

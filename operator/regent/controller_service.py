@@ -1,0 +1,357 @@
+"""The controller half of the process: its thread, its loop, and everything that lives in them.
+
+A loop of its own, so that no amount of work on custom resources delays an answer to a broker, and
+so that the end of the other loop does not cancel the hand-over. The outside meets it as
+:class:`~regent.runtime.ports.ControllerPort` only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import os
+import random
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from regent.controller import events as e
+from regent.controller.active_controller import Chance
+from regent.controller.commands import Command, Outcome
+from regent.controller.config import ControllerConfig
+from regent.controller.kafka_controller import KafkaController
+from regent.controller.topic_commands import not_controller
+from regent.controller.view import ClusterView
+from regent.controller.watches import event_of
+from regent.network.controller_channel_manager import ControllerChannelManager
+from regent.network.settings import ChannelSettings
+from regent.observability.logs import StandardControllerLog
+from regent.observability.metrics import ControllerGauges, EventMetrics, gauges_of
+from regent.protocol.control_requests import (
+    ControlResponse,
+    LeaderAndIsrResponse,
+    StopReplicaResponse,
+)
+from regent.runtime.collector import Collector
+from regent.runtime.controller_event_manager import ControllerEventManager
+from regent.runtime.interpreter import Interpreter
+from regent.runtime.view_publisher import ViewPublisher
+from regent.zk_data.operations import SessionState, WatchedEvent
+from regent.zookeeper.client import ZooKeeperClient
+from regent.zookeeper.leader_election import LeaderElection
+from regent.zookeeper.session import ZooKeeperSession
+from regent.zookeeper.settings import ZooKeeperSettings
+
+logger = logging.getLogger(__name__)
+
+STUCK_AFTER_S = 120.0
+"""An event that takes longer than this means that the loop is dead. A failover of a very large
+cluster takes seconds, a ZooKeeper outage ends an event after the session timeout."""
+
+_SESSION_EVENTS: dict[SessionState, e.ControllerEvent] = {
+    SessionState.CONNECTED: e.SessionEstablished(),
+    SessionState.RECONNECTED: e.SessionReconnected(),
+    SessionState.EXPIRED: e.Expire(),
+}
+
+
+class ControllerService:
+    """Runs the controller in a thread.
+
+    Implements :class:`~regent.runtime.ports.ControllerPort` and the statistics that metrics read;
+    those methods may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: ControllerConfig,
+        zookeeper: ZooKeeperSettings,
+        election_path: str,
+        channels: ChannelSettings,
+        metrics: EventMetrics,
+    ) -> None:
+        self._config = config
+        self._zookeeper = zookeeper
+        self._election_path = election_path
+        self._channel_settings = channels
+        self._metrics = metrics
+        self._thread = threading.Thread(target=self._run, name="controller")
+        self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._parts: _Parts | None = None
+        self._listeners: list[Callable[[frozenset[str] | None], None]] = []
+        self._pending: dict[concurrent.futures.Future[Any], Callable[[], Any]] = {}
+        self._failure: BaseException | None = None
+
+    # Life
+
+    def start(self) -> None:
+        """Start the thread and return when its loop runs. ZooKeeper may still be out of reach.
+
+        Raises:
+            ConfigurationError: If the settings cannot work.
+        """
+        self._zookeeper.validate()
+        self._thread.start()
+        self._started.result()
+
+    def stop(self) -> None:
+        """Hand ``/controller`` back, end the session and wait for the thread."""
+        if self._loop is not None and self._stop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def join(self) -> None:
+        """Wait for the thread to end."""
+        self._thread.join()
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._thread.is_alive()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended the thread, if it was not :meth:`stop`."""
+        return self._failure
+
+    # ControllerPort
+
+    @property
+    def view(self) -> ClusterView:
+        return ClusterView() if self._parts is None else self._parts.publisher.view
+
+    async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:
+        """See :class:`~regent.runtime.ports.ControllerPort`."""
+        commands = tuple(commands)
+        future: concurrent.futures.Future[tuple[Outcome, ...]] = concurrent.futures.Future()
+        self._pending[future] = partial(not_controller, commands)
+        future.add_done_callback(lambda done: self._pending.pop(done, None))
+        if self._loop is None or self.has_ended or self._loop.is_closed():
+            return not_controller(commands)
+        self._loop.call_soon_threadsafe(
+            self._put, e.CommandsReceived(commands, reply_to=partial(_resolve, future))
+        )
+        return await asyncio.wrap_future(future)
+
+    def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
+        """See :class:`~regent.runtime.ports.ControllerPort`. To be called before :meth:`start`."""
+        self._listeners.append(listener)
+
+    # Statistics and probes
+
+    @property
+    def gauges(self) -> ControllerGauges:
+        return ControllerGauges() if self._parts is None else self._parts.gauges
+
+    @property
+    def state(self) -> e.ControllerState:
+        return e.ControllerState.IDLE if self._parts is None else self._parts.manager.state
+
+    @property
+    def queue_size(self) -> int:
+        return 0 if self._parts is None else self._parts.manager.queue_size
+
+    @property
+    def channel_queue_sizes(self) -> Mapping[int, int]:
+        return {} if self._parts is None else self._parts.channel_queue_sizes
+
+    @property
+    def is_eligible(self) -> bool:
+        return self._parts is not None and self._parts.controller.is_eligible
+
+    def liveness_problem(self) -> str | None:
+        """Why only a restart helps, or None."""
+        if self.has_ended:
+            return "the controller thread has ended"
+        busy_since = None if self._parts is None else self._parts.manager.busy_since
+        if busy_since is not None and time.monotonic() - busy_since > STUCK_AFTER_S:
+            return f"the controller has been at one event for more than {STUCK_AFTER_S:.0f} s"
+        return None
+
+    def readiness_problem(self) -> str | None:
+        """Why this process could neither be nor become the controller now, or None."""
+        problem = self.liveness_problem()
+        if problem is None and (self._parts is None or self._parts.session.is_fenced()):
+            problem = "no ZooKeeper session"
+        return problem
+
+    def status(self) -> dict[str, object]:
+        """For ``/status``."""
+        view = self.view
+        return {
+            "controllerId": self._config.controller_id,
+            "isActive": view.is_active,
+            "isEligible": self.is_eligible,
+            "activeControllerId": view.controller_id,
+            "controllerEpoch": view.controller_epoch,
+            "state": self.state.name,
+            "eventQueueSize": self.queue_size,
+            "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
+        }
+
+    # The controller's thread
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._main())
+        except BaseException as failure:
+            self._failure = failure
+            if not self._started.done():
+                self._started.set_exception(failure)
+            logger.critical("Controller thread failed", exc_info=failure)
+        finally:
+            for future, answer in list(self._pending.items()):
+                _resolve(future, answer())
+
+    def _put(self, event: e.ControllerEvent) -> None:
+        if self._parts is not None:
+            self._parts.manager.put(event)
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        parts = self._parts = _Parts(
+            config=self._config,
+            zookeeper=self._zookeeper,
+            election_path=self._election_path,
+            channels=self._channel_settings,
+            metrics=self._metrics,
+        )
+        for listener in self._listeners:
+            parts.publisher.subscribe(listener)
+        self._started.set_result(None)
+        await parts.run_until(self._stop)
+
+
+class _Parts:
+    """Everything in the controller's loop, wired together."""
+
+    def __init__(
+        self,
+        *,
+        config: ControllerConfig,
+        zookeeper: ZooKeeperSettings,
+        election_path: str,
+        channels: ChannelSettings,
+        metrics: EventMetrics,
+    ) -> None:
+        dice = random.SystemRandom()
+        self.metrics = metrics
+        self.gauges = ControllerGauges()
+        self.channel_queue_sizes: dict[int, int] = {}
+        self.controller = KafkaController(
+            config, log=StandardControllerLog(), chance=Chance(dice.randrange, uuid.uuid4)
+        )
+        self.manager = ControllerEventManager(self.controller, observer=self, collector=Collector())
+        self.publisher = ViewPublisher(self.controller)
+        self.session = ZooKeeperSession(zookeeper)
+        self.session.subscribe(self._session_changed)
+        self.channels = ControllerChannelManager(
+            controller_id=config.controller_id,
+            settings=channels,
+            may_send=lambda: not self.session.is_fenced(),
+            on_response=self._responded,
+            on_failure=lambda broker_id, reason: self.manager.put(
+                e.ChannelFailed(broker_id, repr(reason))
+            ),
+        )
+        self.interpreter = Interpreter(
+            zookeeper=ZooKeeperClient(self.session, on_watch=self._watched),
+            channels=self.channels,
+            view=self.publisher,
+            enqueue=self.manager.put,
+        )
+        self.election = LeaderElection(
+            self.session,
+            path=election_path,
+            identifier=f"{socket.gethostname()}/{os.getpid()}/{config.controller_id}",
+            on_elected=lambda: self.manager.put(e.Eligible()),
+            on_lost=lambda: self.manager.put(e.NotEligible()),
+        )
+        self._protocol_version = (0, 0)
+
+    async def run_until(self, stop: asyncio.Event) -> None:
+        """Be a controller, or wait to become one, until ``stop`` is set; then hand over."""
+        events = asyncio.create_task(self.manager.run(self.interpreter), name="controller events")
+        stopping = asyncio.create_task(stop.wait(), name="stop")
+        running = {
+            events,
+            stopping,
+            asyncio.create_task(self.publisher.run(), name="view"),
+            asyncio.create_task(self._start_session(), name="session start"),
+        }
+        try:
+            while not stopping.done():
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+        finally:
+            await self._hand_over(events)
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            self.interpreter.close()
+            await self.channels.close_all()
+            await self.election.close()
+            await self.session.close()
+
+    async def _start_session(self) -> None:
+        await self.session.start()
+        self.election.start()
+
+    async def _hand_over(self, events: asyncio.Task[None]) -> None:
+        """Finish the event in progress and give ``/controller`` up, unless the loop has failed."""
+        handed_over = asyncio.Event()
+        self.manager.put(e.Shutdown(reply_to=lambda _: handed_over.set()))
+        waiting = asyncio.create_task(handed_over.wait())
+        await asyncio.wait([waiting, events], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+
+    # What the world reports, in the loop
+
+    def _session_changed(self, state: SessionState) -> None:
+        event = _SESSION_EVENTS.get(state)
+        if event is not None:
+            self.manager.put(event)
+
+    def _watched(self, watched: WatchedEvent) -> None:
+        event = event_of(watched)
+        if event is not None:
+            self.manager.put(event)
+
+    def _responded(self, response: ControlResponse) -> None:
+        event: e.ControllerEvent
+        match response:
+            case LeaderAndIsrResponse():
+                event = e.LeaderAndIsrResponseReceived(response)
+            case StopReplicaResponse():
+                event = e.StopReplicaResponseReceived(response)
+            case _:
+                event = e.UpdateMetadataResponseReceived(response)
+        self.manager.put(event)
+        version = self.channels.protocol_version()
+        known = (version.major, version.minor)
+        if known != self._protocol_version:
+            self._protocol_version = known
+            self.manager.put(e.InterBrokerProtocolChanged(known))
+
+    # EventObserver
+
+    def processed(self, state: e.ControllerState, *, queued_ms: float, took_ms: float) -> None:
+        """After every event: count it, and take the numbers that metrics show."""
+        self.metrics.processed(state, queued_ms=queued_ms, took_ms=took_ms)
+        active = self.controller.active
+        self.gauges = gauges_of(None if active is None else active.context)
+        self.channel_queue_sizes = {b: m.queued for b, m in self.channels.metrics().items()}
+
+
+def _resolve(future: concurrent.futures.Future[Any], answer: Any) -> None:
+    if not future.done():
+        future.set_result(answer)

@@ -1,0 +1,111 @@
+"""Regent itself as a process of the sandbox, run as people run it: `python -m regent run ...`."""
+
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sandbox.ports import LOOPBACK
+from sandbox.process import ManagedProcess
+from sandbox.server import Server
+from sandbox.waiting import wait_until
+
+START_TIMEOUT_S = 30.0
+_HTTP_TIMEOUT_S = 5.0
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+class RegentProcess(Server):
+    """One Regent.
+
+    `settings` are options of `regent run` by name (`{"log_level": "debug"}`); a value True is a
+    flag. Without a kubeconfig it is the controller alone.
+    """
+
+    def __init__(
+        self,
+        *,
+        zookeeper: str,
+        kubeconfig: Path | None = None,
+        settings: Mapping[str, str | int | bool] | None = None,
+        name: str = "regent",
+        state: Path | None = None,
+        keep_state: bool = False,
+    ) -> None:
+        super().__init__(name, state=state, keep_state=keep_state)
+        options: dict[str, str | int | bool] = {
+            "zookeeper": zookeeper,
+            "http_port": self.port,
+            "zookeeper_session_timeout_ms": 6_000,
+            **({} if kubeconfig else {"without_kubernetes": True}),
+            **(settings or {}),
+        }
+        arguments = [
+            text
+            for option, value in options.items()
+            for text in _option(option.replace("_", "-"), value)
+        ]
+        environment = {"PYTHONPATH": os.pathsep.join([str(_ROOT / "operator")])}
+        if kubeconfig is not None:
+            environment["KUBECONFIG"] = str(kubeconfig)
+        self.process = ManagedProcess(
+            name,
+            [sys.executable, "-m", "regent", "run", *arguments],
+            log_path=self.state_path / "regent.log",
+            environment=environment,
+            directory=self.state_path,
+        )
+
+    def launch(self) -> None:
+        """Start the process without waiting for anything."""
+        self.process.start()
+
+    def wait_until_ready(self) -> None:
+        """Wait until it could be the controller (`/readyz`)."""
+        wait_until(
+            lambda: self.get("/readyz") is not None,
+            timeout_s=START_TIMEOUT_S,
+            describe=f"{self.name} to be ready",
+            watch=[self.process],
+        )
+
+    def wait_until_active(self, *, timeout_s: float = START_TIMEOUT_S) -> dict[str, Any]:
+        """Wait until it is the controller; returns its status."""
+        return wait_until(
+            self.status,
+            until=lambda status: bool(status and status["isActive"]),
+            timeout_s=timeout_s,
+            describe=f"{self.name} to be the controller",
+            watch=[self.process],
+        )
+
+    def status(self) -> dict[str, Any] | None:
+        """What `/status` says, None if it does not answer."""
+        text = self.get("/status")
+        return None if text is None else json.loads(text)
+
+    def metrics(self) -> str:
+        """What `/metrics` says, empty if it does not answer."""
+        return self.get("/metrics") or ""
+
+    def get(self, path: str) -> str | None:
+        """The body of a successful answer of its HTTP endpoint, else None."""
+        url = f"http://{LOOPBACK}:{self.port}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=_HTTP_TIMEOUT_S) as answer:
+                body: bytes = answer.read()
+                return body.decode()
+        except (OSError, urllib.error.HTTPError):
+            return None
+
+
+def _option(name: str, value: str | int | bool) -> list[str]:
+    if value is True:
+        return [f"--{name}"]
+    if value is False:
+        return [f"--no-{name}"]
+    return [f"--{name}", str(value)]
