@@ -5,7 +5,8 @@ A malformed znode is logged with its path and skipped; everything else goes on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.context import ControllerContext
@@ -17,7 +18,7 @@ from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
-from regent.zk_data.operations import SetData, Written
+from regent.zk_data.operations import SetData, Written, ZkError, ZNode
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 
 TOPIC_IDS_SINCE = (2, 8)
@@ -67,45 +68,70 @@ async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, To
 
 
 async def add_topics(
-    active: ActiveController, topics: dict[str, TopicZNode]
+    active: ActiveController, topics: Mapping[str, TopicZNode]
 ) -> list[TopicPartition]:
     """Take topics into the context, giving ids to those that need one. Returns their partitions."""
     context = active.context
-    await _allocate_topic_ids(active, topics)
     added: list[TopicPartition] = []
     for topic, znode in topics.items():
-        context.add_topic(topic, context.topic_ids.get(topic, znode.topic_id))
+        context.add_topic(topic, znode.topic_id)
         for partition, assignment in znode.assignments.items():
             tp = TopicPartition(topic, partition)
             context.set_assignment(tp, assignment)
             added.append(tp)
+    await give_topic_ids(active, topics)
     return added
 
 
-async def _allocate_topic_ids(active: ActiveController, topics: dict[str, TopicZNode]) -> None:
-    """From inter.broker.protocol.version 2.8 on every topic has an id; lower ones get none."""
+async def give_topic_ids(active: ActiveController, topics: Iterable[str]) -> list[str]:
+    """From inter.broker.protocol.version 2.8 on every topic has an id; lower ones get none.
+
+    The nodes are read again: what is written back must be what they hold now, and a node that
+    changes in between is read once more. Partitions that appear that way are told by its watch.
+
+    Returns:
+        The topics whose id was not known before.
+    """
     context = active.context
     if context.inter_broker_protocol < TOPIC_IDS_SINCE:
-        return
-    without = [t for t, znode in topics.items() if znode.topic_id is None and not znode.problems]
-    if not without:
-        return
-    nodes = await ReadData([paths.topic(topic) for topic in without])
-    writes: list[SetData] = []
-    for topic, node in zip(without, nodes, strict=True):
-        if node is None:
-            continue
-        topic_id = active.chance.topic_id()
-        content = encode_topic(TopicZNode(topic_id, topics[topic].assignments))
-        writes.append(SetData(paths.topic(topic), content, node.version))
-        topics[topic] = TopicZNode(topic_id, topics[topic].assignments)
-    results = await Write(writes, guard=epoch_guard(context))
-    for write, result in zip(writes, results, strict=True):
-        if not isinstance(result, Written):
-            # Changed meanwhile: the watch on the node brings us back to it.
-            topic = paths.topic_of(write.path) or ""
-            topics[topic] = TopicZNode(None, topics[topic].assignments)
-            active.log.warning("Topic id not stored", topic=topic, answer=result.value)
+        return []
+    learned: list[str] = []
+    remaining = [topic for topic in topics if topic not in context.topic_ids]
+    while remaining:
+        nodes = await ReadData([paths.topic(topic) for topic in remaining])
+        new_ids: dict[str, uuid.UUID] = {}
+        writes: list[SetData] = []
+        for topic, node in zip(remaining, nodes, strict=True):
+            znode = _decode_whole_topic(topic, node)
+            if node is None or znode is None:
+                continue
+            if znode.topic_id is not None:
+                context.add_topic(topic, znode.topic_id)
+                learned.append(topic)
+                continue
+            new_ids[topic] = active.chance.topic_id()
+            content = encode_topic(TopicZNode(new_ids[topic], znode.assignments))
+            writes.append(SetData(paths.topic(topic), content, node.version))
+        results = await Write(writes, guard=epoch_guard(context))
+        remaining = []
+        for (topic, topic_id), result in zip(new_ids.items(), results, strict=True):
+            if isinstance(result, Written):
+                context.add_topic(topic, topic_id)
+                learned.append(topic)
+            elif result is ZkError.BAD_VERSION:
+                remaining.append(topic)
+            else:
+                active.log.warning("Topic id not stored", topic=topic, answer=result.value)
+    return learned
+
+
+def _decode_whole_topic(topic: str, node: ZNode | None) -> TopicZNode | None:
+    """A topic whose node may be written back, or None: it is gone, or not all of it decodes."""
+    try:
+        znode = None if node is None else decode_topic(topic, node.data)
+    except MalformedZNodeError:
+        return None
+    return None if znode is None or znode.problems else znode
 
 
 async def load_leadership(

@@ -8,9 +8,12 @@ batches.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from regent.controller import cluster_loading
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.context import ControllerContext
 from regent.controller.effects import (
     Exists,
     InterBrokerProtocol,
@@ -21,8 +24,11 @@ from regent.controller.effects import (
     Write,
 )
 from regent.controller.partition_state_znodes import epoch_guard
+from regent.controller.replica_state_machine import by_broker
+from regent.controller.states import ReplicaState
 from regent.controller.topic_configs import load_unclean_election_default
 from regent.model.errors import MalformedZNodeError
+from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.features import (
     VERSION_1,
@@ -50,6 +56,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     await _load_deletions(active)
     context.inter_broker_protocol = await InterBrokerProtocol()
     await _set_up_features(active)
+    await cluster_loading.give_topic_ids(active, context.topics)
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
     batch = ControllerBrokerRequestBatch(context)
     batch.add_update_metadata()
@@ -68,6 +75,33 @@ async def on_controller_failover(active: ActiveController) -> None:
         offline=context.offline_partition_count,
     )
     await PublishView(None)
+
+
+async def process_inter_broker_protocol_change(
+    active: ActiveController, version: tuple[int, int]
+) -> None:
+    """Brokers were upgraded, or had not told their version at the failover.
+
+    What depends on it is done now: a broker's controller would be restarted by the upgrade. Topics
+    that get an id are announced: brokers take it over without a new leader epoch.
+    """
+    context = active.context
+    active.log.info(
+        "Inter-broker protocol changed", before=context.inter_broker_protocol, now=version
+    )
+    context.inter_broker_protocol = version
+    await _set_up_features(active)
+    topics = await cluster_loading.give_topic_ids(active, context.topics)
+    if topics:
+        partitions = [tp for topic in topics for tp in context.partitions_of(topic)]
+        await active.replicas.handle_state_changes(
+            by_broker(context, partitions, _is_running(context)), ReplicaState.ONLINE
+        )
+        await PublishView(frozenset(topics))
+
+
+def _is_running(context: ControllerContext) -> Callable[[int, TopicPartition], bool]:
+    return lambda broker_id, tp: context.replica_state(broker_id, tp) is ReplicaState.ONLINE
 
 
 async def _create_persistent_paths(active: ActiveController) -> None:

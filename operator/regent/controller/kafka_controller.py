@@ -204,10 +204,7 @@ class KafkaController:
             return await topic_commands.process_commands(active, event.commands)
         if isinstance(event, e.ChannelFailed):
             raise ControllerError(f"channel to broker {event.broker_id} failed: {event.reason}")
-        if isinstance(event, e.InterBrokerProtocolChanged):
-            active.context.inter_broker_protocol = event.version
-        else:
-            await _PROCESS[type(event)](active, event)
+        await _PROCESS[type(event)](active, event)
         return None
 
 
@@ -235,6 +232,9 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     ),
     e.UpdateMetadataResponseReceived: lambda active, event: (
         broker_changes.process_update_metadata_response(active, event.response)
+    ),
+    e.InterBrokerProtocolChanged: lambda active, event: (
+        failover.process_inter_broker_protocol_change(active, event.version)
     ),
     e.ConfigChange: lambda active, _: config_changes.process_config_change(active),
 }
