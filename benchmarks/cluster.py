@@ -1,0 +1,105 @@
+"""The cluster that controllers are measured on: brokers that are stubs, topics, partitions.
+
+Everything follows from the numbers, so that what is written to ZooKeeper, and what every broker
+has to be told, need not be remembered anywhere.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from benchmarks.stub.server import LOOPBACK
+from regent.model.cluster import Broker, EndPoint
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+
+PARTITIONS_PER_TOPIC = 50
+REPLICATION_FACTOR = 3
+BROKERS = 5
+PROTOCOL_VERSION = "2.6"
+"""inter.broker.protocol.version of all brokers: LeaderAndIsr 4, UpdateMetadata 6, no topic ids."""
+CONTROLLER_EPOCH = 1
+"""In which the partitions' leaders were elected: not after the first controller's."""
+
+
+class Partition(NamedTuple):
+    """A partition with its replicas, all of them in sync, the first one being its leader."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+
+    @property
+    def state(self) -> LeaderAndIsr:
+        """Its leadership, never changed since its creation."""
+        return LeaderAndIsr(
+            leader=self.replicas[0],
+            leader_epoch=0,
+            isr=self.replicas,
+            controller_epoch=CONTROLLER_EPOCH,
+            partition_epoch=0,
+        )
+
+
+class Cluster:
+    """`size` partitions in topics of 50, three replicas each, evenly spread over five brokers."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.broker_ids = tuple(range(1, BROKERS + 1))
+
+    @cached_property
+    def topics(self) -> dict[str, list[Partition]]:
+        """All partitions by topic, in the order of their numbers."""
+        replica_lists = list(_replica_lists(self.broker_ids))
+        topics: dict[str, list[Partition]] = {}
+        for number in range(self.size):
+            topic, partition = divmod(number, PARTITIONS_PER_TOPIC)
+            name = f"topic-{topic:05d}"
+            replicas = replica_lists[number % len(replica_lists)]
+            topics.setdefault(name, []).append(Partition(name, partition, replicas))
+        return topics
+
+    @property
+    def partitions(self) -> Iterator[Partition]:
+        """All partitions."""
+        return itertools.chain.from_iterable(self.topics.values())
+
+    @cached_property
+    def states(self) -> dict[TopicPartition, Partition]:
+        """All partitions by topic and number."""
+        return {TopicPartition(p.topic, p.partition): p for p in self.partitions}
+
+    def hosted_by(self, broker_id: int) -> set[TopicPartition]:
+        """The partitions of which a broker has a replica."""
+        return {tp for tp, partition in self.states.items() if broker_id in partition.replicas}
+
+    def assignments(self, topic: str) -> dict[int, ReplicaAssignment]:
+        """Replicas of a topic's partitions."""
+        return {p.partition: ReplicaAssignment(p.replicas) for p in self.topics[topic]}
+
+    def registrations(self, ports: Mapping[int, int]) -> list[Broker]:
+        """The brokers as they register themselves in ZooKeeper at this protocol version."""
+        return [
+            Broker(
+                broker_id=broker_id,
+                epoch=0,
+                endpoints=(EndPoint("PLAINTEXT", "PLAINTEXT", LOOPBACK, ports[broker_id]),),
+                registration_version=4,
+            )
+            for broker_id in self.broker_ids
+        ]
+
+
+def _replica_lists(broker_ids: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """All ways to place the replicas of a partition, leaders taking turns."""
+    by_leader = [
+        [
+            (leader, *followers)
+            for followers in itertools.permutations(
+                [b for b in broker_ids if b != leader], REPLICATION_FACTOR - 1
+            )
+        ]
+        for leader in broker_ids
+    ]
+    return itertools.chain.from_iterable(zip(*by_leader, strict=True))

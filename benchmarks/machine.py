@@ -1,0 +1,44 @@
+"""What the figures were measured on, and what processes have cost."""
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time that a process has used, all its threads together."""
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(stat[11]) + int(stat[12])) / _TICKS
+
+
+def facts() -> dict[str, str]:
+    """Processor, cores, memory, load, versions."""
+    return {
+        "processor": _processor(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
+        "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
+        "kernel": platform.release(),
+        "Python": platform.python_version(),
+        "Java": _java_version(),
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _java_version() -> str:
+    java = shutil.which("java")
+    if java is None:
+        return "none"
+    result = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    lines = result.stderr.splitlines()
+    return lines[0] if lines else "unknown"

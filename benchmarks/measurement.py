@@ -1,0 +1,78 @@
+"""One measured failover: what was seen, put together in seconds from the election on."""
+
+import re
+from dataclasses import dataclass
+
+from benchmarks.contenders import Contender
+from benchmarks.verification import Delivery
+from benchmarks.zookeeper import Election
+
+_BEFORE_ELECTION_NS = 100_000_000  # logs are not more precise than that
+
+STARTED = "process start"
+RESUMED = "new session"
+ELECTED = "re-elected"
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One failover; times are seconds from the election on.
+
+    Attributes:
+        round: From 1 on; 0 warms up.
+        kind: What led to the election: only `ELECTED` ones are compared.
+        election_s: From the event that led to it until the election.
+        cpu: Processor seconds by process, from that event until all was quiet.
+        steps: What the controller's log says.
+    """
+
+    side: str
+    round: int
+    kind: str
+    election_s: float
+    first_request_s: float
+    first_partitions_s: float
+    leader_and_isr_s: float
+    complete_s: float
+    request_mb: float
+    cpu: dict[str, float]
+    steps: dict[str, float]
+
+
+def measure_delivery(
+    contender: Contender,
+    number: int,
+    kind: str,
+    election: Election,
+    delivery: Delivery,
+    cpu: dict[str, float],
+) -> Measurement:
+    def since_election(at: int) -> float:
+        return (at - election.elected_at) / 1e9
+
+    return Measurement(
+        side=contender.name,
+        round=number,
+        kind=kind,
+        election_s=(election.elected_at - election.triggered_at) / 1e9,
+        first_request_s=since_election(delivery.first_request_at),
+        first_partitions_s=since_election(delivery.first_partitions_at),
+        leader_and_isr_s=since_election(delivery.leader_and_isr_at),
+        complete_s=since_election(delivery.complete_at),
+        request_mb=delivery.request_bytes / 1e6,
+        cpu=cpu,
+        steps=_steps(contender, election),
+    )
+
+
+def _steps(contender: Contender, election: Election) -> dict[str, float]:
+    """When the log of this election passes the milestones, in seconds from the election on."""
+    elected_at = election.elected_at + election.clock_offset
+    steps: dict[str, float] = {}
+    for line in contender.log():
+        if line.at < elected_at - _BEFORE_ELECTION_NS:
+            continue
+        for expression, step in contender.milestones.items():
+            if step not in steps and re.search(expression, line.message):
+                steps[step] = (line.at - elected_at) / 1e9
+    return steps

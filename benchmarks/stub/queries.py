@@ -1,0 +1,140 @@
+"""What a controller asks before it sends: ApiVersions and DescribeConfigs, and rare StopReplica.
+
+They are rare, so kio's entities serve them.
+"""
+
+import datetime
+import importlib
+import io
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import i8
+
+from benchmarks.stub.answers import (
+    FIRST_FLEXIBLE,
+    STOP_REPLICA,
+    Header,
+    UnsupportedRequestError,
+    uvarint,
+)
+from regent.protocol.entities.stop_replica import STOP_REPLICA_REQUEST, STOP_REPLICA_RESPONSE
+
+API_VERSIONS = 18
+DESCRIBE_CONFIGS = 32
+
+BROKER_RESOURCE = 4
+_STATIC_BROKER_CONFIG = i8(4)
+_STRING_CONFIG = i8(2)
+_UNSUPPORTED_VERSION = 35
+
+# what a broker of Kafka 3.9.1 in ZooKeeper mode answers; the lowest version is 0 throughout
+_API_KEYS = (*range(52), 56, 57, 58, 60, 61, *range(65, 70))
+# fmt: off
+_HIGHEST = (
+    11, 17, 9, 12, 7, 4, 8, 3, 9, 9, 6, 9, 4, 5, 5, 5, 5, 1, 4, 7, 6, 2, 5, 4, 5, 4, 4, 1, 4, 3, 3,
+    3, 4, 2, 2, 4, 2, 3, 3, 2, 2, 3, 2, 2, 1, 0, 0, 0, 1, 1, 0, 0, 3, 1, 0, 1, 0, 0, 1, 0, 0, 0,
+)
+# fmt: on
+_HIGHEST_VERSIONS = dict(zip(_API_KEYS, _HIGHEST, strict=True))
+
+
+def api_versions_answer(header: Header) -> bytes:
+    """Body of the answer to ApiVersions; its header is always the old one (KIP-511)."""
+    known = header.version <= _HIGHEST_VERSIONS[API_VERSIONS]
+    version = header.version if known else 0
+    error = struct.pack(">h", 0 if known else _UNSUPPORTED_VERSION)
+    ranges = [struct.pack(">hhh", key, 0, top) for key, top in _HIGHEST_VERSIONS.items()]
+    throttle = struct.pack(">i", 0)
+    if version >= 3:
+        entries = b"".join(entry + b"\0" for entry in ranges)
+        return error + uvarint(len(ranges) + 1) + entries + throttle + b"\0"
+    entries = struct.pack(">i", len(ranges)) + b"".join(ranges)
+    return error + entries + (throttle if version else b"")
+
+
+def describe_configs_answer(
+    frame: bytes | bytearray, header: Header, config: Mapping[str, str]
+) -> tuple[bytes, bool]:
+    """Body of the answer to DescribeConfigs, and whether it is flexible.
+
+    Every broker has the same static `config`; every other resource has none.
+    """
+    if not 1 <= header.version <= 4:
+        raise UnsupportedRequestError(f"version {header.version} of DescribeConfigs")
+    package = f"kio.schema.describe_configs.v{header.version}"
+    schema = importlib.import_module(f"{package}.response")
+    request_type = importlib.import_module(f"{package}.request").DescribeConfigsRequest
+    flexible: bool = request_type.__flexible__
+    request = _read(request_type, frame, header, flexible=flexible)
+    results = tuple(
+        schema.DescribeConfigsResult(
+            error_code=ErrorCode.none,
+            error_message=None,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=tuple(
+                _config(schema, header.version, name, value)
+                for name, value in config.items()
+                if resource.resource_type == BROKER_RESOURCE
+                and (not resource.configuration_keys or name in resource.configuration_keys)
+            ),
+        )
+        for resource in request.resources
+    )
+    answer = schema.DescribeConfigsResponse(throttle_time=datetime.timedelta(), results=results)
+    return _write(answer), flexible
+
+
+def stop_replica_answer(frame: bytes | bytearray, header: Header, error: int) -> bytes:
+    """Body of the answer to StopReplica: every partition of the request, each without an error."""
+    version = header.version
+    flexible = version >= FIRST_FLEXIBLE[STOP_REPLICA]
+    request = _read(STOP_REPLICA_REQUEST[version], frame, header, flexible=False)
+    if version >= 3:
+        named = [
+            (topic.topic_name, partition.partition_index)
+            for topic in request.topic_states
+            for partition in topic.partition_states
+        ]
+    else:
+        named = [(t.name, partition) for t in request.topics for partition in t.partition_indexes]
+    entry = STOP_REPLICA_RESPONSE.nested("StopReplicaPartitionError", version)
+    errors = tuple(
+        entry(topic_name=topic, partition_index=partition, error_code=ErrorCode.none)
+        for topic, partition in named
+    )
+    assert flexible  # older ones are refused with the header
+    return _write(
+        STOP_REPLICA_RESPONSE[version](
+            error_code=ErrorCode(error), partition_errors=() if error else errors
+        )
+    )
+
+
+def _config(schema: Any, version: int, name: str, value: str) -> Any:
+    newer = {"config_type": _STRING_CONFIG, "documentation": None} if version >= 3 else {}
+    return schema.DescribeConfigsResourceResult(
+        name=name,
+        value=value,
+        read_only=True,
+        config_source=_STATIC_BROKER_CONFIG,
+        is_sensitive=False,
+        synonyms=(),
+        **newer,
+    )
+
+
+def _read(kind: Any, frame: bytes | bytearray, header: Header, *, flexible: bool) -> Any:
+    body = bytes(frame[header.end + flexible :])
+    entity, _ = entity_reader(kind)(body, 0)
+    return entity
+
+
+def _write(entity: Any) -> bytes:
+    buffer = io.BytesIO()
+    entity_writer(type(entity))(buffer, entity)
+    return buffer.getvalue()

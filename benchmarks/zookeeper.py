@@ -1,0 +1,199 @@
+"""The benchmark's own ZooKeeper session: it fills in the cluster and sees who is elected when."""
+
+import itertools
+import json
+import secrets
+import threading
+import time
+from base64 import urlsafe_b64encode
+from collections import deque
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from benchmarks.cluster import Cluster
+from benchmarks.errors import BenchmarkError
+from regent.model.cluster import Broker
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.brokers import encode_broker
+from regent.zk_data.cluster import encode_cluster_id
+from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
+
+SESSION_TIMEOUT_S = 30.0
+_NODES_IN_A_TRANSACTION = 1000
+_TRANSACTIONS_IN_FLIGHT = 8
+_EMPTY_CONFIG = b'{"version":1,"config":{}}'
+_NS_IN_MS = 1_000_000
+
+ZNodes = Iterator[tuple[str, bytes]]
+
+
+class Election(NamedTuple):
+    """A controller that was elected.
+
+    Attributes:
+        epoch: Its controller epoch.
+        triggered_at: When the node of the one before was deleted; monotonic nanoseconds.
+        elected_at: When ZooKeeper gave the transaction that made it the controller its time
+            (ctime of `/controller`, mtime of `/controller_epoch`), by the same clock.
+        clock_offset: Wall clock minus monotonic clock, in nanoseconds.
+    """
+
+    controller_id: int
+    epoch: int
+    triggered_at: int
+    elected_at: int
+    clock_offset: int
+
+
+def clock_offset() -> int:
+    """Wall clock minus monotonic clock, in nanoseconds."""
+    return time.time_ns() - time.monotonic_ns()
+
+
+class ZooKeeperSession:
+    """One session, for the length of a `with` block; registrations are gone after it."""
+
+    def __init__(self, connect_string: str) -> None:
+        self._hosts, _, self._chroot = connect_string.partition("/")
+        self._client: Any = KazooClient(self._hosts, timeout=SESSION_TIMEOUT_S)
+        self._changed = threading.Event()
+
+    def __enter__(self) -> "ZooKeeperSession":
+        self._client.start(timeout=SESSION_TIMEOUT_S)
+        if self._chroot:
+            self._client.ensure_path(f"/{self._chroot}")
+            self._client.chroot = f"/{self._chroot}"
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._client.stop()
+        self._client.close()
+
+    def populate(self, cluster: Cluster) -> int:
+        """Create the znodes of a cluster that has been in use; returns their number."""
+        pending: deque[Any] = deque()
+        total = 0
+        nodes = _znodes(cluster)
+        while batch := list(itertools.islice(nodes, _NODES_IN_A_TRANSACTION)):
+            transaction = self._client.transaction()
+            for path, data in batch:
+                transaction.create(path, data)
+            total += len(batch)
+            pending.append(transaction.commit_async())
+            if len(pending) >= _TRANSACTIONS_IN_FLIGHT:
+                _check(pending.popleft().get(SESSION_TIMEOUT_S))
+        for result in pending:
+            _check(result.get(SESSION_TIMEOUT_S))
+        self._client.create(paths.PRODUCER_ID_BLOCK, None)  # empty data makes a broker exit
+        return total + 1
+
+    def register(self, brokers: list[Broker]) -> dict[int, int]:
+        """Register brokers for as long as this session lives; returns their epochs by id."""
+        epochs: dict[int, int] = {}
+        for broker in brokers:
+            path = paths.broker_id(broker.broker_id)
+            content = encode_broker(broker, timestamp_ms=time.time_ns() // _NS_IN_MS)
+            self._client.create(path, ephemeral=True)
+            epochs[broker.broker_id] = self._client.set(path, content).czxid
+        return epochs
+
+    def broker_ids(self) -> set[int]:
+        """Brokers that are registered now."""
+        return {int(child) for child in self._client.get_children(paths.BROKER_IDS)}
+
+    def controller(self) -> int | None:
+        """Who is the controller now, if anybody is."""
+        node = self._read(paths.CONTROLLER)
+        return None if node is None else json.loads(node[0])["brokerid"]
+
+    def depose(self) -> int:
+        """Delete `/controller` and return when; monotonic nanoseconds.
+
+        Raises:
+            BenchmarkError: there is no controller.
+        """
+        triggered_at = time.monotonic_ns()
+        try:
+            self._client.delete(paths.CONTROLLER)
+        except NoNodeError as error:
+            raise BenchmarkError("there is no controller that could be deposed") from error
+        return triggered_at
+
+    def await_election(
+        self, controller_id: int, *, triggered_at: int, timeout_s: float
+    ) -> Election:
+        """Wait until somebody is the controller, and say since when.
+
+        Raises:
+            BenchmarkError: nobody was elected, or somebody else.
+        """
+        deadline = time.monotonic() + timeout_s
+        while (node := self._read(paths.CONTROLLER, watch=True)) is None:
+            if time.monotonic() > deadline:
+                raise BenchmarkError(f"after {timeout_s:g} s there is no controller")
+            self._changed.wait(0.5)
+        content, stat = node
+        elected = json.loads(content)["brokerid"]
+        epoch_node = self._read(paths.CONTROLLER_EPOCH)
+        if elected != controller_id or epoch_node is None:
+            raise BenchmarkError(f"{elected} was elected, not {controller_id}")
+        epoch, epoch_stat = epoch_node
+        if epoch_stat.mzxid != stat.czxid:
+            raise BenchmarkError("the controller has changed again")
+        offset = clock_offset()
+        return Election(
+            controller_id=elected,
+            epoch=int(epoch),
+            triggered_at=triggered_at,
+            elected_at=stat.ctime * _NS_IN_MS - offset,
+            clock_offset=offset,
+        )
+
+    def _read(self, path: str, *, watch: bool = False) -> tuple[bytes, Any] | None:
+        """A node; with a watch that sets `_changed` when it is created or changes."""
+        if watch:
+            self._changed.clear()
+            if self._client.exists(path, watch=lambda _: self._changed.set()) is None:
+                return None
+        try:
+            content, stat = self._client.get(path)
+        except NoNodeError:
+            return None
+        return content, stat
+
+
+def _check(results: list[Any]) -> None:
+    for result in results:
+        if isinstance(result, Exception):
+            raise BenchmarkError(f"ZooKeeper could not be filled: {result!r}") from result
+
+
+def _znodes(cluster: Cluster) -> ZNodes:
+    """All persistent znodes, parents before children."""
+    for path in (*paths.PERSISTENT_PATHS, paths.CLUSTER):
+        if path != paths.PRODUCER_ID_BLOCK:  # without data, which no transaction can create
+            yield path, b""
+    cluster_id = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+    yield paths.CLUSTER_ID, encode_cluster_id(cluster_id)
+    states: Mapping[tuple[int, ...], bytes] = {
+        partition.replicas: encode_partition_state(partition.state)
+        for partition in cluster.partitions
+    }
+    for topic, partitions in cluster.topics.items():
+        yield paths.topic_config(topic), _EMPTY_CONFIG
+        yield paths.topic(topic), encode_topic(TopicZNode(None, cluster.assignments(topic)))
+        yield paths.topic_partitions(topic), b""
+        for partition in partitions:
+            tp = TopicPartition(topic, partition.partition)
+            yield paths.topic_partition(tp), b""
+            yield paths.partition_state(tp), states[partition.replicas]
