@@ -1,1 +1,1 @@
-"""The ZooKeeper client. kazoo is used here and nowhere else."""
+"""The ZooKeeper shell: a session over kazoo, the controller's port on it, and leader election."""

@@ -1,0 +1,187 @@
+"""ZooKeeper for the controller: ``ZooKeeperPort`` over a kazoo session.
+
+**Reads** go out as MultiRead requests of some hundreds of paths. Where that does not do (a watch is
+wanted, or the servers are older than 3.6), they are pipelined one by one.
+
+**Writes** go out as multis of many operations behind one check of the controller epoch. A multi
+fails as a whole, and the server tells which operation was at fault: that one's result is settled,
+and the operations before it and after it are sent again as two multis. When many of a chunk
+conflict, the rest of it is sent one by one, each behind its own check.
+
+After a lost connection a write is sent again, and a write that had in fact succeeded then reports
+``BAD_VERSION``, ``NODE_EXISTS`` or ``NO_NODE``. Callers find out by reading, as in Kafka.
+
+**Watches** are one-shot and reported to one callback. kazoo keeps a *set* of callables per path and
+kind; there being only one callable, reading a path twice does not report its change twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, cast
+
+from kazoo.protocol import states
+from kazoo.protocol.serialization import Exists, GetChildren, GetData
+
+from regent.model.errors import ZooKeeperUnavailableError
+from regent.zk_data.operations import (
+    Check,
+    Operation,
+    WatchedEvent,
+    WatchedEventType,
+    WriteResult,
+    Written,
+    ZkError,
+    ZNode,
+)
+from regent.zookeeper.errors import EXPECTED, code_of, unexpected
+from regent.zookeeper.generation import Generation, is_repeatable, post
+from regent.zookeeper.kazoo_client import access_control_list
+from regent.zookeeper.multi_read import GET_CHILDREN, GET_DATA
+from regent.zookeeper.multi_write import MultiWrite, serialize_acl
+from regent.zookeeper.reads import BulkReadsUnsupportedError, read_in_bulk, read_one_by_one
+from regent.zookeeper.session import ZooKeeperSession
+from regent.zookeeper.writes import GuardedWrite, culprit_of
+
+WatchListener = Callable[[WatchedEvent], None]
+
+_EVENT_TYPES: Final = {
+    states.EventType.CREATED: WatchedEventType.NODE_CREATED,
+    states.EventType.DELETED: WatchedEventType.NODE_DELETED,
+    states.EventType.CHANGED: WatchedEventType.NODE_DATA_CHANGED,
+    states.EventType.CHILD: WatchedEventType.NODE_CHILDREN_CHANGED,
+}
+
+
+class KazooZooKeeper:
+    """``ZooKeeperPort`` over a session, for one asyncio loop.
+
+    Args:
+        session: Started by the caller.
+        on_watch: Called in the loop when a watch has fired. That watches were lost with the
+            connection is not reported here: the session's RECONNECTED and EXPIRED say so.
+    """
+
+    def __init__(self, session: ZooKeeperSession, *, on_watch: WatchListener) -> None:
+        self._session = session
+        self._on_watch = on_watch
+        self._chroot = session.settings.chroot
+        self._acl = serialize_acl(access_control_list(session.settings))
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._last_event: states.WatchedEvent | None = None
+
+    @property
+    def session_id(self) -> int:
+        return self._session.session_id
+
+    async def get_data(
+        self, paths: Sequence[str], *, watch: bool = False
+    ) -> Sequence[ZNode | None]:
+        generation = self._session.generation()
+        absolute = self._absolute(paths)
+        if generation.has_bulk_reads and not watch:
+            found = await self._read_in_bulk(generation, absolute, GET_DATA)
+            if found is not None:
+                return found
+        watcher = self._watcher(watch)
+        requests = [GetData(path, watcher) for path in absolute]
+        answers = await read_one_by_one(generation, requests, paths)
+        return [None if answer is None else _znode(answer) for answer in answers]
+
+    async def get_children(
+        self, paths: Sequence[str], *, watch: bool = False
+    ) -> Sequence[tuple[str, ...] | None]:
+        generation = self._session.generation()
+        absolute = self._absolute(paths)
+        if generation.has_bulk_reads and not watch:
+            found = await self._read_in_bulk(generation, absolute, GET_CHILDREN)
+            if found is not None:
+                return found
+        watcher = self._watcher(watch)
+        requests = [GetChildren(path, watcher) for path in absolute]
+        answers = await read_one_by_one(generation, requests, paths)
+        return [
+            None if answer is None else tuple(sorted(cast("list[str]", answer)))
+            for answer in answers
+        ]
+
+    async def exists(self, paths: Sequence[str], *, watch: bool = False) -> Sequence[bool]:
+        watcher = self._watcher(watch)
+        requests = [Exists(path, watcher) for path in self._absolute(paths)]
+        answers = await read_one_by_one(self._session.generation(), requests, paths)
+        return [answer is not None for answer in answers]
+
+    async def multi(self, operations: Sequence[Operation]) -> Sequence[WriteResult]:
+        generation = self._session.generation()
+        if not operations:
+            return []
+        await generation.connection()
+        request = MultiWrite(operations, chroot=self._chroot, acl=self._acl)
+        (answer,) = await generation.call([request])
+        if isinstance(answer, Exception):
+            if is_repeatable(answer):
+                raise ZooKeeperUnavailableError(
+                    "the connection was lost: the transaction may have taken place or not"
+                ) from answer
+            raise unexpected(code_of(answer), operations[0].path) from answer
+        assert isinstance(answer, list)
+        culprit = culprit_of(answer)
+        if culprit is None:
+            return cast("list[Written]", answer)
+        position, code = culprit
+        if code not in EXPECTED:
+            raise unexpected(code, operations[position].path)
+        results: list[WriteResult] = [ZkError.ROLLED_BACK] * len(operations)
+        results[position] = EXPECTED[code]
+        return results
+
+    async def write(
+        self, operations: Sequence[Operation], *, guard: Check
+    ) -> Sequence[WriteResult]:
+        write = GuardedWrite(
+            self._session.generation(),
+            operations,
+            guard=guard,
+            chroot=self._chroot,
+            acl=self._acl,
+        )
+        return await write.results()
+
+    async def _read_in_bulk(
+        self, generation: Generation, paths: Sequence[str], opcode: Literal[4, 8]
+    ) -> list[Any] | None:
+        try:
+            return await read_in_bulk(generation, paths, opcode)
+        except BulkReadsUnsupportedError:
+            generation.has_bulk_reads = False  # reconnected to an older server of the ensemble
+            return None
+
+    def _absolute(self, paths: Sequence[str]) -> list[str]:
+        chroot = self._chroot
+        if not chroot:
+            return list(paths)
+        return [chroot if path == "/" else chroot + path for path in paths]
+
+    def _watcher(self, watch: bool) -> Callable[[states.WatchedEvent], None] | None:
+        if not watch:
+            return None
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._watch_fired
+
+    def _watch_fired(self, event: states.WatchedEvent) -> None:
+        """In kazoo's connection thread."""
+        if event.type == states.EventType.NONE:
+            return  # the connection is lost, and with it the watch
+        if event is self._last_event:
+            return  # one deletion, told to the watch on the data and to that on the children
+        self._last_event = event
+        path = event.path[len(self._chroot) :] or "/"
+        assert self._loop is not None
+        post(self._loop, self._on_watch, WatchedEvent(_EVENT_TYPES[event.type], path))
+
+
+def _znode(answer: object) -> ZNode:
+    data, stat = cast("tuple[bytes | None, states.ZnodeStat]", answer)
+    return ZNode(data or b"", stat.version, stat.czxid, stat.mzxid, stat.ephemeralOwner)

@@ -1,0 +1,352 @@
+"""One ZooKeeper session from its first connection to its end, and the requests made under it.
+
+A request belongs to the generation it was made under and to no other: when the session is gone, so
+are they. That is why whoever does several things in a row that belong to one session takes the
+generation once and keeps it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from kazoo.protocol.serialization import Sync
+
+from regent.model.errors import SessionExpiredError, ZooKeeperUnavailableError
+from regent.zookeeper.errors import Failure, failure_of
+from regent.zookeeper.kazoo_client import OneSessionClient
+from regent.zookeeper.settings import ZooKeeperSettings
+
+T = TypeVar("T")
+
+FENCE_FRACTION: Final = 2 / 3
+"""Of the session timeout."""
+HEARTBEAT_FRACTION: Final = 1 / 6
+"""Of the session timeout."""
+_HEARTBEAT_INTERVAL_S_FIRST: Final = 0.2
+
+BATCHES_IN_FLIGHT: Final = 6
+BATCH_SIZE: Final = 32
+"""Requests that are handed to kazoo together and awaited together. kazoo wakes its connection
+thread with a byte per request through a socket pair that blocks the caller when some 270 are
+unread: ``BATCHES_IN_FLIGHT * BATCH_SIZE`` stays below that, and so short that heartbeats get
+through."""
+
+_REPEAT_PAUSE_S: Final = 0.05
+_NO_ANSWER: Final = object()
+
+Answer = object
+"""What kazoo's request object made of an answer, or the exception that the server answered."""
+
+
+class SessionListener(Protocol):
+    """Told about a generation in the asyncio loop."""
+
+    def on_connected(self, generation: Generation) -> None: ...
+
+    def on_suspended(self, generation: Generation) -> None: ...
+
+    def on_ended(self, generation: Generation, state: str) -> None: ...
+
+
+class Generation:
+    """A session and its requests.
+
+    Belongs to the asyncio loop; ``fence_deadline``, ``heartbeat``, ``wait_until_over`` and the
+    observer's methods may be used from any thread.
+
+    Attributes:
+        session_id: 0 before the first connection.
+        end_state: kazoo's ``KeeperState`` with which the session ended, None before.
+        is_established: Set by the owner once the session may be used.
+        has_bulk_reads: False once a server was found not to know MultiRead.
+    """
+
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        listener: SessionListener,
+    ) -> None:
+        self.session_id = 0
+        self.end_state: str | None = None
+        self.is_established = False
+        self.has_bulk_reads = True
+        self._loop = loop
+        self._listener = listener
+        self._bound_s = settings.unavailable_after_s
+        self._connected = asyncio.Event()
+        self._is_over = False
+        self._pending: dict[asyncio.Future[list[Any]], None] = {}
+        self._slots = asyncio.Semaphore(BATCHES_IN_FLIGHT)
+        self._over = threading.Event()
+        self._last_contact = float("-inf")
+        self._granted_timeout_s = 0.0
+        self.client = OneSessionClient(settings, self)
+
+    # Any thread.
+
+    @property
+    def last_contact(self) -> float:
+        """When the last request was sent that the servers have answered; monotonic seconds."""
+        return self._last_contact
+
+    @property
+    def fence_deadline(self) -> float:
+        """From when on the session must not be trusted; monotonic seconds."""
+        return (
+            float("-inf")
+            if self._over.is_set()
+            else self._last_contact + self._granted_timeout_s * FENCE_FRACTION
+        )
+
+    @property
+    def heartbeat_interval_s(self) -> float:
+        """How often :meth:`heartbeat` is to be called; short until the servers have granted a
+        session timeout."""
+        return self._granted_timeout_s * HEARTBEAT_FRACTION or _HEARTBEAT_INTERVAL_S_FIRST
+
+    def heartbeat(self) -> None:
+        """Ask the servers for a sign of life. Its answer moves ``fence_deadline``."""
+        if self.client.connected:
+            self.client._call(Sync("/"), _Heartbeat(self, time.monotonic()))
+
+    def wait_until_over(self, timeout_s: float) -> bool:
+        """Block until the session is over or the time is up; whether it is over."""
+        return self._over.wait(timeout_s)
+
+    def interrupt(self) -> None:
+        """Let ``wait_until_over`` return now."""
+        self._over.set()
+
+    def prove_contact(self, sent_at: float) -> None:
+        """The servers have answered what was sent at ``sent_at``."""
+        self._last_contact = max(self._last_contact, sent_at)
+
+    # kazoo's connection thread.
+
+    def handshake_done(self, sent_at: float, granted_timeout_ms: int) -> None:
+        self._granted_timeout_s = granted_timeout_ms / 1000
+        self.prove_contact(sent_at)
+
+    def connected(self, session_id: int) -> None:
+        self.session_id = session_id
+        self._post(self._on_connected)
+
+    def suspended(self) -> None:
+        self._post(self._on_suspended)
+
+    def ended(self, state: str) -> None:
+        self.end_state = self.end_state or state
+        self._over.set()
+        self._post(self._on_ended, state)
+
+    def _post(self, callback: Callable[..., None], *arguments: object) -> None:
+        post(self._loop, callback, *arguments)
+
+    # The asyncio loop.
+
+    @property
+    def is_over(self) -> bool:
+        return self._is_over
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connected.is_set() and not self._is_over
+
+    async def answers(self, requests: Sequence[object]) -> list[Answer]:
+        """The servers' answers in order; what a lost connection swallowed is asked again.
+
+        Raises:
+            SessionExpiredError: If the session is over.
+            ZooKeeperUnavailableError: If there is no answer within the bound, counted from the
+                first failure.
+        """
+        answers: list[Answer] = [None] * len(requests)
+        missing = list(range(len(requests)))
+        deadline = self._loop.time() + self._bound_s
+        is_first = True
+        while True:
+            await self.connection(deadline)
+            if not is_first:
+                # A server may also answer "not now" over a good connection.
+                await asyncio.sleep(_REPEAT_PAUSE_S)
+            outcomes = await self.call([requests[index] for index in missing])
+            failed: list[int] = []
+            for index, outcome in zip(missing, outcomes, strict=True):
+                if isinstance(outcome, Exception) and is_repeatable(outcome):
+                    failed.append(index)
+                else:
+                    answers[index] = outcome
+            if not failed:
+                return answers
+            missing = failed
+            if is_first:
+                is_first = False
+                deadline = self._loop.time() + self._bound_s
+            elif self._loop.time() >= deadline:
+                raise ZooKeeperUnavailableError(f"no answer within {self._bound_s:g} s")
+
+    async def call(self, requests: Sequence[object]) -> list[Answer]:
+        """Send requests once; each one's answer, or the exception with which it failed.
+
+        Args:
+            requests: At most :data:`BATCH_SIZE`.
+
+        Raises:
+            SessionExpiredError: If the session is or gets over.
+            ZooKeeperUnavailableError: If there is no answer within the bound.
+        """
+        async with self._slots:
+            self.require()
+            future: asyncio.Future[list[Any]] = self._loop.create_future()
+            batch = _Batch(len(requests), future)
+            self._pending[future] = None
+            try:
+                for index, request in enumerate(requests):
+                    self.client._call(request, _Slot(batch, index))
+                return await self._within_bound(future)
+            finally:
+                del self._pending[future]
+
+    async def connection(self, deadline: float | None = None) -> None:
+        """Wait until the session is connected.
+
+        Args:
+            deadline: Loop time; None: the bound from now on.
+
+        Raises:
+            SessionExpiredError: If the session is over.
+            ZooKeeperUnavailableError: If the time is up.
+        """
+        self.require()
+        if not self._connected.is_set():
+            when = self._loop.time() + self._bound_s if deadline is None else deadline
+            try:
+                async with asyncio.timeout_at(when):
+                    await self._connected.wait()
+            except TimeoutError as error:
+                raise ZooKeeperUnavailableError(
+                    f"no connection to ZooKeeper within {self._bound_s:g} s"
+                ) from error
+            self.require()
+
+    def require(self) -> None:
+        """Raise ``SessionExpiredError`` if the session is over."""
+        if self._is_over:
+            raise SessionExpiredError("the ZooKeeper session is gone")
+
+    async def _within_bound(self, future: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(self._bound_s):
+                return await future
+        except TimeoutError as error:
+            raise ZooKeeperUnavailableError(
+                f"no answer from ZooKeeper within {self._bound_s:g} s"
+            ) from error
+
+    def _on_connected(self) -> None:
+        self._connected.set()
+        self._listener.on_connected(self)
+
+    def _on_suspended(self) -> None:
+        self._connected.clear()
+        self._listener.on_suspended(self)
+
+    def _on_ended(self, state: str) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        self._connected.set()  # whoever waits finds the session over
+        for future in self._pending:
+            if not future.done():
+                future.set_exception(SessionExpiredError("the ZooKeeper session is gone"))
+        self._listener.on_ended(self, state)
+
+
+def is_repeatable(error: Exception) -> bool:
+    """Whether a request that failed so is to be sent again.
+
+    Raises:
+        SessionExpiredError: If the session is over.
+    """
+    failure = failure_of(error)
+    if failure is Failure.SESSION_OVER:
+        raise SessionExpiredError("the ZooKeeper session is gone") from error
+    return failure is Failure.REPEATABLE
+
+
+def post(
+    loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: object
+) -> None:
+    """Call something in the loop, from any thread. A loop that is closed hears nothing any more."""
+    try:
+        loop.call_soon_threadsafe(callback, *arguments)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+
+
+class _Batch:
+    """Answers to several requests, handed to the loop with one wake-up."""
+
+    __slots__ = ("_answers", "_future", "_lock", "_missing")
+
+    def __init__(self, size: int, future: asyncio.Future[list[Any]]) -> None:
+        self._answers: list[Any] = [_NO_ANSWER] * size
+        self._missing = size
+        self._future = future
+        self._lock = threading.Lock()
+        if not size:
+            future.set_result([])
+
+    def complete(self, index: int, answer: object) -> None:
+        """Any thread. Only the first answer to a request counts: kazoo may fail one twice."""
+        with self._lock:
+            if self._answers[index] is not _NO_ANSWER:
+                return
+            self._answers[index] = answer
+            self._missing -= 1
+            if self._missing:
+                return
+        post(self._future.get_loop(), self._deliver)
+
+    def _deliver(self) -> None:
+        if not self._future.done():
+            self._future.set_result(self._answers)
+
+
+class _Slot:
+    """What kazoo takes for its ``AsyncResult``: it calls only these two."""
+
+    __slots__ = ("_batch", "_index")
+
+    def __init__(self, batch: _Batch, index: int) -> None:
+        self._batch = batch
+        self._index = index
+
+    def set(self, value: object, /) -> None:
+        self._batch.complete(self._index, value)
+
+    def set_exception(self, exception: Exception, /) -> None:
+        self._batch.complete(self._index, exception)
+
+
+class _Heartbeat:
+    """Takes the answer to a heartbeat."""
+
+    __slots__ = ("_generation", "_sent_at")
+
+    def __init__(self, generation: Generation, sent_at: float) -> None:
+        self._generation = generation
+        self._sent_at = sent_at
+
+    def set(self, value: object, /) -> None:
+        self._generation.prove_contact(self._sent_at)
+
+    def set_exception(self, exception: Exception, /) -> None:
+        """A failed heartbeat proves nothing; the connection tells its own story."""

@@ -1,0 +1,169 @@
+"""kazoo, bent where the controller needs it otherwise. The only module that knows its insides.
+
+- One session per client. kazoo replaces an expired session by itself, and a request that was queued
+  in between would run under the new one. Here the client ends with its session.
+- Watch callbacks run in the connection's thread, in the order in which the server sent events and
+  answers, instead of in a second thread. They only enqueue.
+- Connecting has an explicit bound per server; kazoo's own is the whole session timeout.
+- The granted session timeout and the moments of proven contact are told.
+
+What is relied upon of kazoo's private parts (``_session_callback``, ``_stopped``, ``_connection``,
+``ConnectionHandler._invoke``) is pinned down by the tests of this package.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from typing import Any, Final, Protocol
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import WriterNotClosedException
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import Connect
+from kazoo.protocol.states import Callback, KeeperState
+from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+
+from regent.zookeeper.settings import ZooKeeperSettings
+
+logger = logging.getLogger(__name__)
+
+_RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
+"""Pauses between rounds over all servers, in seconds. kazoo's default grows up to an hour."""
+
+_CONNECTED_STATES: Final = (KeeperState.CONNECTED, KeeperState.CONNECTED_RO)
+
+
+class SessionObserver(Protocol):
+    """Told about a session, in kazoo's connection thread: must not block and must not raise."""
+
+    def handshake_done(self, sent_at: float, granted_timeout_ms: int) -> None:
+        """A server has accepted the session. It did so after ``sent_at`` (monotonic seconds)."""
+        ...
+
+    def connected(self, session_id: int) -> None:
+        """Requests can be sent; for the first time, or again."""
+        ...
+
+    def suspended(self) -> None:
+        """The connection is lost. Told before the requests under way fail."""
+        ...
+
+    def ended(self, state: str) -> None:
+        """The session is over, and so is this client. ``state`` is kazoo's ``KeeperState``."""
+        ...
+
+
+class OneSessionClient(KazooClient):
+    """A kazoo client for the length of one session. Knows nothing of the chroot."""
+
+    def __init__(self, settings: ZooKeeperSettings, observer: SessionObserver) -> None:
+        self._observer = observer
+        sasl, tls = settings.sasl, settings.tls
+        connect_timeout_s = settings.connect_timeout_ms / 1000
+        sasl_options: dict[str, str] | None = None
+        if sasl is not None:
+            sasl_options = {"mechanism": sasl.mechanism, "service": sasl.service}
+            if sasl.username is not None:
+                sasl_options |= {"username": sasl.username, "password": sasl.password or ""}
+        super().__init__(
+            hosts=",".join(settings.hosts),
+            timeout=settings.session_timeout_ms / 1000,
+            handler=_Handler(connect_timeout_s),
+            randomize_hosts=True,
+            connection_retry=_RECONNECT,
+            command_retry=_RECONNECT,
+            default_acl=access_control_list(settings),
+            logger=logging.getLogger("regent.zookeeper.kazoo"),
+            use_ssl=tls is not None,
+            ca=tls.ca_file if tls else None,
+            certfile=tls.certificate_file if tls else None,
+            keyfile=tls.key_file if tls else None,
+            keyfile_password=tls.key_password if tls else None,
+            check_hostname=tls.verify_hostname if tls else False,
+        )
+        self._connection = _Connection(
+            self,
+            observer=observer,
+            handshake_timeout_s=connect_timeout_s,
+            sasl_options=sasl_options,
+        )
+
+    def _session_callback(self, state: str) -> None:
+        before = self._state
+        if state != before and state not in _CONNECTED_STATES:
+            if state != KeeperState.CONNECTING:
+                # Before kazoo fails the requests under way, and before it can think of
+                # establishing another session.
+                self._stopped.set()
+                self._observer.ended(state)
+            elif before in _CONNECTED_STATES:
+                self._observer.suspended()
+        super()._session_callback(state)
+        if state != before and state in _CONNECTED_STATES:
+            session = self.client_id
+            assert session is not None
+            self._observer.connected(session[0])
+
+    def dispose(self) -> None:
+        """End the session, if it is not over, and the threads. Blocks, for some seconds at worst.
+
+        Must not be called from one of kazoo's threads.
+        """
+        try:
+            if self._stopped.is_set():
+                self._safe_close()
+            else:
+                self.stop()
+            self.close()
+        except WriterNotClosedException:
+            # A connection attempt is stuck in the operating system. Its thread is a daemon and
+            # finds the client stopped when it comes back.
+            logger.warning("A ZooKeeper connection did not close in time and is abandoned")
+
+
+class _Handler(SequentialThreadingHandler):
+    def __init__(self, connect_timeout_s: float) -> None:
+        super().__init__()
+        self._connect_timeout_s = connect_timeout_s
+
+    def create_connection(self, *args: Any, **kwargs: Any) -> socket.socket:
+        wanted = kwargs.get("timeout")
+        bound = self._connect_timeout_s
+        kwargs["timeout"] = bound if wanted is None else min(wanted, bound)
+        return super().create_connection(*args, **kwargs)
+
+    def dispatch_callback(self, callback: Callback) -> None:
+        callback.func(*callback.args)
+
+
+class _Connection(ConnectionHandler):
+    def __init__(
+        self,
+        client: OneSessionClient,
+        *,
+        observer: SessionObserver,
+        handshake_timeout_s: float,
+        sasl_options: dict[str, str] | None,
+    ) -> None:
+        super().__init__(
+            client, client._conn_retry.copy(), logger=client.logger, sasl_options=sasl_options
+        )
+        self._observer = observer
+        self._handshake_timeout_s = handshake_timeout_s
+
+    def _invoke(self, timeout: float, request: object, xid: int | None = None) -> Any:
+        if not isinstance(request, Connect):
+            return super()._invoke(timeout, request, xid)
+        sent_at = time.monotonic()
+        answer, zxid = super()._invoke(min(timeout, self._handshake_timeout_s), request, xid)
+        if answer.time_out > 0:  # else the session has expired
+            self._observer.handshake_done(sent_at, answer.time_out)
+        return answer, zxid
+
+
+def access_control_list(settings: ZooKeeperSettings) -> list[ACL]:
+    """What nodes are created with."""
+    return CREATOR_ALL_ACL + READ_ACL_UNSAFE if settings.set_acl else OPEN_ACL_UNSAFE

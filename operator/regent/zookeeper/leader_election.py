@@ -1,0 +1,266 @@
+"""Which of Regent's replicas leads: kazoo's lock recipe, in a thread of its own.
+
+Replicas elect one among themselves before that one contends for ``/controller`` with the brokers.
+This election is a courtesy that keeps replicas from working against each other. What keeps a
+deposed one from doing harm is the controller epoch, which fences every write.
+
+A *term* begins when the replica stands first in line, and ends when its node or the trust in the
+session is gone. The end is reported at once: also when the session is fenced by its own clock while
+the servers may still believe in it, and when somebody deletes the node. Then the replica queues up
+again, behind the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from kazoo.exceptions import CancelledError, KazooException, SessionExpiredError
+from kazoo.protocol.states import WatchedEvent
+from kazoo.recipe.lock import Lock
+
+from regent.runtime.ports import ZooKeeperPort
+from regent.zk_data.operations import SessionState
+from regent.zookeeper.generation import Generation, post
+from regent.zookeeper.session import ZooKeeperSession
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_PATH: Final = "/regent/election"
+
+_SEQUENCE_LENGTH: Final = 10
+_RETRY_PAUSE_S: Final = 1.0
+_CLOSE_TIMEOUT_S: Final = 5.0
+
+
+class LeaderElection:
+    """A replica's part in the election, from :meth:`start` to :meth:`close`.
+
+    Belongs to the session's asyncio loop, in which it also calls back.
+
+    Args:
+        session: Started by the caller, and closed after the election.
+        identifier: Name of the replica for people, such as the pod's.
+        on_elected: A term has begun.
+        on_lost: The term is over. Always called once for each ``on_elected``.
+        path: Parent of the contenders' nodes, inside the chroot. Created if missing.
+    """
+
+    def __init__(
+        self,
+        session: ZooKeeperSession,
+        *,
+        identifier: str,
+        on_elected: Callable[[], None],
+        on_lost: Callable[[], None],
+        path: str = DEFAULT_PATH,
+    ) -> None:
+        self._session = session
+        self._identifier = identifier
+        self._on_elected = on_elected
+        self._on_lost = on_lost
+        self._path = session.settings.chroot + path
+        self._candidacy: _Candidacy | None = None
+        self._is_leader = False
+        self._fence_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica's term lasts, as far as it can know."""
+        return self._is_leader and not self._session.is_fenced()
+
+    def start(self) -> None:
+        """Contend under the current session and every later one."""
+        self._session.subscribe(self._session_changed)
+        if self._session.session_id:
+            self._contend()
+
+    def resign(self) -> None:
+        """End the term, if there is one, and queue up again behind the others."""
+        if self._is_leader and self._candidacy is not None:
+            self._candidacy.requeue()
+        self._end_term()
+
+    async def close(self) -> None:
+        """End the term, if there is one, and leave the queue."""
+        self._session.unsubscribe(self._session_changed)
+        self._end_term()
+        if self._candidacy is not None:
+            await asyncio.to_thread(self._candidacy.withdraw, _CLOSE_TIMEOUT_S)
+            self._candidacy = None
+
+    async def __aenter__(self) -> LeaderElection:
+        self.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    def _session_changed(self, state: SessionState) -> None:
+        match state:
+            case SessionState.CONNECTED:
+                self._contend()
+            case SessionState.EXPIRED:
+                self._candidacy = None  # its thread finds the session gone
+                self._end_term()
+            case SessionState.SUSPENDED | SessionState.RECONNECTED:
+                pass  # the fence decides how long a term outlives its connection
+
+    def _contend(self) -> None:
+        self._candidacy = _Candidacy(
+            self._session.generation(),
+            path=self._path,
+            identifier=self._identifier,
+            on_acquired=self._acquired,
+            on_released=self._released,
+        )
+        self._candidacy.start()
+
+    def _acquired(self, candidacy: _Candidacy) -> None:
+        if candidacy is not self._candidacy or candidacy.is_leaving:
+            return
+        if self._session.is_fenced():
+            candidacy.requeue()
+            return
+        self._is_leader = True
+        self._watch_fence()
+        logger.info("Elected among the replicas", extra={"identifier": self._identifier})
+        self._on_elected()
+
+    def _released(self, candidacy: _Candidacy) -> None:
+        if candidacy is self._candidacy:
+            self._end_term()
+
+    def _end_term(self) -> None:
+        if self._fence_timer is not None:
+            self._fence_timer.cancel()
+            self._fence_timer = None
+        if self._is_leader:
+            self._is_leader = False
+            logger.info("No longer the elected replica", extra={"identifier": self._identifier})
+            self._on_lost()
+
+    def _watch_fence(self) -> None:
+        left_s = self._session.fence_deadline - time.monotonic()
+        if left_s > 0:
+            loop = asyncio.get_running_loop()
+            self._fence_timer = loop.call_later(left_s, self._watch_fence)
+        else:
+            logger.warning("No contact with ZooKeeper for too long; giving the leadership up")
+            self.resign()
+
+
+class _Candidacy:
+    """The queueing of a replica under one session. ``_run`` and below are its thread's."""
+
+    def __init__(
+        self,
+        generation: Generation,
+        *,
+        path: str,
+        identifier: str,
+        on_acquired: Callable[[_Candidacy], None],
+        on_released: Callable[[_Candidacy], None],
+    ) -> None:
+        self._client = generation.client
+        self._path = path
+        self._identifier = identifier
+        self._on_acquired = on_acquired
+        self._on_released = on_released
+        self._loop = asyncio.get_running_loop()
+        self._wake = threading.Event()
+        self._is_withdrawn = False
+        self._must_requeue = False
+        self._lock: Lock | None = None
+        self._thread = threading.Thread(target=self._run, name="leader-election", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the place in the queue is about to be given up."""
+        return self._is_withdrawn or self._must_requeue
+
+    def requeue(self) -> None:
+        """Give the lock up, if it is held, and queue up again."""
+        self._must_requeue = True
+        self._wake.set()
+
+    def withdraw(self, timeout_s: float) -> None:
+        """Leave the queue for good. Blocks until it is done, or the time is up.
+
+        Without a connection it is done when the connection is back or the session is closed.
+        """
+        self._is_withdrawn = True
+        lock = self._lock
+        if lock is not None:
+            lock.cancel()
+        self._wake.set()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        self._client.add_listener(self._state_changed)
+        try:
+            while not self._is_withdrawn:
+                self._must_requeue = False
+                self._wake.clear()
+                try:
+                    self._take_turn()
+                except CancelledError:
+                    return
+                except SessionExpiredError:  # or the client is closed
+                    return
+                except KazooException:
+                    logger.exception("The election among the replicas failed; trying again")
+                    self._wake.wait(_RETRY_PAUSE_S)
+        finally:
+            self._client.remove_listener(self._state_changed)
+            post(self._loop, self._on_released, self)
+
+    def _take_turn(self) -> None:
+        """Queue up; lead; let go."""
+        lock = self._client.Lock(self._path, self._identifier)
+        self._lock = lock
+        if self._is_withdrawn or not lock.acquire():
+            return
+        post(self._loop, self._on_acquired, self)
+        try:
+            self._hold(f"{self._path}/{lock.node}")
+        finally:
+            post(self._loop, self._on_released, self)
+            lock.release()
+
+    def _hold(self, node: str) -> None:
+        """Return when the lock is to be let go, or its node is gone."""
+        while not self.is_leaving:
+            self._wake.clear()
+            if self.is_leaving or not self._is_there(node):
+                return
+            self._wake.wait()
+
+    def _is_there(self, node: str) -> bool:
+        try:
+            return self._client.exists(node, watch=self._node_changed) is not None
+        except SessionExpiredError:
+            raise
+        except KazooException:
+            return True  # nothing is known; the connection, or the session, wakes us again
+
+    def _node_changed(self, event: WatchedEvent) -> None:
+        self._wake.set()
+
+    def _state_changed(self, state: str) -> None:
+        self._wake.set()
+
+
+async def contenders(zookeeper: ZooKeeperPort, path: str = DEFAULT_PATH) -> list[str]:
+    """Identifiers of the replicas in the queue, the leader first."""
+    (children,) = await zookeeper.get_children([path])
+    queue = sorted(children or (), key=lambda name: name[-_SEQUENCE_LENGTH:])
+    nodes = await zookeeper.get_data([f"{path}/{name}" for name in queue])
+    return [node.data.decode(errors="replace") for node in nodes if node is not None]

@@ -1,0 +1,101 @@
+"""Reading sets of znodes under one session: in bulk where the servers can, pipelined otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any, Final, Literal, TypeVar
+
+from kazoo.exceptions import NoNodeError, UnimplementedError
+
+from regent.zookeeper.errors import NO_NODE, code_of, unexpected
+from regent.zookeeper.generation import BATCH_SIZE, Answer, Generation
+from regent.zookeeper.multi_read import MultiRead, ReadAnswer
+
+T = TypeVar("T")
+
+PATHS_PER_REQUEST: Final = 500
+REQUEST_BYTES_MAX: Final = 512 * 1024
+"""Half of ZooKeeper's default ``jute.maxbuffer``: a larger request ends the connection."""
+
+
+class BulkReadsUnsupportedError(Exception):
+    """The server does not know MultiRead."""
+
+
+async def read_in_bulk(
+    generation: Generation, paths: Sequence[str], opcode: Literal[4, 8]
+) -> list[ReadAnswer | None]:
+    """What each path has, None where there is no node.
+
+    Raises:
+        BulkReadsUnsupportedError: If the server is older than 3.6.
+        UnexpectedZooKeeperError: If a node may not be read.
+    """
+    chunks = list(_chunks(paths))
+    found = await together([_read_chunk(generation, chunk, opcode) for chunk in chunks])
+    return [answer for answers in found for answer in answers]
+
+
+async def read_one_by_one(
+    generation: Generation, requests: Sequence[object], paths: Sequence[str]
+) -> list[Answer | None]:
+    """The answer to each request, None where there is no node; ``paths`` are for errors.
+
+    Raises:
+        UnexpectedZooKeeperError: If a node may not be read.
+    """
+    batches = [requests[i : i + BATCH_SIZE] for i in range(0, len(requests), BATCH_SIZE)]
+    answered = await together([generation.answers(batch) for batch in batches])
+    answers = [answer for batch in answered for answer in batch]
+    for index, answer in enumerate(answers):
+        if isinstance(answer, NoNodeError):
+            answers[index] = None
+        elif isinstance(answer, Exception):
+            raise unexpected(code_of(answer), paths[index]) from answer
+    return answers
+
+
+async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Results in order. The first failure ends the others and is raised as it is."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+async def _read_chunk(
+    generation: Generation, paths: Sequence[str], opcode: Literal[4, 8]
+) -> list[ReadAnswer | None]:
+    (answer,) = await generation.answers([MultiRead(paths, opcode)])
+    if answer is None or isinstance(answer, UnimplementedError):
+        raise BulkReadsUnsupportedError
+    if isinstance(answer, Exception):
+        raise unexpected(code_of(answer), paths[0]) from answer
+    assert isinstance(answer, list)
+    assert len(answer) == len(paths)
+    found: list[ReadAnswer | None] = answer
+    for index, one in enumerate(answer):
+        if isinstance(one, int):
+            if one != NO_NODE:
+                raise unexpected(one, paths[index])
+            found[index] = None
+    return found
+
+
+def _chunks(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    start, size = 0, 0
+    for index, path in enumerate(paths):
+        added = len(path) + 14
+        if index > start and (
+            index - start == PATHS_PER_REQUEST or size + added > REQUEST_BYTES_MAX
+        ):
+            yield paths[start:index]
+            start, size = index, 0
+        size += added
+    if start < len(paths):
+        yield paths[start:]

@@ -1,0 +1,141 @@
+"""How to reach ZooKeeper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from regent.model.errors import ConfigurationError
+
+DEFAULT_SESSION_TIMEOUT_MS: Final = 18_000
+"""Kafka's default since 2.5."""
+
+DEFAULT_CONNECT_TIMEOUT_MS: Final = 6_000
+
+DEFAULT_PORT: Final = 2181
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslSettings:
+    """How to authenticate.
+
+    Attributes:
+        mechanism: ``DIGEST-MD5`` with a username and password, or ``GSSAPI`` with the process's
+            ticket cache.
+        service: Name of the servers' Kerberos principal.
+    """
+
+    mechanism: str = "DIGEST-MD5"
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    service: str = "zookeeper"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """How to encrypt. All files are PEM.
+
+    Attributes:
+        ca_file: Certificate authorities to trust; None: the system's.
+        certificate_file: The client's certificate, for servers that ask for one.
+        key_file: Its private key.
+        verify_hostname: Whether a server's certificate must name the host that was asked for.
+    """
+
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+    verify_hostname: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeperSettings:
+    """How to reach ZooKeeper, and how long to wait for it.
+
+    Attributes:
+        hosts: Servers as ``host:port``; tried in random order.
+        chroot: Path below which everything happens, such as ``/kafka``; empty for the root. It is
+            created if it is missing.
+        session_timeout_ms: Wanted session timeout; the servers may grant another one.
+        connect_timeout_ms: The longest to wait for one server to accept a connection, and again
+            to answer the session request, before the next one is tried.
+        unavailable_after_ms: How long a call waits for a lost connection to come back before it
+            fails; None: the session timeout.
+        set_acl: Create nodes as Kafka does with ``zookeeper.set.acl=true``: all rights for the
+            authenticated identity, reading for everyone.
+    """
+
+    hosts: tuple[str, ...]
+    chroot: str = ""
+    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS
+    unavailable_after_ms: int | None = None
+    set_acl: bool = False
+    sasl: SaslSettings | None = None
+    tls: TlsSettings | None = None
+
+    @property
+    def unavailable_after_s(self) -> float:
+        """How long a call waits for a lost connection, in seconds."""
+        bound_ms = self.unavailable_after_ms
+        return (self.session_timeout_ms if bound_ms is None else bound_ms) / 1000
+
+    def validate(self) -> None:
+        """Find out now what kazoo would only stumble over in its connection thread, for ever.
+
+        Raises:
+            ConfigurationError: If a file cannot be read, a number makes no sense, or SASL is asked
+                for without its library.
+        """
+        if min(self.session_timeout_ms, self.connect_timeout_ms) <= 0:
+            raise ConfigurationError("ZooKeeper timeouts must be above zero milliseconds")
+        if self.sasl is not None and find_spec("puresasl") is None:
+            raise ConfigurationError(
+                "SASL for ZooKeeper needs the package pure-sasl; install kazoo[sasl]"
+            )
+        if self.tls is None:
+            return
+        for file in (self.tls.ca_file, self.tls.certificate_file, self.tls.key_file):
+            if file is not None and not Path(file).is_file():
+                raise ConfigurationError(f"TLS for ZooKeeper: there is no file {file}")
+        if (self.tls.certificate_file is None) != (self.tls.key_file is None):
+            raise ConfigurationError(
+                "TLS for ZooKeeper: give both a certificate and its key, or neither"
+            )
+
+
+def parse_connect_string(text: str) -> tuple[tuple[str, ...], str]:
+    """Hosts and chroot of a connect string as Kafka's ``zookeeper.connect`` has it.
+
+    Args:
+        text: ``host1:port1,host2:port2/chroot``. A missing port is 2181. An IPv6 address stands in
+            brackets.
+
+    Returns:
+        The hosts, each with a port, and the chroot, which is empty or starts with a slash and does
+        not end in one.
+
+    Raises:
+        ConfigurationError: If a host or a port is missing or wrong.
+    """
+    servers, slash, path = text.strip().partition("/")
+    chroot = (slash + path).rstrip("/")
+    if "//" in chroot or any(part in (".", "..") for part in chroot.split("/")):
+        raise ConfigurationError(f"{chroot!r} is not a path in ZooKeeper")
+    return tuple(_host(server.strip(), text) for server in servers.split(",")), chroot
+
+
+def _host(server: str, connect_string: str) -> str:
+    host, colon, port = server.rpartition(":")
+    if not colon or port.endswith("]"):
+        host, port = server, str(DEFAULT_PORT)
+    if not host or (":" in host and not host.startswith("[")):
+        raise ConfigurationError(
+            f"{connect_string!r} is not a ZooKeeper connect string; write host:port,host:port/path"
+        )
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ConfigurationError(f"{port!r} in {connect_string!r} is not a port")
+    return f"{host}:{port}"

@@ -1,0 +1,159 @@
+"""Writing sets of znodes behind a guard: many operations per transaction, one result for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from regent.model.errors import ControllerMovedError
+from regent.zk_data.operations import (
+    Check,
+    Create,
+    Delete,
+    Operation,
+    WriteResult,
+    Written,
+    ZkError,
+)
+from regent.zookeeper.errors import EXPECTED, code_of, unexpected
+from regent.zookeeper.generation import BATCH_SIZE, Answer, Generation
+from regent.zookeeper.multi_write import (
+    OK,
+    RUNTIME_INCONSISTENCY,
+    MultiWrite,
+    WriteAnswer,
+    size_of,
+)
+from regent.zookeeper.reads import REQUEST_BYTES_MAX, together
+
+OPERATIONS_PER_REQUEST: Final = 1000
+ROUNDS_PER_CHUNK_MAX: Final = 5
+"""After so many rounds of conflicts the rest of a chunk is written one by one."""
+
+
+class GuardedWrite:
+    """One call of ``ZooKeeperPort.write``.
+
+    Args:
+        generation: The session to write under.
+        operations: Independent of each other.
+        guard: Checked in every transaction.
+        chroot: Put before every path.
+        acl: Serialized, for created nodes.
+    """
+
+    def __init__(
+        self,
+        generation: Generation,
+        operations: Sequence[Operation],
+        *,
+        guard: Check,
+        chroot: str,
+        acl: bytes,
+    ) -> None:
+        self._generation = generation
+        self._operations = operations
+        self._guard = guard
+        self._chroot = chroot
+        self._acl = acl
+        self._results: list[WriteResult | None] = [None] * len(operations)
+
+    async def results(self) -> list[WriteResult]:
+        """Carry everything out; see ``ZooKeeperPort.write`` for what is raised."""
+        await together([self._write_chunk(chunk) for chunk in self._chunks()])
+        return [result for result in self._results if result is not None]
+
+    async def _write_chunk(self, chunk: Sequence[int]) -> None:
+        """Write some operations, given by their indices."""
+        groups = [chunk]
+        rounds = 0
+        while groups:
+            groups = await self._write_groups(groups)
+            rounds += 1
+            if rounds == ROUNDS_PER_CHUNK_MAX:
+                groups = [[index] for group in groups for index in group]
+
+    async def _write_groups(self, groups: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+        """Write groups of operations, each in a transaction of its own.
+
+        Returns:
+            What is still to be written: of a group with a conflict, the operations before it and
+            those after it.
+        """
+        requests = [self._request(group) for group in groups]
+        batches = [requests[i : i + BATCH_SIZE] for i in range(0, len(requests), BATCH_SIZE)]
+        answered = await together([self._generation.answers(batch) for batch in batches])
+        answers = [answer for batch in answered for answer in batch]
+        return [
+            rest
+            for group, answer in zip(groups, answers, strict=True)
+            for rest in self._settle(group, answer)
+            if rest
+        ]
+
+    def _request(self, group: Sequence[int]) -> MultiWrite:
+        operations = [self._operations[index] for index in group]
+        return MultiWrite([self._guard, *operations], chroot=self._chroot, acl=self._acl)
+
+    def _settle(self, group: Sequence[int], answer: Answer) -> tuple[Sequence[int], Sequence[int]]:
+        """Note the results that an answer settles; return what it leaves open."""
+        if isinstance(answer, Exception):
+            raise unexpected(code_of(answer), self._operations[group[0]].path) from answer
+        assert isinstance(answer, list)
+        culprit = culprit_of(answer)
+        if culprit is None:
+            for index, written in zip(group, answer[1:], strict=True):
+                self._results[index] = written
+            return (), ()
+        position, code = culprit
+        if position == 0:
+            if code in EXPECTED:
+                raise ControllerMovedError(
+                    f"{self._guard.path} is not at version {self._guard.version}"
+                )
+            raise unexpected(code, self._guard.path)
+        index = group[position - 1]
+        self._results[index] = forgiven(self._operations[index], code)
+        return group[: position - 1], group[position:]
+
+    def _chunks(self) -> Iterator[Sequence[int]]:
+        overhead = len(self._chroot)
+        indices: list[int] = []
+        size = 0
+        for index, operation in enumerate(self._operations):
+            added = size_of(operation, overhead=overhead, acl=len(self._acl))
+            if indices and (
+                len(indices) == OPERATIONS_PER_REQUEST or size + added > REQUEST_BYTES_MAX
+            ):
+                yield indices
+                indices, size = [], 0
+            indices.append(index)
+            size += added
+        if indices:
+            yield indices
+
+
+def culprit_of(answers: Sequence[WriteAnswer]) -> tuple[int, int] | None:
+    """Where and with which code a transaction failed; None if it did not."""
+    for position, answer in enumerate(answers):
+        if isinstance(answer, int) and answer not in (OK, RUNTIME_INCONSISTENCY):
+            return position, answer
+    return None
+
+
+def forgiven(operation: Operation, code: int) -> WriteResult:
+    """What the caller is told of an operation's error.
+
+    Raises:
+        UnexpectedZooKeeperError: If callers do not expect the error.
+    """
+    if code not in EXPECTED:
+        raise unexpected(code, operation.path)
+    error = EXPECTED[code]
+    match operation, error:
+        case Create(exist_ok=True), ZkError.NODE_EXISTS:
+            return Written(-1)
+        case Delete(missing_ok=True), ZkError.NO_NODE:
+            return Written(-1)
+        case _:
+            return error

@@ -1,0 +1,70 @@
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.states import WatchedEvent, ZnodeStat
+from kazoo.recipe.lock import Lock as _Lock
+from kazoo.retry import KazooRetry
+from kazoo.security import ACL
+
+class _Result(Protocol):
+    def set(self, value: object, /) -> None: ...
+    def set_exception(self, exception: Exception, /) -> None: ...
+
+class KazooClient:
+    handler: SequentialThreadingHandler
+    logger: logging.Logger
+    hosts: list[tuple[str, int]]
+    state: str
+    _state: str
+    _session_timeout: int
+    _stopped: threading.Event
+    _connection: ConnectionHandler
+    _conn_retry: KazooRetry
+    def __init__(
+        self,
+        hosts: str = ...,
+        timeout: float = ...,
+        *,
+        handler: SequentialThreadingHandler | None = ...,
+        default_acl: Sequence[ACL] | None = ...,
+        auth_data: Sequence[tuple[str, str]] | None = ...,
+        sasl_options: Mapping[str, str] | None = ...,
+        read_only: bool | None = ...,
+        randomize_hosts: bool = ...,
+        connection_retry: Mapping[str, float | int | None] | KazooRetry | None = ...,
+        command_retry: Mapping[str, float | int | None] | KazooRetry | None = ...,
+        logger: logging.Logger | None = ...,
+        keyfile: str | None = ...,
+        keyfile_password: str | None = ...,
+        certfile: str | None = ...,
+        ca: str | None = ...,
+        use_ssl: bool = ...,
+        verify_certs: bool = ...,
+        check_hostname: bool = ...,
+    ) -> None: ...
+    @property
+    def client_state(self) -> str: ...
+    @property
+    def client_id(self) -> tuple[int, bytes] | None: ...
+    @property
+    def connected(self) -> bool: ...
+    def add_listener(self, listener: Callable[[str], bool | None]) -> None: ...
+    def remove_listener(self, listener: Callable[[str], bool | None]) -> None: ...
+    def start_async(self) -> threading.Event: ...
+    def stop(self) -> None: ...
+    def close(self) -> None: ...
+    def exists(
+        self, path: str, watch: Callable[[WatchedEvent], None] | None = ...
+    ) -> ZnodeStat | None: ...
+    def get(
+        self, path: str, watch: Callable[[WatchedEvent], None] | None = ...
+    ) -> tuple[bytes, ZnodeStat]: ...
+    def get_children(self, path: str) -> list[str]: ...
+    def Lock(self, path: str, identifier: str | None = ...) -> _Lock: ...
+    def _call(self, request: object, async_object: _Result) -> bool | None: ...
+    def _session_callback(self, state: str) -> None: ...
+    def _safe_close(self) -> None: ...
