@@ -42,7 +42,7 @@ from regent.runtime.controller_event_manager import ControllerEventManager
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.view_publisher import ViewPublisher
 from regent.zk_data.operations import SessionState, WatchedEvent
-from regent.zookeeper.client import ZooKeeperClient
+from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.leader_election import LeaderElection
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings
@@ -245,7 +245,7 @@ class _Parts:
         dice = random.SystemRandom()
         self.metrics = metrics
         self.gauges = ControllerGauges()
-        self.channel_queue_sizes: dict[int, int] = {}
+        self.channel_queue_sizes: Mapping[int, int] = {}
         self.controller = KafkaController(
             config, log=StandardControllerLog(), chance=Chance(dice.randrange, uuid.uuid4)
         )
@@ -261,9 +261,12 @@ class _Parts:
             on_failure=lambda broker_id, reason: self.manager.put(
                 e.ChannelFailed(broker_id, repr(reason))
             ),
+            on_protocol_version=lambda version: self.manager.put(
+                e.InterBrokerProtocolChanged(version)
+            ),
         )
         self.interpreter = Interpreter(
-            zookeeper=ZooKeeperClient(self.session, on_watch=self._watched),
+            zookeeper=KazooZooKeeper(self.session, on_watch=self._watched),
             channels=self.channels,
             view=self.publisher,
             enqueue=self.manager.put,
@@ -275,7 +278,7 @@ class _Parts:
             on_elected=lambda: self.manager.put(e.Eligible()),
             on_lost=lambda: self.manager.put(e.NotEligible()),
         )
-        self._protocol_version = (0, 0)
+        self._is_contending = False
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Be a controller, or wait to become one, until ``stop`` is set; then hand over."""
@@ -298,13 +301,16 @@ class _Parts:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             self.interpreter.close()
-            await self.channels.close_all()
-            await self.election.close()
+            self.channels.close_all()
+            await self.channels.wait_closed()
+            if self._is_contending:
+                await self.election.close()
             await self.session.close()
 
     async def _start_session(self) -> None:
         await self.session.start()
         self.election.start()
+        self._is_contending = True
 
     async def _hand_over(self, events: asyncio.Task[None]) -> None:
         """Finish the event in progress and give ``/controller`` up, unless the loop has failed."""
@@ -336,11 +342,6 @@ class _Parts:
             case _:
                 event = e.UpdateMetadataResponseReceived(response)
         self.manager.put(event)
-        version = self.channels.protocol_version()
-        known = (version.major, version.minor)
-        if known != self._protocol_version:
-            self._protocol_version = known
-            self.manager.put(e.InterBrokerProtocolChanged(known))
 
     # EventObserver
 
@@ -349,7 +350,7 @@ class _Parts:
         self.metrics.processed(state, queued_ms=queued_ms, took_ms=took_ms)
         active = self.controller.active
         self.gauges = gauges_of(None if active is None else active.context)
-        self.channel_queue_sizes = {b: m.queued for b, m in self.channels.metrics().items()}
+        self.channel_queue_sizes = self.channels.queue_sizes()
 
 
 def _resolve(future: concurrent.futures.Future[Any], answer: Any) -> None:

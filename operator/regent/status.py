@@ -21,7 +21,7 @@ from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.controller import decode_controller, decode_controller_epoch
 from regent.zk_data.topics import decode_partition_state, decode_topic
-from regent.zookeeper.client import ZooKeeperClient
+from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
 
@@ -50,7 +50,7 @@ async def _read(connect_string: str) -> Report:
     )
     try:
         await session.start(timeout_s=CONNECT_TIMEOUT_S)
-        client = ZooKeeperClient(session)
+        client = KazooZooKeeper(session, on_watch=lambda _: None)
         problems: list[str] = []
         brokers = await _brokers(client, problems)
         controller = await _controller(client, brokers, problems)
@@ -65,9 +65,7 @@ async def _read(connect_string: str) -> Report:
     }
 
 
-async def _controller(
-    client: ZooKeeperClient, brokers: list[Report], problems: list[str]
-) -> Report:
+async def _controller(client: KazooZooKeeper, brokers: list[Report], problems: list[str]) -> Report:
     holder, epoch = await client.get_data([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     controller_id: int | None = None
     controller_epoch: int | None = None
@@ -82,7 +80,7 @@ async def _controller(
     return {"id": controller_id, "epoch": controller_epoch, "kind": kind}
 
 
-async def _brokers(client: ZooKeeperClient, problems: list[str]) -> list[Report]:
+async def _brokers(client: KazooZooKeeper, problems: list[str]) -> list[Report]:
     (children,) = await client.get_children([paths.BROKER_IDS])
     ids = sorted(i for c in children or () if (i := paths.broker_id_of(c)) is not None)
     found: list[Report] = []
@@ -103,9 +101,7 @@ async def _brokers(client: ZooKeeperClient, problems: list[str]) -> list[Report]
     return found
 
 
-async def _partitions(
-    client: ZooKeeperClient, brokers: list[Report], problems: list[str]
-) -> Report:
+async def _partitions(client: KazooZooKeeper, brokers: list[Report], problems: list[str]) -> Report:
     (names,) = await client.get_children([paths.BROKER_TOPICS])
     topics = list(names or ())
     replicas: dict[TopicPartition, tuple[int, ...]] = {}
@@ -124,7 +120,8 @@ async def _partitions(
     counts: Counter[str] = Counter()
     states = await client.get_data([paths.partition_state(tp) for tp in replicas])
     for (tp, assigned), node in zip(replicas.items(), states, strict=True):
-        leader, isr = -1, ()
+        leader = -1
+        isr: tuple[int, ...] = ()
         try:
             if node is not None:
                 state = decode_partition_state(paths.partition_state(tp), node)

@@ -39,10 +39,10 @@ class Interpreter:
             fx.Multi: lambda x: zookeeper.multi(x.operations),
             fx.Write: lambda x: zookeeper.write(x.operations, guard=x.guard),
             fx.InterBrokerProtocol: lambda x: channels.inter_broker_protocol(),
-            fx.Resigned: self._resigned,
         }
         self._at_once: dict[type[fx.Effect[Any]], Callable[[Any], Any]] = {
-            fx.UpdateChannels: lambda x: channels.update_channels(x.opened, x.closed),
+            fx.UpdateChannels: lambda x: channels.update(opened=x.opened, closed=x.closed),
+            fx.Resigned: self._resigned,
             fx.SendRequests: lambda x: channels.send(x.requests),
             fx.ArmTimer: self._arm_timer,
             fx.CancelTimer: lambda x: self._cancel_timer(x.name),
@@ -91,9 +91,9 @@ class Interpreter:
         if handle is not None:
             handle.cancel()
 
-    async def _resigned(self, _: fx.Resigned) -> None:
+    def _resigned(self, _: fx.Resigned) -> None:
         self.close()
-        await self._channels.close_all()
+        self._channels.close_all()
         self._view.reset()
 
 

@@ -81,7 +81,7 @@ class ZooKeeperPort(Protocol):
 class BrokerChannelsPort(Protocol):
     """One ordered channel to each broker. Answers come back through a callback."""
 
-    def update_channels(self, opened: Sequence[Broker], closed: Sequence[int] = ()) -> None:
+    def update(self, *, opened: Sequence[Broker], closed: Sequence[int]) -> None:
         """Close channels, open others; a broker in both gets a fresh one, its queue empty."""
         ...
 
@@ -93,7 +93,7 @@ class BrokerChannelsPort(Protocol):
         """Lowest inter.broker.protocol.version, see ``effects.InterBrokerProtocol``."""
         ...
 
-    async def close_all(self) -> None:
+    def close_all(self) -> None:
         """Close every channel and drop what is queued; no answer is delivered afterwards."""
         ...
 
