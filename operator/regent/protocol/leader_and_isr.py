@@ -8,7 +8,8 @@ epoch is that of its last change, not that of the sender.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import Final
 
@@ -23,7 +24,6 @@ from regent.protocol.partition_sections import (
 )
 from regent.protocol.primitives import (
     pack_int32,
-    unpack_int32,
     uuid_bytes,
 )
 from regent.protocol.response_errors import (
@@ -157,12 +157,14 @@ class LeaderAndIsrEncoder:
 
     def _live_leaders(self, topics: Mapping[str, list[bytes]]) -> list[bytes]:
         brokers, encoding = self._requests.brokers, self._encoding
-        leaders: set[bytes] = set()
+        others = {pack_int32(broker_id): broker_id for broker_id in brokers}
+        leading: set[int] = set()
         for entries in topics.values():
-            leaders.update(map(_leader_of_entry, entries))
-            if len(leaders) > len(brokers):  # every broker, and "no leader" as well
+            for raw in others.keys() & set(map(_leader_of_entry, entries)):
+                leading.add(others.pop(raw))
+            if not others:
                 break
-        ids = sorted(leader for raw in leaders if (leader := unpack_int32(raw)[0]) in brokers)
+        ids = sorted(leading)
         parts = [encoding.array_length(len(ids))]
         for leader in ids:
             broker = brokers[leader]
@@ -182,17 +184,20 @@ def decode_leader_and_isr_response(
     """Decode a broker's answer to the body that it got for ``requests``.
 
     From version 5 on the answer names topics by id, so the request is needed to understand it.
+    Errors of topics that the request gave no id cannot be told apart there: they are left out
+    unless there is only one such topic. Kafka's controller gives every topic an id before it uses
+    these versions.
 
     Raises:
-        DecodeError: If the body is malformed or speaks of topics that the request did not name.
+        DecodeError: If the body is malformed.
     """
     flexible = is_flexible(version)
     partitions = requests.leader_and_isr[broker_id]
     error_code, offset = read_error_code(body, 0)
     if version >= _TOPIC_ID_SINCE:
-        topic_ids = requests.topic_ids
-        topics = {topic_ids.get(name, ZERO_TOPIC_ID): name for name in {tp[0] for tp in partitions}}
-        errors, offset = read_errors_by_topic_id(body, offset, topics=topics)
+        errors, offset = read_errors_by_topic_id(
+            body, offset, names=lambda: _names_by_id(requests, partitions)
+        )
     else:
         errors, offset = read_errors_by_name(body, offset, flexible=flexible)
     expect_end(body, offset, flexible=flexible)
@@ -202,3 +207,19 @@ def decode_leader_and_isr_response(
         partition_errors=errors,
         partitions=partitions,
     )
+
+
+def _names_by_id(
+    requests: ControlRequests, partitions: Iterable[TopicPartition]
+) -> dict[uuid.UUID, str]:
+    names: dict[uuid.UUID, str] = {}
+    without_id: list[str] = []
+    for topic in dict.fromkeys(tp.topic for tp in partitions):
+        topic_id = requests.topic_ids.get(topic, ZERO_TOPIC_ID)
+        if topic_id == ZERO_TOPIC_ID:
+            without_id.append(topic)
+        else:
+            names[topic_id] = topic
+    if len(without_id) == 1:
+        names[ZERO_TOPIC_ID] = without_id[0]
+    return names

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from regent.model.partition import TopicPartition
@@ -77,27 +77,27 @@ def read_errors_by_name(
 
 
 def read_errors_by_topic_id(
-    data: bytes, offset: int, *, topics: Mapping[uuid.UUID, str]
+    data: bytes, offset: int, *, names: Callable[[], Mapping[uuid.UUID, str]]
 ) -> tuple[dict[TopicPartition, int], int]:
     """An array of topic ids, each with an array of (partition, error code), flexible encoding.
 
-    ``topics`` gives the names of the ids that the request named. A topic with the zero id cannot be
-    told from others with it; its errors are reported under the name that ``topics`` has for zero.
+    ``names`` gives the names of the ids that the request named; it is asked only if there is an
+    error. Errors of other ids are left out: they answer nothing that was asked.
 
     Raises:
-        DecodeError: If an array does not fit into the buffer, or an error concerns an id that the
-            request did not name.
+        DecodeError: If an array does not fit into the buffer.
     """
     count, offset = read_array_length(data, offset, flexible=True)
-    errors: dict[TopicPartition, int] = {}
+    by_id: list[tuple[bytes, int, int]] = []
     for _ in range(count):
         topic_id = data[offset : offset + 16]
         partition_count, offset = read_array_length(data, offset + 16, flexible=True)
         end = offset + partition_count * _PARTITION_ERROR_SIZE
         chunk = data[offset:end]
-        if len(chunk) == end - offset and not (
-            any(chunk[4::7]) or any(chunk[5::7]) or any(chunk[6::7])
-        ):
+        # Error codes and the tagged fields behind them: zero bytes where all is well.
+        if not (any(chunk[4::7]) or any(chunk[5::7]) or any(chunk[6::7])):
+            if end > len(data):
+                raise DecodeError("the buffer ends within the partition errors")
             offset = skip_tags(data, end)
             continue
         for _ in range(partition_count):
@@ -106,12 +106,16 @@ def read_errors_by_topic_id(
             partition, code = _unpack_partition_error(data, offset)
             offset = skip_tags(data, offset + 6)
             if code:
-                topic = topics.get(uuid.UUID(bytes=topic_id))
-                if topic is None:
-                    raise DecodeError("an error concerns a topic id that was not asked about")
-                errors[TopicPartition(topic, partition)] = code
+                by_id.append((topic_id, partition, code))
         offset = skip_tags(data, offset)
-    return errors, offset
+    if not by_id:
+        return {}, offset
+    known = names()
+    return {
+        TopicPartition(topic, partition): code
+        for topic_id, partition, code in by_id
+        if (topic := known.get(uuid.UUID(bytes=topic_id))) is not None
+    }, offset
 
 
 def expect_end(data: bytes, offset: int, *, flexible: bool) -> None:

@@ -18,6 +18,10 @@ from regent.protocol.connection_setup import AuthenticationError
 
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
+_MIN_ITERATIONS: Final = 4096
+_MAX_ITERATIONS: Final = 1_000_000
+"""Far above what anybody configures: each costs the event loop about half a microsecond."""
+
 MECHANISMS: Final = ("PLAIN", *_HASHES)
 
 Dialogue = Generator[bytes, bytes, None]
@@ -64,7 +68,7 @@ def _plain(username: str, password: str) -> Dialogue:
 def _scram(algorithm: str, username: str, password: str, *, nonce: str) -> Dialogue:
     name = username.replace("=", "=3D").replace(",", "=2C")
     client_first = f"n={name},r={nonce}"
-    server_first = (yield f"n,,{client_first}".encode()).decode()
+    server_first = (yield f"n,,{client_first}".encode()).decode(errors="replace")
     fields = _fields(server_first)
     server_nonce = fields.get("r", "")
     if not server_nonce.startswith(nonce) or server_nonce == nonce:
@@ -74,6 +78,8 @@ def _scram(algorithm: str, username: str, password: str, *, nonce: str) -> Dialo
         iterations = int(fields["i"])
     except (KeyError, ValueError, binascii.Error) as error:
         raise AuthenticationError("the broker's first SCRAM message is malformed") from error
+    if not _MIN_ITERATIONS <= iterations <= _MAX_ITERATIONS:
+        raise AuthenticationError(f"the broker asks for {iterations} SCRAM iterations")
     salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, iterations)
     client_key = hmac.digest(salted, b"Client Key", algorithm)
     stored_key = hashlib.new(algorithm, client_key).digest()
@@ -84,7 +90,7 @@ def _scram(algorithm: str, username: str, password: str, *, nonce: str) -> Dialo
     server_final = yield f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
     server_key = hmac.digest(salted, b"Server Key", algorithm)
     expected = base64.b64encode(hmac.digest(server_key, exchange, algorithm)).decode()
-    found = _fields(server_final.decode()).get("v", "")
+    found = _fields(server_final.decode(errors="replace")).get("v", "")
     if not hmac.compare_digest(found.encode(), expected.encode()):
         raise AuthenticationError("the broker's SCRAM signature is wrong: it lacks the password")
 

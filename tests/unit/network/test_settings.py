@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import ssl
+
+import pytest
+
+from regent.model.cluster import Broker, EndPoint
+from regent.network.settings import ChannelSettings
+from regent.protocol.sasl import SaslCredentials
+
+BROKER = Broker(
+    1,
+    1,
+    tuple(
+        EndPoint(f"L{number}", protocol, "h", number)
+        for number, protocol in enumerate(("SSL", "PLAINTEXT", "SASL_SSL", "SASL_PLAINTEXT", "SSL"))
+    ),
+)
+TLS = ssl.create_default_context()
+SASL = SaslCredentials("PLAIN", "user", "pencil")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (ChannelSettings(), ["PLAINTEXT"]),
+        (ChannelSettings(ssl_context=TLS), ["SSL", "SSL", "PLAINTEXT"]),
+        (ChannelSettings(sasl=SASL), ["SASL_PLAINTEXT", "PLAINTEXT"]),
+        (
+            ChannelSettings(sasl=SASL, ssl_context=TLS),
+            ["SASL_SSL", "SSL", "PLAINTEXT", "SASL_PLAINTEXT", "SSL"],
+        ),
+    ],
+)
+def test_what_uses_all_that_is_configured_comes_first(
+    settings: ChannelSettings, expected: list[str]
+) -> None:
+    assert [each.security_protocol for each in settings.candidates(BROKER)] == expected
+
+
+def test_a_configured_listener_is_the_only_candidate() -> None:
+    assert [each.port for each in ChannelSettings(listener="L1").candidates(BROKER)] == [1]
+    assert ChannelSettings(listener="L0").candidates(BROKER) == ()
+    assert ChannelSettings(listener="other").candidates(BROKER) == ()

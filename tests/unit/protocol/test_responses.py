@@ -1,0 +1,216 @@
+"""Decoding of answers: what kio writes is understood, and nothing else is."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from regent.model.cluster import Broker, EndPoint
+from regent.model.partition import TopicPartition
+from regent.protocol import leader_and_isr, stop_replica, update_metadata
+from regent.protocol.control_requests import ControlRequests, ControlResponse, StopReplicaPartition
+from regent.protocol.entities.leader_and_isr import LEADER_AND_ISR_RESPONSE
+from regent.protocol.entities.stop_replica import STOP_REPLICA_RESPONSE
+from regent.protocol.entities.update_metadata import UPDATE_METADATA_RESPONSE
+from regent.protocol.error_codes import error_name, is_stale_controller_epoch
+from regent.protocol.leader_and_isr import decode_leader_and_isr_response
+from regent.protocol.primitives import DecodeError
+from regent.protocol.stop_replica import decode_stop_replica_response
+from regent.protocol.update_metadata import decode_update_metadata_response
+from tests.support.stub_broker import encode
+
+BROKER_ID = 3
+IDS = {name: uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in ("a", "b", "t" * 126, "t" * 249)}
+EMPTY = ControlRequests(
+    controller_id=7,
+    controller_epoch=1,
+    brokers={BROKER_ID: Broker(BROKER_ID, 1, (EndPoint("P", "PLAINTEXT", "h", 1),))},
+    topic_ids=IDS,
+    partitions={},
+    offline_replicas={},
+    leader_and_isr={},
+    update_metadata=(),
+    update_metadata_receivers=(),
+    deleted_partitions=frozenset(),
+    stop_replica={},
+)
+
+# The error codes are mostly zero, as they are in practice.
+partition_codes = st.dictionaries(
+    st.builds(TopicPartition, st.sampled_from(sorted(IDS)), st.integers(0, 200)),
+    st.sampled_from([0, 0, 0, 0, 56, 11, -1]),
+    max_size=30,
+)
+top_level_codes = st.sampled_from([0, 11, 77])
+
+
+@pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
+@given(code=top_level_codes, codes=partition_codes)
+def test_leader_and_isr(version: int, code: int, codes: Mapping[TopicPartition, int]) -> None:
+    requests, body = _leader_and_isr(version, code, codes)
+    response = decode_leader_and_isr_response(version, body, requests=requests, broker_id=BROKER_ID)
+    assert response.broker_id == BROKER_ID
+    assert response.error_code == code
+    assert response.partition_errors == {tp: c for tp, c in codes.items() if c}
+    assert response.partitions is requests.leader_and_isr[BROKER_ID]
+
+
+@pytest.mark.parametrize("version", update_metadata.VERSIONS)
+@given(code=top_level_codes)
+def test_update_metadata(version: int, code: int) -> None:
+    body = encode(UPDATE_METADATA_RESPONSE[version](error_code=ErrorCode(code)))
+    response = decode_update_metadata_response(version, body, broker_id=BROKER_ID)
+    assert (response.broker_id, response.error_code) == (BROKER_ID, code)
+
+
+@pytest.mark.parametrize("version", stop_replica.VERSIONS)
+@given(code=top_level_codes, codes=partition_codes)
+def test_stop_replica(version: int, code: int, codes: Mapping[TopicPartition, int]) -> None:
+    partitions, body = _stop_replica(version, code, codes)
+    response = decode_stop_replica_response(
+        version, body, broker_id=BROKER_ID, partitions=partitions
+    )
+    assert response.error_code == code
+    assert response.partition_errors == {tp: c for tp, c in codes.items() if c}
+    assert response.partitions is partitions
+
+
+@pytest.mark.parametrize("version", [1, 4, 7])
+@given(codes=partition_codes, data=st.data())
+def test_a_damaged_answer_is_refused(
+    version: int, codes: Mapping[TopicPartition, int], data: st.DataObject
+) -> None:
+    """Cut off anywhere, or followed by anything: never an exception of another kind."""
+    requests, body = _leader_and_isr(version, 0, codes)
+    cut = body[: data.draw(st.integers(0, len(body) - 1))]
+    for damaged in (cut, body + b"\x00"):
+        with pytest.raises(DecodeError):
+            decode_leader_and_isr_response(version, damaged, requests=requests, broker_id=BROKER_ID)
+
+
+@given(version=st.sampled_from([1, 4, 7]), body=st.binary(max_size=200))
+def test_garbage_is_refused_or_makes_sense(version: int, body: bytes) -> None:
+    requests, _ = _leader_and_isr(version, 0, {})
+    for decode in (
+        lambda: decode_leader_and_isr_response(
+            version, body, requests=requests, broker_id=BROKER_ID
+        ),
+        lambda: decode_stop_replica_response(
+            min(version, 4), body, broker_id=BROKER_ID, partitions={}
+        ),
+        lambda: decode_update_metadata_response(max(version, 4), body, broker_id=BROKER_ID),
+    ):
+        try:
+            decode()
+        except DecodeError:
+            continue
+
+
+@pytest.mark.parametrize("name", ["x", "t" * 126, "t" * 127, "t" * 249])
+def test_tagged_fields_of_a_newer_broker_are_skipped(name: str) -> None:
+    """KIP-482: unknown tagged fields are legal in every structure of a flexible version."""
+    entry = (
+        leader_and_isr_name(name) + (5).to_bytes(4, "big") + b"\x00\x38" + b"\x01\x09\x02\xab\xcd"
+    )
+    body = b"\x00\x00" + b"\x02" + entry + b"\x01\x00\x00"
+    requests = msgspec.structs.replace(EMPTY, leader_and_isr={BROKER_ID: {}})
+    response = decode_leader_and_isr_response(4, body, requests=requests, broker_id=BROKER_ID)
+    assert response.partition_errors == {TopicPartition(name, 5): 56}
+
+
+def test_errors_of_topics_without_an_id_are_told_only_if_that_is_certain() -> None:
+    for topics, expected in ((["a"], {TopicPartition("a", 0): 56}), (["a", "b"], {})):
+        wanted = {TopicPartition(topic, 0): False for topic in topics}
+        requests = msgspec.structs.replace(EMPTY, topic_ids={}, leader_and_isr={BROKER_ID: wanted})
+        _, body = _leader_and_isr(5, 0, {TopicPartition("a", 0): 56}, ids={"a": None})
+        response = decode_leader_and_isr_response(5, body, requests=requests, broker_id=BROKER_ID)
+        assert response.partition_errors == expected
+
+
+def test_errors_of_an_id_that_was_not_asked_about_are_left_out() -> None:
+    _, body = _leader_and_isr(7, 0, {TopicPartition("a", 0): 56, TopicPartition("b", 1): 56})
+    requests = msgspec.structs.replace(
+        EMPTY, leader_and_isr={BROKER_ID: {TopicPartition("b", 1): True}}
+    )
+    response = decode_leader_and_isr_response(7, body, requests=requests, broker_id=BROKER_ID)
+    assert response.partition_errors == {TopicPartition("b", 1): 56}
+
+
+def test_only_the_top_level_code_dethrones_the_controller() -> None:
+    def response(code: int, partition_code: int) -> ControlResponse:
+        requests, body = _leader_and_isr(4, code, {TopicPartition("a", 0): partition_code})
+        return decode_leader_and_isr_response(4, body, requests=requests, broker_id=BROKER_ID)
+
+    assert is_stale_controller_epoch(response(11, 0))
+    assert not is_stale_controller_epoch(response(0, 11))
+
+
+def test_error_names() -> None:
+    assert error_name(11) == "STALE_CONTROLLER_EPOCH"
+    assert error_name(0) == "NONE"
+    assert error_name(-1) == "UNKNOWN_SERVER_ERROR"
+    assert error_name(29999) == "29999"
+
+
+def leader_and_isr_name(name: str) -> bytes:
+    length = len(name) + 1
+    prefix = bytes([length]) if length < 128 else bytes([length & 0x7F | 0x80, length >> 7])
+    return prefix + name.encode()
+
+
+def _leader_and_isr(
+    version: int,
+    code: int,
+    codes: Mapping[TopicPartition, int],
+    *,
+    ids: Mapping[str, uuid.UUID | None] = IDS,
+) -> tuple[ControlRequests, bytes]:
+    requests = msgspec.structs.replace(
+        EMPTY, leader_and_isr={BROKER_ID: dict.fromkeys(codes, False)}
+    )
+    message = LEADER_AND_ISR_RESPONSE
+    error = message.nested("LeaderAndIsrPartitionError", version)
+    if version < 5:
+        errors = tuple(
+            error(topic_name=tp.topic, partition_index=tp.partition, error_code=ErrorCode(c))
+            for tp, c in codes.items()
+        )
+        entity = message[version](error_code=ErrorCode(code), partition_errors=errors)
+        return requests, encode(entity)
+    topic_error = message.nested("LeaderAndIsrTopicError", version)
+    topics: dict[str, list[Any]] = {}
+    for tp, c in codes.items():
+        topics.setdefault(tp.topic, []).append(
+            error(partition_index=tp.partition, error_code=ErrorCode(c))
+        )
+    entity = message[version](
+        error_code=ErrorCode(code),
+        topics=tuple(
+            topic_error(topic_id=ids[topic], partition_errors=tuple(errors))
+            for topic, errors in topics.items()
+        ),
+    )
+    return requests, encode(entity)
+
+
+def _stop_replica(
+    version: int, code: int, codes: Mapping[TopicPartition, int]
+) -> tuple[dict[TopicPartition, StopReplicaPartition], bytes]:
+    message = STOP_REPLICA_RESPONSE
+    error = message.nested("StopReplicaPartitionError", version) if codes else None
+    entity = message[version](
+        error_code=ErrorCode(code),
+        partition_errors=tuple(
+            error(topic_name=tp.topic, partition_index=tp.partition, error_code=ErrorCode(c))
+            for tp, c in codes.items()
+            if error is not None
+        ),
+    )
+    return dict.fromkeys(codes, StopReplicaPartition(0, True)), encode(entity)
