@@ -7,10 +7,14 @@ nobody asks for anything more, then the controller, which hands the cluster back
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import ssl
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
@@ -30,6 +34,9 @@ from regent.zookeeper.settings import (
     parse_connect_string,
 )
 
+if TYPE_CHECKING:
+    from regent.kube.operator import KubeOperator
+
 logger = logging.getLogger(__name__)
 
 
@@ -43,6 +50,8 @@ class App:
             log_format=settings.log_format,
             state_changes=settings.state_change_log,
         )
+        self._term = _Term()
+        self._operator: KubeOperator | None = None
         registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
@@ -58,7 +67,7 @@ class App:
             host=settings.http_host,
             port=settings.http_port,
             registry=registry,
-            liveness=self._controller.liveness_problem,
+            liveness=self._liveness_problem,
             readiness=self._controller.readiness_problem,
             status=self._controller.status,
         )
@@ -71,8 +80,7 @@ class App:
             extra={"controller_id": self._settings.controller_id, "http_port": self._http.port},
         )
         try:
-            self._controller.start()
-            asyncio.run(self._until_stopped())
+            asyncio.run(self._main())
         finally:
             self._controller.stop()
             self._http.close()
@@ -81,26 +89,101 @@ class App:
         logger.info("Regent has stopped")
         return 0
 
+    async def _main(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._controller.on_eligibility(partial(_call_in, loop, self._term.set))
+        self._controller.start()
+        await self._until_stopped()
+
     async def _until_stopped(self) -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        watching = asyncio.create_task(self._stop_with_controller(stop))
-        try:
-            if self._settings.without_kubernetes:
-                await stop.wait()
-            else:
-                from regent.kube.operator import run_kube
+        # A process whose controller thread has died is of no use: end, and be started anew.
+        self._controller.on_end(partial(_call_in, loop, stop.set))
+        if self._settings.without_kubernetes:
+            await stop.wait()
+        else:
+            await self._serve_resources(stop)
 
-                await run_kube(self._controller, namespaces=self._settings.namespaces, stop=stop)
-        finally:
-            watching.cancel()
+    async def _serve_resources(self, stop: asyncio.Event) -> None:
+        """Serve the custom resources in each term as the elected replica.
 
-    async def _stop_with_controller(self, stop: asyncio.Event) -> None:
-        """A process whose controller thread has died is of no use: end, and be started anew."""
-        await asyncio.to_thread(self._controller.join)
-        stop.set()
+        The others must keep quiet: two writers of one status would never come to rest.
+        """
+        from regent.kube.operator import run_kube
+        from regent.kube.settings import KubeSettings
+
+        settings = KubeSettings(namespaces=self._settings.namespaces)
+        while not stop.is_set():
+            await _first_of(self._term.begun, stop)
+            if stop.is_set():
+                return
+            term_over = asyncio.Event()
+            ending = asyncio.create_task(_relay(_first_of(self._term.over, stop), term_over))
+            try:
+                await run_kube(
+                    self._controller,
+                    settings,
+                    stop_event=term_over,
+                    on_signal=stop.set,
+                    on_operator=self._set_operator,
+                )
+            finally:
+                self._operator = None
+                ending.cancel()
+
+    def _set_operator(self, operator: KubeOperator) -> None:
+        self._operator = operator
+
+    def _liveness_problem(self) -> str | None:
+        problem = self._controller.liveness_problem()
+        operator = self._operator
+        if problem is None and operator is not None:
+            try:
+                operator.check_queue()
+            except RuntimeError as error:
+                problem = str(error)
+        return problem
+
+
+class _Term:
+    """Whether this process is the elected replica, as events of the main loop."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.over = asyncio.Event()
+
+    def set(self, is_eligible: bool) -> None:
+        """Called in the main loop."""
+        if is_eligible:
+            self.over.clear()
+            self.begun.set()
+        else:
+            self.begun.clear()
+            self.over.set()
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    """Return when one of the events is set."""
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+
+
+async def _relay(condition: Awaitable[None], event: asyncio.Event) -> None:
+    await condition
+    event.set()
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any) -> None:
+    """Call in a loop from another thread; a loop that has ended has nobody left to be told."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(callback, *args)
 
 
 def controller_config(settings: Settings) -> ControllerConfig:

@@ -83,10 +83,12 @@ class ControllerService:
         self._metrics = metrics
         self._thread = threading.Thread(target=self._run, name="controller")
         self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._ended: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._parts: _Parts | None = None
         self._listeners: list[Callable[[frozenset[str] | None], None]] = []
+        self._eligibility_listeners: list[Callable[[bool], None]] = []
         self._pending: dict[concurrent.futures.Future[Any], Callable[[], Any]] = {}
         self._failure: BaseException | None = None
 
@@ -104,13 +106,15 @@ class ControllerService:
 
     def stop(self) -> None:
         """Hand ``/controller`` back, end the session and wait for the thread."""
+        if self._thread.ident is None:
+            return
         if self._loop is not None and self._stop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
-    def join(self) -> None:
-        """Wait for the thread to end."""
-        self._thread.join()
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` in the controller's thread when that ends, whatever ended it."""
+        self._ended.add_done_callback(lambda _: callback())
 
     @property
     def has_ended(self) -> bool:
@@ -141,8 +145,13 @@ class ControllerService:
         return await asyncio.wrap_future(future)
 
     def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
-        """See :class:`~regent.runtime.ports.ControllerPort`. To be called before :meth:`start`."""
+        """See :class:`~regent.runtime.ports.ControllerPort`."""
         self._listeners.append(listener)
+
+    def on_eligibility(self, listener: Callable[[bool], None]) -> None:
+        """Call ``listener`` in the controller's thread whenever this process becomes the elected
+        replica of Regent, or ceases to be. To be called before :meth:`start`."""
+        self._eligibility_listeners.append(listener)
 
     # Statistics and probes
 
@@ -209,6 +218,7 @@ class ControllerService:
         finally:
             for future, answer in list(self._pending.items()):
                 _resolve(future, answer())
+            self._ended.set_result(None)
 
     def _put(self, event: e.ControllerEvent) -> None:
         if self._parts is not None:
@@ -224,8 +234,10 @@ class ControllerService:
             channels=self._channel_settings,
             metrics=self._metrics,
         )
+        parts.eligibility_listeners = self._eligibility_listeners
         for listener in self._listeners:
             parts.publisher.subscribe(listener)
+        self._listeners = parts.publisher.listeners
         self._started.set_result(None)
         await parts.run_until(self._stop)
 
@@ -275,10 +287,11 @@ class _Parts:
             self.session,
             path=election_path,
             identifier=f"{socket.gethostname()}/{os.getpid()}/{config.controller_id}",
-            on_elected=lambda: self.manager.put(e.Eligible()),
-            on_lost=lambda: self.manager.put(e.NotEligible()),
+            on_elected=lambda: self._set_eligible(True),
+            on_lost=lambda: self._set_eligible(False),
         )
         self._is_contending = False
+        self.eligibility_listeners: list[Callable[[bool], None]] = []
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Be a controller, or wait to become one, until ``stop`` is set; then hand over."""
@@ -321,6 +334,11 @@ class _Parts:
         waiting.cancel()
 
     # What the world reports, in the loop
+
+    def _set_eligible(self, is_eligible: bool) -> None:
+        self.manager.put(e.Eligible() if is_eligible else e.NotEligible())
+        for listener in self.eligibility_listeners:
+            listener(is_eligible)
 
     def _session_changed(self, state: SessionState) -> None:
         event = _SESSION_EVENTS.get(state)

@@ -33,14 +33,14 @@ class ViewPublisher:
 
     def __init__(self, controller: KafkaController) -> None:
         self._controller = controller
-        self._listeners: list[Listener] = []
+        self.listeners: list[Listener] = []
         self._dirty: dict[str, None] = {}
         self._rebuild = False
         self._wake = asyncio.Event()
         self.view = ClusterView()
 
     def subscribe(self, listener: Listener) -> None:
-        self._listeners.append(listener)
+        self.listeners.append(listener)
 
     def publish(self, topics: frozenset[str] | None) -> None:
         """Topics changed (None: anything). What concerns the whole cluster is visible at once."""
@@ -112,7 +112,7 @@ class ViewPublisher:
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:
-        for listener in self._listeners:
+        for listener in tuple(self.listeners):
             listener(topics)
 
 
