@@ -70,6 +70,6 @@ async def elect_where_unclean_is_allowed(active: ActiveController, topics: list[
     if not candidates:
         return
     flags = await unclean_election_flags(context, candidates, active.log)
-    for topic in candidates:
-        if flags[topic]:
-            await active.partitions.trigger_online(topic=topic)
+    allowed = {topic: None for topic in candidates if flags[topic]}
+    if allowed:
+        await active.partitions.trigger_online(topics=allowed)

@@ -9,7 +9,7 @@ Source: ``PartitionStateMachine.scala``; the legal transitions are in :mod:`stat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from regent.controller import election
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
@@ -59,14 +59,14 @@ class PartitionStateMachine:
                 states[tp] = PartitionState.OFFLINE
         context.load_partition_states(states)
 
-    async def trigger_online(self, *, topic: str | None = None) -> Failures:
-        """Try to elect leaders for all New and Offline partitions (of one topic, if given)."""
+    async def trigger_online(self, *, topics: Collection[str] | None = None) -> Failures:
+        """Try to elect leaders for all New and Offline partitions (of some topics, if given)."""
         context = self._context
         candidates = [
             tp
             for tp in context.partitions_in_state(PartitionState.NEW, PartitionState.OFFLINE)
             if not context.is_topic_queued_for_deletion(tp.topic)
-            and (topic is None or tp.topic == topic)
+            and (topics is None or tp.topic in topics)
         ]
         return await self.handle_state_changes(candidates, PartitionState.ONLINE, election.OFFLINE)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import msgspec
+
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.context import ControllerContext
 from regent.controller.log import ControllerLog
@@ -168,8 +170,9 @@ class ReplicaStateMachine:
                     partition=str(tp),
                     replica=broker_id,
                 )
-                replicas = (*context.replicas(tp), broker_id)
-                context.set_assignment(tp, ReplicaAssignment(replicas))
+                before = context.assignment(tp) or ReplicaAssignment(())
+                replicas = (*before.replicas, broker_id)
+                context.set_assignment(tp, msgspec.structs.replace(before, replicas=replicas))
 
     async def _become_offline(
         self,
