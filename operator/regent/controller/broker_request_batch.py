@@ -35,6 +35,7 @@ class ControllerBrokerRequestBatch:
         self._leader_and_isr: dict[int, dict[TopicPartition, bool]] = {}
         self._update_metadata: dict[TopicPartition, None] = {}
         self._receivers: dict[int, None] = {}
+        self._everybody_receives = False
         self._stop_replica: dict[int, dict[TopicPartition, bool]] = {}
 
     def add_leader_and_isr(
@@ -61,8 +62,9 @@ class ControllerBrokerRequestBatch:
     ) -> None:
         """Announce partitions, and the broker list in any case, to brokers (all by default)."""
         if broker_ids is None:
-            broker_ids = self._context.live_or_shutting_down_brokers
-        self._receivers.update(dict.fromkeys(broker_ids))
+            self._everybody_receives = True
+        else:
+            self._receivers.update(dict.fromkeys(broker_ids))
         self._update_metadata.update(dict.fromkeys(partitions))
 
     def add_stop_replica(
@@ -93,7 +95,8 @@ class ControllerBrokerRequestBatch:
             for broker_id, entries in self._stop_replica.items()
             if broker_id in brokers and entries
         }
-        receivers = tuple(b for b in self._receivers if b in brokers)
+        chosen = brokers if self._everybody_receives else self._receivers
+        receivers = tuple(b for b in chosen if b in brokers)
         if not (leader_and_isr or stop_replica or receivers):
             return None
         partitions = self._states(leader_and_isr)

@@ -177,14 +177,16 @@ class ControllerContext:
 
     def remove_topic(self, topic: str) -> None:
         """Forget a topic and everything about its partitions."""
-        for tp in self._assignments.pop(topic, {}):
+        partitions = self._assignments.pop(topic, {})
+        for tp in partitions:
             self.set_partition_state(tp, PartitionState.NON_EXISTENT)
             self._leadership.pop(tp, None)
             self._reassigning.pop(tp, None)
             for states in self._replica_states.values():
                 states.pop(tp, None)
-            for offline in self._offline_dirs.values():
-                offline.pop(tp, None)
+        for broker_id in list(self._offline_dirs):
+            rest = [tp for tp in self._offline_dirs[broker_id] if tp not in partitions]
+            self.set_replicas_on_offline_dirs(broker_id, rest)
         self._topic_ids.pop(topic, None)
         self.topics_to_be_deleted.pop(topic, None)
         self.topics_with_deletion_started.pop(topic, None)
