@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from regent.controller.commands import Command, Outcome
+from regent.controller.commands import Accepted, Command, CreateTopic, Outcome
 from regent.controller.view import ClusterView, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.resources.kafka_topic import AdoptionPolicy, KafkaTopic, KafkaTopicStatus
@@ -116,12 +116,22 @@ class TopicRequest:
         return before is not None and self.topic_id is not None and before != self.topic_id
 
     @property
+    def has_just_created(self) -> bool:
+        """Whether this process has created the topic, even if the status does not say so yet."""
+        return any(
+            isinstance(attempt.command, CreateTopic) and isinstance(attempt.outcome, Accepted)
+            for attempt in self.attempts
+        )
+
+    @property
     def owns_topic(self) -> bool:
         """Whether the resource has created or adopted the topic that exists (or existed).
 
         The status says so. If it was lost, the finalizer does: only an owner holds it. It counts
         only where a foreign topic would be adopted anyway.
         """
+        if self.has_just_created:
+            return True
         resource = self.resource
         adopts = resource.spec.adoption_policy is AdoptionPolicy.ADOPT
         known = resource.status.ownership is not None or (resource.holds_finalizer and adopts)

@@ -198,7 +198,8 @@ def _plan_existing(request: TopicRequest) -> Plan:
     limits = all_findings(LIMIT_CHECKS, request)
     events: tuple[PlannedEvent, ...] = ()
     if request.owns_topic:
-        created = status.ownership in (Ownership.CREATING, Ownership.CREATED)
+        born = (Ownership.CREATING, Ownership.CREATED)
+        created = request.has_just_created or status.ownership in born
         ownership = Ownership.CREATED if created else Ownership.ADOPTED
     else:
         ownership = Ownership.ADOPTED

@@ -28,8 +28,8 @@ class ApiModel(BaseModel):
     """Rules by which the API server checks an object of this shape."""
 
     def to_api(self) -> dict[str, Any]:
-        """The JSON form: camelCase, plain values, None left out."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        """The JSON form: camelCase, plain values; what equals its default is left out."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 class ObjectMeta(ApiModel):

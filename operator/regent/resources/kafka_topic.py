@@ -9,6 +9,7 @@ within the API server's budget, and the objects small.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final
 
@@ -384,7 +385,7 @@ class UnreadableTopic:
         return FINALIZER in self.metadata.finalizers
 
 
-def parse_kafka_topic(body: dict[str, Any]) -> KafkaTopic | UnreadableTopic:
+def parse_kafka_topic(body: Mapping[str, Any]) -> KafkaTopic | UnreadableTopic:
     """Read an object of the API. A status that cannot be read counts as absent.
 
     Raises:
@@ -418,8 +419,8 @@ def _field_path(location: tuple[int | str, ...]) -> str:
             return ".".join(("spec", *map(str, location)))
 
 
-def topic_name_of(body: dict[str, Any]) -> str:
+def topic_name_of(body: Mapping[str, Any]) -> str:
     """The topic that a raw object declares, without validating it."""
     spec = body.get("spec")
-    name = spec.get("topicName") if isinstance(spec, dict) else None
+    name = spec.get("topicName") if isinstance(spec, Mapping) else None
     return str(name or body["metadata"]["name"])

@@ -1,0 +1,212 @@
+"""A small asynchronous client for the Kubernetes API.
+
+Why not the official one: it is synchronous, so each of ten thousand status writes would occupy a
+thread, and it brings a model class for everything Kubernetes knows. Why not kopf's: its request
+function is private and lives in kopf's task context, which ends before Regent is done writing. What
+is left to do is little: aiohttp (which kopf brings), kopf's public ``ConnectionInfo``, five verbs.
+
+Tokens of service accounts are renewed by the kubelet, in place. So credentials are read again after
+``CREDENTIALS_MAX_AGE_S`` and whenever the server answers 401.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import aiohttp
+import kopf
+
+from regent.kube.errors import (
+    KubeApiError,
+    KubeConflictError,
+    KubeNotFoundError,
+    KubeUnavailableError,
+)
+from regent.kube.login import login
+
+CREDENTIALS_MAX_AGE_S: Final = 60.0
+
+MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+
+_FAILED_TEST: Final = 422
+"""What the API server answers to a JSON patch whose ``test`` fails (and to invalid objects)."""
+
+
+class KubeClient:
+    """One HTTP session with the API server. Use it as an asynchronous context manager."""
+
+    def __init__(
+        self,
+        *,
+        max_connections: int,
+        request_timeout_s: float,
+        credentials: Callable[[], Awaitable[kopf.ConnectionInfo]] = login,
+    ) -> None:
+        self._max_connections = max_connections
+        self._timeout = aiohttp.ClientTimeout(total=request_timeout_s)
+        self._credentials = credentials
+        self._info: kopf.ConnectionInfo | None = None
+        self._info_read_at = 0.0
+        self._session: aiohttp.ClientSession | None = None
+        self._refreshing = asyncio.Lock()
+
+    async def __aenter__(self) -> KubeClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the session; open requests fail."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def get(self, path: str, *, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Read an object or one page of a list. Raises as :meth:`request` does."""
+        return await self.request("GET", path, query=query)
+
+    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Create an object in the collection ``path``. Raises as :meth:`request` does."""
+        return await self.request("POST", path, body=body)
+
+    async def merge_patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Apply a JSON merge patch; the object afterwards. With ``metadata.resourceVersion`` in the
+        body it applies to exactly that version. Raises as :meth:`request` does.
+        """
+        return await self.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+
+    async def json_patch(self, path: str, operations: list[dict[str, Any]]) -> dict[str, Any]:
+        """Apply JSON patch operations; the object afterwards. A ``test`` that fails raises
+        :class:`KubeConflictError`. Raises as :meth:`request` does.
+        """
+        try:
+            return await self.request("PATCH", path, body=operations, content_type=JSON_PATCH)
+        except KubeApiError as error:
+            if error.status == _FAILED_TEST:
+                raise KubeConflictError(
+                    str(error), status=error.status, reason=error.reason
+                ) from error
+            raise
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        content_type: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Send one request and return the decoded answer.
+
+        Raises:
+            KubeNotFoundError: 404.
+            KubeConflictError: 409.
+            KubeApiError: Any other refusal.
+            KubeUnavailableError: No answer in time.
+            KubeLoginError: No credentials.
+        """
+        stale = self._info
+        answer = await self._send(method, path, body, content_type=content_type, query=query)
+        if answer.status == 401:
+            await self._refresh(seen=self._info if stale is None else stale)
+            answer = await self._send(method, path, body, content_type=content_type, query=query)
+        if answer.status >= 400:
+            raise _error(answer, f"{method} {path}")
+        return answer.body
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: object,
+        *,
+        content_type: str,
+        query: Mapping[str, str] | None,
+    ) -> _Answer:
+        info, session = await self._connection()
+        data = None if body is None else json.dumps(body).encode()
+        headers = {**info.as_http_headers(), "Accept": "application/json"}
+        if data is not None:
+            headers["Content-Type"] = content_type
+        try:
+            async with session.request(
+                method, info.server.rstrip("/") + path, data=data, headers=headers, params=query
+            ) as response:
+                payload = await response.read()
+                return _Answer(response.status, response.headers.get("Retry-After"), payload)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise KubeUnavailableError(
+                f"{method} {path}: {str(error) or type(error).__name__}"
+            ) from error
+
+    async def _connection(self) -> tuple[kopf.ConnectionInfo, aiohttp.ClientSession]:
+        now = asyncio.get_running_loop().time()
+        if self._info is None or now - self._info_read_at > CREDENTIALS_MAX_AGE_S:
+            await self._refresh(seen=self._info)
+        if self._info is None or self._session is None:
+            raise KubeUnavailableError("the client is closed")
+        return self._info, self._session
+
+    async def _refresh(self, *, seen: kopf.ConnectionInfo | None) -> None:
+        """Read the credentials again, once for all requests that ``seen`` failed for."""
+        async with self._refreshing:
+            if self._info is not seen:
+                return
+            info = await self._credentials()
+            self._info_read_at = asyncio.get_running_loop().time()
+            if self._session is None or _transport(info) != _transport(self._info):
+                await self.close()
+                self._session = aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(
+                        limit=self._max_connections, ssl=info.as_ssl_context()
+                    ),
+                    timeout=self._timeout,
+                )
+            self._info = info
+
+
+class _Answer:
+    def __init__(self, status: int, retry_after: str | None, payload: bytes) -> None:
+        self.status = status
+        self.retry_after = retry_after
+        self._payload = payload
+
+    @property
+    def body(self) -> dict[str, Any]:
+        decoded = json.loads(self._payload) if self._payload else {}
+        return decoded if isinstance(decoded, dict) else {}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The Status object of a refusal; a proxy may have sent something else."""
+        try:
+            return self.body
+        except ValueError:
+            return {"message": self._payload[:200].decode(errors="replace")}
+
+
+def _transport(info: kopf.ConnectionInfo | None) -> tuple[object, ...] | None:
+    """What a session is bound to, the token apart: that goes with each request."""
+    if info is None:
+        return None
+    return (info.server, info.ca_path, info.certificate_path, info.private_key_path, info.insecure)
+
+
+def _error(answer: _Answer, what: str) -> KubeApiError:
+    details = answer.details
+    message = f"{what}: {details.get('message') or f'HTTP {answer.status}'}"
+    reason = str(details.get("reason", ""))
+    kinds = {404: KubeNotFoundError, 409: KubeConflictError}
+    after = answer.retry_after
+    return kinds.get(answer.status, KubeApiError)(
+        message,
+        status=answer.status,
+        reason=reason,
+        retry_after_s=float(after) if after is not None and after.isdigit() else None,
+    )

@@ -1,0 +1,136 @@
+"""Commands of many resources travel to the controller together.
+
+The controller works in sets: creating a thousand topics in one submission costs a few round trips
+to ZooKeeper, creating them one by one costs thousands. So while one submission is under way, all
+commands that come in are collected for the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from regent.controller.commands import (
+    Accepted,
+    Command,
+    DescribeTopicConfigs,
+    Outcome,
+    Reason,
+    Rejected,
+)
+from regent.runtime.ports import ControllerPort
+
+logger = logging.getLogger(__name__)
+
+LINGER_S: Final = 0.005
+"""How long the first command waits for company."""
+
+BATCH_SIZE_MAX: Final = 2000
+"""Commands in one submission."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    commands: tuple[Command, ...]
+    outcomes: asyncio.Future[tuple[Outcome, ...]]
+
+
+class CommandBatcher:
+    """Collects commands and submits them, one batch at a time. :meth:`run` must be running."""
+
+    def __init__(self, controller: ControllerPort, *, timeout_s: float) -> None:
+        self._controller = controller
+        self._timeout_s = timeout_s
+        self._pending: list[_Pending] = []
+        self._available = asyncio.Event()
+        self.batches = 0
+        """Submissions so far."""
+
+    async def submit(self, commands: Sequence[Command]) -> tuple[Outcome, ...]:
+        """The outcomes of the commands, which stay together and in order."""
+        future: asyncio.Future[tuple[Outcome, ...]] = asyncio.get_running_loop().create_future()
+        self._pending.append(_Pending(tuple(commands), future))
+        self._available.set()
+        return await future
+
+    async def run(self) -> None:
+        """Submit batches until cancelled."""
+        while True:
+            await self._available.wait()
+            await asyncio.sleep(LINGER_S)
+            batch = self._take()
+            if not self._pending:
+                self._available.clear()
+            await self._carry_out(batch)
+
+    def _take(self) -> list[_Pending]:
+        size = 0
+        for count, pending in enumerate(self._pending):
+            size += len(pending.commands)
+            if size > BATCH_SIZE_MAX and count > 0:
+                batch, self._pending = self._pending[:count], self._pending[count:]
+                return batch
+        batch, self._pending = self._pending, []
+        return batch
+
+    async def _carry_out(self, batch: list[_Pending]) -> None:
+        commands = _merged([command for pending in batch for command in pending.commands])
+        self.batches += 1
+        try:
+            outcomes = await asyncio.wait_for(
+                self._controller.submit(commands), timeout=self._timeout_s
+            )
+        except TimeoutError:
+            outcomes = _refusals(
+                commands, f"the controller did not answer within {self._timeout_s:g} seconds"
+            )
+        except asyncio.CancelledError:
+            for pending in batch:
+                pending.outcomes.cancel()
+            raise
+        except Exception:
+            # The port promises not to raise. If it does, that is a defect; but the other resources
+            # must not wait for ever.
+            logger.exception("Submitting commands failed")
+            outcomes = _refusals(commands, "submitting the command failed; the log says why")
+        by_command = dict(zip(map(id, commands), outcomes, strict=True))
+        for pending in batch:
+            if not pending.outcomes.done():
+                pending.outcomes.set_result(
+                    tuple(
+                        _outcome_of(command, commands, by_command) for command in pending.commands
+                    )
+                )
+
+
+def _merged(commands: list[Command]) -> list[Command]:
+    """The commands with all readings of configurations folded into one, which comes first."""
+    topics = [
+        topic
+        for command in commands
+        if isinstance(command, DescribeTopicConfigs)
+        for topic in command.topics
+    ]
+    if not topics:
+        return commands
+    others = [command for command in commands if not isinstance(command, DescribeTopicConfigs)]
+    return [DescribeTopicConfigs(tuple(dict.fromkeys(topics))), *others]
+
+
+def _outcome_of(
+    command: Command, submitted: list[Command], by_command: dict[int, Outcome]
+) -> Outcome:
+    if not isinstance(command, DescribeTopicConfigs):
+        return by_command[id(command)]
+    outcome = by_command[id(submitted[0])]
+    if isinstance(outcome, Rejected):
+        return outcome
+    known = outcome.result or {}
+    return Accepted({topic: known[topic] for topic in command.topics if topic in known})
+
+
+def _refusals(commands: Sequence[Command], message: str) -> list[Outcome]:
+    return [Rejected(Reason.INTERNAL_ERROR, message) for _ in commands]

@@ -1,0 +1,53 @@
+"""Errors of the Kubernetes API.
+
+::
+
+    KubeError
+    ├─ KubeLoginError              no credentials, or none that can be read
+    ├─ KubeUnavailableError        no answer: connection refused, reset, timed out
+    └─ KubeApiError                the API server refused
+        ├─ KubeNotFoundError       404: the object (or its CRD) is gone
+        └─ KubeConflictError       409, or 422 for a failed test: somebody else changed the object
+"""
+
+from __future__ import annotations
+
+from regent.model.errors import RegentError
+
+
+class KubeError(RegentError):
+    """Base of all errors of the Kubernetes API."""
+
+
+class KubeLoginError(KubeError):
+    """Neither a service account nor a kubeconfig could be read."""
+
+
+class KubeUnavailableError(KubeError):
+    """The API server did not answer."""
+
+
+class KubeApiError(KubeError):
+    """The API server refused a request.
+
+    Attributes:
+        status: HTTP status.
+        reason: Kubernetes' word for it, for instance ``Forbidden``.
+        retry_after_s: What the server asks for; None: nothing.
+    """
+
+    def __init__(
+        self, message: str, *, status: int, reason: str = "", retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+
+class KubeNotFoundError(KubeApiError):
+    """The object is gone."""
+
+
+class KubeConflictError(KubeApiError):
+    """The object is not what the request was based on."""

@@ -1,0 +1,118 @@
+"""Kubernetes Events: what happened to a resource, for ``kubectl describe`` and alerts.
+
+Events are a courtesy: they are sent in the background, and losing one loses nothing but a line of
+history. The same Event about the same object is not sent twice within ``QUIET_S``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from regent.kube.client import KubeClient
+from regent.kube.errors import KubeError
+from regent.kube.object_cache import CachedObject
+from regent.reconcile.plan import PlannedEvent
+from regent.resources.conditions import rfc3339, shorten
+from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.kind import API_VERSION
+
+logger = logging.getLogger(__name__)
+
+QUIET_S: Final = 600.0
+COMPONENT: Final = "regent"
+MAX_MESSAGE_LENGTH: Final = 1024
+
+_QUEUE_SIZE_MAX: Final = 10_000
+_REMEMBERED_MAX: Final = 20_000
+
+
+class EventRecorder:
+    """Sends Events in the order in which they are recorded. :meth:`run` must be running.
+
+    Attributes:
+        recorded: Events sent so far.
+        dropped: Events lost because too many waited.
+    """
+
+    def __init__(self, client: KubeClient, *, now: Callable[[], datetime], instance: str) -> None:
+        """
+        Args:
+            instance: Name of this process, for ``reportingInstance``.
+        """
+        self._client = client
+        self._now = now
+        self._instance = instance
+        self._queue: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(_QUEUE_SIZE_MAX)
+        self._recent: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        self.recorded = 0
+        self.dropped = 0
+
+    def record(self, subject: CachedObject, event: PlannedEvent) -> None:
+        """Record an Event about an object, unless the same one was recorded a moment ago."""
+        mark = (subject.uid, event.reason, event.message)
+        now = asyncio.get_running_loop().time()
+        last = self._recent.get(mark)
+        if last is not None and now - last < QUIET_S:
+            return
+        self._recent[mark] = now
+        self._recent.move_to_end(mark)
+        while len(self._recent) > _REMEMBERED_MAX:
+            self._recent.popitem(last=False)
+        try:
+            self._queue.put_nowait((subject.key.namespace, self._body(subject, event)))
+        except asyncio.QueueFull:
+            self.dropped += 1
+            logger.warning("Dropped an Event, %d are waiting: %s", _QUEUE_SIZE_MAX, event.message)
+
+    async def run(self) -> None:
+        """Send what is recorded until cancelled."""
+        while True:
+            namespace, body = await self._queue.get()
+            await self._send(namespace, body)
+            self._queue.task_done()
+
+    async def flush(self) -> None:
+        """Wait until everything recorded so far is sent. :meth:`run` must be running."""
+        await self._queue.join()
+
+    async def _send(self, namespace: str, body: dict[str, Any]) -> None:
+        try:
+            await self._client.create(f"/api/v1/namespaces/{namespace}/events", body)
+            self.recorded += 1
+        except KubeError as error:
+            # A namespace that is being deleted takes no Events; nothing depends on them.
+            logger.warning("Could not record an Event: %s", error)
+
+    def _body(self, subject: CachedObject, event: PlannedEvent) -> dict[str, Any]:
+        moment = rfc3339(self._now())
+        reference = {
+            "apiVersion": API_VERSION,
+            "kind": KafkaTopic.kind.kind,
+            "namespace": subject.key.namespace,
+            "name": subject.key.name,
+            "uid": subject.uid,
+            "resourceVersion": subject.version,
+        }
+        return {
+            "metadata": {
+                # As client-go names them: unique as long as the clock moves.
+                "name": f"{subject.key.name[:200]}.{time.time_ns():x}",
+                "namespace": subject.key.namespace,
+            },
+            "involvedObject": reference,
+            "type": "Warning" if event.is_warning else "Normal",
+            "reason": event.reason,
+            "message": shorten(event.message, limit=MAX_MESSAGE_LENGTH),
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "reportingInstance": self._instance,
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+        }

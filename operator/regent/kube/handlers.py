@@ -1,0 +1,83 @@
+"""The thin layer that kopf calls. kopf watches and serves the probes; nothing else is left to it.
+
+Only ``on.event``: it writes nothing to the objects and keeps no progress. A handler puts the object
+into the cache and the key into the queue; it does no work and cannot fail for want of a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import kopf
+
+from regent.kube.login import login
+from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.kind import GROUP, VERSION
+
+Probe = Callable[[], Any]
+"""A liveness probe: returns something for the curious, or raises to have the process restarted."""
+
+KOPF_FINALIZER: Final = f"{GROUP}/kopf"
+
+_WATCH_SERVER_TIMEOUT_S: Final = 600
+_WATCH_CLIENT_TIMEOUT_S: Final = 660
+
+
+class HandlerContext:
+    """What the handlers reach through kopf's memo. kopf copies the memo for each object."""
+
+    def __init__(self, *, on_event: Callable[[str | None, Mapping[str, Any]], None]) -> None:
+        """
+        Args:
+            on_event: Takes the type of a watch event (None: from the initial list) and the object.
+        """
+        self.on_event = on_event
+
+    def __copy__(self) -> HandlerContext:
+        return self
+
+
+def build_registry(probes: Mapping[str, Probe]) -> kopf.OperatorRegistry:
+    """The registry with all handlers. Not the default one: importing must have no effects."""
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.event(GROUP, VERSION, KafkaTopic.kind.plural, registry=registry, id="kafkatopic")
+    async def on_kafka_topic(event: Any, memo: Any, **_: Any) -> None:
+        memo.on_event(event["type"], event["object"])
+
+    @kopf.on.login(registry=registry, id="login", errors=kopf.ErrorsMode.TEMPORARY, backoff=5)
+    async def on_login(**_: Any) -> kopf.ConnectionInfo:
+        return await login()
+
+    for name, probe in probes.items():
+        _register_probe(registry, name, probe)
+    return registry
+
+
+def _register_probe(registry: kopf.OperatorRegistry, name: str, probe: Probe) -> None:
+    # Permanent: an exception is the answer, not something to be tried again.
+    @kopf.on.probe(registry=registry, id=name, errors=kopf.ErrorsMode.PERMANENT)
+    async def on_probe(**_: Any) -> Any:
+        return probe()
+
+
+def build_settings() -> kopf.OperatorSettings:
+    """kopf's settings: no peering, no posting, no scanning, its marks under our own names."""
+    settings = kopf.OperatorSettings()
+    # Peering is not a lock and has no fencing token. ZooKeeper elects, /controller fences.
+    settings.peering.standalone = True
+    settings.posting.enabled = False
+    # CRDs and namespaces are fixed for the life of the process: fewer rights are needed that way.
+    settings.scanning.disabled = True
+    # Belt and braces: bookmarks and kopf's inactivity timeout already end silent watches.
+    settings.watching.server_timeout = _WATCH_SERVER_TIMEOUT_S
+    settings.watching.client_timeout = _WATCH_CLIENT_TIMEOUT_S
+    settings.networking.request_timeout = 30
+    settings.execution.max_workers = 1
+    # Nothing of this is written with on.event alone. But kopf *removes* its finalizer wherever it
+    # finds it and has no use for it: so this must be another one than Regent's own.
+    settings.persistence.finalizer = KOPF_FINALIZER
+    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=GROUP)
+    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=GROUP)
+    return settings

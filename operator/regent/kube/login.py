@@ -1,0 +1,81 @@
+"""Credentials for the API server: in a pod from the service account, elsewhere from kubeconfig.
+
+In a pod the official client is never imported: three files are all there is to read, and the import
+costs some 40 MB. A kubeconfig can name exec plugins and token providers; there the official client
+does the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import kopf
+
+from regent.kube.errors import KubeLoginError
+
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+async def login() -> kopf.ConnectionInfo:
+    """Read the credentials that are valid now. Tokens rotate: call it again after a 401.
+
+    Raises:
+        KubeLoginError: If there are none, or they cannot be read.
+    """
+    # Reading is quick, but an exec plugin may ask somebody over the network.
+    return await asyncio.to_thread(_login)
+
+
+def _login() -> kopf.ConnectionInfo:
+    host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
+    token_file = SERVICE_ACCOUNT / "token"
+    if host and token_file.exists():
+        return _service_account(host, token_file)
+    return _kubeconfig()
+
+
+def _service_account(host: str, token_file: Path) -> kopf.ConnectionInfo:
+    port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    authority = SERVICE_ACCOUNT / "ca.crt"
+    try:
+        token = token_file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise KubeLoginError(f"the token of the service account is unreadable: {error}") from error
+    return kopf.ConnectionInfo(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        ca_path=str(authority) if authority.exists() else None,
+        token=token,
+    )
+
+
+def _kubeconfig() -> kopf.ConnectionInfo:
+    import kubernetes.client
+    import kubernetes.config
+
+    loaded: Any = kubernetes.client.Configuration()
+    try:
+        load: Any = kubernetes.config.load_kube_config
+        # Passed on explicitly: the client looks at the environment only when it is imported.
+        load(config_file=os.environ.get("KUBECONFIG"), client_configuration=loaded)
+    except (kubernetes.config.ConfigException, OSError) as error:
+        raise KubeLoginError(
+            f"no service account and no usable kubeconfig: {error}; set KUBECONFIG"
+        ) from error
+    header = loaded.get_api_key_with_prefix("BearerToken") or loaded.get_api_key_with_prefix(
+        "authorization"
+    )
+    scheme, _, token = (header or "").rpartition(" ")
+    return kopf.ConnectionInfo(
+        server=loaded.host,
+        ca_path=loaded.ssl_ca_cert or None,
+        insecure=not loaded.verify_ssl,
+        username=loaded.username or None,
+        password=loaded.password or None,
+        scheme=scheme or None,
+        token=token or None,
+        certificate_path=loaded.cert_file or None,
+        private_key_path=loaded.key_file or None,
+    )

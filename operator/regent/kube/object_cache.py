@@ -1,0 +1,215 @@
+"""The newest known version of every KafkaTopic, and who claims which topic.
+
+Fed by the watch, by lists and by the answers to Regent's own writes, in whatever order these come
+in: an older version never replaces a newer one. Because answers are fed in, the watch event that
+follows a status write is no news, and costs no reconciliation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from regent.reconcile.plan import Claim
+from regent.resources.kafka_topic import (
+    KafkaTopic,
+    ManagementPolicy,
+    UnreadableTopic,
+    parse_kafka_topic,
+    topic_name_of,
+)
+
+_KEPT_METADATA: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "generation",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "finalizers",
+)
+
+
+class ObjectKey(NamedTuple):
+    """Identifies an object of one kind. Strings only: hashing and comparing happen in C."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CachedObject:
+    """A version of an object, without the metadata that nobody here looks at.
+
+    Attributes:
+        topic: Name of the topic that it declares.
+        claim: Its claim to the topic; None if it only observes.
+    """
+
+    key: ObjectKey
+    uid: str
+    version: str
+    body: Mapping[str, Any]
+    topic: str
+    claim: Claim | None
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """The raw status."""
+        status = self.body.get("status")
+        return status if isinstance(status, Mapping) else {}
+
+    @property
+    def finalizers(self) -> list[str]:
+        return list(self.body["metadata"].get("finalizers", ()))
+
+    def parse(self) -> KafkaTopic | UnreadableTopic:
+        """The object as a model."""
+        return parse_kafka_topic(self.body)
+
+
+class ObjectCache:
+    """The objects by key, indexed by topic."""
+
+    def __init__(self) -> None:
+        self._objects: dict[ObjectKey, CachedObject] = {}
+        self._by_topic: dict[str, dict[ObjectKey, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def keys(self) -> tuple[ObjectKey, ...]:
+        """All keys, in the order in which the objects became known."""
+        return tuple(self._objects)
+
+    def get(self, key: ObjectKey) -> CachedObject | None:
+        """The newest known version of an object, None if it does not exist."""
+        return self._objects.get(key)
+
+    def keys_of_topic(self, topic: str) -> tuple[ObjectKey, ...]:
+        """Keys of the objects that declare a topic."""
+        return tuple(self._by_topic.get(topic, ()))
+
+    def claims(self, topic: str) -> tuple[Claim, ...]:
+        """Claims to a topic, in no particular order."""
+        claims = (self._objects[key].claim for key in self._by_topic.get(topic, ()))
+        return tuple(claim for claim in claims if claim is not None)
+
+    def put(self, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
+        """Take in a version of an object; the keys of the objects that it is news for.
+
+        A version that is not newer than the known one is no news.
+        """
+        new = _cached(body)
+        old = self._objects.get(new.key)
+        if old is not None and old.uid == new.uid and not _is_newer(new.version, old.version):
+            return frozenset()
+        self._objects[new.key] = new
+        if old is not None and old.topic != new.topic:
+            self._unindex(old)
+        self._by_topic.setdefault(new.topic, {})[new.key] = None
+        news = set()
+        if old is None or _essence(old) != _essence(new):
+            news.add(new.key)
+        if old is None or old.claim != new.claim or old.topic != new.topic:
+            news.update(self.keys_of_topic(new.topic))
+            news.update(() if old is None else self.keys_of_topic(old.topic))
+        return frozenset(news)
+
+    def remove(self, key: ObjectKey, *, uid: str) -> frozenset[ObjectKey]:
+        """Forget a deleted object; the keys of the objects that it is news for.
+
+        An object that was created again under the same name has another uid and stays.
+        """
+        old = self._objects.get(key)
+        if old is None or old.uid != uid:
+            return frozenset()
+        del self._objects[key]
+        self._unindex(old)
+        return frozenset((key, *self.keys_of_topic(old.topic)))
+
+    def replace_all(
+        self, bodies: Iterable[Mapping[str, Any]], *, listed_version: str
+    ) -> frozenset[ObjectKey]:
+        """Take in a complete list; the keys of the objects that it is news for.
+
+        Args:
+            listed_version: resourceVersion of the list: a known object that is missing from the
+                list and not newer than it was deleted.
+        """
+        news: set[ObjectKey] = set()
+        present: set[ObjectKey] = set()
+        for body in bodies:
+            present.add(_key(body))
+            news.update(self.put(body))
+        for key, known in tuple(self._objects.items()):
+            if key not in present and not _is_newer(known.version, listed_version):
+                news.update(self.remove(key, uid=known.uid))
+        return frozenset(news)
+
+    def _unindex(self, old: CachedObject) -> None:
+        keys = self._by_topic.get(old.topic, {})
+        keys.pop(old.key, None)
+        if not keys:
+            self._by_topic.pop(old.topic, None)
+
+
+def _key(body: Mapping[str, Any]) -> ObjectKey:
+    metadata = body["metadata"]
+    return ObjectKey(metadata.get("namespace", ""), metadata["name"])
+
+
+def _cached(body: Mapping[str, Any]) -> CachedObject:
+    metadata = body["metadata"]
+    key = _key(body)
+    raw_spec = body.get("spec")
+    spec = raw_spec if isinstance(raw_spec, Mapping) else {}
+    claims = spec.get("managementPolicy") != ManagementPolicy.OBSERVE
+    return CachedObject(
+        key=key,
+        uid=metadata.get("uid", ""),
+        version=metadata.get("resourceVersion", ""),
+        body={
+            "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
+            "spec": spec,
+            "status": body.get("status") or {},
+        },
+        topic=topic_name_of(body),
+        claim=Claim(
+            namespace=key.namespace,
+            name=key.name,
+            uid=metadata.get("uid", ""),
+            created=metadata.get("creationTimestamp", ""),
+            is_being_deleted="deletionTimestamp" in metadata,
+        )
+        if claims
+        else None,
+    )
+
+
+def _essence(known: CachedObject) -> tuple[Any, ...]:
+    """What a reconciliation looks at. Labels and annotations are not among it."""
+    metadata = known.body["metadata"]
+    return (
+        known.uid,
+        metadata.get("generation"),
+        metadata.get("deletionTimestamp"),
+        metadata.get("finalizers"),
+        known.status,
+    )
+
+
+def _is_newer(version: str, than: str) -> bool:
+    """Whether one resourceVersion is newer than another.
+
+    They are decimal numbers of etcd's revisions; Kubernetes declares them comparable from 1.35 on.
+    Should one not be a number, the one that came last is taken to be newer.
+    """
+    if version.isdigit() and than.isdigit():
+        return int(version) > int(than)
+    return version != than

@@ -1,0 +1,45 @@
+"""Tunables of the Kubernetes side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeSettings:
+    """How Regent works with the Kubernetes API.
+
+    Attributes:
+        namespaces: Namespaces whose resources are served; none: all of them.
+        liveness_endpoint: URL to serve the probes under, for instance
+            ``http://0.0.0.0:8081/healthz``; None: not served here.
+        concurrency: Resources reconciled at the same time. They meet in batches of commands, so a
+            large number makes bulk work fast and costs little.
+        max_connections: HTTP connections to the API server for reading and writing.
+        resync_interval_s: Everything is listed and compared again after this time, in case a watch
+            lost something.
+        resync_spread_s: The work of a resync is spread over this time.
+        status_detail_interval_s: Details (which replica is in sync) are written at most this often
+            per resource; conditions, drift and counts of partitions at once.
+        request_timeout_s: For one request to the API server.
+        submit_timeout_s: For one batch of commands to the controller.
+        accepted_settle_s: How long an accepted command may take to show in the view before it is
+            sent again.
+        refused_retry_s: When a permanently refused command is tried again without a change.
+        stuck_after_s: The liveness probe fails when work has been waiting for this long.
+        page_size: Objects per page when listing.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    liveness_endpoint: str | None = None
+    concurrency: int = 256
+    max_connections: int = 16
+    resync_interval_s: float = 600.0
+    resync_spread_s: float = 60.0
+    status_detail_interval_s: float = 10.0
+    request_timeout_s: float = 30.0
+    submit_timeout_s: float = 30.0
+    accepted_settle_s: float = 10.0
+    refused_retry_s: float = 600.0
+    stuck_after_s: float = 120.0
+    page_size: int = 500

@@ -1,0 +1,175 @@
+"""The only place that writes to KafkaTopic objects: their status and Regent's finalizer.
+
+Each write is bound to the resourceVersion it was computed from. So it can be compared with what is
+really there: a status that is already right is not written, and one that a controller with a higher
+epoch wrote is never overwritten. Spec, labels and annotations are never touched.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from regent.kube.client import KubeClient
+from regent.kube.errors import KubeConflictError, KubeNotFoundError
+from regent.kube.merge_patch import merge_patch
+from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
+from regent.resources.kafka_topic import FINALIZER, KafkaTopic, KafkaTopicStatus
+from regent.resources.kind import API_VERSION
+
+logger = logging.getLogger(__name__)
+
+_CONFLICTS_MAX: Final = 4
+"""Conflicts in a row after which a write is left to the next look at the resource."""
+
+
+class WriteResult(enum.Enum):
+    """What became of a write."""
+
+    WRITTEN = enum.auto()
+    UNCHANGED = enum.auto()
+    GONE = enum.auto()
+    OUTRANKED = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _StatusPatch:
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _FinalizerPatch:
+    operations: list[dict[str, Any]]
+
+
+_Decision = WriteResult | _StatusPatch | _FinalizerPatch
+
+
+class StatusWriter:
+    """Writes status and finalizers, and feeds the answers into the cache.
+
+    Attributes:
+        writes: Requests that changed an object, since the start.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        cache: ObjectCache,
+        *,
+        on_news: Callable[[frozenset[ObjectKey]], None],
+    ) -> None:
+        """
+        Args:
+            on_news: Told for which objects an answer was news: somebody else had changed them.
+        """
+        self._client = client
+        self._cache = cache
+        self._on_news = on_news
+        self.writes = 0
+
+    async def write_status(self, key: ObjectKey, uid: str, status: KafkaTopicStatus) -> WriteResult:
+        """Make the status of an object what it shall be. ``controllerEpoch`` alone is no change.
+
+        Raises:
+            KubeConflictError: If the object changes faster than it can be written.
+            KubeError: If the API server does not answer or refuses.
+        """
+        wanted = status.to_api()
+        return await self._write(key, uid, lambda known: _status_decision(known, wanted))
+
+    async def add_finalizer(self, key: ObjectKey, uid: str) -> WriteResult:
+        """Put Regent's finalizer on an object, unless it is there or the object is on its way out.
+
+        Raises as :meth:`write_status` does.
+        """
+        return await self._write(key, uid, _addition)
+
+    async def remove_finalizer(self, key: ObjectKey, uid: str) -> WriteResult:
+        """Take Regent's finalizer off an object, and no other one.
+
+        Raises as :meth:`write_status` does.
+        """
+        return await self._write(key, uid, _removal)
+
+    async def _write(
+        self, key: ObjectKey, uid: str, decide: Callable[[CachedObject], _Decision]
+    ) -> WriteResult:
+        path = object_path(key)
+        for _ in range(_CONFLICTS_MAX):
+            known = self._cache.get(key)
+            if known is None or known.uid != uid:
+                return WriteResult.GONE
+            decision = decide(known)
+            try:
+                if isinstance(decision, WriteResult):
+                    return decision
+                if isinstance(decision, _StatusPatch):
+                    answer = await self._client.merge_patch(f"{path}/status", decision.body)
+                else:
+                    answer = await self._client.json_patch(path, decision.operations)
+            except KubeConflictError:
+                await self._read_again(key, path)
+                continue
+            except KubeNotFoundError:
+                self._on_news(self._cache.remove(key, uid=uid))
+                return WriteResult.GONE
+            self.writes += 1
+            # Only what others changed is news; what was just written is not.
+            self._on_news(self._cache.put(answer) - {key})
+            return WriteResult.WRITTEN
+        raise KubeConflictError(f"{key} changes faster than it can be written", status=409)
+
+    async def _read_again(self, key: ObjectKey, path: str) -> None:
+        """A conflict: somebody else changed the object. Look, and have everybody else look."""
+        try:
+            self._on_news(self._cache.put(await self._client.get(path)))
+        except KubeNotFoundError:
+            known = self._cache.get(key)
+            if known is not None:
+                self._on_news(self._cache.remove(key, uid=known.uid))
+
+
+def object_path(key: ObjectKey) -> str:
+    """Path of a KafkaTopic in the API."""
+    return f"/apis/{API_VERSION}/namespaces/{key.namespace}/{KafkaTopic.kind.plural}/{key.name}"
+
+
+def _status_decision(known: CachedObject, wanted: dict[str, Any]) -> _Decision:
+    if _epoch(dict(known.status)) > _epoch(wanted):
+        logger.warning("Left alone a status that a newer controller wrote: %s", known.key)
+        return WriteResult.OUTRANKED
+    patch = merge_patch(known.status, wanted)
+    if not patch.keys() - {"controllerEpoch"}:
+        return WriteResult.UNCHANGED
+    return _StatusPatch({"metadata": {"resourceVersion": known.version}, "status": patch})
+
+
+def _addition(known: CachedObject) -> _Decision:
+    if FINALIZER in known.finalizers or "deletionTimestamp" in known.body["metadata"]:
+        return WriteResult.UNCHANGED
+    return _finalizer_patch(known, [*known.finalizers, FINALIZER])
+
+
+def _removal(known: CachedObject) -> _Decision:
+    if FINALIZER not in known.finalizers:
+        return WriteResult.UNCHANGED
+    return _finalizer_patch(known, [name for name in known.finalizers if name != FINALIZER])
+
+
+def _finalizer_patch(known: CachedObject, finalizers: list[str]) -> _FinalizerPatch:
+    # "add" also replaces; the test keeps finalizers of others that came meanwhile.
+    return _FinalizerPatch(
+        [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": known.version},
+            {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
+        ]
+    )
+
+
+def _epoch(status: dict[str, Any]) -> int:
+    epoch = status.get("controllerEpoch", 0)
+    return epoch if isinstance(epoch, int) else 0

@@ -1,0 +1,60 @@
+"""What is known about the explicit configuration of topics.
+
+The cluster view does not carry configurations: they are read in bulk when a resource needs them and
+kept until the controller says that the topic changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from regent.controller.commands import AlterTopicConfig
+
+
+class TopicConfigs:
+    """Configurations by topic. A reading that was overtaken by an invalidation is not kept."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Mapping[str, str]] = {}
+        self._clock = 0
+        self._invalidated_at: dict[str, int] = {}
+        self._all_invalidated_at = 0
+
+    @property
+    def clock(self) -> int:
+        """A mark to be taken before a reading begins."""
+        return self._clock
+
+    def get(self, topic: str) -> Mapping[str, str] | None:
+        """Explicit configuration of a topic, None if it is not known."""
+        return self._known.get(topic)
+
+    def put(self, topic: str, config: Mapping[str, str], *, as_of: int) -> None:
+        """Keep a reading that began at mark ``as_of``, unless the topic changed since."""
+        if max(self._invalidated_at.get(topic, 0), self._all_invalidated_at) <= as_of:
+            self._known[topic] = dict(config)
+
+    def apply(self, command: AlterTopicConfig) -> None:
+        """Take in a change that the controller has made."""
+        known = self._known.get(command.topic)
+        if known is not None:
+            kept = {key: value for key, value in known.items() if key not in command.remove}
+            self._known[command.topic] = {**kept, **command.set}
+
+    def invalidate(self, topic: str) -> None:
+        """The topic may have changed."""
+        self._clock += 1
+        self._invalidated_at[topic] = self._clock
+        self._known.pop(topic, None)
+
+    def invalidate_all(self) -> None:
+        """Everything may have changed."""
+        self._clock += 1
+        self._all_invalidated_at = self._clock
+        self._invalidated_at.clear()
+        self._known.clear()
+
+    def forget(self, topic: str) -> None:
+        """No resource declares the topic any more."""
+        self._known.pop(topic, None)
+        self._invalidated_at.pop(topic, None)

@@ -1,0 +1,81 @@
+"""What this process remembers about a resource between two looks. Losing it is harmless."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from regent.controller.commands import Accepted, Command, DescribeTopicConfigs, Outcome
+from regent.kube.settings import KubeSettings
+from regent.kube.work_queue import backoff_s
+from regent.reconcile.plan import Attempt
+from regent.reconcile.topic_commands import is_transient
+
+_ATTEMPTS_MAX: Final = 8
+"""Attempts kept per resource; a resource never has more than a few commands of interest."""
+
+
+@dataclass(slots=True)
+class TopicMemory:
+    """Memory of one resource.
+
+    Attributes:
+        uid: Of the object; another one means that everything else is void.
+        generation: The generation last seen, ``seen_at`` the moment it was first seen.
+        written_at: Loop time of the last write of its status; None: not written yet.
+    """
+
+    uid: str
+    generation: int
+    seen_at: datetime
+    written_at: float | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+
+    def see(self, generation: int, *, now: datetime) -> None:
+        """Take notice of the resource's generation, and forget what has lost its meaning."""
+        if generation != self.generation:
+            self.generation = generation
+            self.seen_at = now
+            self.attempts.clear()
+        # A refused one is kept: whether it is refused again decides how long to wait.
+        self.attempts = [
+            attempt
+            for attempt in self.attempts
+            if attempt.retry_at > now or not isinstance(attempt.outcome, Accepted)
+        ]
+
+    def note(
+        self,
+        command: Command,
+        outcome: Outcome,
+        *,
+        controller_epoch: int,
+        now: datetime,
+        settings: KubeSettings,
+        jitter: Callable[[], float],
+    ) -> None:
+        """Remember an answer of the controller, so that the same is not asked again at once."""
+        previous = next((a for a in self.attempts if a.command == command), None)
+        self.attempts = [a for a in self.attempts if a.command != command][-_ATTEMPTS_MAX + 1 :]
+        count = 1
+        if isinstance(outcome, Accepted):
+            if isinstance(command, DescribeTopicConfigs) and outcome.result:
+                return
+            delay_s = settings.accepted_settle_s
+        elif is_transient(outcome):
+            count = 1 if previous is None else previous.count + 1
+            delay_s = backoff_s(count, jitter=jitter())
+        else:
+            delay_s = settings.refused_retry_s
+        self.attempts.append(
+            Attempt(
+                command=command,
+                outcome=outcome,
+                generation=self.generation,
+                controller_epoch=controller_epoch,
+                retry_at=now + timedelta(seconds=delay_s),
+                count=count,
+            )
+        )

@@ -1,0 +1,44 @@
+"""Workers: take a key from the queue, have it reconciled, decide when it is looked at again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from regent.kube.errors import KubeApiError, KubeError
+from regent.kube.object_cache import ObjectKey
+from regent.kube.work_queue import WorkQueue
+
+logger = logging.getLogger(__name__)
+
+Reconcile = Callable[[ObjectKey], Awaitable[float | None]]
+"""Looks at one resource and returns in how many seconds to look again, None for no need."""
+
+
+async def work(queue: WorkQueue[ObjectKey], reconcile: Reconcile) -> None:
+    """Reconcile keys until cancelled. Run as many of these as keys may be worked on at once."""
+    while True:
+        key = await queue.get()
+        try:
+            await _reconcile_one(queue, key, reconcile)
+        finally:
+            queue.done(key)
+
+
+async def _reconcile_one(queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile: Reconcile) -> None:
+    try:
+        again_s = await reconcile(key)
+    except KubeError as error:
+        wanted_s = error.retry_after_s if isinstance(error, KubeApiError) else None
+        delay_s = queue.retry(key, at_least_s=wanted_s or 0.0)
+        logger.warning("Looking at %s again in %.1f s: %s", key, delay_s, error)
+        return
+    except Exception:
+        # A defect. It must not stop the work for all other resources, and it may depend on
+        # something that changes: so it is logged with its traceback and tried again.
+        delay_s = queue.retry(key)
+        logger.exception("Reconciling %s failed, trying again in %.1f s", key, delay_s)
+        return
+    queue.succeed(key)
+    if again_s is not None:
+        queue.add_after(key, again_s)

@@ -1,0 +1,196 @@
+"""A real kube-apiserver for the session, a namespace and a running operator for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from regent.kube.operator import KubeOperator, run_kube
+from regent.kube.settings import KubeSettings
+
+from sandbox import KubernetesApi, wait_until_async
+from tests.integration.kube.memory_controller import MemoryController
+
+ROOT = Path(__file__).parents[3]
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def api() -> Iterator[KubernetesApi]:
+    """An API server with Regent's CRDs."""
+    with KubernetesApi(users={"regent": []}) as server:
+        server.kubectl("apply", "-f", ROOT / "crds")
+        server.kubectl("wait", "--for=condition=Established", "--timeout=20s", "-f", ROOT / "crds")
+        yield server
+
+
+class Namespace:
+    """A namespace of the test's own, and what people do in it with kubectl."""
+
+    def __init__(self, api: KubernetesApi, name: str) -> None:
+        self.api = api
+        self.name = name
+
+    def kubectl(self, *arguments: str | Path, stdin: str | None = None, user: str = "admin") -> str:
+        return self.api.kubectl("-n", self.name, *arguments, stdin=stdin, user=user)
+
+    def apply(self, *topics: dict[str, Any], server_side: bool = False) -> None:
+        """``kubectl apply`` of KafkaTopics."""
+        mode = ["--server-side", "--force-conflicts"] if server_side else []
+        documents = yaml.safe_dump_all(topics)
+        self.kubectl("apply", *mode, "-f", "-", stdin=documents)
+
+    def get(self, name: str) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads(self.kubectl("get", "ktopic", name, "-o", "json"))
+        return body
+
+    def list(self) -> dict[str, dict[str, Any]]:
+        items = json.loads(self.kubectl("get", "ktopic", "-o", "json"))["items"]
+        return {item["metadata"]["name"]: item for item in items}
+
+    def delete(self, name: str, *, wait: bool = False) -> None:
+        self.kubectl("delete", "ktopic", name, f"--wait={str(wait).lower()}")
+
+    def patch(self, name: str, **spec: Any) -> None:
+        self.kubectl(
+            "patch", "ktopic", name, "--type=merge", "-p", json.dumps({"spec": spec})
+        )
+
+    def events(self, name: str) -> list[tuple[str, str]]:
+        items = json.loads(self.kubectl("get", "events", "-o", "json"))["items"]
+        return [
+            (item["type"], item["reason"])
+            for item in sorted(items, key=lambda item: item["metadata"]["name"])
+            if item["involvedObject"]["name"] == name
+        ]
+
+    async def wait(
+        self,
+        name: str,
+        until: Callable[[dict[str, Any]], bool],
+        *,
+        describe: str,
+        timeout_s: float = 20,
+    ) -> dict[str, Any]:
+        """Wait for a KafkaTopic to be as a test wants it; its body."""
+
+        async def look() -> dict[str, Any]:
+            return await asyncio.to_thread(self.get, name)
+
+        return await wait_until_async(look, until=until, describe=describe, timeout_s=timeout_s)
+
+    async def wait_condition(
+        self, name: str, type_: str, status: str, reason: str | None = None
+    ) -> dict[str, Any]:
+        """Wait for a condition of the current generation."""
+
+        def holds(body: dict[str, Any]) -> bool:
+            found = condition(body, type_)
+            return (
+                found.get("status") == status
+                and reason in (None, found.get("reason"))
+                and body["status"].get("observedGeneration") == body["metadata"]["generation"]
+            )
+
+        return await self.wait(name, holds, describe=f"{type_}={status} ({reason}) on {name}")
+
+    async def wait_gone(self, name: str) -> None:
+        """Wait until a KafkaTopic does not exist any more."""
+
+        async def present() -> bool:
+            return name in await asyncio.to_thread(self.list)
+
+        await wait_until_async(
+            present, until=lambda there: not there, describe=f"{name} to be gone", timeout_s=20
+        )
+
+
+@pytest.fixture
+def namespace(api: KubernetesApi) -> Iterator[Namespace]:
+    name = f"test-{next(_numbers)}"
+    api.kubectl("create", "namespace", name)
+    yield Namespace(api, name)
+    # Nobody removes finalizers any more: the objects would stay for ever.
+    for topic in Namespace(api, name).list():
+        api.kubectl(
+            "-n", name, "patch", "ktopic", topic, "--type=merge",
+            "-p", '{"metadata":{"finalizers":null}}',
+        )  # fmt: skip
+
+
+@pytest.fixture
+def controller() -> Iterator[MemoryController]:
+    double = MemoryController()
+    yield double
+    double.close()
+
+
+@pytest.fixture
+def kubeconfig(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # A copy: the sandbox writes its own one again for each kubectl.
+    copy = tmp_path / "kubeconfig"
+    copy.write_text(api.kubeconfig.read_text())
+    monkeypatch.setenv("KUBECONFIG", str(copy))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+
+@asynccontextmanager
+async def running(
+    controller: MemoryController, namespace: Namespace, **settings: Any
+) -> AsyncIterator[KubeOperator]:
+    """The Kubernetes side, running; ended in an orderly way."""
+    stop, ready = asyncio.Event(), asyncio.Event()
+    operators: list[KubeOperator] = []
+    task = asyncio.create_task(
+        run_kube(
+            controller,
+            KubeSettings(**{"namespaces": (namespace.name,), **settings}),
+            stop_event=stop,
+            ready_flag=ready,
+            on_operator=operators.append,
+        )
+    )
+    waiting = asyncio.create_task(ready.wait())
+    try:
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        if task.done():
+            await task
+        assert ready.is_set(), "the operator did not become ready"
+        yield operators[0]
+    finally:
+        waiting.cancel()
+        stop.set()
+        await asyncio.wait_for(task, timeout=30)
+
+
+@pytest.fixture
+async def operator(
+    controller: MemoryController, namespace: Namespace, kubeconfig: None
+) -> AsyncIterator[KubeOperator]:
+    async with running(controller, namespace) as started:
+        yield started
+
+
+def topic(name: str, **spec: Any) -> dict[str, Any]:
+    """A KafkaTopic manifest; 3 partitions and 3 replicas unless said otherwise."""
+    shape = {} if "replicaAssignment" in spec else {"replicas": 3}
+    return {
+        "apiVersion": "kafka.regent.dev/v1alpha1",
+        "kind": "KafkaTopic",
+        "metadata": {"name": name},
+        "spec": {"partitions": 3, **shape, **spec},
+    }
+
+
+def condition(body: dict[str, Any], type_: str) -> dict[str, Any]:
+    """A condition of a KafkaTopic, empty if there is none."""
+    conditions = body.get("status", {}).get("conditions", [])
+    return next((c for c in conditions if c["type"] == type_), {})
