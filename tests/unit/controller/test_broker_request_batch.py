@@ -160,15 +160,15 @@ def test_forgotten_partitions_are_not_announced() -> None:
     assert requests.update_metadata == (B0,)
 
 
-def test_partitions_of_one_topic_are_adjacent_and_keep_their_order() -> None:
+def test_partitions_keep_the_order_in_which_they_were_added() -> None:
     def fill(batch: ControllerBrokerRequestBatch) -> None:
         batch.add_leader_and_isr((1,), [A1, B0, A0], is_new=False)
         batch.add_stop_replica(1, [B0, A1, A0], delete=False)
 
     requests = requests_of(loaded(1), fill)
-    assert requests.update_metadata == (A1, A0, B0)
-    assert list(requests.leader_and_isr[1]) == [A1, A0, B0]
-    assert list(requests.stop_replica[1]) == [A1, A0, B0]
+    assert requests.update_metadata == (A1, B0, A0)
+    assert list(requests.leader_and_isr[1]) == [A1, B0, A0]
+    assert list(requests.stop_replica[1]) == [B0, A1, A0]
 
 
 def test_partitions_of_a_doomed_topic_are_announced_as_deleted() -> None:

@@ -1,0 +1,73 @@
+"""Topic names and ids as Kafka has them."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regent.model.topic import (
+    METADATA_TOPIC_ID,
+    ZERO_TOPIC_ID,
+    names_collide,
+    topic_id_from_text,
+    topic_id_to_text,
+    topic_name_problem,
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "orders", "__consumer_offsets", "A.b-c_9", "...", "a" * 249, "-", ".a"]
+)
+def test_legal_names(name: str) -> None:
+    assert topic_name_problem(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "is empty"),
+        (".", "'.' is reserved"),
+        ("..", "'..' is reserved"),
+        ("a" * 250, "has 250 characters; at most 249"),
+        ("a b", "other than ASCII letters"),
+        ("a/b", "other than ASCII letters"),
+        ("größe", "other than ASCII letters"),
+        ("a\n", "other than ASCII letters"),
+        ("٣", "other than ASCII letters"),
+    ],
+)
+def test_illegal_names_say_why(name: str, said: str) -> None:
+    assert said in (topic_name_problem(name) or "")
+
+
+def test_names_collide_when_only_dots_and_underscores_tell_them_apart() -> None:
+    assert names_collide("a.b", "a_b")
+    assert names_collide("a.b_c", "a_b.c")
+    assert not names_collide("a.b", "a-b")
+    assert not names_collide("a.b", "ab")
+
+
+def test_ids_print_as_kafka_prints_them() -> None:
+    assert topic_id_to_text(ZERO_TOPIC_ID) == "AAAAAAAAAAAAAAAAAAAAAA"
+    assert topic_id_to_text(METADATA_TOPIC_ID) == "AAAAAAAAAAAAAAAAAAAAAQ"
+    assert topic_id_from_text("ngtY817YTzqcCg0-KjxvEQ") == uuid.UUID(
+        "9e0b58f3-5ed8-4f3a-9c0a-0d3e2a3c6f11"
+    )
+
+
+@given(st.uuids())
+def test_ids_survive_the_round_trip(topic_id: uuid.UUID) -> None:
+    text = topic_id_to_text(topic_id)
+    assert len(text) == 22
+    assert topic_id_from_text(text) == topic_id
+
+
+@pytest.mark.parametrize(
+    "text", ["", "AAAA", "AAAAAAAAAAAAAAAAAAAAAAAAAA", "ü" * 22, "!!!!!!!!!!!!!!!!!!!!!!"]
+)
+def test_other_texts_are_no_ids(text: str) -> None:
+    with pytest.raises(ValueError):
+        topic_id_from_text(text)
