@@ -5,6 +5,9 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.retry import KazooRetry
 
+_CONNECTION_DROP: object
+"""Handed to ``KazooClient._call`` in tests: drops the connection."""
+
 class ConnectionHandler:
     client: KazooClient
     def __init__(

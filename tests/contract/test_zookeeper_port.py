@@ -1,0 +1,288 @@
+"""Reads and writes of ``ZooKeeperPort``, the same for the real server and the in-memory one."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.model.errors import ControllerMovedError
+from regent.zk_data.operations import (
+    Check,
+    Create,
+    Delete,
+    Operation,
+    SetData,
+    WriteResult,
+    Written,
+    ZkError,
+    ZNode,
+)
+from tests.contract.zookeeper_worlds import Client, World
+
+GUARD = Check("/guard", 0)
+ROLLED_BACK = ZkError.ROLLED_BACK
+
+
+@pytest.fixture
+async def client(world: World) -> Client:
+    """A client in a tree with a guard, a node with data, and a parent with two children."""
+    client = await world.connect()
+    await client.port.multi(
+        [
+            Create("/guard"),
+            Create("/node", b"data"),
+            Create("/parent"),
+            Create("/parent/b"),
+            Create("/parent/a", b"child"),
+            Create("/ephemeral", ephemeral=True),
+        ]
+    )
+    return client
+
+
+async def node(client: Client, path: str) -> ZNode:
+    (found,) = await client.port.get_data([path])
+    assert found is not None
+    return found
+
+
+async def test_data_comes_in_the_order_of_the_paths(client: Client) -> None:
+    paths = ["/parent/a", "/missing", "/node", "/parent", "/node", "/missing/child"]
+    found = await client.port.get_data(paths)
+    assert [n and n.data for n in found] == [b"child", None, b"data", b"", b"data", None]
+
+
+async def test_the_root_can_be_read(client: Client) -> None:
+    (root,) = await client.port.get_data(["/"])
+    assert root is not None
+    assert await client.port.exists(["/"]) == [True]
+    assert await client.port.get_children(["/"]) == [("ephemeral", "guard", "node", "parent")]
+
+
+async def test_nothing_asked_nothing_answered(client: Client) -> None:
+    for watch in (False, True):
+        assert await client.port.get_data([], watch=watch) == []
+        assert await client.port.get_children([], watch=watch) == []
+        assert await client.port.exists([], watch=watch) == []
+    assert await client.port.multi([]) == []
+    assert await client.port.write([], guard=Check("/missing", 7)) == []
+
+
+@pytest.mark.parametrize("watch", [False, True])
+async def test_children_are_sorted(client: Client, watch: bool) -> None:
+    paths = ["/parent", "/missing", "/node"]
+    assert await client.port.get_children(paths, watch=watch) == [("a", "b"), None, ()]
+
+
+@pytest.mark.parametrize("watch", [False, True])
+async def test_data_with_and_without_a_watch_is_the_same(client: Client, watch: bool) -> None:
+    paths = ["/node", "/missing", "/parent", "/ephemeral"]
+    assert await client.port.get_data(paths, watch=watch) == await client.port.get_data(paths)
+
+
+@pytest.mark.parametrize("watch", [False, True])
+async def test_existence(client: Client, watch: bool) -> None:
+    paths = ["/node", "/missing", "/parent/a", "/missing/child"]
+    assert await client.port.exists(paths, watch=watch) == [True, False, True, False]
+
+
+async def test_names_beyond_ascii(client: Client) -> None:
+    assert await client.port.multi([Create("/parent/ä€", b"1")]) == [Written(0, "/parent/ä€")]
+    assert await client.port.get_children(["/parent"]) == [("a", "b", "ä€")]
+    assert (await node(client, "/parent/ä€")).data == b"1"
+
+
+async def test_versions_and_transaction_ids(client: Client) -> None:
+    created = await node(client, "/node")
+    assert created.version == 0
+    assert created.czxid == created.mzxid == (await node(client, "/parent")).czxid
+    assert await client.port.multi([SetData("/node", b"1")]) == [Written(1)]
+    assert await client.port.multi([SetData("/node", b"2", 1)]) == [Written(2)]
+    changed = await node(client, "/node")
+    assert (changed.data, changed.version, changed.czxid) == (b"2", 2, created.czxid)
+    assert changed.mzxid > created.mzxid
+    await client.port.multi([Delete("/node")])
+    await client.port.multi([Create("/node")])
+    recreated = await node(client, "/node")
+    assert recreated.version == 0
+    assert recreated.czxid > changed.mzxid
+
+
+async def test_a_child_leaves_its_parent_s_version_alone(client: Client) -> None:
+    before = await node(client, "/parent")
+    await client.port.multi([Create("/parent/c"), SetData("/parent/a", b"x")])
+    assert await node(client, "/parent") == before
+
+
+async def test_the_owner_of_an_ephemeral_node(client: Client) -> None:
+    assert client.port.session_id != 0
+    assert (await node(client, "/ephemeral")).ephemeral_owner == client.port.session_id
+    assert (await node(client, "/node")).ephemeral_owner == 0
+
+
+async def test_sequential_nodes_count_the_children_ever_created(client: Client) -> None:
+    sequential = Create("/parent/s-", b"x", sequential=True)
+    assert await client.port.multi([sequential, sequential]) == [
+        Written(0, "/parent/s-0000000002"),
+        Written(0, "/parent/s-0000000003"),
+    ]
+    await client.port.multi([Delete("/parent/s-0000000003"), Delete("/parent/a")])
+    assert await client.port.write([sequential], guard=GUARD) == [
+        Written(0, "/parent/s-0000000004")
+    ]
+    failed = await client.port.multi([sequential, Check("/missing", 0)])
+    assert failed == [ROLLED_BACK, ZkError.NO_NODE]
+    assert await client.port.multi([sequential]) == [Written(0, "/parent/s-0000000005")]
+
+
+async def test_operations_of_a_multi_see_each_other(client: Client) -> None:
+    results = await client.port.multi(
+        [
+            Create("/new", b"0"),
+            Create("/new/child"),
+            SetData("/new", b"1", 0),
+            Check("/new", 1),
+            Delete("/new/child", 0),
+            Check("/new", -1),
+        ]
+    )
+    assert results == [
+        Written(0, "/new"),
+        Written(0, "/new/child"),
+        Written(1),
+        Written(-1),
+        Written(-1),
+        Written(-1),
+    ]
+    found = await node(client, "/new")
+    assert (found.data, found.version) == (b"1", 1)
+    assert found.czxid == found.mzxid
+
+
+FAILING: list[tuple[Operation, ZkError]] = [
+    (Create("/node"), ZkError.NODE_EXISTS),
+    (Create("/node", exist_ok=True), ZkError.NODE_EXISTS),
+    (Create("/missing/child"), ZkError.NO_NODE),
+    (Create("/ephemeral/child"), ZkError.NO_CHILDREN_FOR_EPHEMERALS),
+    (SetData("/missing", b""), ZkError.NO_NODE),
+    (SetData("/missing", b"", 3), ZkError.NO_NODE),
+    (SetData("/node", b"", 3), ZkError.BAD_VERSION),
+    (Delete("/missing"), ZkError.NO_NODE),
+    (Delete("/missing", missing_ok=True), ZkError.NO_NODE),
+    (Delete("/missing/child"), ZkError.NO_NODE),
+    (Delete("/node", 3), ZkError.BAD_VERSION),
+    (Delete("/parent"), ZkError.NOT_EMPTY),
+    (Delete("/parent", 3), ZkError.BAD_VERSION),
+    (Check("/missing", -1), ZkError.NO_NODE),
+    (Check("/node", 3), ZkError.BAD_VERSION),
+]
+
+
+@pytest.mark.parametrize(("operation", "error"), FAILING)
+@pytest.mark.parametrize("position", [0, 1, 2])
+async def test_a_failing_operation_rolls_the_others_back(
+    client: Client, operation: Operation, error: ZkError, position: int
+) -> None:
+    before = await client.port.get_data(["/node", "/parent", "/parent/a", "/new"])
+    operations: list[Operation] = [SetData("/node", b"changed"), Create("/new")]
+    operations.insert(position, operation)
+    if position == 2 and operation.path == "/node" and isinstance(operation, Create):
+        operations[0] = SetData("/parent", b"changed")
+    expected: list[WriteResult] = [ROLLED_BACK, ROLLED_BACK]
+    expected.insert(position, error)
+    assert await client.port.multi(operations) == expected
+    assert await client.port.get_data(["/node", "/parent", "/parent/a", "/new"]) == before
+
+
+async def test_the_first_of_two_failures_is_the_culprit(client: Client) -> None:
+    results = await client.port.multi([Check("/node", 0), Delete("/missing"), Create("/node")])
+    assert results == [ROLLED_BACK, ZkError.NO_NODE, ROLLED_BACK]
+
+
+async def test_each_write_has_its_own_result(client: Client) -> None:
+    operations: list[Operation] = [
+        SetData("/node", b"new", 0),
+        SetData("/missing", b"x"),
+        Create("/parent/c", b"c"),
+        Create("/parent/a"),
+        Create("/parent/b", exist_ok=True),
+        Create("/parent/d", exist_ok=True),
+        Delete("/gone"),
+        Delete("/gone", missing_ok=True),
+        Delete("/ephemeral"),
+        Check("/parent", 0),
+        Check("/parent", 1),
+    ]
+    assert await client.port.write(operations, guard=GUARD) == [
+        Written(1),
+        ZkError.NO_NODE,
+        Written(0, "/parent/c"),
+        ZkError.NODE_EXISTS,
+        Written(-1),
+        Written(0, "/parent/d"),
+        ZkError.NO_NODE,
+        Written(-1),
+        Written(-1),
+        Written(-1),
+        ZkError.BAD_VERSION,
+    ]
+    assert await client.port.get_children(["/parent"]) == [("a", "b", "c", "d")]
+    assert (await node(client, "/node")).data == b"new"
+    assert (await node(client, "/parent/a")).data == b"child"
+
+
+@pytest.mark.parametrize(("operation", "error"), FAILING)
+async def test_every_error_of_a_write(client: Client, operation: Operation, error: ZkError) -> None:
+    forgiven = isinstance(operation, Create) and operation.exist_ok
+    forgiven |= isinstance(operation, Delete) and operation.missing_ok
+    expected = Written(-1) if forgiven else error
+    assert await client.port.write([operation], guard=GUARD) == [expected]
+
+
+@pytest.mark.parametrize("guard", [Check("/guard", 1), Check("/missing", 0)])
+async def test_nothing_is_written_behind_a_guard_that_does_not_hold(
+    client: Client, guard: Check
+) -> None:
+    with pytest.raises(ControllerMovedError):
+        await client.port.write([SetData("/node", b"x"), Delete("/missing")], guard=guard)
+    assert (await node(client, "/node")).data == b"data"
+
+
+async def test_a_failing_guard_weighs_more_than_a_failing_operation(client: Client) -> None:
+    with pytest.raises(ControllerMovedError):
+        await client.port.write([SetData("/missing", b"")], guard=Check("/guard", 1))
+
+
+async def test_the_guard_follows_its_node(client: Client) -> None:
+    await client.port.multi([SetData("/guard", b"")])
+    with pytest.raises(ControllerMovedError):
+        await client.port.write([SetData("/node", b"x")], guard=GUARD)
+    assert await client.port.write([SetData("/node", b"x")], guard=Check("/guard", 1)) == [
+        Written(1)
+    ]
+
+
+async def test_many_writes_some_of_which_conflict(client: Client) -> None:
+    count = 2500
+    paths = [f"/parent/n{i}" for i in range(count)]
+    created = await client.port.write([Create(path, b"0") for path in paths], guard=GUARD)
+    assert created == [Written(0, path) for path in paths]
+    stale = {3, 4, 5, 700, 1100, 1101, 1900, 2499}
+    operations = [SetData(path, b"1", 5 if i in stale else 0) for i, path in enumerate(paths)]
+    results = await client.port.write(operations, guard=GUARD)
+    assert results == [ZkError.BAD_VERSION if i in stale else Written(1) for i in range(count)]
+    found = await client.port.get_data(paths)
+    assert [n and n.data for n in found] == [b"0" if i in stale else b"1" for i in range(count)]
+
+
+async def test_writes_all_of_which_conflict(client: Client) -> None:
+    operations: list[Operation] = [SetData("/node", b"x", 9), Delete("/missing")] * 60
+    results = await client.port.write(operations, guard=GUARD)
+    assert results == [ZkError.BAD_VERSION, ZkError.NO_NODE] * 60
+
+
+async def test_large_data(client: Client) -> None:
+    sizes = {"/node": 300_000, "/parent": 300_000, "/parent/a": 900_000}
+    operations = [SetData(path, b"x" * size) for path, size in sizes.items()]
+    assert await client.port.write(operations, guard=GUARD) == [Written(1)] * 3
+    found = await client.port.get_data(list(sizes))
+    assert [n and len(n.data) for n in found] == list(sizes.values())
