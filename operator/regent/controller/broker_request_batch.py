@@ -10,7 +10,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
-from operator import itemgetter
 
 from regent.controller.context import ControllerContext
 from regent.controller.effects import SendRequests
@@ -20,8 +19,6 @@ from regent.model.partition import (
     TopicPartition,
 )
 from regent.protocol.control_requests import ControlRequests, PartitionState, StopReplicaPartition
-
-_BY_TOPIC = itemgetter(0)
 
 
 class ControllerBrokerRequestBatch:
@@ -50,8 +47,8 @@ class ControllerBrokerRequestBatch:
             if broker_id < 0:
                 continue
             entries = self._leader_and_isr.setdefault(broker_id, {})
-            if is_new:
-                entries.update(dict.fromkeys(partitions, True))
+            if is_new or not entries:
+                entries.update(dict.fromkeys(partitions, is_new))
             else:
                 for tp in partitions:
                     entries.setdefault(tp, False)
@@ -86,7 +83,7 @@ class ControllerBrokerRequestBatch:
         context = self._context
         brokers = context.live_or_shutting_down_brokers
         leader_and_isr = {
-            broker_id: {tp: entries[tp] for tp in sorted(entries, key=_BY_TOPIC)}
+            broker_id: entries
             for broker_id, entries in self._leader_and_isr.items()
             if broker_id in brokers and entries
         }
@@ -100,9 +97,7 @@ class ControllerBrokerRequestBatch:
         if not (leader_and_isr or stop_replica or receivers):
             return None
         partitions = self._states(leader_and_isr)
-        announced = tuple(
-            sorted((tp for tp in self._update_metadata if tp in partitions), key=_BY_TOPIC)
-        )
+        announced = tuple(tp for tp in self._update_metadata if tp in partitions)
         doomed = context.topics_to_be_deleted
         return ControlRequests(
             controller_id=context.controller_id,
@@ -130,9 +125,13 @@ class ControllerBrokerRequestBatch:
             if not entries.keys() <= concerned.keys():
                 concerned.update(dict.fromkeys(entries))
         states: dict[TopicPartition, PartitionState] = {}
+        topic, assignments = "", partitions_of("")
         for tp in concerned:
+            if tp[0] != topic:
+                topic = tp[0]
+                assignments = partitions_of(topic)
             current = leadership.get(tp)
-            assignment = partitions_of(tp.topic).get(tp)
+            assignment = assignments.get(tp)
             if current is not None and assignment is not None:
                 states[tp] = PartitionState(current, assignment)
         return states
@@ -153,19 +152,21 @@ class ControllerBrokerRequestBatch:
     ) -> dict[TopicPartition, StopReplicaPartition]:
         leadership = self._context.leadership
         result: dict[TopicPartition, StopReplicaPartition] = {}
-        for tp in sorted(entries, key=_BY_TOPIC):
+        for tp, delete in entries.items():
             if self._context.is_topic_queued_for_deletion(tp.topic):
                 epoch = EPOCH_DURING_DELETE
             else:
                 current = leadership.get(tp)
                 epoch = NO_EPOCH if current is None else current.leader_epoch
-            result[tp] = StopReplicaPartition(epoch, entries[tp])
+            result[tp] = StopReplicaPartition(epoch, delete)
         return result
 
     def _offline_replicas(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, tuple[int, ...]]:
         context = self._context
+        if context.all_hosts_are_online:
+            return {}
         by_replicas: dict[tuple[int, ...], tuple[int, ...]] = {}
         result: dict[TopicPartition, tuple[int, ...]] = {}
         for tp in partitions:

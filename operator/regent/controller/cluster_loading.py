@@ -75,10 +75,9 @@ async def add_topics(
     added: list[TopicPartition] = []
     for topic, znode in topics.items():
         context.add_topic(topic, znode.topic_id)
-        for partition, assignment in znode.assignments.items():
-            tp = TopicPartition(topic, partition)
-            context.set_assignment(tp, assignment)
-            added.append(tp)
+        assignments = {TopicPartition(topic, p): a for p, a in znode.assignments.items()}
+        context.set_assignments(topic, assignments)
+        added.extend(assignments)
     await give_topic_ids(active, topics)
     return added
 

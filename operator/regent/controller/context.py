@@ -114,6 +114,15 @@ class ControllerContext:
         """Whether any broker reported a failed log directory."""
         return bool(self._offline_dirs)
 
+    @property
+    def all_hosts_are_online(self) -> bool:
+        """Whether every broker that hosts a known replica is live with all its log directories."""
+        return not self._offline_dirs and all(
+            self.is_broker_online(broker_id)
+            for broker_id, replicas in self._replica_states.items()
+            if replicas
+        )
+
     def replicas_on_offline_dirs(self, broker_id: int) -> Collection[TopicPartition]:
         return self._offline_dirs.get(broker_id, {}).keys()
 
@@ -166,10 +175,21 @@ class ControllerContext:
 
     def set_assignment(self, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
         self._assignments.setdefault(tp.topic, {})[tp] = assignment
-        if assignment.is_being_reassigned:
+        if assignment.adding_replicas or assignment.removing_replicas:
             self._reassigning[tp] = None
         else:
             self._reassigning.pop(tp, None)
+
+    def set_assignments(
+        self, topic: str, assignments: Mapping[TopicPartition, ReplicaAssignment]
+    ) -> None:
+        """Set the assignments of many partitions of one topic."""
+        self._assignments.setdefault(topic, {}).update(assignments)
+        for tp, assignment in assignments.items():
+            if assignment.adding_replicas or assignment.removing_replicas:
+                self._reassigning[tp] = None
+            elif self._reassigning:
+                self._reassigning.pop(tp, None)
 
     @property
     def partitions_being_reassigned(self) -> Collection[TopicPartition]:
@@ -235,10 +255,12 @@ class ControllerContext:
     def load_partition_states(self, states: Mapping[TopicPartition, PartitionState]) -> None:
         """Set the initial states of all partitions at once."""
         self._partition_states = dict(states)
-        self._new_partition_count = sum(s is PartitionState.NEW for s in states.values())
-        self._offline_partition_count = sum(
-            state is PartitionState.OFFLINE and tp.topic not in self.topics_to_be_deleted
-            for tp, state in states.items()
+        values = list(states.values())
+        self._new_partition_count = values.count(PartitionState.NEW)
+        self._offline_partition_count = values.count(PartitionState.OFFLINE) - sum(
+            self.partition_state(tp) is PartitionState.OFFLINE
+            for topic in self.topics_to_be_deleted
+            for tp in self.partitions_of(topic)
         )
 
     def partitions_in_state(self, *states: PartitionState) -> list[TopicPartition]:

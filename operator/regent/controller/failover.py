@@ -61,7 +61,6 @@ async def on_controller_failover(active: ActiveController) -> None:
     batch = ControllerBrokerRequestBatch(context)
     batch.add_update_metadata()
     await batch.send()
-    active.partitions.startup_states()
     await active.replicas.startup()
     active.partitions.startup_states()
     await active.partitions.trigger_online()

@@ -45,17 +45,14 @@ class PartitionStateMachine:
         Offline."""
         context = self._context
         leadership = context.leadership
-        states: dict[TopicPartition, PartitionState] = {}
         live = frozenset(context.live_broker_ids)
-        for tp in context.all_partitions():
-            current = leadership.get(tp)
-            if current is None:
-                states[tp] = PartitionState.NEW
-            elif current.leader in live and (
-                not context.has_offline_replicas or context.is_replica_online(current.leader, tp)
-            ):
-                states[tp] = PartitionState.ONLINE
-            else:
+        states = dict.fromkeys(context.all_partitions(), PartitionState.ONLINE)
+        if len(leadership) < len(states):
+            for tp in states:
+                if tp not in leadership:
+                    states[tp] = PartitionState.NEW
+        for tp, current in leadership.items():
+            if current.leader not in live:
                 states[tp] = PartitionState.OFFLINE
         context.load_partition_states(states)
 

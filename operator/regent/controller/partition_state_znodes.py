@@ -33,16 +33,17 @@ async def read_partition_states(
     partitions: Sequence[TopicPartition], log: ControllerLog
 ) -> StatesRead:
     """Read the state znodes of partitions. A malformed one is logged with its path and skipped."""
-    nodes = await ReadData([paths.partition_state(tp) for tp in partitions])
+    state_paths = list(map(paths.partition_state, partitions))
+    nodes = await ReadData(state_paths)
     states: dict[TopicPartition, LeaderAndIsr] = {}
     missing: list[TopicPartition] = []
     failures: dict[TopicPartition, str] = {}
-    for tp, node in zip(partitions, nodes, strict=True):
+    for tp, path, node in zip(partitions, state_paths, nodes, strict=True):
         if node is None:
             missing.append(tp)
             continue
         try:
-            states[tp] = decode_partition_state(paths.partition_state(tp), node)
+            states[tp] = decode_partition_state(path, node)
         except MalformedZNodeError as error:
             log.error("Malformed partition state skipped", path=error.path, reason=error.reason)
             failures[tp] = f"its state znode is malformed: {error.reason}"

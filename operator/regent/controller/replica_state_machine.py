@@ -5,6 +5,7 @@ Source: ``ReplicaStateMachine.scala``; the legal transitions are in :mod:`states
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -41,25 +42,26 @@ class ReplicaStateMachine:
         Replicas on live brokers start Online. Those on dead brokers start DeletionIneligible and go
         Offline at once, which takes them out of the ISRs.
         """
-        context = self._context
-        online: dict[int, list[TopicPartition]] = {}
-        offline: dict[int, list[TopicPartition]] = {}
-        target: dict[int, list[TopicPartition]] = {}
+        context, leadership = self._context, self._context.leadership
+        hosted: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         for topic in context.topics:
             for tp, assignment in context.partitions_of(topic).items():
                 for broker_id in assignment.replicas:
-                    members = target.get(broker_id)
-                    if members is None:
-                        live = context.is_broker_online(broker_id)
-                        members = target[broker_id] = (online if live else offline).setdefault(
-                            broker_id, []
-                        )
-                    members.append(tp)
-        for broker_id, partitions in online.items():
-            context.set_replica_states(broker_id, partitions, ReplicaState.ONLINE)
-        for broker_id, partitions in offline.items():
-            context.set_replica_states(broker_id, partitions, ReplicaState.DELETION_INELIGIBLE)
-        await self.handle_state_changes(online, ReplicaState.ONLINE)
+                    hosted[broker_id].append(tp)
+        # The transition from Online to Online needs no validation: nothing else is there yet.
+        batch = ControllerBrokerRequestBatch(context)
+        offline: dict[int, list[TopicPartition]] = {}
+        all_led = len(leadership) == context.partition_count
+        for broker_id, partitions in hosted.items():
+            if context.is_broker_online(broker_id):
+                context.set_replica_states(broker_id, partitions, ReplicaState.ONLINE)
+                led = partitions if all_led else [tp for tp in partitions if tp in leadership]
+                if led:
+                    batch.add_leader_and_isr((broker_id,), led, is_new=False)
+            else:
+                context.set_replica_states(broker_id, partitions, ReplicaState.DELETION_INELIGIBLE)
+                offline[broker_id] = partitions
+        await batch.send()
         await self.handle_state_changes(offline, ReplicaState.OFFLINE)
 
     async def handle_state_changes(self, replicas: Replicas, target: ReplicaState) -> None:

@@ -48,9 +48,9 @@ class ControlRequests(msgspec.Struct, frozen=True):
         topic_ids: Ids of the topics concerned; a topic without an entry has none.
         partitions: State of every partition that is named below (in StopReplica: if known).
         offline_replicas: Replicas on dead brokers or failed log dirs, for partitions that have any.
-        leader_and_isr: Receiver -> partition -> whether the replica is new on that broker. Grouped:
-            partitions of one topic are adjacent.
-        update_metadata: Partitions of the UpdateMetadata, the same for every receiver; grouped.
+        leader_and_isr: Receiver -> partition -> whether the replica is new on that broker. Fastest
+            where the partitions of one topic are adjacent.
+        update_metadata: Partitions of the UpdateMetadata, the same for every receiver; likewise.
             May be empty: then it carries only the broker list.
         update_metadata_receivers: Brokers that get an UpdateMetadata.
         deleted_partitions: Partitions announced with leader -2, whether or not they have a state in

@@ -6,6 +6,7 @@ hot one: a failover decodes every state of the cluster.
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Annotated, Final
@@ -96,12 +97,17 @@ def decode_topic(topic: str, data: bytes) -> TopicZNode:
         return _decode_topic_leniently(path, data)
     adding = decoded.adding_replicas or {}
     removing = decoded.removing_replicas or {}
+    reassigns = bool(adding or removing)
     assignments: dict[int, ReplicaAssignment] = {}
     for key, replicas in decoded.partitions.items():
-        assignment = ReplicaAssignment(
-            replicas, adding.get(key, _NO_REPLICAS), removing.get(key, _NO_REPLICAS)
-        )
-        if not key.isdigit() or _assignment_problem(key, assignment):
+        if reassigns:
+            assignment = ReplicaAssignment(
+                replicas, adding.get(key, _NO_REPLICAS), removing.get(key, _NO_REPLICAS)
+            )
+            problem = _assignment_problem(assignment)
+        else:
+            assignment, problem = _plain_assignment(replicas)
+        if problem is not None or _partition_problem(key) is not None:
             return _decode_topic_leniently(path, data)
         assignments[int(key)] = assignment
     if len(assignments) != len(decoded.partitions):
@@ -195,7 +201,7 @@ def _decode_topic_leniently(path: str, data: bytes) -> TopicZNode:
                 _replicas_of(raw.adding_replicas, key),
                 _replicas_of(raw.removing_replicas, key),
             )
-            problem = _assignment_problem(key, assignment)
+            problem = _partition_problem(key) or _assignment_problem(assignment)
         except DECODING_ERRORS as error:
             problems[key] = reason_of(error)
             continue
@@ -213,10 +219,26 @@ def _replicas_of(section: Mapping[str, msgspec.Raw] | None, key: str) -> Replica
     return _NO_REPLICAS if raw is None else _decode_replicas(raw)
 
 
-def _assignment_problem(key: str, assignment: ReplicaAssignment) -> str | None:
-    replicas = assignment.replicas
+@functools.lru_cache(maxsize=1 << 16)
+def _plain_assignment(replicas: Replicas) -> tuple[ReplicaAssignment, str | None]:
+    """An assignment that is not changing, and what is wrong with it.
+
+    A large cluster has far fewer different replica lists than partitions: each is checked once, and
+    the partitions share it.
+    """
+    assignment = ReplicaAssignment(replicas)
+    return assignment, _assignment_problem(assignment)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _partition_problem(key: str) -> str | None:
     if not (key.isascii() and key.isdigit()) or len(key) > 10 or int(key) > INT32_MAX:
         return "the partition is not a number"
+    return None
+
+
+def _assignment_problem(assignment: ReplicaAssignment) -> str | None:
+    replicas = assignment.replicas
     if not replicas:
         return "the partition has no replicas"
     if len(replicas) > 1 and len(set(replicas)) != len(replicas):
