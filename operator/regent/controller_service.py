@@ -189,6 +189,8 @@ class ControllerService:
         problem = self.liveness_problem()
         if problem is None and (self._parts is None or self._parts.session.is_fenced()):
             problem = "no ZooKeeper session"
+        if problem is None and self._parts is not None:
+            problem = self._parts.controller.refusal
         return problem
 
     def status(self) -> dict[str, object]:
@@ -201,6 +203,7 @@ class ControllerService:
             "activeControllerId": view.controller_id,
             "controllerEpoch": view.controller_epoch,
             "state": self.state.name,
+            "refusal": None if self._parts is None else self._parts.controller.refusal,
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
         }

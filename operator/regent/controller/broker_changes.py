@@ -29,6 +29,7 @@ async def process_broker_change(active: ActiveController) -> None:
     nobody ever saw it absent (KAFKA-7235)."""
     context = active.context
     current = await cluster_loading.read_brokers(active.log)
+    cluster_loading.refuse_unsupported(current.values())
     known = context.live_or_shutting_down_brokers
     new = [b for i, b in current.items() if i not in known]
     bounced = [b for i, b in current.items() if i in known and b.epoch > known[i].epoch]

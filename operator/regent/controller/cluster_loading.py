@@ -14,12 +14,15 @@ from regent.controller.effects import ReadChildren, ReadData, Write
 from regent.controller.log import ControllerLog
 from regent.controller.partition_state_znodes import epoch_guard, read_partition_states
 from regent.model.cluster import Broker
-from regent.model.errors import MalformedZNodeError
+from regent.model.errors import MalformedZNodeError, UnsupportedClusterError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import SetData, Written, ZkError, ZNode
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
+
+REGISTRATION_SINCE_2_7 = 5
+"""Version of a registration from inter.broker.protocol.version 2.7-IV0 on (KIP-584)."""
 
 TOPIC_IDS_SINCE = (2, 8)
 """inter.broker.protocol.version from which brokers know topic ids (KIP-516)."""
@@ -43,6 +46,24 @@ async def read_brokers(log: ControllerLog) -> dict[int, Broker]:
         except MalformedZNodeError as error:
             log.error("Malformed broker registration skipped", path=error.path, reason=error.reason)
     return brokers
+
+
+def refuse_unsupported(brokers: Iterable[Broker]) -> None:
+    """Brokers from inter.broker.protocol.version 2.7 on change ISRs by asking the controller.
+
+    Without an answer their producers with acks=all come to a halt as soon as a follower falls
+    behind, so such a cluster is left to the controller that it has.
+
+    Raises:
+        UnsupportedClusterError: Names the brokers and the way out.
+    """
+    newer = [b.broker_id for b in brokers if b.registration_version >= REGISTRATION_SINCE_2_7]
+    if newer:
+        raise UnsupportedClusterError(
+            f"brokers {newer} run inter.broker.protocol.version 2.7 or newer, where leaders change "
+            "ISRs by asking the controller, which Regent does not answer yet; set "
+            "inter.broker.protocol.version=2.6 on all brokers"
+        )
 
 
 async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, TopicZNode]:

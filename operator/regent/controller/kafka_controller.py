@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from regent.controller import (
     broker_changes,
+    cluster_loading,
     config_changes,
     controller_election,
     failover,
@@ -37,8 +38,10 @@ from regent.controller.log import ControllerLog
 from regent.model.errors import (
     ControllerError,
     ControllerMovedError,
+    RegentError,
     SessionExpiredError,
     StaleControllerEpochError,
+    UnsupportedClusterError,
     ZooKeeperError,
     ZooKeeperUnavailableError,
 )
@@ -55,6 +58,7 @@ class KafkaController:
         active: Present while this process is the controller.
         controller_id_seen: Id in ``/controller`` when it was last read; negative if there is none.
         is_eligible: Whether this process may become the controller.
+        refusal: Why it does not want to, though it may; None if there is no reason.
     """
 
     def __init__(self, config: ControllerConfig, *, log: ControllerLog, chance: Chance) -> None:
@@ -67,6 +71,7 @@ class KafkaController:
         self.active: ActiveController | None = None
         self.controller_id_seen = controller_election.NO_CONTROLLER
         self.is_eligible = False
+        self.refusal: str | None = None
 
     async def process(self, event: e.ControllerEvent) -> None:
         """Process one event to its end, including what becomes of us if that fails.
@@ -84,6 +89,10 @@ class KafkaController:
             self._log.warning("ZooKeeper lost, resigning", reason=str(lost))
             await self._resign()
             await self._retry_later()
+        except UnsupportedClusterError as unsupported:
+            self._log.error("Cluster left alone", reason=str(unsupported))
+            self.refusal = str(unsupported)
+            await self._fail()
         except Exception as error:  # noqa: BLE001 - whatever it is, the context is in doubt
             self._log.error(
                 "Event failed, giving the controller up",
@@ -145,6 +154,9 @@ class KafkaController:
     async def _elect_if_eligible(self) -> None:
         if not self.is_eligible or self._holds_off or self.active is not None:
             return
+        brokers = await cluster_loading.read_brokers(self._log)
+        cluster_loading.refuse_unsupported(brokers.values())
+        self.refusal = None
         context = await controller_election.elect(self._config, self._log)
         if context is None:
             await self._retry_later()
@@ -201,11 +213,24 @@ class KafkaController:
         self, active: ActiveController, event: e.ControllerEvent
     ) -> tuple[Outcome, ...] | None:
         if isinstance(event, e.CommandsReceived):
-            return await topic_commands.process_commands(active, event.commands)
+            return await self._process_commands(active, event)
         if isinstance(event, e.ChannelFailed):
             raise ControllerError(f"channel to broker {event.broker_id} failed: {event.reason}")
         await _PROCESS[type(event)](active, event)
         return None
+
+    async def _process_commands(
+        self, active: ActiveController, event: e.CommandsReceived
+    ) -> tuple[Outcome, ...]:
+        """Commands touch ZooKeeper only, so a defect in one leaves the context in no doubt: the
+        cluster must not lose its controller over a custom resource."""
+        try:
+            return await topic_commands.process_commands(active, event.commands)
+        except RegentError:
+            raise
+        except Exception as error:  # noqa: BLE001 - answered, and logged with its traceback
+            self._log.error("Commands failed", error=repr(error), exception=error)
+            return topic_commands.failed(event.commands, error)
 
 
 _Process = Callable[[ActiveController, Any], Awaitable[None]]

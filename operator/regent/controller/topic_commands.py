@@ -97,6 +97,12 @@ def not_controller(commands: Sequence[Command]) -> tuple[Outcome, ...]:
     )
 
 
+def failed(commands: Sequence[Command], error: Exception) -> tuple[Outcome, ...]:
+    """The answer after a defect of ours."""
+    message = f"the controller failed at these commands, its log says where: {error!r}"
+    return tuple(Rejected(Reason.INTERNAL_ERROR, message) for _ in commands)
+
+
 async def _process_run(active: ActiveController, commands: Sequence[Command]) -> list[Outcome]:
     match commands[0]:
         case CreateTopic():

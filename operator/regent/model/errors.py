@@ -6,7 +6,8 @@
     ├─ ControllerError
     │   ├─ ControllerMovedError          someone else holds the epoch: resign
     │   ├─ StateChangeFailedError        an election or transition is refused, for one partition
-    │   └─ StaleControllerEpochError     a broker has heard of a newer controller: resign
+    │   ├─ StaleControllerEpochError     a broker has heard of a newer controller: resign
+    │   └─ UnsupportedClusterError       brokers that need what we cannot do: leave them alone
     ├─ ZooKeeperError
     │   ├─ SessionExpiredError           session and ephemerals are gone: resign, write nothing
     │   ├─ ZooKeeperUnavailableError     no server in time
@@ -32,6 +33,10 @@ class ControllerMovedError(ControllerError):
 
 class StaleControllerEpochError(ControllerError):
     """A broker refused a request because it obeys a controller with a higher epoch."""
+
+
+class UnsupportedClusterError(ControllerError):
+    """Some broker relies on a controller that answers requests; this one would harm the cluster."""
 
 
 class StateChangeFailedError(ControllerError):

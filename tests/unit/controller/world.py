@@ -233,7 +233,7 @@ def make_broker(
 ) -> Broker:
     """A broker with one listener."""
     endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", f"broker-{broker_id}", port)
-    return Broker(broker_id, epoch, (endpoint,), rack=rack, registration_version=5)
+    return Broker(broker_id, epoch, (endpoint,), rack=rack, registration_version=4)
 
 
 def make_context(
