@@ -9,7 +9,7 @@ Source: ``TopicDeletionManager.scala``; all eligible topics go together (KAFKA-9
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.context import ControllerContext
@@ -21,7 +21,7 @@ from regent.controller.replica_state_machine import ReplicaStateMachine, by_brok
 from regent.controller.states import PartitionState, ReplicaState
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.operations import Delete
+from regent.zk_data.operations import Delete, WriteResult, Written
 
 
 class TopicDeletionManager:
@@ -84,11 +84,12 @@ class TopicDeletionManager:
     async def resume(self) -> None:
         """Take every queued topic one step further, if it can take one."""
         context = self._context
+        finished: list[str] = []
         startable: list[str] = []
         retry: list[str] = []
-        for topic in list(context.topics_to_be_deleted):
+        for topic in context.topics_to_be_deleted:
             if self._all_in_state(topic, ReplicaState.DELETION_SUCCESSFUL):
-                await self._complete(topic)
+                finished.append(topic)
                 continue
             if context.replicas_of_topic_in_state(topic, ReplicaState.DELETION_STARTED):
                 continue
@@ -96,6 +97,8 @@ class TopicDeletionManager:
                 retry.append(topic)
             if topic not in context.topics_ineligible_for_deletion:
                 startable.append(topic)
+        if finished:
+            await self._complete(finished)
         for topic in retry:
             await self._replicas.handle_state_changes(
                 context.replicas_of_topic_in_state(topic, ReplicaState.DELETION_INELIGIBLE),
@@ -152,25 +155,34 @@ class TopicDeletionManager:
             "a broker that hosts a replica is down",
         )
 
-    async def _complete(self, topic: str) -> None:
-        """Every replica is gone: remove the znodes, the marker last, and forget the topic."""
-        context = self._context
-        await self._replicas.handle_state_changes(
-            context.replicas_of_topic_in_state(topic, ReplicaState.DELETION_SUCCESSFUL),
-            ReplicaState.NON_EXISTENT,
-        )
-        guard = epoch_guard(context)
-        for level in await self._nodes_of(topic):
-            await Write([Delete(path, missing_ok=True) for path in level], guard=guard)
-        await Write([Delete(paths.topic_config(topic), missing_ok=True)], guard=guard)
-        await Write([Delete(paths.delete_topic(topic), missing_ok=True)], guard=guard)
-        context.remove_topic(topic)
-        self._log.info("Topic deleted", topic=topic)
-        await PublishView(frozenset({topic}))
+    async def _complete(self, topics: Sequence[str]) -> None:
+        """Every replica is gone: remove the znodes, the marker last, and forget the topics.
 
-    async def _nodes_of(self, topic: str) -> list[list[str]]:
-        """Nodes of a topic as they are in ZooKeeper, by level, the deepest first."""
-        levels = [[paths.topic(topic)]]
+        A topic whose nodes cannot all be removed (somebody wrote below them just now) keeps its
+        marker and its place in the queue, else it would be taken for a new one.
+        """
+        context = self._context
+        for topic in topics:
+            await self._replicas.handle_state_changes(
+                context.replicas_of_topic_in_state(topic, ReplicaState.DELETION_SUCCESSFUL),
+                ReplicaState.NON_EXISTENT,
+            )
+        removed = await self._remove_nodes(topics)
+        guard = epoch_guard(context)
+        await Write([Delete(paths.topic_config(t), missing_ok=True) for t in removed], guard=guard)
+        await Write([Delete(paths.delete_topic(t), missing_ok=True) for t in removed], guard=guard)
+        for topic in removed:
+            context.remove_topic(topic)
+            self._log.info("Topic deleted", topic=topic)
+        await PublishView(frozenset(removed))
+
+    async def _remove_nodes(self, topics: Sequence[str]) -> list[str]:
+        """Remove the nodes of topics as they are in ZooKeeper, level by level, the deepest first.
+
+        Returns:
+            The topics of which nothing is left.
+        """
+        levels = [[paths.topic(topic) for topic in topics]]
         while levels[-1]:
             children = await ReadChildren(levels[-1])
             levels.append(
@@ -180,4 +192,16 @@ class TopicDeletionManager:
                     for child in names or ()
                 ]
             )
-        return levels[-2::-1]
+        results: Sequence[WriteResult] = ()
+        for level in levels[-2::-1]:
+            results = await Write(
+                [Delete(path, missing_ok=True) for path in level],
+                guard=epoch_guard(self._context),
+            )
+        removed: list[str] = []
+        for topic, result in zip(topics, results, strict=True):
+            if isinstance(result, Written):
+                removed.append(topic)
+            else:
+                self._log.error("Topic node not deleted", topic=topic, answer=result.value)
+        return removed
