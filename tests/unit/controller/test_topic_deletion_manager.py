@@ -1,0 +1,314 @@
+"""Deletion of topics, from the queue until nothing is left."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects, topic_changes
+from regent.controller.active_controller import ActiveController
+from regent.controller.broker_changes import process_broker_change
+from regent.controller.states import PartitionState, ReplicaState
+from regent.model.errors import ControllerMovedError, StaleControllerEpochError
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
+from regent.zk_data import paths
+from tests.unit.controller.driving import once
+from tests.unit.controller.world import World, stop_replica
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+BROKERS = (1, 2, 3)
+
+
+def cluster(*topics: str) -> tuple[World, ActiveController]:
+    """Topics of two partitions, on brokers 1 and 2, and 2 and 3, with a configuration."""
+    world = World()
+    world.start_broker(*BROKERS)
+    for topic in topics or ("t",):
+        world.create_topic(topic, {0: (1, 2), 1: (2, 3)}, config={"retention.ms": "1"})
+        world.set_state(TopicPartition(topic, 0), 1, (1, 2), leader_epoch=5)
+        world.set_state(TopicPartition(topic, 1), 2, (2, 3), leader_epoch=5)
+    active = world.fail_over()
+    world.driver.take_sent()
+    return world, active
+
+
+def delete(world: World, active: ActiveController, *topics: str) -> None:
+    world.mark_for_deletion(*topics)
+    world.run(topic_changes.process_topic_deletion(active))
+
+
+def answer(
+    world: World,
+    active: ActiveController,
+    broker_id: int,
+    *partitions: TopicPartition,
+    error_code: int = 0,
+    partition_errors: dict[TopicPartition, int] | None = None,
+    delete: bool = True,
+) -> None:
+    response = StopReplicaResponse(
+        broker_id,
+        error_code,
+        partition_errors or {},
+        {tp: StopReplicaPartition(-2, delete) for tp in partitions},
+    )
+    world.run(topic_changes.process_stop_replica_response(active, response))
+
+
+def replica_states(active: ActiveController, topic: str = "t") -> dict[str, str]:
+    context = active.context
+    return {
+        f"{tp.partition} on {b}": context.replica_state(b, tp).name
+        for tp in context.partitions_of(topic)
+        for b in context.replicas(tp)
+    }
+
+
+class TestStart:
+    def test_everybody_forgets_the_partitions_before_replicas_are_stopped(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        first, *others = world.driver.sent
+        assert first.update_metadata == (T0, T1)
+        assert first.deleted_partitions == {T0, T1}
+        assert first.update_metadata_receivers == BROKERS
+        assert first.stop_replica == {}
+        assert stop_replica(others)
+
+    def test_live_replicas_are_first_stopped_and_then_deleted_without_an_epoch_check(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        hosted = [(1, T0), (2, T0), (2, T1), (3, T1)]
+        assert stop_replica(world.driver.sent) == [
+            *((broker_id, tp, -2, False) for broker_id, tp in hosted),
+            *((broker_id, tp, -2, True) for broker_id, tp in hosted),
+        ]
+        assert set(replica_states(active).values()) == {"DELETION_STARTED"}
+
+    def test_no_leader_and_isr_is_sent_for_a_doomed_topic(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        assert [r.leader_and_isr for r in world.driver.sent if r.leader_and_isr] == []
+
+    def test_its_partitions_do_not_exist_any_more_and_do_not_count_as_offline(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        assert active.context.partition_state(T0) is PartitionState.NON_EXISTENT
+        assert active.context.offline_partition_count == 0
+        assert list(active.context.topics_with_deletion_started) == ["t"]
+
+    def test_topics_start_together(self) -> None:
+        topics = [f"t{i}" for i in range(20)]
+        world, active = cluster(*topics)
+        delete(world, active, *topics)
+        stops = [r for r in world.driver.sent if r.stop_replica]
+        assert len(stops) == 2
+        assert all(len(r.stop_replica[2]) == 40 for r in stops)
+
+    def test_a_partition_that_was_never_born_is_deleted_too(self) -> None:
+        world, active = cluster()
+        world.create_topic("unborn", {0: (9,)})
+        world.run(topic_changes.process_topic_change(active))
+        delete(world, active, "unborn")
+        assert replica_states(active, "unborn") == {"0 on 9": "DELETION_INELIGIBLE"}
+        assert not active.context.partition_states.keys() & {TopicPartition("unborn", 0)}
+
+
+class TestCompletion:
+    def finish(self, world: World, active: ActiveController) -> None:
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        answer(world, active, 3, T1)
+
+    def test_when_the_last_replica_is_gone_nothing_is_left(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        self.finish(world, active)
+        assert not world.exists(paths.topic("t"))
+        assert not world.exists(paths.topic_config("t"))
+        assert not world.exists(paths.delete_topic("t"))
+        assert not active.context.has_topic("t")
+        assert world.driver.views[-1] == frozenset({"t"})
+
+    def test_until_then_the_topic_stays(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        assert world.exists(paths.topic("t"))
+        assert replica_states(active)["1 on 3"] == "DELETION_STARTED"
+
+    def test_the_topic_goes_first_and_the_marker_last(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        world.driver.performed.clear()
+        self.finish(world, active)
+        deleted = [
+            op.path
+            for e in world.driver.performed
+            if isinstance(e, effects.Write)
+            for op in e.operations
+        ]
+        assert deleted == [
+            *(paths.partition_state(tp) for tp in (T0, T1)),
+            *(paths.topic_partition(tp) for tp in (T0, T1)),
+            paths.topic_partitions("t"),
+            paths.topic("t"),
+            paths.topic_config("t"),
+            paths.delete_topic("t"),
+        ]
+
+    def test_topics_that_finish_together_cost_as_many_writes_as_one(self) -> None:
+        topics = [f"t{i}" for i in range(20)]
+        world, active = cluster(*topics)
+        delete(world, active, *topics)
+        for broker_id in (1, 2, 3):
+            world.driver.performed.clear()
+            hosted = active.context.replica_states_on(broker_id)
+            answer(world, active, broker_id, *hosted)
+        assert list(active.context.topics) == []
+        assert world.driver.transactions() == 6
+
+    def test_a_node_that_appears_meanwhile_keeps_the_topic_in_the_queue(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        world.driver.before = once(
+            effects.Write, lambda: world.put(paths.topic_partitions("t") + "/7/state")
+        )
+        self.finish(world, active)
+        assert world.exists(paths.delete_topic("t"))
+        assert world.exists(paths.topic_config("t"))
+        assert active.context.is_topic_queued_for_deletion("t")
+        world.run(active.deletions.resume())
+        assert not world.exists(paths.topic("t"))
+        assert not world.exists(paths.delete_topic("t"))
+
+    def test_a_controller_that_has_moved_removes_nothing(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        world.elect_rival()
+        tree = world.zookeeper.dump()
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        with pytest.raises(ControllerMovedError):
+            answer(world, active, 3, T1)
+        assert world.zookeeper.dump() == tree
+
+
+class TestObstacles:
+    def test_a_dead_broker_puts_the_topic_off_but_live_replicas_go(self) -> None:
+        world, active = cluster()
+        world.stop_broker(3)
+        world.run(process_broker_change(active))
+        delete(world, active, "t")
+        assert replica_states(active) == {
+            "0 on 1": "DELETION_STARTED",
+            "0 on 2": "DELETION_STARTED",
+            "1 on 2": "DELETION_STARTED",
+            "1 on 3": "DELETION_INELIGIBLE",
+        }
+        assert list(active.context.topics_ineligible_for_deletion) == ["t"]
+
+    def test_the_return_of_the_broker_finishes_what_was_put_off(self) -> None:
+        world, active = cluster()
+        world.stop_broker(3)
+        world.run(process_broker_change(active))
+        delete(world, active, "t")
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        assert replica_states(active)["1 on 3"] == "OFFLINE"
+        world.driver.take_sent()
+        world.start_broker(3)
+        world.run(process_broker_change(active))
+        assert stop_replica(world.driver.sent)[-1] == (3, T1, -2, True)
+        answer(world, active, 3, T1)
+        assert not world.exists(paths.topic("t"))
+
+    def test_a_broker_that_dies_meanwhile_puts_the_topic_off(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        world.stop_broker(3)
+        world.run(process_broker_change(active))
+        assert replica_states(active)["1 on 3"] == "DELETION_INELIGIBLE"
+        assert list(active.context.topics_ineligible_for_deletion) == ["t"]
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        assert world.exists(paths.topic("t"))
+
+    def test_a_broker_that_bounces_meanwhile_is_asked_again(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        world.driver.take_sent()
+        world.bounce_broker(3)
+        world.run(process_broker_change(active))
+        assert (3, T1, -2, True) in stop_replica(world.driver.sent)
+        answer(world, active, 3, T1)
+        assert not world.exists(paths.topic("t"))
+
+    @pytest.mark.parametrize(("error_code", "errors"), [(77, {}), (0, {T1: 56})])
+    def test_a_refused_deletion_waits_for_the_broker(
+        self, error_code: int, errors: dict[TopicPartition, int]
+    ) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        answer(world, active, 3, T1, error_code=error_code, partition_errors=errors)
+        assert list(active.context.topics_ineligible_for_deletion) == ["t"]
+        assert world.exists(paths.topic("t"))
+        assert len(world.log.errors("Replicas not deleted")) == 1
+
+    def test_of_one_answer_some_replicas_may_be_gone_and_others_not(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 2, T0, T1, partition_errors={T0: 56})
+        assert replica_states(active)["0 on 2"] == "DELETION_INELIGIBLE"
+        assert replica_states(active)["1 on 2"] == "DELETION_SUCCESSFUL"
+
+    def test_a_topic_under_reassignment_waits(self) -> None:
+        world, active = cluster("t", "other")
+        assignment = active.context.assignment(T0)
+        assert assignment is not None
+        active.context.set_assignment(T0, assignment.reassign_to((1, 3)))
+        delete(world, active, "t", "other")
+        assert list(active.context.topics_ineligible_for_deletion) == ["t"]
+        assert list(active.context.topics_with_deletion_started) == ["other"]
+
+    def test_a_put_off_topic_is_resumed_by_name_only(self) -> None:
+        world, active = cluster()
+        active.context.queue_topic_for_deletion("t")
+        active.deletions.mark_ineligible(["t", "unknown"], "a test")
+        world.run(active.deletions.resume())
+        world.run(active.deletions.resume_for(["unknown"]))
+        assert world.driver.sent == []
+        world.run(active.deletions.resume_for(["t"]))
+        assert stop_replica(world.driver.sent)
+
+
+class TestAnswersThatDoNotCount:
+    def test_an_answer_to_a_stop_without_deletion(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 1, T0, delete=False)
+        assert replica_states(active)["0 on 1"] == "DELETION_STARTED"
+
+    def test_an_answer_about_a_replica_whose_deletion_has_not_begun(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, T0)
+        assert active.context.replica_state(1, T0) is ReplicaState.ONLINE
+        assert world.log.errors("Illegal replica transition") == []
+
+    def test_a_broker_that_obeys_a_newer_controller_makes_us_resign(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        with pytest.raises(StaleControllerEpochError):
+            answer(world, active, 1, T0, error_code=11)
+
+
+def test_deletion_shrinks_the_isrs_as_any_other_stop_does() -> None:
+    world, active = cluster()
+    delete(world, active, "t")
+    assert world.state(T0) == LeaderAndIsr(-1, 7, (2,), 1, 2)
