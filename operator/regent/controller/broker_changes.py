@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from regent.controller import cluster_loading
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
-from regent.controller.effects import PublishView, ReadChildren, ReadData, UpdateChannels, Write
+from regent.controller.effects import (
+    Enqueue,
+    PublishView,
+    ReadChildren,
+    ReadData,
+    UpdateChannels,
+    Write,
+)
+from regent.controller.events import BrokerChange
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.states import PartitionState, ReplicaState
 from regent.model.cluster import Broker
@@ -21,6 +29,7 @@ from regent.zk_data.notifications import decode_log_dir_event
 from regent.zk_data.operations import Delete
 
 STALE_CONTROLLER_EPOCH = 11
+STALE_BROKER_EPOCH = 77
 KAFKA_STORAGE_ERROR = 56
 
 
@@ -172,14 +181,18 @@ async def process_leader_and_isr_response(
         StaleControllerEpochError: The broker obeys a controller with a higher epoch.
     """
     context, broker_id = active.context, response.broker_id
-    refuse_stale_epoch(broker_id, response.error_code)
+    await check_epochs(broker_id, response.error_code)
     if response.error_code:
         active.log.error("LeaderAndIsr refused", broker=broker_id, error_code=response.error_code)
         return
     if not context.is_broker_online(broker_id, include_shutting_down=True):
         return
     errors = response.partition_errors
-    failed = [tp for tp, code in errors.items() if code == KAFKA_STORAGE_ERROR]
+    failed = [
+        tp
+        for tp, code in errors.items()
+        if code == KAFKA_STORAGE_ERROR and broker_id in context.replicas(tp)
+    ]
     before = context.replicas_on_offline_dirs(broker_id)
     if not failed and not before:
         return
@@ -195,22 +208,31 @@ async def process_leader_and_isr_response(
 async def process_update_metadata_response(
     active: ActiveController, response: UpdateMetadataResponse
 ) -> None:
-    """Nothing follows from it but a log line.
+    """Nothing follows from an error but a log line.
 
     Raises:
         StaleControllerEpochError: The broker obeys a controller with a higher epoch.
     """
-    refuse_stale_epoch(response.broker_id, response.error_code)
+    await check_epochs(response.broker_id, response.error_code)
     if response.error_code:
         active.log.error(
             "UpdateMetadata refused", broker=response.broker_id, error_code=response.error_code
         )
 
 
-def refuse_stale_epoch(broker_id: int, error_code: int) -> None:
-    """Raise if a broker answered STALE_CONTROLLER_EPOCH: the sure sign that we are a zombie."""
+async def check_epochs(broker_id: int, error_code: int) -> None:
+    """Two errors say that the world has moved on: ours is not to log them but to look.
+
+    STALE_BROKER_EPOCH: the broker has bounced, which its watch may not have told yet.
+
+    Raises:
+        StaleControllerEpochError: The broker obeys a controller with a higher epoch: the sure sign
+            that we are a zombie.
+    """
     if error_code == STALE_CONTROLLER_EPOCH:
         raise StaleControllerEpochError(f"broker {broker_id} obeys a newer controller")
+    if error_code == STALE_BROKER_EPOCH:
+        await Enqueue(BrokerChange())
 
 
 async def process_log_dir_event_notification(active: ActiveController) -> None:

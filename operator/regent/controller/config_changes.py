@@ -9,7 +9,10 @@ from __future__ import annotations
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import PublishView, ReadChildren, ReadData
 from regent.controller.states import PartitionState
-from regent.controller.topic_configs import load_unclean_election_default, unclean_election_flags
+from regent.controller.unclean_election_config import (
+    load_unclean_election_default,
+    unclean_election_flags,
+)
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
 from regent.zk_data.config import decode_config_change

@@ -26,7 +26,7 @@ from regent.controller.effects import (
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.replica_state_machine import by_broker
 from regent.controller.states import ReplicaState
-from regent.controller.topic_configs import load_unclean_election_default
+from regent.controller.unclean_election_config import load_unclean_election_default
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths

@@ -23,7 +23,7 @@ from regent.controller.partition_state_znodes import (
     write_partition_states,
 )
 from regent.controller.states import PARTITION_PREVIOUS_STATES, PartitionState
-from regent.controller.topic_configs import unclean_election_flags
+from regent.controller.unclean_election_config import unclean_election_flags
 from regent.model.partition import INITIAL_LEADER_EPOCH, LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Written, ZkError

@@ -54,6 +54,9 @@ def topic_name_problem(name: str) -> str | None:
     return None
 
 
-def names_collide(one: str, other: str) -> bool:
-    """Whether two names differ only in ``.`` against ``_``: their metrics would collide."""
-    return one.replace(".", "_") == other.replace(".", "_")
+def metric_name(name: str) -> str:
+    """What is left of a topic name in metrics, where ``.`` becomes ``_``.
+
+    Kafka refuses a topic whose metric name another topic has.
+    """
+    return name.replace(".", "_")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from regent.model.topic import (
     METADATA_TOPIC_ID,
     ZERO_TOPIC_ID,
-    names_collide,
+    metric_name,
     topic_id_from_text,
     topic_id_to_text,
     topic_name_problem,
@@ -43,11 +43,11 @@ def test_illegal_names_say_why(name: str, said: str) -> None:
     assert said in (topic_name_problem(name) or "")
 
 
-def test_names_collide_when_only_dots_and_underscores_tell_them_apart() -> None:
-    assert names_collide("a.b", "a_b")
-    assert names_collide("a.b_c", "a_b.c")
-    assert not names_collide("a.b", "a-b")
-    assert not names_collide("a.b", "ab")
+def test_metric_names_do_not_tell_dots_and_underscores_apart() -> None:
+    assert metric_name("a.b") == metric_name("a_b")
+    assert metric_name("a.b_c") == metric_name("a_b.c")
+    assert metric_name("a.b") != metric_name("a-b")
+    assert metric_name("a.b") != metric_name("ab")
 
 
 def test_ids_print_as_kafka_prints_them() -> None:

@@ -1,4 +1,4 @@
-"""Topic configuration as far as elections depend on it."""
+"""Whether unclean leader election is allowed: for a topic, and by default."""
 
 from __future__ import annotations
 

@@ -1,0 +1,163 @@
+"""Creating topics by command, as Kafka's ``AdminZkClient`` does, many in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.cluster_loading import TOPIC_IDS_SINCE
+from regent.controller.commands import Accepted, CreateTopic, Outcome, Reason, Rejected
+from regent.controller.effects import Multi, ReadData
+from regent.controller.partition_state_znodes import epoch_guard
+from regent.controller.replica_assignment import PlacementError
+from regent.controller.topic_placement import place_new_topic, placement_refused
+from regent.controller.topic_refusals import (
+    MAX_PARTITIONS,
+    all_written,
+    concurrent_change,
+    config_refused,
+    raise_if_moved,
+)
+from regent.model.partition import ReplicaAssignment
+from regent.model.topic import metric_name, topic_name_problem
+from regent.zk_data import paths
+from regent.zk_data.config import encode_entity_config
+from regent.zk_data.operations import Create, Operation, SetData, WriteResult, ZkError, ZNode
+from regent.zk_data.topics import TopicZNode, encode_topic
+
+TOPICS_PER_TRANSACTION = 50
+PARTITIONS_PER_TRANSACTION = 20_000
+"""Keeps a transaction below ZooKeeper's limit of 1 MiB."""
+
+
+class _NewTopic(NamedTuple):
+    """A topic that passed all checks."""
+
+    znode: TopicZNode
+    config: Mapping[str, str]
+
+
+async def create_topics(active: ActiveController, commands: Sequence[CreateTopic]) -> list[Outcome]:
+    outcomes: dict[int, Outcome] = {}
+    accepted: dict[str, tuple[int, _NewTopic]] = {}
+    taken = {metric_name(topic): topic for topic in active.context.topics}
+    for index, command in enumerate(commands):
+        problem = _creation_problem(active, command, taken)
+        if problem is not None:
+            outcomes[index] = problem
+            continue
+        try:
+            placement = place_new_topic(active, command)
+        except PlacementError as error:
+            outcomes[index] = placement_refused(command.topic, error)
+            continue
+        taken[metric_name(command.topic)] = command.topic
+        topic_id = (
+            active.chance.topic_id()
+            if active.context.inter_broker_protocol >= TOPIC_IDS_SINCE
+            else None
+        )
+        assignments = {p: ReplicaAssignment(replicas) for p, replicas in placement.items()}
+        accepted[command.topic] = (
+            index,
+            _NewTopic(TopicZNode(topic_id, assignments), dict(command.config)),
+        )
+    for chunk in _transactions({topic: new for topic, (_, new) in accepted.items()}):
+        written = await _write_topics(active, chunk)
+        outcomes.update({accepted[topic][0]: outcome for topic, outcome in written.items()})
+    return [outcomes[index] for index in range(len(commands))]
+
+
+def _transactions(topics: Mapping[str, _NewTopic]) -> Iterator[dict[str, _NewTopic]]:
+    """Topics that are written together."""
+    chunk: dict[str, _NewTopic] = {}
+    partitions = 0
+    for topic, new in topics.items():
+        size = len(new.znode.assignments)
+        if chunk and (
+            len(chunk) == TOPICS_PER_TRANSACTION or partitions + size > PARTITIONS_PER_TRANSACTION
+        ):
+            yield chunk
+            chunk, partitions = {}, 0
+        chunk[topic] = new
+        partitions += size
+    if chunk:
+        yield chunk
+
+
+def _creation_problem(
+    active: ActiveController, command: CreateTopic, taken: Mapping[str, str]
+) -> Rejected | None:
+    """Why a topic cannot be created, as far as that does not depend on where replicas go."""
+    topic = command.topic
+    problem = topic_name_problem(topic)
+    if problem is not None:
+        return Rejected(Reason.INVALID_TOPIC_NAME, problem, "topic")
+    if active.context.is_topic_queued_for_deletion(topic):
+        return Rejected(
+            Reason.TOPIC_MARKED_FOR_DELETION,
+            f"topic {topic!r} is being deleted; it can be created once that is done",
+            "topic",
+        )
+    twin = taken.get(metric_name(topic))
+    if twin == topic or active.context.has_topic(topic):
+        return Rejected(Reason.TOPIC_ALREADY_EXISTS, f"topic {topic!r} exists already", "topic")
+    if twin is not None:
+        return Rejected(
+            Reason.TOPIC_NAME_COLLISION,
+            f"topic {topic!r} and the existing {twin!r} differ only in '.' and '_', which "
+            "metric names do not tell apart; choose another name",
+            "topic",
+        )
+    if not 1 <= command.partitions <= MAX_PARTITIONS:
+        return Rejected(
+            Reason.INVALID_PARTITIONS,
+            f"{command.partitions} partitions for topic {topic!r}: give a number from 1 to "
+            f"{MAX_PARTITIONS}",
+            "partitions",
+        )
+    return config_refused(topic, command.config)
+
+
+async def _write_topics(
+    active: ActiveController, topics: Mapping[str, _NewTopic]
+) -> dict[str, Outcome]:
+    """Configuration and assignment of topics in one transaction; if one is in the way, each alone.
+
+    The configuration comes first, as in Kafka: the topic node is what everybody watches.
+    """
+    existing = await ReadData([paths.topic_config(topic) for topic in topics])
+    operations = {
+        topic: _creation(topic, new, config_node)
+        for (topic, new), config_node in zip(topics.items(), existing, strict=True)
+    }
+    guard = epoch_guard(active.context)
+    results = await Multi([guard, *(op for ops in operations.values() for op in ops)])
+    if all_written(results):
+        return dict.fromkeys(topics, Accepted())
+    outcomes: dict[str, Outcome] = {}
+    for topic, ops in operations.items():
+        results = await Multi([guard, *ops])
+        outcomes[topic] = _creation_outcome(topic, results)
+    return outcomes
+
+
+def _creation(topic: str, new: _NewTopic, config_node: ZNode | None) -> list[Operation]:
+    content = encode_entity_config(new.config)
+    path = paths.topic_config(topic)
+    config: Operation = (
+        Create(path, content)
+        if config_node is None
+        else SetData(path, content, config_node.version)
+    )
+    return [config, Create(paths.topic(topic), encode_topic(new.znode))]
+
+
+def _creation_outcome(topic: str, results: Sequence[WriteResult]) -> Outcome:
+    if all_written(results):
+        return Accepted()
+    raise_if_moved(results)
+    if results[-1] is ZkError.NODE_EXISTS:
+        return Rejected(Reason.TOPIC_ALREADY_EXISTS, f"topic {topic!r} exists already", "topic")
+    return concurrent_change(topic)
