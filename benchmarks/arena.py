@@ -75,6 +75,7 @@ class Arena:
         delivery = self._verifier.verify(election, self.stubs.take())
         time.sleep(SETTLE_S)
         cpu = {name: cpu_after[name] - cpu_before.get(name, 0.0) for name in cpu_after}
+        cpu["others"] = max(cpu.pop("machine") - sum(cpu.values()), 0.0)
         return measure_delivery(contender, number, kind, election, delivery, cpu)
 
     def _await_requests(self, contender: Contender, *, timeout_s: float) -> None:
@@ -109,6 +110,7 @@ class Arena:
 
     def _cpu_seconds(self, contender: Contender) -> dict[str, float]:
         seconds = {"ZooKeeper": machine.cpu_seconds(self.zookeeper.process.pid)}
+        seconds["machine"] = machine.busy_seconds()
         seconds["stub brokers"] = self.stubs.status().cpu_seconds
         if contender.process.is_running:
             seconds["controller"] = machine.cpu_seconds(contender.process.pid)

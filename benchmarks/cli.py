@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -96,11 +97,12 @@ def _run(benchmark: Benchmark, options: Options, json_path: Path | None) -> int:
 
 def _print(console: Console, result: Result) -> None:
     for table in result.tables:
-        shown = RichTable(title=table.title, title_justify="left")
+        shown = RichTable(box=box.SIMPLE_HEAD)
         for number, column in enumerate(table.columns):
             shown.add_column(column, justify="right" if number else "left")
         for row in table.rows:
             shown.add_row(*row)
+        console.print(f"\n{table.title}", markup=False)
         console.print(shown)
     for note in result.notes:
         console.print(note, markup=False)

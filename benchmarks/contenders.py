@@ -133,7 +133,11 @@ class RegentController(Contender):
 
     name = REGENT
     controller_id = REGENT_CONTROLLER_ID
-    milestones: ClassVar = {r"Controller elected": "elected"}
+    milestones: ClassVar = {
+        r"Controller elected": "elected",
+        r"connected to broker": "connected to the first broker",
+        r"Controller failover completed": "requests queued",
+    }
 
     def __init__(self, zookeeper: str) -> None:
         self._state = StateDirectory("regent-benchmark")
@@ -153,7 +157,7 @@ class RegentController(Contender):
         for line in self._process.log_of_this_run().splitlines():
             try:
                 record = json.loads(line)
-                at = datetime.datetime.fromisoformat(record["timestamp"])
+                at = datetime.datetime.fromisoformat(record["time"])
             except (ValueError, KeyError, TypeError):
                 continue
             yield LogLine(int(at.timestamp() * 1e6) * 1000, str(record.get("message")))

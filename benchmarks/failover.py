@@ -130,6 +130,7 @@ def _medians(counted: dict[str, list[Measurement]]) -> Table:
         ("processor time of the controller, s", lambda m: m.cpu["controller"]),
         ("processor time of ZooKeeper, s", lambda m: m.cpu["ZooKeeper"]),
         ("processor time of the stub brokers, s", lambda m: m.cpu["stub brokers"]),
+        ("processor time of all other processes, s", lambda m: m.cpu["others"]),
     ]
     return Table(
         "Medians of the counted failovers",

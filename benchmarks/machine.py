@@ -15,6 +15,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(stat[11]) + int(stat[12])) / _TICKS
 
 
+def busy_seconds() -> float:
+    """Processor time that everything on this machine has used since it was started."""
+    numbers = [int(n) for n in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    user, nice, system, _idle, _iowait, irq, softirq, *_ = numbers
+    return (user + nice + system + irq + softirq) / _TICKS
+
+
 def facts() -> dict[str, str]:
     """Processor, cores, memory, load, versions."""
     return {
