@@ -14,7 +14,7 @@ from typing import Literal
 from sandbox.errors import ToolError, UnknownToolError, VersionError
 from sandbox.java import java_command, write_log_configuration
 from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars, version_tuple
-from sandbox.process import Outcome, run_guarded
+from sandbox.process import ManagedProcess, Outcome, run_guarded
 
 TOOL_TIMEOUT_S = 60.0
 _HEAP_MB = 256
@@ -107,6 +107,25 @@ class KafkaTools:
         """
         with self._command(tool, arguments) as command:
             return subprocess.run(command, check=False).returncode
+
+    @contextmanager
+    def running(
+        self, tool: str, *arguments: str | Path, log_path: Path
+    ) -> Iterator[ManagedProcess]:
+        """A tool that works in the background; all that it prints goes to `log_path`.
+
+        It is stopped by SIGTERM, upon which Kafka's tools finish what they have begun.
+
+        Raises:
+            UnknownToolError: this version has no such tool.
+        """
+        with self._command(tool, arguments) as command:
+            process = ManagedProcess(tool, command, log_path=log_path)
+            process.start()
+            try:
+                yield process
+            finally:
+                process.stop()
 
     @contextmanager
     def _command(self, tool: str, arguments: Sequence[str | Path]) -> Iterator[list[str]]:
