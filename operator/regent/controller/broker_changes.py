@@ -181,11 +181,10 @@ async def process_leader_and_isr_response(
         StaleControllerEpochError: The broker obeys a controller with a higher epoch.
     """
     context, broker_id = active.context, response.broker_id
-    await check_epochs(broker_id, response.error_code)
+    if await is_of_the_past(active, response):
+        return
     if response.error_code:
         active.log.error("LeaderAndIsr refused", broker=broker_id, error_code=response.error_code)
-        return
-    if not context.is_broker_online(broker_id, include_shutting_down=True):
         return
     errors = response.partition_errors
     failed = [
@@ -213,26 +212,36 @@ async def process_update_metadata_response(
     Raises:
         StaleControllerEpochError: The broker obeys a controller with a higher epoch.
     """
-    await check_epochs(response.broker_id, response.error_code)
-    if response.error_code:
+    if not await is_of_the_past(active, response) and response.error_code:
         active.log.error(
             "UpdateMetadata refused", broker=response.broker_id, error_code=response.error_code
         )
 
 
-async def check_epochs(broker_id: int, error_code: int) -> None:
-    """Two errors say that the world has moved on: ours is not to log them but to look.
+async def is_of_the_past(active: ActiveController, response: ControlResponse) -> bool:
+    """Whether an answer says nothing about the present, and what it says instead is done.
 
-    STALE_BROKER_EPOCH: the broker has bounced, which its watch may not have told yet.
+    An answer may have waited in the event queue while this process lost and won ``/controller``
+    again, or while its broker was found to have bounced. What it was an answer to has been asked
+    anew since, and the new answer is the one to wait for.
+
+    STALE_BROKER_EPOCH says that the broker has bounced, which its watch may not have told yet.
 
     Raises:
         StaleControllerEpochError: The broker obeys a controller with a higher epoch: the sure sign
             that we are a zombie.
     """
-    if error_code == STALE_CONTROLLER_EPOCH:
-        raise StaleControllerEpochError(f"broker {broker_id} obeys a newer controller")
-    if error_code == STALE_BROKER_EPOCH:
+    broker = active.context.live_or_shutting_down_brokers.get(response.broker_id)
+    if response.controller_epoch not in (NO_EPOCH, active.context.epoch):
+        return True
+    if response.error_code == STALE_CONTROLLER_EPOCH:
+        raise StaleControllerEpochError(f"broker {response.broker_id} obeys a newer controller")
+    if broker is None or response.broker_epoch not in (NO_EPOCH, broker.epoch):
+        return True
+    if response.error_code == STALE_BROKER_EPOCH:
         await Enqueue(BrokerChange())
+        return True
+    return False
 
 
 async def process_log_dir_event_notification(active: ActiveController) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from regent.controller import cluster_loading, election
 from regent.controller.active_controller import ActiveController
-from regent.controller.broker_changes import check_epochs
+from regent.controller.broker_changes import is_of_the_past
 from regent.controller.effects import PublishView, ReadChildren, ReadData, Write
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.replica_state_machine import by_broker
@@ -145,7 +145,8 @@ async def process_stop_replica_response(
         StaleControllerEpochError: The broker obeys a controller with a higher epoch.
     """
     context, broker_id = active.context, response.broker_id
-    await check_epochs(broker_id, response.error_code)
+    if await is_of_the_past(active, response):
+        return
     started = [
         tp
         for tp, asked in response.partitions.items()
