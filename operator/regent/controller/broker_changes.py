@@ -21,8 +21,12 @@ from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.states import PartitionState, ReplicaState
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError, StaleControllerEpochError
-from regent.model.partition import TopicPartition
-from regent.protocol.control_requests import LeaderAndIsrResponse, UpdateMetadataResponse
+from regent.model.partition import NO_EPOCH, TopicPartition
+from regent.protocol.control_requests import (
+    ControlResponse,
+    LeaderAndIsrResponse,
+    UpdateMetadataResponse,
+)
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.notifications import decode_log_dir_event

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from regent.protocol import leader_and_isr, stop_replica, update_metadata
-from regent.protocol.control_requests import ControlResponse
+from regent.protocol.control_requests import (
+    ControlResponse,
+    LeaderAndIsrResponse,
+    StopReplicaResponse,
+    UpdateMetadataResponse,
+)
 from regent.protocol.leader_and_isr import decode_leader_and_isr_response
 from regent.protocol.request_encoder import Body, RequestEncoder
 from regent.protocol.stop_replica import decode_stop_replica_response
 from regent.protocol.update_metadata import decode_update_metadata_response
+
+R = TypeVar("R", LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse)
 
 
 class EncodedRequest(NamedTuple):
@@ -60,8 +69,11 @@ class OutgoingLeaderAndIsr(NamedTuple):
                 version,
                 leader_and_isr.is_flexible(version),
                 encoder.leader_and_isr(broker_id, version),
-                lambda body: decode_leader_and_isr_response(
-                    version, body, requests=encoder.requests, broker_id=broker_id
+                lambda body: _stamped(
+                    decode_leader_and_isr_response(
+                        version, body, requests=encoder.requests, broker_id=broker_id
+                    ),
+                    encoder,
                 ),
             )
         ]
@@ -84,7 +96,9 @@ class OutgoingUpdateMetadata(NamedTuple):
                 version,
                 update_metadata.is_flexible(version),
                 encoder.update_metadata(broker_id, version),
-                lambda body: decode_update_metadata_response(version, body, broker_id=broker_id),
+                lambda body: _stamped(
+                    decode_update_metadata_response(version, body, broker_id=broker_id), encoder
+                ),
             )
         ]
 
@@ -109,7 +123,20 @@ class OutgoingStopReplica(NamedTuple):
             version,
             stop_replica.is_flexible(version),
             encoder.stop_replica(broker_id, version, partitions=partitions),
-            lambda body: decode_stop_replica_response(
-                version, body, broker_id=broker_id, partitions=partitions
+            lambda body: _stamped(
+                decode_stop_replica_response(
+                    version, body, broker_id=broker_id, partitions=partitions
+                ),
+                encoder,
             ),
         )
+
+
+def _stamped(response: R, encoder: RequestEncoder) -> R:
+    """The answer with the epochs that its request carried."""
+    requests = encoder.requests
+    return msgspec.structs.replace(
+        response,
+        controller_epoch=requests.controller_epoch,
+        broker_epoch=requests.brokers[response.broker_id].epoch,
+    )

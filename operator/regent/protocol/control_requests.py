@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from regent.model.cluster import Broker
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.partition import NO_EPOCH, LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 
 class PartitionState(NamedTuple):
@@ -79,19 +79,26 @@ class LeaderAndIsrResponse(msgspec.Struct, frozen=True):
         partition_errors: Partitions with a non-zero error code.
         partitions: All partitions that the request named: those without an entry in
             ``partition_errors`` were accepted (if ``error_code`` is 0).
+        controller_epoch: Controller epoch of the request; -1 if not known.
+        broker_epoch: Broker epoch of the request; -1 if not known. With the controller epoch it
+            tells an answer that a former channel left behind.
     """
 
     broker_id: int
     error_code: int
     partition_errors: Mapping[TopicPartition, int]
     partitions: Mapping[TopicPartition, bool]
+    controller_epoch: int = NO_EPOCH
+    broker_epoch: int = NO_EPOCH
 
 
 class UpdateMetadataResponse(msgspec.Struct, frozen=True):
-    """A broker's answer: the top-level error, 0 for none."""
+    """A broker's answer: the top-level error, 0 for none; epochs as in the other answers."""
 
     broker_id: int
     error_code: int
+    controller_epoch: int = NO_EPOCH
+    broker_epoch: int = NO_EPOCH
 
 
 class StopReplicaResponse(msgspec.Struct, frozen=True):
@@ -101,12 +108,16 @@ class StopReplicaResponse(msgspec.Struct, frozen=True):
         error_code: Top-level error, 0 for none.
         partition_errors: Partitions with a non-zero error code.
         partitions: What the request asked for.
+        controller_epoch: As in :class:`LeaderAndIsrResponse`.
+        broker_epoch: As in :class:`LeaderAndIsrResponse`.
     """
 
     broker_id: int
     error_code: int
     partition_errors: Mapping[TopicPartition, int]
     partitions: Mapping[TopicPartition, StopReplicaPartition]
+    controller_epoch: int = NO_EPOCH
+    broker_epoch: int = NO_EPOCH
 
 
 ControlResponse = LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse

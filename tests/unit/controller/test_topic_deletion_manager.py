@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from regent.controller import effects, topic_changes
@@ -248,7 +249,7 @@ class TestObstacles:
         answer(world, active, 3, T1)
         assert not world.exists(paths.topic("t"))
 
-    @pytest.mark.parametrize(("error_code", "errors"), [(77, {}), (0, {T1: 56})])
+    @pytest.mark.parametrize(("error_code", "errors"), [(29, {}), (0, {T1: 56})])
     def test_a_refused_deletion_waits_for_the_broker(
         self, error_code: int, errors: dict[TopicPartition, int]
     ) -> None:
@@ -260,6 +261,25 @@ class TestObstacles:
         assert list(active.context.topics_ineligible_for_deletion) == ["t"]
         assert world.exists(paths.topic("t"))
         assert len(world.log.errors("Replicas not deleted")) == 1
+
+    @pytest.mark.parametrize(
+        "past",
+        [{"controller_epoch": 0}, {"broker_epoch": 1}, {"error_code": 77}],
+        ids=["of a former term", "of a former life of the broker", "the broker has bounced"],
+    )
+    def test_an_answer_of_the_past_neither_completes_nor_fails_it(
+        self, past: dict[str, int]
+    ) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        answered = StopReplicaResponse(3, 0, {}, {T1: StopReplicaPartition(-2, delete=True)})
+        response = msgspec.structs.replace(answered, **past)
+        world.run(topic_changes.process_stop_replica_response(active, response))
+        assert replica_states(active)["1 on 3"] == "DELETION_STARTED"
+        assert not active.context.topics_ineligible_for_deletion
+        assert world.exists(paths.topic("t"))
 
     def test_of_one_answer_some_replicas_may_be_gone_and_others_not(self) -> None:
         world, active = cluster()

@@ -150,10 +150,11 @@ async def test_a_batch_arrives_in_order_and_is_answered() -> None:
             requests, broker_id, version=4, partitions=requests.stop_replica[broker_id]
         )
         mine = [response for response in responses.all if response.broker_id == broker_id]
+        epochs = (requests.controller_epoch, requests.brokers[broker_id].epoch)
         assert mine == [
-            LeaderAndIsrResponse(broker_id, 0, {}, {TP: True}),
-            UpdateMetadataResponse(broker_id, 0),
-            StopReplicaResponse(broker_id, 0, {}, requests.stop_replica[broker_id]),
+            LeaderAndIsrResponse(broker_id, 0, {}, {TP: True}, *epochs),
+            UpdateMetadataResponse(broker_id, 0, *epochs),
+            StopReplicaResponse(broker_id, 0, {}, requests.stop_replica[broker_id], *epochs),
         ]
 
 
