@@ -1,7 +1,8 @@
 """ZooKeeper for the controller: ``ZooKeeperPort`` over a kazoo session.
 
-**Reads** go out as MultiRead requests of some hundreds of paths. Where that does not do (a watch is
-wanted, or the servers are older than 3.6), they are pipelined one by one.
+**Reads** go out as MultiRead requests of some hundreds of paths, which cannot leave watches; for
+many nodes a SetWatches does that afterwards. Where that does not do (children are to be watched, or
+the servers are older than 3.6), reads are pipelined one by one.
 
 **Writes** go out as multis of many operations behind one check of the controller epoch. A multi
 fails as a whole, and the server tells which operation was at fault: that one's result is settled,
@@ -19,10 +20,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Final, cast
 
 from kazoo.protocol import states
-from kazoo.protocol.serialization import Exists, GetChildren, GetData
+from kazoo.protocol.serialization import Exists, GetChildren
 
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.zk_data.operations import (
@@ -36,13 +37,22 @@ from regent.zk_data.operations import (
     ZNode,
 )
 from regent.zookeeper.errors import EXPECTED, code_of, unexpected
-from regent.zookeeper.generation import Generation, is_repeatable, post
+from regent.zookeeper.generation import is_repeatable, post
 from regent.zookeeper.kazoo_client import access_control_list
 from regent.zookeeper.multi_read import GET_CHILDREN, GET_DATA
 from regent.zookeeper.multi_write import MultiWrite, serialize_acl
-from regent.zookeeper.reads import BulkReadsUnsupportedError, read_in_bulk, read_one_by_one
+from regent.zookeeper.reads import (
+    BulkReadsUnsupportedError,
+    get_one_by_one,
+    read_and_watch,
+    read_in_bulk,
+    read_one_by_one,
+)
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.writes import GuardedWrite, culprit_of
+
+WATCHES_ONE_BY_ONE_MAX: Final = 32
+"""Up to so many nodes, reading and watching each takes less than the round trips of the rest."""
 
 WatchListener = Callable[[WatchedEvent], None]
 
@@ -79,27 +89,30 @@ class KazooZooKeeper:
         self, paths: Sequence[str], *, watch: bool = False
     ) -> Sequence[ZNode | None]:
         generation = self._session.generation()
-        absolute = self._absolute(paths)
-        if generation.has_bulk_reads and not watch:
-            found = await self._read_in_bulk(generation, absolute, GET_DATA)
-            if found is not None:
-                return found
         watcher = self._watcher(watch)
-        requests = [GetData(path, watcher) for path in absolute]
-        answers = await read_one_by_one(generation, requests, paths)
-        return [None if answer is None else _znode(answer) for answer in answers]
+        if generation.has_bulk_reads:
+            try:
+                if watcher is None:
+                    nodes = await read_in_bulk(generation, paths, GET_DATA)
+                    return cast("list[ZNode | None]", nodes)
+                if len(paths) > WATCHES_ONE_BY_ONE_MAX:
+                    return await read_and_watch(generation, paths, watcher)
+            except BulkReadsUnsupportedError:
+                generation.has_bulk_reads = False  # reconnected to an older server
+        return await get_one_by_one(generation, paths, watcher)
 
     async def get_children(
         self, paths: Sequence[str], *, watch: bool = False
     ) -> Sequence[tuple[str, ...] | None]:
         generation = self._session.generation()
-        absolute = self._absolute(paths)
         if generation.has_bulk_reads and not watch:
-            found = await self._read_in_bulk(generation, absolute, GET_CHILDREN)
-            if found is not None:
-                return found
+            try:
+                children = await read_in_bulk(generation, paths, GET_CHILDREN)
+                return cast("list[tuple[str, ...] | None]", children)
+            except BulkReadsUnsupportedError:
+                generation.has_bulk_reads = False
         watcher = self._watcher(watch)
-        requests = [GetChildren(path, watcher) for path in absolute]
+        requests = [GetChildren(generation.absolute(path), watcher) for path in paths]
         answers = await read_one_by_one(generation, requests, paths)
         return [
             None if answer is None else tuple(sorted(cast("list[str]", answer)))
@@ -107,9 +120,10 @@ class KazooZooKeeper:
         ]
 
     async def exists(self, paths: Sequence[str], *, watch: bool = False) -> Sequence[bool]:
+        generation = self._session.generation()
         watcher = self._watcher(watch)
-        requests = [Exists(path, watcher) for path in self._absolute(paths)]
-        answers = await read_one_by_one(self._session.generation(), requests, paths)
+        requests = [Exists(generation.absolute(path), watcher) for path in paths]
+        answers = await read_one_by_one(generation, requests, paths)
         return [answer is not None for answer in answers]
 
     async def multi(self, operations: Sequence[Operation]) -> Sequence[WriteResult]:
@@ -148,21 +162,6 @@ class KazooZooKeeper:
         )
         return await write.results()
 
-    async def _read_in_bulk(
-        self, generation: Generation, paths: Sequence[str], opcode: Literal[4, 8]
-    ) -> list[Any] | None:
-        try:
-            return await read_in_bulk(generation, paths, opcode)
-        except BulkReadsUnsupportedError:
-            generation.has_bulk_reads = False  # reconnected to an older server of the ensemble
-            return None
-
-    def _absolute(self, paths: Sequence[str]) -> list[str]:
-        chroot = self._chroot
-        if not chroot:
-            return list(paths)
-        return [chroot if path == "/" else chroot + path for path in paths]
-
     def _watcher(self, watch: bool) -> Callable[[states.WatchedEvent], None] | None:
         if not watch:
             return None
@@ -180,8 +179,3 @@ class KazooZooKeeper:
         path = event.path[len(self._chroot) :] or "/"
         assert self._loop is not None
         post(self._loop, self._on_watch, WatchedEvent(_EVENT_TYPES[event.type], path))
-
-
-def _znode(answer: object) -> ZNode:
-    data, stat = cast("tuple[bytes | None, states.ZnodeStat]", answer)
-    return ZNode(data or b"", stat.version, stat.czxid, stat.mzxid, stat.ephemeralOwner)

@@ -78,6 +78,7 @@ class Generation:
         self.has_bulk_reads = True
         self._loop = loop
         self._listener = listener
+        self._chroot = settings.chroot
         self._bound_s = settings.unavailable_after_s
         self._connected = asyncio.Event()
         self._is_over = False
@@ -149,6 +150,10 @@ class Generation:
         post(self._loop, callback, *arguments)
 
     # The asyncio loop.
+
+    def absolute(self, path: str) -> str:
+        """A path as the servers know it, with the chroot."""
+        return path if not self._chroot else (self._chroot + path).rstrip("/")
 
     @property
     def is_over(self) -> bool:

@@ -65,6 +65,7 @@ class LeaderElection:
         self._on_lost = on_lost
         self._path = session.settings.chroot + path
         self._candidacy: _Candidacy | None = None
+        self._is_started = False
         self._is_leader = False
         self._fence_timer: asyncio.TimerHandle | None = None
 
@@ -75,6 +76,7 @@ class LeaderElection:
 
     def start(self) -> None:
         """Contend under the current session and every later one."""
+        self._is_started = True
         self._session.subscribe(self._session_changed)
         if self._session.session_id:
             self._contend()
@@ -87,7 +89,9 @@ class LeaderElection:
 
     async def close(self) -> None:
         """End the term, if there is one, and leave the queue."""
-        self._session.unsubscribe(self._session_changed)
+        if self._is_started:
+            self._is_started = False
+            self._session.unsubscribe(self._session_changed)
         self._end_term()
         if self._candidacy is not None:
             await asyncio.to_thread(self._candidacy.withdraw, _CLOSE_TIMEOUT_S)

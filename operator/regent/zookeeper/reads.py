@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
-from typing import Any, Final, Literal, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any, Final, Literal, TypeVar, cast
 
 from kazoo.exceptions import NoNodeError, UnimplementedError
+from kazoo.protocol.serialization import Exists, GetData
+from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
+from regent.zk_data.operations import ZNode
 from regent.zookeeper.errors import NO_NODE, code_of, unexpected
 from regent.zookeeper.generation import BATCH_SIZE, Answer, Generation
-from regent.zookeeper.multi_read import MultiRead, ReadAnswer
+from regent.zookeeper.multi_read import GET_DATA, MultiRead, ReadAnswer
+from regent.zookeeper.set_watches import SetWatches
 
 T = TypeVar("T")
+Watcher = Callable[[WatchedEvent], None]
 
 PATHS_PER_REQUEST: Final = 500
 REQUEST_BYTES_MAX: Final = 512 * 1024
@@ -56,6 +61,58 @@ async def read_one_by_one(
     return answers
 
 
+async def read_and_watch(
+    generation: Generation, paths: Sequence[str], watcher: Watcher
+) -> list[ZNode | None]:
+    """The node at each path, and a watch on the data of each that exists.
+
+    Raises:
+        BulkReadsUnsupportedError: If the server is older than 3.6.
+        UnexpectedZooKeeperError: If a node may not be read.
+    """
+    # Any answer brings the number of the server's last transaction along.
+    await generation.answers([Exists("/", None)])
+    since_zxid = generation.client.last_zxid
+    nodes = cast("list[ZNode | None]", await read_in_bulk(generation, paths, GET_DATA))
+    settled: list[str] = []
+    restless: list[int] = []
+    for index, node in enumerate(nodes):
+        if node is not None and node.mzxid > since_zxid:
+            restless.append(index)  # its watch would fire at once for what has been read already
+        elif node is not None:
+            settled.append(generation.absolute(paths[index]))
+    watched = await together(
+        [
+            generation.answers(
+                [SetWatches(generation.client, chunk, since_zxid=since_zxid, watcher=watcher)]
+            )
+            for chunk in _chunks(settled)
+        ]
+    )
+    for (answer,) in watched:
+        if isinstance(answer, Exception):
+            raise unexpected(code_of(answer), paths[0]) from answer
+    again = [paths[index] for index in restless]
+    for index, node in zip(restless, await get_one_by_one(generation, again, watcher), strict=True):
+        nodes[index] = node
+    return nodes
+
+
+async def get_one_by_one(
+    generation: Generation, paths: Sequence[str], watcher: Watcher | None
+) -> list[ZNode | None]:
+    """The node at each path; with a watcher, a watch on the data of each that exists.
+
+    Raises:
+        UnexpectedZooKeeperError: If a node may not be read.
+    """
+    requests = [GetData(generation.absolute(path), watcher) for path in paths]
+    return [
+        None if answer is None else _znode(answer)
+        for answer in await read_one_by_one(generation, requests, paths)
+    ]
+
+
 async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Results in order. The first failure ends the others and is raised as it is."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
@@ -71,7 +128,8 @@ async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 async def _read_chunk(
     generation: Generation, paths: Sequence[str], opcode: Literal[4, 8]
 ) -> list[ReadAnswer | None]:
-    (answer,) = await generation.answers([MultiRead(paths, opcode)])
+    absolute = [generation.absolute(path) for path in paths]
+    (answer,) = await generation.answers([MultiRead(absolute, opcode)])
     if answer is None or isinstance(answer, UnimplementedError):
         raise BulkReadsUnsupportedError
     if isinstance(answer, Exception):
@@ -99,3 +157,8 @@ def _chunks(paths: Sequence[str]) -> Iterator[Sequence[str]]:
         size += added
     if start < len(paths):
         yield paths[start:]
+
+
+def _znode(answer: object) -> ZNode:
+    data, stat = cast("tuple[bytes | None, ZnodeStat]", answer)
+    return ZNode(data or b"", stat.version, stat.czxid, stat.mzxid, stat.ephemeralOwner)

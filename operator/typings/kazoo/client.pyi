@@ -1,5 +1,6 @@
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -22,6 +23,8 @@ class KazooClient:
     _state: str
     _session_timeout: int
     _stopped: threading.Event
+    _data_watchers: defaultdict[str, set[Callable[[WatchedEvent], None]]]
+    last_zxid: int
     _connection: ConnectionHandler
     _conn_retry: KazooRetry
     def __init__(
@@ -62,6 +65,7 @@ class KazooClient:
     def exists(
         self, path: str, watch: Callable[[WatchedEvent], None] | None = ...
     ) -> ZnodeStat | None: ...
+    def create(self, path: str, value: bytes = ..., acl: Sequence[ACL] | None = ...) -> str: ...
     def get(
         self, path: str, watch: Callable[[WatchedEvent], None] | None = ...
     ) -> tuple[bytes, ZnodeStat]: ...

@@ -8,6 +8,8 @@ class ACL(NamedTuple):
     perms: int
     id: Id
 
+def make_digest_acl(username: str, password: str, *, all: bool = ...) -> ACL: ...
+
 OPEN_ACL_UNSAFE: list[ACL]
 CREATOR_ALL_ACL: list[ACL]
 READ_ACL_UNSAFE: list[ACL]

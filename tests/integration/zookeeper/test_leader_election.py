@@ -1,0 +1,159 @@
+"""Replicas that elect one among themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator
+
+import pytest
+
+from regent.zk_data.operations import Delete, SessionState
+from regent.zookeeper.leader_election import LeaderElection, contenders
+from sandbox import ZooKeeper
+from tests.contract.zookeeper_worlds import end_session
+from tests.integration.zookeeper.harness import (
+    DEADLINE_S,
+    Connected,
+    connected,
+    settings_for,
+    until,
+)
+
+pytestmark = pytest.mark.integration
+
+PATH = "/regent/election"
+
+
+class Replica:
+    def __init__(self, client: Connected, name: str) -> None:
+        self.client = client
+        self.terms: list[str] = []
+        self.election = LeaderElection(
+            client.session,
+            identifier=name,
+            on_elected=lambda: self.terms.append("elected"),
+            on_lost=lambda: self.terms.append("lost"),
+            path=PATH,
+        )
+
+    @property
+    def leads(self) -> bool:
+        return self.election.is_leader
+
+
+@contextlib.asynccontextmanager
+async def replica(
+    server: ZooKeeper, name: str, *, chroot: str = "/kafka", session_timeout_ms: int = 10_000
+) -> AsyncIterator[Replica]:
+    settings = settings_for(server.connect_string + chroot, session_timeout_ms=session_timeout_ms)
+    async with connected(settings) as client:
+        made = Replica(client, name)
+        async with made.election:
+            yield made
+
+
+async def test_one_of_two_leads_and_the_other_follows(shared_server: ZooKeeper) -> None:
+    chroot = "/succession"
+    async with replica(shared_server, "pod-0", chroot=chroot) as first:
+        await until(lambda: first.leads)
+        async with replica(shared_server, "pod-1", chroot=chroot) as second:
+            await until_queued(second, 2)
+            assert await contenders(second.client.port, PATH) == ["pod-0", "pod-1"]
+            assert second.terms == []
+            await first.election.close()
+            assert first.terms == ["elected", "lost"]
+            await until(lambda: second.leads)
+            assert await contenders(second.client.port, PATH) == ["pod-1"]
+    assert second.terms == ["elected", "lost"]
+    assert first.terms == ["elected", "lost"]
+
+
+async def test_resigning_goes_to_the_end_of_the_queue(shared_server: ZooKeeper) -> None:
+    chroot = "/resigning"
+    async with (
+        replica(shared_server, "pod-0", chroot=chroot) as first,
+        replica(shared_server, "pod-1", chroot=chroot) as second,
+    ):
+        await until(lambda: first.leads or second.leads)
+        leader, other = (first, second) if first.leads else (second, first)
+        await until_queued(first, 2)
+        leader.election.resign()
+        assert leader.terms == ["elected", "lost"]
+        assert not leader.leads
+        await until(lambda: other.leads)
+        await until_queued(first, 2)
+        leader.election.resign()  # not the leader any more: nothing happens
+        assert leader.terms == ["elected", "lost"]
+        other.election.resign()
+        await until(lambda: leader.leads)
+        assert leader.terms == ["elected", "lost", "elected"]
+
+
+async def test_a_replica_alone_leads_again_after_resigning(shared_server: ZooKeeper) -> None:
+    async with replica(shared_server, "pod-0", chroot="/alone") as only:
+        for terms in (1, 2, 3):
+            await until(lambda: only.leads)
+            assert only.terms == ["elected", "lost"] * (terms - 1) + ["elected"]
+            only.election.resign()
+
+
+async def test_an_expired_session_ends_the_term_and_begins_a_new_candidacy(
+    shared_server: ZooKeeper,
+) -> None:
+    chroot = "/expiry"
+    async with (
+        replica(shared_server, "pod-0", chroot=chroot) as first,
+        replica(shared_server, "pod-1", chroot=chroot) as second,
+    ):
+        await until(lambda: first.leads or second.leads)
+        leader, other = (first, second) if first.leads else (second, first)
+        await until_queued(first, 2)
+        identity = leader.client.session.generation().client.client_id
+        await asyncio.to_thread(end_session, shared_server.connect_string, identity)
+        await until(lambda: other.leads)
+        await until(lambda: leader.terms == ["elected", "lost"])
+        await leader.client.state(SessionState.CONNECTED, times=2)
+        await until_queued(other, 2)
+        other.election.resign()
+        await until(lambda: leader.leads)
+
+
+async def test_a_deleted_node_ends_the_term(shared_server: ZooKeeper) -> None:
+    async with replica(shared_server, "pod-0", chroot="/deleted") as only:
+        await until(lambda: only.leads)
+        (children,) = await only.client.port.get_children([PATH])
+        assert children is not None
+        await only.client.port.multi([Delete(f"{PATH}/{children[0]}")])
+        await until(lambda: only.terms[:2] == ["elected", "lost"])
+        await until(lambda: only.leads)
+
+
+async def test_a_lost_connection_alone_does_not_end_a_term(server: ZooKeeper) -> None:
+    async with replica(server, "pod-0", session_timeout_ms=30_000) as only:
+        await until(lambda: only.leads)
+        await asyncio.to_thread(server.restart)
+        await only.client.state(SessionState.RECONNECTED)
+        assert only.terms == ["elected"]
+        assert only.leads
+
+
+async def test_the_fence_ends_the_term_while_the_server_hangs(server: ZooKeeper) -> None:
+    async with replica(server, "pod-0", session_timeout_ms=3_000) as only:
+        await until(lambda: only.leads)
+        server.pause()
+        await until(lambda: only.terms == ["elected", "lost"])
+        assert SessionState.EXPIRED not in only.client.states
+        server.resume()
+        await until(lambda: only.leads)
+        assert only.terms == ["elected", "lost", "elected"]
+
+
+async def until_queued(asking: Replica, count: int) -> None:
+    """Wait until so many replicas are in the queue."""
+    async with asyncio.timeout(DEADLINE_S):
+        for _ in itertools.count():
+            if len(await contenders(asking.client.port, PATH)) == count:
+                return
+            await asyncio.sleep(0.01)

@@ -1,0 +1,256 @@
+"""What happens to a session when servers die, hang and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
+
+from regent.model.errors import (
+    SessionExpiredError,
+    UnexpectedZooKeeperError,
+    ZooKeeperUnavailableError,
+)
+from regent.zk_data.operations import Check, Create, SessionState, SetData, Written
+from regent.zookeeper.session import ZooKeeperSession
+from sandbox import ZooKeeper, ZooKeeperEnsemble
+from tests.integration.zookeeper.harness import DEADLINE_S, Proxy, connected, settings_for, until
+
+pytestmark = pytest.mark.integration
+
+SUSPENDED, RECONNECTED = SessionState.SUSPENDED, SessionState.RECONNECTED
+CONNECTED, EXPIRED = SessionState.CONNECTED, SessionState.EXPIRED
+
+
+async def test_a_restart_of_the_server_is_survived(server: ZooKeeper) -> None:
+    settings = settings_for(server.connect_string + "/kafka", session_timeout_ms=30_000)
+    async with connected(settings) as client:
+        session_id = client.session.session_id
+        await client.port.multi([Create("/e", b"1", ephemeral=True), Create("/guard")])
+        await asyncio.to_thread(server.stop)
+        await client.state(SUSPENDED)
+        reading = asyncio.create_task(client.port.get_data(["/e", "/missing"]))
+        write = client.port.write([SetData("/e", b"2", 0)], guard=Check("/guard", 0))
+        writing = asyncio.create_task(write)
+        await asyncio.to_thread(server.start)
+        assert [n and n.ephemeral_owner for n in await reading] == [session_id, None]
+        assert await writing == [Written(1)]
+        assert client.states == [CONNECTED, SUSPENDED, RECONNECTED]
+        assert client.session.session_id == session_id
+        assert not client.session.is_fenced()
+
+
+async def test_without_a_server_calls_fail_after_their_bound(server: ZooKeeper) -> None:
+    settings = settings_for(
+        server.connect_string, session_timeout_ms=30_000, unavailable_after_ms=700
+    )
+    async with connected(settings) as client:
+        await client.port.multi([Create("/node")])
+        server.kill()
+        await client.state(SUSPENDED)
+        started = time.monotonic()
+        calls = [
+            client.port.get_data(["/node"]),
+            client.port.get_data(["/node"], watch=True),
+            client.port.get_children(["/node"]),
+            client.port.exists(["/node"]),
+            client.port.write([SetData("/node", b"")], guard=Check("/", -1)),
+            client.port.multi([SetData("/node", b"")]),
+        ]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [ZooKeeperUnavailableError] * len(calls)
+        assert 0.6 < time.monotonic() - started < 5
+        await asyncio.to_thread(server.start)
+        assert await client.port.exists(["/node"]) == [True]
+
+
+async def test_a_multi_under_way_fails_with_the_connection(server: ZooKeeper) -> None:
+    settings = settings_for(server.connect_string, session_timeout_ms=30_000)
+    async with connected(settings) as client:
+        server.pause()
+        multi = asyncio.create_task(client.port.multi([Create("/node")]))
+        read = asyncio.create_task(client.port.exists(["/"]))
+        await asyncio.sleep(0)  # both are handed to kazoo
+        server.kill()
+        with pytest.raises(ZooKeeperUnavailableError):
+            await multi
+        assert not read.done()
+        await asyncio.to_thread(server.start)
+        assert await read == [True]
+
+
+async def test_a_hanging_server_fences_before_the_session_can_expire(server: ZooKeeper) -> None:
+    settings = settings_for(server.connect_string, session_timeout_ms=3_000)
+    async with connected(settings) as client:
+        await client.port.multi([Create("/e", ephemeral=True)])
+        expired_id = client.session.session_id
+        started = time.monotonic()
+        server.pause()
+        await until(client.session.is_fenced)
+        fenced_after_s = time.monotonic() - started
+        print(f"fenced {fenced_after_s:.2f} s after the server's last sign of life")
+        assert 1.4 < fenced_after_s <= 2.3
+        with pytest.raises(ZooKeeperUnavailableError):
+            await client.port.get_data(["/e"])
+        # Frozen for longer than the session lasts: once awake, the server expires it.
+        await asyncio.sleep(max(0.0, started + 4.5 - time.monotonic()))
+        server.resume()
+        await until(lambda: not client.session.is_fenced())
+        if client.states[-1] is RECONNECTED:  # it heard us before it looked at its clock
+            return
+        assert [s for s in client.states if s is not SUSPENDED] == [CONNECTED, EXPIRED, CONNECTED]
+        assert client.session.session_id != expired_id
+        assert await client.port.exists(["/e"]) == [False]
+
+
+async def test_idle_sessions_stay_trusted(server: ZooKeeper) -> None:
+    async with connected(settings_for(server.connect_string, session_timeout_ms=1_500)) as client:
+        samples = []
+        for _ in range(30):
+            await asyncio.sleep(0.1)
+            samples.append(client.session.fence_deadline - time.monotonic())
+        assert min(samples) > 0.4
+        assert client.states == [CONNECTED]
+
+
+async def test_the_fence_follows_the_timeout_that_was_granted() -> None:
+    with ZooKeeper(config={"maxSessionTimeout": 2_000}) as server:
+        settings = settings_for(server.connect_string, session_timeout_ms=60_000)
+        async with connected(settings) as client:
+            assert client.session.fence_deadline - client.session.last_contact == pytest.approx(
+                2 * 2 / 3
+            )
+            await asyncio.sleep(2.5)
+            assert not client.session.is_fenced()
+            assert client.states == [CONNECTED]
+
+
+async def test_a_client_that_was_cut_off_learns_of_the_expiry(server: ZooKeeper) -> None:
+    async with (
+        Proxy(server.port) as proxy,
+        connected(settings_for(proxy.connect_string, session_timeout_ms=3_000)) as client,
+        connected(settings_for(server.connect_string)) as witness,
+    ):
+        await client.port.multi([Create("/e", ephemeral=True)])
+        await witness.port.exists(["/e"], watch=True)
+        proxy.cut()
+        await client.state(SUSPENDED)
+        call = asyncio.create_task(client.port.get_data(["/e"]))
+        await until(lambda: bool(witness.events))
+        assert client.session.is_fenced()
+        assert client.states == [CONNECTED, SUSPENDED]
+        call_again = asyncio.create_task(client.port.get_data(["/e"]))
+        proxy.restore()
+        await client.state(CONNECTED, times=2)
+        assert client.states == [CONNECTED, SUSPENDED, EXPIRED, CONNECTED]
+        with pytest.raises(SessionExpiredError):
+            await call_again
+        with pytest.raises((SessionExpiredError, ZooKeeperUnavailableError)):
+            await call
+        assert not client.session.is_fenced()
+        assert await client.port.exists(["/e"]) == [False]
+
+
+async def test_a_silent_network_fences_before_the_server_expires(server: ZooKeeper) -> None:
+    """Nothing is closed, nothing arrives: the case that no connection error announces."""
+    async with (
+        Proxy(server.port) as proxy,
+        connected(settings_for(proxy.connect_string, session_timeout_ms=3_000)) as client,
+        connected(settings_for(server.connect_string)) as witness,
+    ):
+        await client.port.multi([Create("/e", ephemeral=True)])
+        await witness.port.exists(["/e"], watch=True)
+        proxy.hold()
+        await until(lambda: client.session.is_fenced() or bool(witness.events))
+        assert not witness.events
+        await until(lambda: bool(witness.events))
+        assert client.session.is_fenced()
+
+
+async def test_start_gives_up_in_time_and_can_go_on() -> None:
+    server = ZooKeeper()
+    session = ZooKeeperSession(settings_for(server.connect_string))
+    try:
+        with pytest.raises(ZooKeeperUnavailableError):
+            await session.start(timeout_s=0.5)
+        assert session.session_id == 0
+        assert session.is_fenced()
+        with pytest.raises(SessionExpiredError):
+            session.generation()
+        await asyncio.to_thread(server.start)
+        await session.wait_until_established(timeout_s=DEADLINE_S)
+        assert session.session_id != 0
+        assert not session.is_fenced()
+    finally:
+        await session.close()
+        server.close()
+
+
+async def test_closing_without_a_server_is_quick(server: ZooKeeper) -> None:
+    async with connected(settings_for(server.connect_string)) as client:
+        server.kill()
+        await client.state(SUSPENDED)
+        started = time.monotonic()
+        await client.session.close()
+        assert time.monotonic() - started < 4
+
+
+async def test_a_chroot_is_created_and_kept(server: ZooKeeper) -> None:
+    async with connected(settings_for(server.connect_string + "/a/b/c")) as client:
+        await client.port.multi([Create("/node", b"inside")])
+    async with connected(settings_for(server.connect_string + "/a/b")) as client:
+        assert await client.port.get_children(["/", "/c"]) == [("c",), ("node",)]
+    async with connected(settings_for(server.connect_string + "/a/b/c")) as client:
+        (node,) = await client.port.get_data(["/node"])
+        assert node is not None
+        assert node.data == b"inside"
+
+
+async def test_what_may_not_be_read_is_no_answer_that_anyone_expects(server: ZooKeeper) -> None:
+    def lock_up() -> None:
+        owner = KazooClient(server.connect_string)
+        owner.start()
+        owner.create("/secret", b"", acl=[make_digest_acl("user", "password", all=True)])
+        owner.stop()
+        owner.close()
+
+    await asyncio.to_thread(lock_up)
+    async with connected(settings_for(server.connect_string)) as client:
+        for call in (
+            client.port.get_data(["/", "/secret"]),
+            client.port.get_data(["/", "/secret"], watch=True),
+            client.port.get_data(["/"] * 40 + ["/secret"], watch=True),
+            client.port.get_children(["/secret"]),
+            client.port.multi([Check("/", -1), SetData("/secret", b"x")]),
+            client.port.write([SetData("/secret", b"x")], guard=Check("/", -1)),
+        ):
+            with pytest.raises(UnexpectedZooKeeperError) as caught:
+                await call
+            assert (caught.value.code, caught.value.path) == ("NOAUTH", "/secret")
+
+
+async def test_an_ensemble_loses_a_server() -> None:
+    with ZooKeeperEnsemble(3) as ensemble:
+        settings = settings_for(ensemble.connect_string + "/kafka", session_timeout_ms=15_000)
+        async with connected(settings) as client:
+            session_id = client.session.session_id
+            await client.port.multi([Create("/guard"), Create("/e", b"", ephemeral=True)])
+            version = 0
+            for server in ensemble.servers:
+                await asyncio.to_thread(server.kill)
+                for _ in range(3):
+                    results = await client.port.write(
+                        [SetData("/e", b"x")], guard=Check("/guard", 0)
+                    )
+                    assert isinstance(results[0], Written)
+                    assert results[0].version > version
+                    version = results[0].version
+                await asyncio.to_thread(server.start)
+            await until(lambda: client.session.is_connected)
+            assert client.session.session_id == session_id
+            assert SUSPENDED in client.states
+            assert EXPIRED not in client.states
+            assert await client.port.exists(["/e"]) == [True]
