@@ -16,7 +16,8 @@ from sandbox import ZooKeeper, wait_until
 CHROOT = "/kafka"
 SESSIONS_GONE_TIMEOUT_S = 60.0
 QUIET_S = 1.0
-SETTLE_S = 2.0
+IDLE_SHARE = 0.15  # of the processors, before a measurement
+IDLE_TIMEOUT_S = 20.0
 LARGEST_CLOCK_STEP_NS = 5_000_000
 SMALLEST_ENTRY_BYTES = 40  # of a partition in UpdateMetadata
 
@@ -53,6 +54,7 @@ class Arena:
 
     def measure(self, contender: Contender, number: int, kind: str) -> Measurement:
         """One failover."""
+        machine.wait_until_idle(busy_share=IDLE_SHARE, timeout_s=IDLE_TIMEOUT_S)
         self.stubs.forget()
         cpu_before = self._cpu_seconds(contender)
         began_with = clock_offset()
@@ -69,14 +71,14 @@ class Arena:
         except BenchmarkError as error:
             raise BenchmarkError(f"{contender.name}: {error}\n{self._tail(contender)}") from error
         cpu_after = self._cpu_seconds(contender)
+        window_s = (time.monotonic_ns() - triggered_at) / 1e9
         if abs(clock_offset() - began_with) > LARGEST_CLOCK_STEP_NS:
             raise BenchmarkError("the machine's clock was set meanwhile")
         assert self._verifier is not None
         delivery = self._verifier.verify(election, self.stubs.take())
-        time.sleep(SETTLE_S)
         cpu = {name: cpu_after[name] - cpu_before.get(name, 0.0) for name in cpu_after}
         cpu["others"] = max(cpu.pop("machine") - sum(cpu.values()), 0.0)
-        return measure_delivery(contender, number, kind, election, delivery, cpu)
+        return measure_delivery(contender, number, kind, election, delivery, cpu, window_s=window_s)
 
     def _await_requests(self, contender: Contender, *, timeout_s: float) -> None:
         """Wait until, by its size, everything has arrived, and nothing more comes."""

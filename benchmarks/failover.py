@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
+from benchmarks import machine
 from benchmarks.arena import CHROOT, Arena
 from benchmarks.cluster import BROKERS, PROTOCOL_VERSION, Cluster
 from benchmarks.contenders import (
@@ -87,6 +88,7 @@ def _result(measurements: Sequence[Measurement]) -> Result:
         "Compared are the medians of 'all answered' over the re-elections of rounds 1 and later;"
         " every request was decoded and checked.",
     ]
+    notes += [_disturbance(side, some) for side, some in counted.items()]
     return Result(
         seconds={side: [m.complete_s for m in some] for side, some in counted.items()},
         tables=[
@@ -132,14 +134,24 @@ def _medians(counted: dict[str, list[Measurement]]) -> Table:
         ("processor time of the stub brokers, s", lambda m: m.cpu["stub brokers"]),
         ("processor time of all other processes, s", lambda m: m.cpu["others"]),
     ]
+    rows = [
+        (name, *(f"{statistics.median(map(figure, some)):.2f}" for some in counted.values()))
+        for name, figure in figures
+    ]
+    fastest = [f"{min(m.complete_s for m in some):.2f}" for some in counted.values()]
+    slowest = [f"{max(m.complete_s for m in some):.2f}" for some in counted.values()]
+    rows.insert(5, ("    of these the fastest and", *fastest))
+    rows.insert(6, ("    the slowest", *slowest))
     return Table(
-        "Medians of the counted failovers",
-        ("", *(_TITLES[side] for side in counted)),
-        [
-            (name, *(f"{statistics.median(map(figure, some)):.2f}" for some in counted.values()))
-            for name, figure in figures
-        ],
+        "Medians of the counted failovers", ("", *(_TITLES[side] for side in counted)), rows
     )
+
+
+def _disturbance(side: str, counted: Sequence[Measurement]) -> str:
+    """How much else the machine did meanwhile: above some percents the figures are rough."""
+    capacity = sum(m.window_s for m in counted) * machine.cores()
+    share = sum(m.cpu["others"] for m in counted) / capacity
+    return f"Other processes used {share:.0%} of the processors while {_TITLES[side]} was measured."
 
 
 def _steps(side: str, counted: Sequence[Measurement]) -> Table:

@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -15,6 +16,11 @@ def cpu_seconds(pid: int) -> float:
     return (int(stat[11]) + int(stat[12])) / _TICKS
 
 
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def busy_seconds() -> float:
     """Processor time that everything on this machine has used since it was started."""
     numbers = [int(n) for n in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
@@ -22,11 +28,24 @@ def busy_seconds() -> float:
     return (user + nice + system + irq + softirq) / _TICKS
 
 
+def wait_until_idle(*, busy_share: float, timeout_s: float) -> None:
+    """Wait for a second in which the processors had little to do; give up after a while.
+
+    Whoever shares a machine gets better figures this way, and never waits for ever.
+    """
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        before = busy_seconds()
+        time.sleep(1)
+        if busy_seconds() - before <= busy_share * cores():
+            return
+
+
 def facts() -> dict[str, str]:
     """Processor, cores, memory, load, versions."""
     return {
         "processor": _processor(),
-        "cores": str(len(os.sched_getaffinity(0))),
+        "cores": str(cores()),
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
         "kernel": platform.release(),

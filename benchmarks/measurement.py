@@ -22,7 +22,8 @@ class Measurement:
         round: From 1 on; 0 warms up.
         kind: What led to the election: only `ELECTED` ones are compared.
         election_s: From the event that led to it until the election.
-        cpu: Processor seconds by process, from that event until all was quiet.
+        window_s: From that event until all was quiet.
+        cpu: Processor seconds by process in that time; "others" have nothing to do with it.
         steps: What the controller's log says.
     """
 
@@ -35,6 +36,7 @@ class Measurement:
     leader_and_isr_s: float
     complete_s: float
     request_mb: float
+    window_s: float
     cpu: dict[str, float]
     steps: dict[str, float]
 
@@ -46,6 +48,8 @@ def measure_delivery(
     election: Election,
     delivery: Delivery,
     cpu: dict[str, float],
+    *,
+    window_s: float,
 ) -> Measurement:
     def since_election(at: int) -> float:
         return (at - election.elected_at) / 1e9
@@ -60,6 +64,7 @@ def measure_delivery(
         leader_and_isr_s=since_election(delivery.leader_and_isr_at),
         complete_s=since_election(delivery.complete_at),
         request_mb=delivery.request_bytes / 1e6,
+        window_s=window_s,
         cpu=cpu,
         steps=_steps(contender, election),
     )
