@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 
 class App:
     """One Regent process."""
@@ -82,7 +84,8 @@ class App:
         try:
             asyncio.run(self._main())
         finally:
-            self._controller.stop()
+            for number in _STOP_SIGNALS:  # it is ending already
+                signal.signal(number, signal.SIG_IGN)
             self._http.close()
         if self._controller.failure is not None:
             return 1
@@ -93,12 +96,16 @@ class App:
         loop = asyncio.get_running_loop()
         self._controller.on_eligibility(partial(_call_in, loop, self._term.set))
         self._controller.start()
-        await self._until_stopped()
+        try:
+            await self._until_stopped()
+        finally:
+            # While this loop still takes the signals: a second one must not end the hand-over.
+            await asyncio.to_thread(self._controller.stop)
 
     async def _until_stopped(self) -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, stop.set)
         # A process whose controller thread has died is of no use: end, and be started anew.
         self._controller.on_end(partial(_call_in, loop, stop.set))
