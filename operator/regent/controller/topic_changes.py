@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from regent.controller import cluster_loading, election
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_changes import is_of_the_past
-from regent.controller.effects import PublishView, ReadChildren, ReadData, Write
+from regent.controller.effects import Exists, PublishView, ReadChildren, ReadData, Write
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.replica_state_machine import by_broker
 from regent.controller.states import PartitionState, ReplicaState
@@ -88,6 +88,8 @@ async def process_partition_modifications(active: ActiveController, names: Seque
         await on_new_partition_creation(active, growth)
     if growth or late:
         await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
+    if late:
+        await process_topic_deletion(active)  # one of them may have been marked before
 
 
 async def _restore_assignment(active: ActiveController, topic: str) -> None:
@@ -112,16 +114,10 @@ async def process_topic_deletion(active: ActiveController) -> None:
     context = active.context
     (children,) = await ReadChildren([paths.DELETE_TOPICS], watch=True)
     marked = list(children or ())
-    unknown = [topic for topic in marked if not context.has_topic(topic)]
-    if not active.config.delete_topic_enable:
-        unknown = marked
-        if marked:
-            active.log.warning("Topic deletion is disabled, markers removed", topics=marked)
-    await Write(
-        [Delete(paths.delete_topic(topic), missing_ok=True) for topic in unknown],
-        guard=epoch_guard(context),
-    )
-    doomed = [topic for topic in marked if topic not in unknown]
+    if not all(map(context.has_topic, marked)):
+        # Created and marked in quick succession: the news of the creation may still be waiting.
+        await process_topic_change(active)
+    doomed = await drop_void_markers(active, marked)
     fresh = [topic for topic in doomed if not context.is_topic_queued_for_deletion(topic)]
     if not fresh:
         return
@@ -134,6 +130,34 @@ async def process_topic_deletion(active: ActiveController) -> None:
     )
     await PublishView(frozenset(fresh))
     await active.deletions.enqueue(fresh)
+
+
+async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> list[str]:
+    """Remove the markers of topics that do not exist; all of them if deletion is disabled.
+
+    The marker of a topic that exists but cannot be read stays, so that the wish is not lost.
+
+    Returns:
+        The marked topics that are known, and so can be deleted.
+    """
+    context, log = active.context, active.log
+    known = [topic for topic in marked if context.has_topic(topic)]
+    void = unknown = [topic for topic in marked if topic not in known]
+    if not active.config.delete_topic_enable:
+        void, known = list(marked), []
+        if marked:
+            log.warning("Topic deletion is disabled, markers removed", topics=marked)
+    elif unknown:
+        existing = await Exists([paths.topic(topic) for topic in unknown])
+        void = [topic for topic, exists in zip(unknown, existing, strict=True) if not exists]
+        unread = [topic for topic in unknown if topic not in void]
+        if unread:
+            log.error("Topics to be deleted cannot be read, markers left", topics=unread)
+    await Write(
+        [Delete(paths.delete_topic(topic), missing_ok=True) for topic in void],
+        guard=epoch_guard(context),
+    )
+    return known
 
 
 async def process_stop_replica_response(

@@ -270,6 +270,25 @@ class TestDeletionRequests:
         world.run(process_topic_deletion(active))
         assert not world.exists(paths.delete_topic("nobody"))
 
+    def test_a_topic_created_and_marked_at_once_is_deleted_and_not_kept(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1, 2)})
+        world.mark_for_deletion("t")
+        world.run(process_topic_deletion(active))
+        assert world.exists(paths.delete_topic("t"))
+        assert active.context.is_topic_queued_for_deletion("t")
+
+    def test_the_marker_of_a_topic_that_cannot_be_read_waits_until_it_is_mended(self) -> None:
+        world, active = cluster()
+        world.put(paths.topic("t"), b"[1")
+        world.mark_for_deletion("t")
+        world.run(process_topic_deletion(active))
+        assert world.exists(paths.delete_topic("t"))
+        assert world.log.errors("Topics to be deleted cannot be read, markers left")
+        world.create_topic("t", {0: (1, 2)})
+        world.run(process_partition_modifications(active, ["t"]))
+        assert active.context.is_topic_queued_for_deletion("t")
+
     def test_a_marked_topic_starts_to_be_deleted_and_the_marker_stays(self) -> None:
         world, active = cluster()
         world.create_topic("t", {0: (1, 2)})
