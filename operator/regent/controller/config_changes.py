@@ -21,18 +21,14 @@ from regent.zk_data.config import decode_config_change
 async def process_config_change(active: ActiveController) -> None:
     """Look at the notifications that are new: topics may elect uncleanly now, views are stale.
 
-    Notifications are the brokers' to delete (they do after 15 minutes), so ours is to remember how
-    far we have read.
+    Notifications are the brokers' to delete (they do after 15 minutes), so ours is to remember
+    which ones we have read. Their numbers would not do: one node that somebody else numbered, or a
+    parent that was created anew and counts from 0, would make us deaf.
     """
     context = active.context
     (children,) = await ReadChildren([paths.CONFIG_CHANGES], watch=True)
-    sequences = {
-        child: sequence
-        for child in children or ()
-        if (sequence := paths.notification_sequence(child)) is not None
-    }
-    fresh = [c for c, sequence in sequences.items() if sequence > context.last_config_change]
-    context.last_config_change = max(sequences.values(), default=context.last_config_change)
+    fresh = [child for child in children or () if child not in context.seen_config_changes]
+    context.seen_config_changes = dict.fromkeys(children or ())
     topics: dict[str, None] = {}
     defaults_changed = False
     nodes = [paths.config_change(child) for child in fresh]

@@ -40,7 +40,7 @@ class ControllerContext:
         inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
         unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable.
         unclean_leader_elections: Unclean elections since this controller was elected.
-        last_config_change: Number of the newest config change notification that was looked at.
+        seen_config_changes: Notifications of config changes that need not be looked at any more.
     """
 
     def __init__(self, *, controller_id: int, epoch: int, epoch_zk_version: int) -> None:
@@ -50,7 +50,7 @@ class ControllerContext:
         self.inter_broker_protocol = (0, 0)
         self.unclean_leader_election_default = False
         self.unclean_leader_elections = 0
-        self.last_config_change = -1
+        self.seen_config_changes: dict[str, None] = {}
         self._brokers: dict[int, Broker] = {}
         self._shutting_down: dict[int, None] = {}
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from regent.controller import cluster_loading
+from regent.controller import cluster_loading, topic_changes
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.context import ControllerContext
 from regent.controller.effects import (
+    Enqueue,
     Exists,
     InterBrokerProtocol,
     PublishView,
@@ -23,6 +24,7 @@ from regent.controller.effects import (
     UpdateChannels,
     Write,
 )
+from regent.controller.events import TopicDeletion
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.replica_state_machine import by_broker
 from regent.controller.states import ReplicaState
@@ -128,8 +130,7 @@ async def _delete_notifications(active: ActiveController) -> None:
         watch=True,
     )
     del deletions  # read again once the topics are known; the watch is what counts here
-    sequences = [paths.notification_sequence(child) for child in configs or ()]
-    context.last_config_change = max((s for s in sequences if s is not None), default=-1)
+    context.seen_config_changes = dict.fromkeys(configs or ())
     stale = [f"{paths.LOG_DIR_EVENT_NOTIFICATION}/{child}" for child in log_dirs or ()]
     stale += [paths.isr_change_notification(child) for child in isr or ()]
     await Write([Delete(path, missing_ok=True) for path in stale], guard=epoch_guard(context))
@@ -147,13 +148,10 @@ async def _load_deletions(active: ActiveController) -> None:
     context = active.context
     (children,) = await ReadChildren([paths.DELETE_TOPICS])
     marked = list(children or ())
-    unknown = [topic for topic in marked if not context.has_topic(topic)]
-    dropped = unknown if active.config.delete_topic_enable else marked
-    await Write(
-        [Delete(paths.delete_topic(topic), missing_ok=True) for topic in dropped],
-        guard=epoch_guard(context),
-    )
-    queued = [topic for topic in marked if topic not in dropped]
+    queued = await topic_changes.drop_void_markers(active, marked)
+    if len(queued) < len(marked):
+        # One may have been created and marked since the topics were read.
+        await Enqueue(TopicDeletion())
     for topic in queued:
         context.queue_topic_for_deletion(topic)
     reassigning = dict.fromkeys(tp.topic for tp in context.partitions_being_reassigned)
