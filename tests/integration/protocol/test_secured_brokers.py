@@ -1,0 +1,202 @@
+"""TLS and SASL against a real broker, and which of its listeners is chosen."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from regent.network.settings import ChannelSettings
+from regent.protocol.sasl import MECHANISMS, SaslCredentials
+from sandbox import KafkaBroker, ZooKeeper, wait_until_async
+from sandbox.ports import lease_port
+from tests.integration.protocol.foreign_controller import foreign_controller
+
+pytestmark = pytest.mark.integration
+
+USER, PASSWORD = "regent", "pen,cil="
+STORE_PASSWORD = "keystore"
+
+
+class SecuredBroker:
+    """A broker whose inter-broker listener wants TLS and a password; another one wants neither."""
+
+    def __init__(self, zookeeper: str, directory: Path) -> None:
+        self.zookeeper = zookeeper
+        self.certificate = directory / "certificate.pem"
+        self._lease = lease_port()
+        self.secure_port = self._lease.port
+        key_store = directory / "keystore.p12"
+        trust_store = directory / "truststore.p12"
+        _make_stores(key_store, trust_store, self.certificate)
+        self.broker = KafkaBroker(zookeeper=zookeeper)
+        plain = (
+            "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            f'username="broker" password="b" user_broker="b" user_{USER}="{PASSWORD}";'
+        )
+        scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        self.broker.config |= {
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.broker.port},"
+            f"SECURE://127.0.0.1:{self.secure_port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL",
+            "inter.broker.listener.name": "SECURE",
+            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "listener.name.secure.plain.sasl.jaas.config": plain,
+            "listener.name.secure.scram-sha-256.sasl.jaas.config": scram,
+            "listener.name.secure.scram-sha-512.sasl.jaas.config": scram,
+            "ssl.keystore.type": "PKCS12",
+            "ssl.keystore.location": str(key_store),
+            "ssl.keystore.password": STORE_PASSWORD,
+            "ssl.truststore.type": "PKCS12",
+            "ssl.truststore.location": str(trust_store),
+            "ssl.truststore.password": STORE_PASSWORD,
+            "controlled.shutdown.enable": False,
+        }
+
+    def close(self) -> None:
+        self.broker.close()
+        self._lease.release()
+
+    def settings(self, mechanism: str, password: str = PASSWORD) -> ChannelSettings:
+        return ChannelSettings(
+            ssl_context=ssl.create_default_context(cafile=str(self.certificate)),
+            sasl=SaslCredentials(mechanism, USER, password),
+        )
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    with ZooKeeper() as zookeeper:
+        _write_scram_user(zookeeper.connect_string)
+        secured = SecuredBroker(zookeeper.connect_string, tmp_path_factory.mktemp("tls"))
+        try:
+            secured.broker.start()
+            yield secured
+        finally:
+            secured.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_tls_with_every_mechanism(
+    mechanism: str, secured: SecuredBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with foreign_controller(secured.zookeeper, secured.settings(mechanism)) as controller:
+        (answer,) = await controller.send(controller.announcement())
+        assert answer.error_code == 0
+        assert controller.channels.metrics()[1].failures == 0
+        assert await controller.channels.inter_broker_protocol() == (3, 9)
+    assert _endpoints(caplog) == [f"SECURE://127.0.0.1:{secured.secure_port}"]
+
+
+async def test_large_requests_survive_tls(secured: SecuredBroker) -> None:
+    async with foreign_controller(secured.zookeeper, secured.settings("PLAIN")) as controller:
+        await controller.send(controller.announcement())
+        requests = controller.birth("large", dict.fromkeys(range(20_000), (7,)))
+        (answer,) = await controller.send(requests)
+        assert answer.error_code == 0
+        metadata = await controller.metadata(1, "large")
+        assert len(metadata.topics[0].partitions) == 20_000
+
+
+async def test_without_credentials_the_open_listener_serves(
+    secured: SecuredBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The broker names a listener that these settings cannot use."""
+    caplog.set_level(logging.INFO)
+    async with foreign_controller(secured.zookeeper) as controller:
+        (answer,) = await controller.send(controller.announcement())
+        assert answer.error_code == 0
+    assert _endpoints(caplog) == [f"PLAINTEXT://127.0.0.1:{secured.broker.port}"]
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+async def test_a_wrong_password_is_reported_and_retried(
+    mechanism: str, secured: SecuredBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = secured.settings(mechanism, password="wrong")
+    strict = ChannelSettings(
+        listener="SECURE", ssl_context=settings.ssl_context, sasl=settings.sasl
+    )
+    async with foreign_controller(
+        secured.zookeeper, strict, client_settings=ChannelSettings()
+    ) as controller:
+        await wait_until_async(
+            lambda: controller.channels.metrics()[1].failures > 1,
+            describe="two refusals",
+            timeout_s=10,
+        )
+    errors = [record.error for record in caplog.records if hasattr(record, "error")]
+    assert any("AuthenticationError" in error for error in errors)
+    assert all("wrong" not in error for error in errors)
+
+
+async def test_an_unknown_certificate_is_refused(
+    secured: SecuredBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    strict = ChannelSettings(
+        listener="SECURE",
+        ssl_context=ssl.create_default_context(),
+        sasl=SaslCredentials("PLAIN", USER, PASSWORD),
+    )
+    with caplog.at_level(logging.WARNING):
+        async with foreign_controller(
+            secured.zookeeper, strict, client_settings=ChannelSettings()
+        ) as controller:
+            await wait_until_async(
+                lambda: controller.channels.metrics()[1].failures > 0,
+                describe="the broker to be refused",
+                timeout_s=10,
+            )
+    assert "CERTIFICATE_VERIFY_FAILED" in "".join(
+        record.error for record in caplog.records if hasattr(record, "error")
+    )
+
+
+def _endpoints(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.endpoint for record in caplog.records if hasattr(record, "endpoint")]
+
+
+def _make_stores(key_store: Path, trust_store: Path, certificate: Path) -> None:
+    common = ["-storepass", STORE_PASSWORD, "-storetype", "PKCS12", "-noprompt"]
+    for command in (
+        [
+            *("-genkeypair", "-keystore", key_store, "-alias", "broker", "-keyalg", "EC"),
+            *("-dname", "CN=broker", "-ext", "SAN=IP:127.0.0.1", "-validity", "2"),
+        ],
+        ["-exportcert", "-rfc", "-keystore", key_store, "-alias", "broker", "-file", certificate],
+        ["-importcert", "-keystore", trust_store, "-alias", "broker", "-file", certificate],
+    ):
+        subprocess.run(["keytool", *command, *common], check=True, capture_output=True)
+
+
+def _write_scram_user(zookeeper: str) -> None:
+    """What ``kafka-configs --alter --add-config SCRAM-...`` writes."""
+    config = {}
+    for mechanism, algorithm in (("SCRAM-SHA-256", "sha256"), ("SCRAM-SHA-512", "sha512")):
+        salt, iterations = b"0123456789", 4096
+        salted = hashlib.pbkdf2_hmac(algorithm, PASSWORD.encode(), salt, iterations)
+        client_key = hmac.digest(salted, b"Client Key", algorithm)
+        stored = {
+            "salt": salt,
+            "stored_key": hashlib.new(algorithm, client_key).digest(),
+            "server_key": hmac.digest(salted, b"Server Key", algorithm),
+        }
+        fields = [f"{name}={base64.b64encode(value).decode()}" for name, value in stored.items()]
+        config[mechanism] = ",".join([*fields, f"iterations={iterations}"])
+    client = KazooClient(zookeeper)
+    client.start(timeout=20)
+    value = json.dumps({"version": 1, "config": config}).encode()
+    client.create(f"/config/users/{USER}", value, makepath=True)
+    client.stop()
+    client.close()
