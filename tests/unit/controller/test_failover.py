@@ -1,0 +1,384 @@
+"""Becoming the controller: what is loaded, in which order, and what is put right."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.config_changes import process_config_change
+from regent.controller.failover import (
+    on_controller_failover,
+    process_inter_broker_protocol_change,
+)
+from regent.controller.states import PartitionState, ReplicaState
+from regent.model.errors import ControllerMovedError
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.features import (
+    FeatureStatus,
+    FeatureZNode,
+    decode_feature,
+    encode_feature,
+)
+from regent.zk_data.notifications import encode_isr_change_notification, encode_log_dir_event
+from tests.unit.controller.world import World, leader_and_isr, stop_replica
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+UNCLEAN = "unclean.leader.election.enable"
+
+
+def cluster(*broker_ids: int, protocol: tuple[int, int] = (3, 9), **settings: object) -> World:
+    world = World(**settings)
+    world.driver.inter_broker_protocol = protocol
+    world.start_broker(*broker_ids)
+    return world
+
+
+def reading(world: World, path: str) -> int:
+    """Position of the first effect that reads a node, or its children."""
+    reads = (effects.ReadData, effects.ReadChildren)
+    return next(
+        i for i, e in enumerate(world.driver.performed) if isinstance(e, reads) and path in e.paths
+    )
+
+
+def writing(world: World, path: str) -> int:
+    """Position of the first effect that writes a node."""
+    return next(
+        i
+        for i, e in enumerate(world.driver.performed)
+        if isinstance(e, effects.Write) and any(op.path == path for op in e.operations)
+    )
+
+
+class TestOrder:
+    @pytest.fixture
+    def world(self) -> World:
+        """Broker 3, the leader of t-0, has died; everything that can wait for a controller does."""
+        world = cluster(1, 2)
+        world.create_topic("t", {0: (3, 1), 1: (1, 2)})
+        world.set_state(T0, 3, (3, 1), leader_epoch=5)
+        world.set_state(T1, 1, (1, 2), leader_epoch=5)
+        world.create_topic("doomed", {0: (1,)})
+        world.mark_for_deletion("doomed")
+        world.put(
+            paths.isr_change_notification("isr_change_0000000001"),
+            encode_isr_change_notification([T1]),
+        )
+        world.put(
+            paths.log_dir_event_notification("log_dir_event_0000000001"), encode_log_dir_event(1)
+        )
+        world.fail_over()
+        return world
+
+    def test_notifications_are_dropped_before_what_they_announce_is_read(
+        self, world: World
+    ) -> None:
+        dropped = writing(world, paths.isr_change_notification("isr_change_0000000001"))
+        assert dropped < reading(world, paths.BROKER_TOPICS)
+        assert dropped < reading(world, paths.partition_state(T0))
+        assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
+        assert world.zookeeper.children(paths.LOG_DIR_EVENT_NOTIFICATION) == ()
+
+    def test_brokers_topics_and_states_are_read_in_this_order(self, world: World) -> None:
+        read = (
+            paths.BROKER_IDS,
+            paths.BROKER_TOPICS,
+            paths.topic("t"),
+            paths.partition_state(T0),
+        )
+        positions = [reading(world, path) for path in read]
+        assert positions == sorted(positions)
+
+    def test_channels_open_before_anything_is_sent(self, world: World) -> None:
+        kinds = [type(e) for e in world.driver.performed]
+        assert kinds.index(effects.UpdateChannels) < kinds.index(effects.SendRequests)
+
+    def test_the_list_of_live_brokers_is_announced_before_any_leader(self, world: World) -> None:
+        first = world.driver.sent[0]
+        assert first.update_metadata_receivers == (1, 2)
+        assert first.update_metadata == ()
+        assert first.leader_and_isr == {}
+        assert list(first.brokers) == [1, 2]
+
+    def test_then_every_broker_gets_all_its_replicas_at_once(self, world: World) -> None:
+        second = world.driver.sent[1]
+        assert second.leader_and_isr == {1: {T0: False, T1: False}, 2: {T1: False}}
+        assert second.update_metadata_receivers == (1, 2)
+
+    def test_then_dead_replicas_leave_the_isrs_and_at_last_leaders_are_elected(
+        self, world: World
+    ) -> None:
+        third, fourth = world.driver.sent[2:4]
+        assert third.partitions[T0].leader_and_isr == LeaderAndIsr(-1, 6, (1,), 1, 1)
+        assert fourth.partitions[T0].leader_and_isr == LeaderAndIsr(1, 7, (1,), 1, 2)
+        assert world.state(T0) == LeaderAndIsr(1, 7, (1,), 1, 2)
+
+    def test_deletions_are_resumed_after_the_elections(self, world: World) -> None:
+        deleting = [i for i, r in enumerate(world.driver.sent) if stop_replica([r])]
+        assert deleting
+        assert min(deleting) > 3
+
+    def test_the_view_is_published_when_everything_is_done(self, world: World) -> None:
+        assert world.driver.performed[-1] == effects.PublishView(None)
+        assert world.driver.views[-1] is None
+
+
+class TestLoading:
+    def test_everything_is_read_in_a_handful_of_effects(self) -> None:
+        world = cluster(1, 2, 3)
+        for i in range(50):
+            world.create_topic(f"t{i}", {0: (1, 2), 1: (2, 3)}, topic_id=uuid.UUID(int=i + 9))
+            for p in (0, 1):
+                world.set_state(TopicPartition(f"t{i}", p), p + 1, (p + 1, p + 2))
+        world.driver.performed.clear()
+        active = world.fail_over()
+        assert active.context.partition_count == 100
+        reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
+        assert len(reads) < 10
+        assert len(world.driver.sent) == 2
+
+    def test_what_has_a_leader_is_online_and_what_never_had_one_is_born(self) -> None:
+        world = cluster(1, 2)
+        world.create_topic("t", {0: (1, 2), 1: (2, 1)})
+        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        context = world.fail_over().context
+        assert context.partition_state(T0) is PartitionState.ONLINE
+        assert context.partition_state(T1) is PartitionState.ONLINE
+        assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
+        assert world.state(T1) == LeaderAndIsr(2, 0, (2, 1), 1, 0)
+        assert leader_and_isr(world.driver.sent)[1] == {T0: False, T1: True}
+
+    def test_a_leader_minus_one_with_a_live_isr_is_replaced(self) -> None:
+        world = cluster(1, 2)
+        world.create_topic("t", {0: (1, 2)})
+        world.set_state(T0, -1, (2,), leader_epoch=5)
+        world.fail_over()
+        assert world.state(T0) == LeaderAndIsr(2, 6, (2,), 1, 1)
+
+    def test_a_reassignment_under_way_is_known(self) -> None:
+        world = cluster(1, 2, 3)
+        world.create_topic("t", {0: ReplicaAssignment((3, 1, 2), (3,), (2,))})
+        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        context = world.fail_over().context
+        assert list(context.partitions_being_reassigned) == [T0]
+
+    def test_without_brokers_and_topics_there_is_nothing_to_send(self) -> None:
+        world = cluster()
+        active = world.fail_over()
+        assert active.context.partition_count == 0
+        assert world.driver.sent == []
+
+    def test_an_empty_zookeeper_gets_what_a_broker_would_create(self) -> None:
+        world = cluster()
+        for path in reversed(paths.PERSISTENT_PATHS):
+            world.delete(path)
+        world.fail_over()
+        assert all(world.exists(path) for path in paths.PERSISTENT_PATHS)
+
+    def test_malformed_nodes_are_skipped_and_everything_else_is_served(self) -> None:
+        world = cluster(1, 2)
+        world.put(paths.broker_id(7), b"garbage")
+        world.put(paths.topic("broken"), b"\xff")
+        world.put(paths.topic("half"), b'{"version":2,"partitions":{"0":[1],"x":[2]}}')
+        world.create_topic("t", {0: (1, 2), 1: (2, 1)})
+        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        world.put(paths.partition_state(T1), b'{"leader":"two"}')
+        world.put(paths.FEATURE, b"[]")
+        world.put(paths.broker_config(None), b"[]")
+        active = world.fail_over()
+        context = active.context
+        assert list(context.live_or_shutting_down_brokers) == [1, 2]
+        assert list(context.topics) == ["half", "t"]
+        assert context.partition_state(T0) is PartitionState.ONLINE
+        assert context.partition_state(T1) is PartitionState.NEW
+        assert context.partition_state(TopicPartition("half", 0)) is PartitionState.ONLINE
+        skipped = {str(r.fields.get("path")) for r in world.log.records if r.level == "error"}
+        assert {
+            paths.broker_id(7),
+            paths.topic("broken"),
+            paths.topic("half"),
+            paths.partition_state(T1),
+            paths.FEATURE,
+            paths.broker_config(None),
+        } <= skipped
+
+    @pytest.mark.parametrize(
+        ("static", "dynamic", "expected"),
+        [(False, None, False), (True, None, True), (False, "true", True), (True, "false", False)],
+    )
+    def test_the_dynamic_default_wins_over_the_settings(
+        self, static: bool, dynamic: str | None, expected: bool
+    ) -> None:
+        world = cluster(unclean_leader_election_enable=static)
+        if dynamic is not None:
+            config = f'{{"version":1,"config":{{"{UNCLEAN}":"{dynamic}"}}}}'
+            world.put(paths.broker_config(None), config.encode())
+        assert world.fail_over().context.unclean_leader_election_default is expected
+
+    def test_config_changes_of_the_past_are_not_looked_at_again(self) -> None:
+        world = cluster(1)
+        world.create_topic("t", {0: (2, 1)}, config={UNCLEAN: "false"})
+        world.set_state(T0, 2, (2,))
+        world.notify_config_change("topics/t")
+        active = world.fail_over()
+        world.create_topic("t", {0: (2, 1)}, config={UNCLEAN: "true"})
+        world.run(process_config_change(active))
+        assert active.context.partition_state(T0) is PartitionState.OFFLINE
+
+    def test_a_controller_that_has_moved_meanwhile_stops_at_its_first_write(self) -> None:
+        world = cluster(1)
+        world.create_topic("t", {0: (1,)})
+        active = world.elect()
+        world.elect_rival()
+        with pytest.raises(ControllerMovedError):
+            world.run(on_controller_failover(active))
+        assert world.driver.sent == []
+        assert world.state(T0) is None
+
+
+class TestWatches:
+    def test_everything_that_can_change_is_watched(self) -> None:
+        world = cluster(1)
+        topic_id = uuid.UUID(int=9)
+        world.create_topic("t", {0: (1,)}, topic_id=topic_id)
+        world.fail_over()
+        world.driver.client.take_events()
+        world.start_broker(1, port=9999)
+        world.start_broker(2)
+        world.create_topic("t", {0: (1,), 1: (1,)}, topic_id=topic_id)
+        world.create_topic("u", {0: (1,)})
+        world.mark_for_deletion("t")
+        world.put(paths.isr_change_notification("isr_change_0000000001"))
+        world.put(paths.log_dir_event_notification("log_dir_event_0000000001"))
+        world.notify_config_change("topics/t")
+        watched = [getattr(e, "path", "") for e in world.driver.client.take_events()]
+        assert watched == [
+            paths.broker_id(1),
+            paths.BROKER_IDS,
+            paths.topic("t"),
+            paths.BROKER_TOPICS,
+            paths.DELETE_TOPICS,
+            paths.ISR_CHANGE_NOTIFICATION,
+            paths.LOG_DIR_EVENT_NOTIFICATION,
+            paths.CONFIG_CHANGES,
+        ]
+
+
+class TestTopicIds:
+    @pytest.mark.parametrize("protocol", [(2, 8), (3, 9)])
+    def test_topics_without_an_id_get_one(self, protocol: tuple[int, int]) -> None:
+        world = cluster(1, protocol=protocol)
+        world.create_topic("old", {0: (1,)})
+        world.create_topic("new", {0: (1,)}, topic_id=uuid.UUID(int=77))
+        context = world.fail_over().context
+        assert context.topic_ids == {"new": uuid.UUID(int=77), "old": uuid.UUID(int=2)}
+        assert world.topic("old").topic_id == uuid.UUID(int=2)
+        assert world.topic("old").assignments == {0: ReplicaAssignment((1,))}
+
+    def test_below_protocol_2_8_ids_are_kept_and_none_is_given(self) -> None:
+        world = cluster(1, protocol=(2, 7))
+        world.create_topic("old", {0: (1,)})
+        world.create_topic("new", {0: (1,)}, topic_id=uuid.UUID(int=77))
+        context = world.fail_over().context
+        assert context.topic_ids == {"new": uuid.UUID(int=77)}
+        assert world.topic("old").topic_id is None
+
+    def test_when_the_brokers_are_upgraded_the_ids_are_given_and_announced(self) -> None:
+        world = cluster(1, 2, protocol=(2, 7))
+        world.create_topic("t", {0: (1, 2)})
+        active = world.fail_over()
+        world.driver.take_sent()
+        active.context.set_replica_state(2, T0, ReplicaState.OFFLINE)
+        world.run(process_inter_broker_protocol_change(active, (2, 8)))
+        (requests,) = world.driver.sent
+        assert requests.topic_ids == {"t": uuid.UUID(int=2)}
+        assert requests.leader_and_isr == {1: {T0: False}}
+        assert world.driver.views[-1] == frozenset({"t"})
+        world.driver.take_sent()
+        world.run(process_inter_broker_protocol_change(active, (3, 0)))
+        assert world.driver.sent == []
+
+
+class TestFeatures:
+    @pytest.mark.parametrize(
+        ("protocol", "version", "status"),
+        [
+            ((2, 6), 1, FeatureStatus.DISABLED),
+            ((2, 7), 1, FeatureStatus.ENABLED),
+            ((3, 2), 1, FeatureStatus.ENABLED),
+            ((3, 3), 2, FeatureStatus.ENABLED),
+        ],
+    )
+    @pytest.mark.parametrize("before", [None, FeatureStatus.DISABLED, FeatureStatus.ENABLED])
+    def test_the_protocol_decides_whether_features_are_finalized(
+        self,
+        protocol: tuple[int, int],
+        version: int,
+        status: FeatureStatus,
+        before: FeatureStatus | None,
+    ) -> None:
+        world = cluster(protocol=protocol)
+        if before is not None:
+            world.put(paths.FEATURE, encode_feature(FeatureZNode(1, before)))
+        world.fail_over()
+        node = world.zookeeper.get(paths.FEATURE)
+        assert node is not None
+        feature = decode_feature(node.data)
+        assert feature.status is status
+        assert feature.version == (1 if before is status else version)
+        assert node.version == int(before is not None and before is not status)
+
+    def test_a_change_of_the_protocol_turns_them_on(self) -> None:
+        world = cluster(protocol=(2, 6))
+        active = world.fail_over()
+        world.run(process_inter_broker_protocol_change(active, (2, 7)))
+        node = world.zookeeper.get(paths.FEATURE)
+        assert node is not None
+        assert decode_feature(node.data).status is FeatureStatus.ENABLED
+
+
+class TestDeletions:
+    def test_markers_of_unknown_topics_are_removed(self) -> None:
+        world = cluster(1)
+        world.mark_for_deletion("nobody")
+        world.fail_over()
+        assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
+
+    def test_disabled_deletion_removes_the_markers_and_no_topic(self) -> None:
+        world = cluster(1, delete_topic_enable=False)
+        world.create_topic("t", {0: (1,)})
+        world.mark_for_deletion("t", "nobody")
+        context = world.fail_over().context
+        assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
+        assert not context.is_topic_queued_for_deletion("t")
+
+    def test_a_marked_topic_is_deleted_where_the_predecessor_stopped(self) -> None:
+        world = cluster(1, 2)
+        world.create_topic("t", {0: (1, 2)})
+        world.set_state(T0, -1, (2,), leader_epoch=7)
+        world.mark_for_deletion("t")
+        context = world.fail_over().context
+        assert {s[0] for s in stop_replica(world.driver.sent) if s[3]} == {1, 2}
+        assert context.replica_state(1, T0) is ReplicaState.DELETION_STARTED
+        assert context.offline_partition_count == 0
+
+    def test_a_topic_with_a_replica_on_a_dead_broker_waits_for_it(self) -> None:
+        world = cluster(1)
+        world.create_topic("t", {0: (1, 2)})
+        world.set_state(T0, 1, (1, 2), leader_epoch=7)
+        world.mark_for_deletion("t")
+        context = world.fail_over().context
+        assert list(context.topics_ineligible_for_deletion) == ["t"]
+        assert [s for s in stop_replica(world.driver.sent) if s[3]] == []
+
+    def test_a_topic_under_reassignment_waits_for_its_end(self) -> None:
+        world = cluster(1, 2)
+        world.create_topic("t", {0: ReplicaAssignment((2, 1), (2,), (1,))})
+        world.set_state(T0, 1, (1,), leader_epoch=7)
+        world.mark_for_deletion("t")
+        context = world.fail_over().context
+        assert list(context.topics_ineligible_for_deletion) == ["t"]
