@@ -1,0 +1,61 @@
+"""Structured logs: constant messages, everything variable in fields."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from regent.observability.logs import JsonFormatter, StandardControllerLog, TextFormatter
+
+
+def record(**fields: object) -> logging.LogRecord:
+    made = logging.getLogger("regent.test").makeRecord(
+        "regent.test", logging.WARNING, "file.py", 1, "Something happened", (), None, extra=fields
+    )
+    made.created = 1_000_000_000.25
+    return made
+
+
+def test_json_has_the_fields_beside_the_message() -> None:
+    entry = json.loads(JsonFormatter().format(record(path="/a", partitions=[1, 2], odd={1})))
+    assert entry == {
+        "time": "2001-09-09T01:46:40.250Z",
+        "level": "warning",
+        "logger": "regent.test",
+        "message": "Something happened",
+        "path": "/a",
+        "partitions": [1, 2],
+        "odd": "{1}",
+    }
+
+
+def test_text_has_them_behind_it() -> None:
+    line = TextFormatter().format(record(path="/a", count=3))
+    assert line == "2001-09-09T01:46:40.250Z WARNING Something happened path=/a count=3"
+
+
+@pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
+def test_an_exception_keeps_its_traceback(formatter: logging.Formatter) -> None:
+    made = record()
+    error = ValueError("bad")
+    made.exc_info = (ValueError, error, None)
+    assert "ValueError: bad" in formatter.format(made)
+
+
+def test_the_core_speaks_through_the_standard_loggers(caplog: pytest.LogCaptureFixture) -> None:
+    log = StandardControllerLog()
+    with caplog.at_level(logging.INFO):
+        log.info("New topics", topics=2)
+        log.error("Event failed", event="TopicChange", exception=ValueError("bad"))
+        log.state_change("t-0", "NEW", "ONLINE", leader=1)
+    messages = [(r.name, r.message) for r in caplog.records]
+    assert messages == [
+        ("regent.controller", "New topics"),
+        ("regent.controller", "Event failed"),
+        ("regent.state_change", "State change"),
+    ]
+    assert vars(caplog.records[0])["topics"] == 2
+    assert caplog.records[1].exc_info is not None
+    assert vars(caplog.records[2])["after"] == "ONLINE"

@@ -1,0 +1,92 @@
+"""Metrics carry the names of Kafka's controller and the numbers of its context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from regent.controller.context import ControllerContext
+from regent.controller.events import ControllerState
+from regent.controller.states import PartitionState, ReplicaState
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.observability.metrics import (
+    ControllerCollector,
+    ControllerGauges,
+    EventMetrics,
+    gauges_of,
+)
+
+
+class Statistics:
+    """Fixed numbers."""
+
+    gauges = ControllerGauges(active_controller_count=1, offline_partitions_count=3)
+    state = ControllerState.TOPIC_CHANGE
+    queue_size = 4
+    channel_queue_sizes: Mapping[int, int] = {1: 2, 2: 5}
+
+
+def scrape(registry: CollectorRegistry) -> dict[str, float]:
+    """Sample name with labels -> value."""
+    text = generate_latest(registry).decode()
+    return {
+        sample.name + "".join(f"/{v}" for v in sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_gauges_have_the_names_that_dashboards_know() -> None:
+    registry = CollectorRegistry()
+    registry.register(ControllerCollector(Statistics()))
+    samples = scrape(registry)
+    assert samples["kafka_controller_kafkacontroller_activecontrollercount"] == 1
+    assert samples["kafka_controller_kafkacontroller_offlinepartitionscount"] == 3
+    assert samples["kafka_controller_kafkacontroller_controllerstate"] == 3
+    assert samples["kafka_controller_controllereventmanager_eventqueuesize"] == 4
+    assert samples["kafka_controller_controllerchannelmanager_queuesize/1"] == 2
+    assert samples["kafka_controller_controllerchannelmanager_totalqueuesize"] == 7
+    assert samples["kafka_controller_controllerstats_uncleanleaderelections_total"] == 0
+
+
+def test_event_counters_exist_before_the_first_event() -> None:
+    registry = CollectorRegistry()
+    EventMetrics(registry)
+    samples = scrape(registry)
+    assert samples["kafka_controller_controllerstats_topicchangerateandtimems_count"] == 0
+    assert samples["kafka_controller_controllereventmanager_eventqueuetimems_count"] == 0
+
+
+def test_events_are_counted_by_what_they_do() -> None:
+    registry = CollectorRegistry()
+    metrics = EventMetrics(registry)
+    metrics.processed(ControllerState.TOPIC_CHANGE, queued_ms=1.5, took_ms=20)
+    metrics.processed(ControllerState.UPDATE_METADATA_RESPONSE, queued_ms=0, took_ms=0)
+    samples = scrape(registry)
+    assert samples["kafka_controller_controllerstats_topicchangerateandtimems_count"] == 1
+    assert samples["kafka_controller_controllerstats_topicchangerateandtimems_sum"] == 20
+    assert samples["kafka_controller_controllereventmanager_eventqueuetimems_count"] == 2
+
+
+def test_numbers_are_those_of_the_context() -> None:
+    assert gauges_of(None) == ControllerGauges()
+    context = ControllerContext(controller_id=9, epoch=1, epoch_zk_version=1)
+    for topic in ("kept", "doomed"):
+        context.add_topic(topic, None)
+        tp = TopicPartition(topic, 0)
+        context.set_assignment(tp, ReplicaAssignment((1, 2)))
+        context.set_partition_state(tp, PartitionState.NEW)
+    context.set_partition_state(TopicPartition("kept", 0), PartitionState.OFFLINE)
+    context.queue_topic_for_deletion("doomed")
+    context.set_replica_state(1, TopicPartition("doomed", 0), ReplicaState.DELETION_SUCCESSFUL)
+    context.set_replica_state(2, TopicPartition("doomed", 0), ReplicaState.DELETION_INELIGIBLE)
+    gauges = gauges_of(context)
+    assert gauges.active_controller_count == 1
+    assert gauges.offline_partitions_count == 1
+    assert gauges.new_partitions_count == 1
+    assert (gauges.global_topic_count, gauges.global_partition_count) == (2, 2)
+    assert gauges.topics_to_delete_count == 1
+    assert gauges.replicas_to_delete_count == 1
+    assert gauges.replicas_ineligible_to_delete_count == 1

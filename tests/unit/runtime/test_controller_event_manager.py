@@ -1,0 +1,105 @@
+"""The event queue: one event at a time, in order, answered in any case."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from regent.controller import events as e
+from regent.controller.commands import CreateTopic, Reason, Rejected
+from regent.runtime.collector import Collector
+from regent.runtime.controller_event_manager import ControllerEventManager
+from tests.unit.runtime.worlds import Process
+
+
+class Counts:
+    """What was processed, in order."""
+
+    def __init__(self) -> None:
+        self.states: list[e.ControllerState] = []
+        self.changed = asyncio.Event()
+
+    def processed(self, state: e.ControllerState, *, queued_ms: float, took_ms: float) -> None:
+        assert queued_ms >= 0
+        assert took_ms >= 0
+        self.states.append(state)
+        self.changed.set()
+
+    async def until(self, number: int) -> None:
+        """Wait until so many events have been processed."""
+        async with asyncio.timeout(5):
+            while len(self.states) < number:
+                self.changed.clear()
+                await self.changed.wait()
+
+
+@asynccontextmanager
+async def running(process: Process) -> AsyncIterator[tuple[ControllerEventManager, Counts]]:
+    """A manager whose loop runs once the body awaits."""
+    counts = Counts()
+    manager = ControllerEventManager(process.controller, observer=counts, collector=Collector())
+    task = asyncio.create_task(manager.run(process.interpreter))
+    try:
+        yield manager, counts
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_events_are_processed_in_order() -> None:
+    async with running(Process()) as (manager, counts):
+        for event in (e.Startup(), e.BrokerChange(), e.TopicChange()):
+            manager.put(event)
+        assert manager.queue_size == 3
+        await counts.until(3)
+        assert counts.states == [
+            e.ControllerState.CONTROLLER_CHANGE,
+            e.ControllerState.BROKER_CHANGE,
+            e.ControllerState.TOPIC_CHANGE,
+        ]
+        assert manager.queue_size == 0
+        assert manager.state is e.ControllerState.IDLE
+        assert manager.busy_since is None
+
+
+async def test_the_expiry_of_the_session_jumps_the_queue() -> None:
+    process = Process()
+    async with running(process) as (manager, counts):
+        manager.put(e.Eligible())
+        await counts.until(1)
+        assert process.controller.active is not None
+        answers: list[Any] = []
+        manager.put(e.CommandsReceived((CreateTopic("t", 1),), reply_to=answers.append))
+        manager.put(e.Expire())
+        await counts.until(3)
+        assert counts.states[1:] == [
+            e.ControllerState.CONTROLLER_CHANGE,
+            e.ControllerState.COMMAND,
+        ]
+        assert process.controller.active is None
+        ((outcome,),) = answers
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.NOT_CONTROLLER
+
+
+async def test_what_a_failover_loads_is_hidden_from_the_collector_until_it_is_dropped() -> None:
+    process = Process()
+    before = gc.get_freeze_count()
+    async with running(process) as (manager, counts):
+        manager.put(e.Eligible())
+        await counts.until(1)
+        assert gc.get_freeze_count() > before
+        assert gc.isenabled()
+        done = asyncio.Event()
+        manager.put(e.Shutdown(reply_to=partial(_set, done)))
+        await counts.until(2)
+        assert done.is_set()
+        assert gc.get_freeze_count() == 0
+
+
+def _set(event: asyncio.Event, _: object) -> None:
+    event.set()

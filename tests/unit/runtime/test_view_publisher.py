@@ -1,0 +1,120 @@
+"""The view: complete after a failover, replaced topic by topic, empty after resigning."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from regent.controller import events as e
+from regent.controller.view import PartitionHealth
+from regent.runtime import view_publisher
+from regent.runtime.view_publisher import ViewPublisher
+from tests.unit.runtime.worlds import Process
+
+
+@asynccontextmanager
+async def publishing(process: Process) -> AsyncIterator[ViewPublisher]:
+    """A publisher whose loop runs once the body awaits."""
+    publisher = ViewPublisher(process.controller)
+    task = asyncio.create_task(publisher.run())
+    try:
+        yield publisher
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def told(publisher: ViewPublisher, topics: frozenset[str] | None) -> frozenset[str] | None:
+    """Publish and wait for the listeners to be told."""
+    news: asyncio.Future[frozenset[str] | None] = asyncio.get_running_loop().create_future()
+
+    def listen(changed: frozenset[str] | None) -> None:
+        if not news.done():
+            news.set_result(changed)
+
+    publisher.subscribe(listen)
+    publisher.publish(topics)
+    return await asyncio.wait_for(news, 5)
+
+
+async def cluster() -> Process:
+    """A controller that is active on two brokers and two topics."""
+    process = Process()
+    for broker_id in (1, 2):
+        process.add_broker(broker_id)
+    process.add_topic("a", (1, 2), (2, 1))
+    process.add_topic("b", (2,))
+    await process.interpreter.drive(process.controller.process(e.Eligible()))
+    return process
+
+
+async def test_a_process_that_is_not_the_controller_has_an_empty_view() -> None:
+    async with publishing(Process()) as publisher:
+        assert await told(publisher, frozenset({"a"})) is None
+        assert not publisher.view.is_active
+        assert publisher.view.topics == {}
+
+
+async def test_after_a_failover_the_view_is_complete() -> None:
+    async with publishing(await cluster()) as publisher:
+        assert await told(publisher, None) is None
+        view = publisher.view
+        assert view.is_active
+        assert view.is_complete
+        assert view.controller_epoch == 1
+        assert set(view.brokers) == {1, 2}
+        topic = view.topics["a"]
+        assert [p.replicas for p in topic.partitions] == [(1, 2), (2, 1)]
+        assert [p.leader for p in topic.partitions] == [1, 2]
+        assert [p.state for p in topic.partitions] == [PartitionHealth.ONLINE] * 2
+        assert (topic.replication_factor, topic.leaderless, topic.under_replicated) == (2, 0, 0)
+
+
+async def test_a_changed_topic_is_replaced_and_the_others_are_kept() -> None:
+    process = await cluster()
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        before = publisher.view
+        process.add_topic("c", (1,))
+        await process.interpreter.drive(process.controller.process(e.TopicChange()))
+        assert await told(publisher, frozenset({"c"})) == frozenset({"c"})
+        assert set(publisher.view.topics) == {"a", "b", "c"}
+        assert publisher.view.topics["a"] is before.topics["a"]
+        assert set(before.topics) == {"a", "b"}
+
+
+async def test_a_gone_topic_leaves_the_view() -> None:
+    process = await cluster()
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        assert process.controller.active is not None
+        process.controller.active.context.remove_topic("a")
+        await told(publisher, frozenset({"a"}))
+        assert set(publisher.view.topics) == {"b"}
+
+
+async def test_resigning_empties_the_view_at_once() -> None:
+    process = await cluster()
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        process.controller.active = None
+        publisher.reset()
+        assert not publisher.view.is_active
+        assert publisher.view.topics == {}
+        assert publisher.view.controller_epoch == 1
+
+
+async def test_the_loop_is_free_between_slices() -> None:
+    process = await cluster()
+    for number in range(2 * view_publisher.PARTITIONS_PER_SLICE // 100):
+        process.add_topic(f"many-{number}", *((1,) for _ in range(100)))
+    await process.interpreter.drive(process.controller.process(e.TopicChange()))
+    async with publishing(process) as publisher:
+        publisher.publish(None)
+        turns = 0
+        async with asyncio.timeout(5):
+            while not publisher.view.is_complete:
+                turns += 1
+                await asyncio.sleep(0)
+        assert turns > 2

@@ -1,0 +1,120 @@
+"""Ports that keep what they are told, and a controller process over the in-memory ZooKeeper."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+
+from regent.controller.active_controller import Chance
+from regent.controller.config import ControllerConfig
+from regent.controller.events import ControllerEvent
+from regent.controller.kafka_controller import KafkaController
+from regent.model.cluster import Broker, EndPoint
+from regent.model.partition import ReplicaAssignment
+from regent.protocol.control_requests import ControlRequests
+from regent.runtime.interpreter import Interpreter
+from regent.zk_data import paths
+from regent.zk_data.brokers import encode_broker
+from regent.zk_data.operations import Create
+from regent.zk_data.topics import TopicZNode, encode_topic
+from tests.simulation.zookeeper import InMemoryZooKeeper, InMemoryZooKeeperPort
+
+
+class KeptChannels:
+    """Channels without brokers behind them."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, Broker] = {}
+        self.sent: list[ControlRequests] = []
+
+    def update(self, *, opened: Sequence[Broker], closed: Sequence[int]) -> None:
+        for broker_id in closed:
+            self.open.pop(broker_id, None)
+        self.open |= {broker.broker_id: broker for broker in opened}
+
+    def send(self, requests: ControlRequests) -> None:
+        self.sent.append(requests)
+
+    async def inter_broker_protocol(self) -> tuple[int, int]:
+        return 2, 6
+
+    def close_all(self) -> None:
+        self.open.clear()
+
+
+class KeptView:
+    """Remembers what was published."""
+
+    def __init__(self) -> None:
+        self.published: list[frozenset[str] | None] = []
+        self.resets = 0
+
+    def publish(self, topics: frozenset[str] | None) -> None:
+        self.published.append(topics)
+
+    def reset(self) -> None:
+        self.resets += 1
+
+
+class SilentLog:
+    """Nobody listens."""
+
+    traces_state_changes = False
+
+    def info(self, message: str, **fields: object) -> None: ...
+
+    def warning(self, message: str, **fields: object) -> None: ...
+
+    def error(self, message: str, **fields: object) -> None: ...
+
+    def state_change(self, what: object, before: object, after: object, **_: object) -> None: ...
+
+
+class Process:
+    """One controller process with everything in memory."""
+
+    def __init__(self) -> None:
+        self.server = InMemoryZooKeeper()
+        self.outsider = self.server.connect()
+        for path in paths.PERSISTENT_PATHS:
+            self.outsider.multi([Create(path)])
+        self.channels = KeptChannels()
+        self.view = KeptView()
+        self.events: list[ControllerEvent] = []
+        self.controller = KafkaController(
+            ControllerConfig(1_000_000_001),
+            log=SilentLog(),
+            chance=Chance(lambda _: 0, lambda: uuid.UUID(int=7)),
+        )
+        self.interpreter = Interpreter(
+            zookeeper=InMemoryZooKeeperPort(self.server.connect()),
+            channels=self.channels,
+            view=self.view,
+            enqueue=self._enqueue,
+        )
+        self._arrived = asyncio.Event()
+
+    def _enqueue(self, event: ControllerEvent) -> None:
+        self.events.append(event)
+        self._arrived.set()
+
+    async def until(self, event: ControllerEvent) -> None:
+        """Wait until an event was enqueued."""
+        async with asyncio.timeout(5):
+            while event not in self.events:
+                self._arrived.clear()
+                await self._arrived.wait()
+
+    def add_broker(self, broker_id: int) -> None:
+        """Register a broker in a session of its own."""
+        endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", "localhost", 9000 + broker_id)
+        content = encode_broker(Broker(broker_id, 0, (endpoint,)), timestamp_ms=1)
+        self.server.connect().multi([Create(paths.broker_id(broker_id), content, ephemeral=True)])
+
+    def add_topic(self, name: str, *replicas: tuple[int, ...]) -> None:
+        """Create a topic as Kafka's tools do."""
+        assignments = {p: ReplicaAssignment(r) for p, r in enumerate(replicas)}
+        self.outsider.multi(
+            [Create(paths.topic(name), encode_topic(TopicZNode(None, assignments)))]
+        )

@@ -1,0 +1,63 @@
+"""The command line, as far as it needs no servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from regent.cli import main
+from regent.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    monkeypatch.delenv("REGENT_ZOOKEEPER", raising=False)
+    return CliRunner()
+
+
+def test_help_names_every_command(runner: CliRunner) -> None:
+    output = runner.invoke(main, ["--help"]).output
+    for command in ("run", "status", "crds", "settings"):
+        assert f"\n  {command} " in output
+
+
+def test_every_setting_is_an_option_of_run(runner: CliRunner) -> None:
+    output = runner.invoke(main, ["run", "--help"]).output
+    for name in Settings.model_fields:
+        option = "--namespace" if name == "namespaces" else f"--{name.replace('_', '-')}"
+        assert option in output
+
+
+def test_run_without_zookeeper_says_what_to_do(runner: CliRunner) -> None:
+    result = runner.invoke(main, ["run"])
+    assert result.exit_code == 1
+    assert "--zookeeper HOST:PORT" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_run_refuses_a_malformed_connect_string(runner: CliRunner) -> None:
+    result = runner.invoke(main, ["run", "--zookeeper", "host:port", "--http-port", "0"])
+    assert result.exit_code == 1
+    assert "host:port" in result.output
+
+
+def test_crds_prints_what_the_repository_holds(runner: CliRunner) -> None:
+    output = runner.invoke(main, ["crds"]).output
+    for file in sorted((ROOT / "crds").glob("*.yaml")):
+        assert file.read_text(encoding="utf-8") in output
+
+
+def test_crds_writes_files(runner: CliRunner, tmp_path: Path) -> None:
+    result = runner.invoke(main, ["crds", "--directory", str(tmp_path)])
+    assert result.exit_code == 0
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {path.name for path in (ROOT / "crds").glob("*.yaml")}
+
+
+def test_settings_prints_the_documentation(runner: CliRunner) -> None:
+    output = runner.invoke(main, ["settings"]).output
+    assert output == (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
