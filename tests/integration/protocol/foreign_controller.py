@@ -46,7 +46,7 @@ class ForeignController:
     def __init__(
         self, zookeeper: str, settings: ChannelSettings, *, client_settings: ChannelSettings
     ) -> None:
-        self._zookeeper = KazooClient(zookeeper)
+        self._zookeeper: Any = KazooClient(zookeeper)  # the project's stubs lack most of it
         self._settings = settings
         self._client_settings = client_settings
         self._responses: asyncio.Queue[ControlResponse] = asyncio.Queue()
@@ -133,7 +133,8 @@ class ForeignController:
                 "isr": list(replicas),
             }
             path = f"/brokers/topics/{topic}/partitions/{partition}/state"
-            zookeeper.create(path, json.dumps(state).encode(), makepath=True)
+            zookeeper.ensure_path(path)
+            zookeeper.set(path, json.dumps(state).encode())
 
     def batch(self, **changes: Any) -> ControlRequests:
         """A batch that carries nothing yet but the brokers."""

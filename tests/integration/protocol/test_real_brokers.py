@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -12,6 +14,7 @@ import pytest
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import (
     ControlRequests,
+    ControlResponse,
     LeaderAndIsrResponse,
     StopReplicaPartition,
     StopReplicaResponse,
@@ -145,7 +148,7 @@ async def test_a_topic_lives_and_dies(line: Line, kafka: KafkaCluster) -> None:
             for broker_id in replicas:
                 directory = directories[broker_id] / f"{topic}-{partition}"
                 await wait_until_async(
-                    lambda directory=directory: not directory.exists(),
+                    functools.partial(_is_gone, directory),
                     describe=f"{directory} to be renamed for deletion",
                     timeout_s=10,
                 )
@@ -213,6 +216,10 @@ async def test_errors_of_partitions_come_back_by_name(line: Line, kafka: KafkaCl
             assert answer.partition_errors == {TopicPartition("second", 1): FENCED_LEADER_EPOCH}
 
 
+def _is_gone(directory: Path) -> bool:
+    return not directory.exists()
+
+
 def _produce(kafka: KafkaCluster, topic: str) -> None:
     """Produce to all replicas. Without idempotence: producer ids come from the controller."""
     old = version_tuple(kafka.version) < (2, 5)
@@ -228,7 +235,7 @@ def _produce(kafka: KafkaCluster, topic: str) -> None:
     assert "ERROR" not in result.stderr, result.stderr
 
 
-def _errors(answers: list[object]) -> list[object]:
+def _errors(answers: Sequence[ControlResponse]) -> list[ControlResponse]:
     """Answers that are not plain success."""
     return [
         answer

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -169,14 +170,15 @@ def _endpoints(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def _make_stores(key_store: Path, trust_store: Path, certificate: Path) -> None:
     common = ["-storepass", STORE_PASSWORD, "-storetype", "PKCS12", "-noprompt"]
-    for command in (
+    commands: list[list[str | Path]] = [
         [
             *("-genkeypair", "-keystore", key_store, "-alias", "broker", "-keyalg", "EC"),
             *("-dname", "CN=broker", "-ext", "SAN=IP:127.0.0.1", "-validity", "2"),
         ],
         ["-exportcert", "-rfc", "-keystore", key_store, "-alias", "broker", "-file", certificate],
         ["-importcert", "-keystore", trust_store, "-alias", "broker", "-file", certificate],
-    ):
+    ]
+    for command in commands:
         subprocess.run(["keytool", *command, *common], check=True, capture_output=True)
 
 
@@ -194,9 +196,10 @@ def _write_scram_user(zookeeper: str) -> None:
         }
         fields = [f"{name}={base64.b64encode(value).decode()}" for name, value in stored.items()]
         config[mechanism] = ",".join([*fields, f"iterations={iterations}"])
-    client = KazooClient(zookeeper)
+    client: Any = KazooClient(zookeeper)
     client.start(timeout=20)
     value = json.dumps({"version": 1, "config": config}).encode()
-    client.create(f"/config/users/{USER}", value, makepath=True)
+    client.ensure_path(f"/config/users/{USER}")
+    client.set(f"/config/users/{USER}", value)
     client.stop()
     client.close()

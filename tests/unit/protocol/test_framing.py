@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +69,7 @@ def test_a_request_is_what_kio_reads(
 ) -> None:
     (frame,) = FrameReader().feed(b"".join(encode_request(header, body, flexible=flexible)))
     kind = RequestHeaderV2 if flexible else RequestHeaderV1
+    entity: Any
     entity, size = entity_reader(kind)(frame, 0)
     assert (
         entity.request_api_key,
