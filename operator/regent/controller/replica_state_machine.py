@@ -210,7 +210,7 @@ class ReplicaStateMachine:
         in-sync replica is remembered.
 
         Returns:
-            The partitions that were written, and failures with reasons.
+            The partitions whose leader epoch has risen, and failures with reasons.
         """
         context = self._context
         changed: list[TopicPartition] = []
@@ -229,6 +229,9 @@ class ReplicaStateMachine:
                 elif broker_id in state.isr:
                     shrunk[tp] = without_replica(state, broker_id, context.epoch)
                 else:
+                    if state.leader_epoch > context.leadership[tp].leader_epoch:
+                        # Our own write, whose answer was lost: nobody has been told of it.
+                        changed.append(tp)
                     context.set_leadership({tp: state})
             outcome = await write_partition_states(context, shrunk)
             context.set_leadership(outcome.written)

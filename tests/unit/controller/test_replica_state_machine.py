@@ -106,6 +106,18 @@ class TestOffline:
         stop(world, active, 3)
         assert world.state(TP) == LeaderAndIsr(1, 6, (1,), 1, 2)
 
+    def test_who_is_told_does_not_depend_on_whether_the_answer_to_the_write_was_lost(self) -> None:
+        world, active = loaded()
+        written = LeaderAndIsr(1, 6, (1, 2), 1, 1)
+
+        def the_first_attempt_arrived() -> None:
+            world.set_state(TP, 1, (1, 2), leader_epoch=6, controller_epoch=1)
+
+        world.driver.before = once(effects.Write, the_first_attempt_arrived)
+        stop(world, active, 3)
+        assert world.state(TP) == active.context.leadership[TP] == written
+        assert leader_and_isr(world.driver.sent) == {1: {TP: False}, 2: {TP: False}}
+
     def test_a_conflict_that_removed_the_replica_already_needs_no_write(self) -> None:
         world, active = loaded()
         world.driver.before = once(
