@@ -1,0 +1,199 @@
+"""A real cluster as tests use it: brokers, znodes, metadata, tools, Regents that come and go."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sandbox import KafkaBroker, KafkaCluster, KafkaTools, wait_until
+from sandbox.regent_process import RegentProcess
+from tests.integration.controller.metadata import Connection, Leadership, Metadata, Partition
+from tests.integration.controller.znodes import Znodes
+
+SESSION_TIMEOUT_MS = 4_000
+"""Of brokers and Regents: short, since tests wait for its end; long enough for two busy cores."""
+
+DEADLINE_S = 60.0
+"""For everything that is merely awaited. Nothing should come near it."""
+
+_numbers = itertools.count(1)
+
+
+class Cluster:
+    """Brokers, and how they look from outside."""
+
+    def __init__(self, kafka: KafkaCluster, znodes: Znodes) -> None:
+        self.kafka = kafka
+        self.znodes = znodes
+        self.tools = KafkaTools(kafka.bootstrap_servers)
+        self.connections = {b.broker_id: Connection(b.port) for b in kafka.brokers}
+
+    @property
+    def broker_ids(self) -> list[int]:
+        return [broker.broker_id for broker in self.kafka.brokers]
+
+    @property
+    def running(self) -> list[KafkaBroker]:
+        return [broker for broker in self.kafka.brokers if broker.is_running]
+
+    def broker(self, broker_id: int) -> KafkaBroker:
+        return self.kafka.broker(broker_id)
+
+    def metadata(self, broker_id: int) -> Metadata:
+        """What a broker tells clients."""
+        return self.connections[broker_id].metadata()
+
+    def close(self) -> None:
+        for connection in self.connections.values():
+            connection.close()
+
+    # Waiting for what everybody shall see
+
+    def wait(self, condition: Callable[[], Any], describe: str, **options: Any) -> Any:
+        """``wait_until`` with the usual deadline and the brokers' logs."""
+        return wait_until(
+            condition,
+            describe=describe,
+            timeout_s=options.pop("timeout_s", DEADLINE_S),
+            logs=[*options.pop("logs", ()), *(broker.log_path for broker in self.running)],
+            **options,
+        )
+
+    def wait_for_a_broker_as_controller(self) -> int:
+        """Wait until a broker's own controller is elected and has told all brokers; its id."""
+        self.wait(
+            lambda: self.znodes.controller() in self.znodes.broker_ids(),
+            "a broker's own controller to be elected",
+            interval_s=0.01,
+        )
+        return self.wait_for_announced_controller()
+
+    def wait_for_announced_controller(self) -> int:
+        """Wait until every running broker names the controller that ZooKeeper names; its id."""
+
+        def ids() -> set[int | None]:
+            announced = {self.metadata(b.broker_id).controller_id for b in self.running}
+            return {self.znodes.controller(), *announced}
+
+        (controller_id,) = self.wait(
+            ids, "all to name one controller", until=lambda ids: len(ids) == 1 and None not in ids
+        )
+        return int(controller_id)
+
+    def wait_for_consistency(self, *, ignore: Iterable[str] = ()) -> dict[Partition, Leadership]:
+        """Wait until every running broker tells clients exactly what the znodes say.
+
+        Returns:
+            The leadership of all partitions.
+        """
+
+        def differences() -> dict[str, Any]:
+            expected = self.leaderships(ignore=ignore)
+            found: dict[str, Any] = {}
+            for broker in self.running:
+                told = self.metadata(broker.broker_id)
+                partitions = {tp: p for tp, p in told.partitions.items() if tp[0] not in ignore}
+                for tp in sorted(expected.keys() | partitions.keys()):
+                    if expected.get(tp) != partitions.get(tp):
+                        found[f"{tp} on {broker.broker_id}"] = (
+                            expected.get(tp),
+                            partitions.get(tp),
+                        )
+                if sorted(told.brokers) != self.znodes.broker_ids():
+                    found[f"brokers on {broker.broker_id}"] = sorted(told.brokers)
+            return found
+
+        self.wait(
+            differences,
+            "metadata to equal the znodes",
+            until=lambda found: not found,
+        )
+        return self.leaderships(ignore=ignore)
+
+    def leaderships(self, *, ignore: Iterable[str] = ()) -> dict[Partition, Leadership]:
+        """The leadership of all partitions that have one, by the znodes."""
+        topics = [topic for topic in self.znodes.topics() if topic not in ignore]
+        return {
+            (topic, partition): Leadership(
+                state["leader"], state["leader_epoch"], tuple(replicas), tuple(state["isr"])
+            )
+            for topic in topics
+            for partition, replicas in (self.znodes.assignment(topic) or {}).items()
+            if (state := self.znodes.state(topic, partition))
+        }
+
+    def wait_in_sync(self, *topics: str) -> None:
+        """Wait until all replicas of topics (all topics by default) are in sync."""
+
+        def lagging() -> dict[str, Any]:
+            return {
+                f"{topic}-{partition}": state
+                for topic in topics or self.znodes.topics()
+                for partition, replicas in (self.znodes.assignment(topic) or {0: [-1]}).items()
+                if sorted((state := self.znodes.state(topic, partition)).get("isr", []))
+                != sorted(replicas)
+            }
+
+        self.wait(lagging, "all replicas to be in sync", until=lambda found: not found)
+
+    def wait_for_leader(self, topic: str, leader: int, partition: int = 0) -> dict[str, Any]:
+        """Wait until a partition has this leader in ZooKeeper; its state."""
+        state: dict[str, Any] = self.wait(
+            lambda: self.znodes.state(topic, partition),
+            f"{topic}-{partition} to be led by {leader}",
+            until=lambda state: state.get("leader") == leader,
+        )
+        return state
+
+    # Breaking and mending
+
+    def kill_broker(self, broker_id: int) -> None:
+        """SIGKILL a broker and wait until its session has expired."""
+        self.broker(broker_id).kill()
+        self.wait(
+            lambda: broker_id not in self.znodes.broker_ids(),
+            f"the registration of broker {broker_id} to expire",
+        )
+
+    def restore(self) -> None:
+        """All brokers run, one of them is the controller, every replica is in sync."""
+        self.kafka.start()
+        self.wait_for_a_broker_as_controller()
+        self.wait_in_sync()
+
+
+@contextlib.contextmanager
+def regent(
+    cluster: Cluster,
+    *,
+    name: str = "regent",
+    kubeconfig: Path | None = None,
+    namespace: str | None = None,
+    **settings: str | int | bool,
+) -> Iterator[RegentProcess]:
+    """A Regent, started and active or on standby; stopped in an orderly way at the end."""
+    process = RegentProcess(
+        zookeeper=cluster.kafka.zookeeper,
+        kubeconfig=kubeconfig,
+        name=name,
+        settings={
+            "controller_id": 1_000_000_000 + next(_numbers),
+            "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
+            **({"namespace": namespace} if namespace is not None else {}),
+            **settings,
+        },
+    )
+    try:
+        process.start()
+        yield process
+        process.stop()
+    finally:
+        process.close()
+
+
+def controller_id_of(process: RegentProcess) -> int:
+    """The id under which a Regent holds ``/controller``."""
+    return int(process.process.command[process.process.command.index("--controller-id") + 1])

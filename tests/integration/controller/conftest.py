@@ -1,0 +1,92 @@
+"""One real environment for all tests of the whole process; each test finds it healthy."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox import KafkaCluster, KubernetesApi, ZooKeeper
+from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster
+from tests.integration.controller.resources import Resources
+from tests.integration.controller.znodes import Znodes
+
+ROOT = Path(__file__).parents[3]
+
+_AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Metadata
+  resources: [{group: kafka.regent.dev}]
+- level: None
+"""
+
+_namespaces = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the API server writes down who did what to custom resources: a JSON object a line."""
+    return tmp_path_factory.mktemp("audit") / "audit.log"
+
+
+@pytest.fixture(scope="session")
+def kubernetes(audit_log: Path) -> Iterator[KubernetesApi]:
+    """An API server with Regent's CRDs, and a user for each of two Regents."""
+    policy = audit_log.with_name("policy.yaml")
+    policy.write_text(_AUDIT_POLICY)
+    with KubernetesApi(
+        users={"regent-a": ["system:masters"], "regent-b": ["system:masters"]},
+        api_server_arguments=[
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={audit_log}",
+            "--audit-log-mode=blocking",
+        ],
+    ) as api:
+        api.kubectl("apply", "-f", ROOT / "crds")
+        api.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", ROOT / "crds")
+        yield api
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[ZooKeeper]:
+    with ZooKeeper() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_and_znodes(zookeeper: ZooKeeper) -> Iterator[Cluster]:
+    connect_string = f"{zookeeper.connect_string}/kafka"
+    with (
+        KafkaCluster(
+            zookeeper=connect_string,
+            brokers=3,
+            inter_broker_protocol_version="2.6",
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            # who sent what is seen in the brokers' logs
+            log_levels={"state.change.logger": "INFO"},
+        ) as kafka,
+        Znodes(connect_string) as znodes,
+    ):
+        cluster = Cluster(kafka, znodes)
+        yield cluster
+        cluster.close()
+
+
+@pytest.fixture(scope="module")
+def cluster(kafka_and_znodes: Cluster) -> Cluster:
+    """Three brokers, healthy when a module of tests begins: one of them is the controller."""
+    kafka_and_znodes.restore()
+    return kafka_and_znodes
+
+
+@pytest.fixture(scope="module")
+def resources(kubernetes: KubernetesApi) -> Resources:
+    """A namespace for the tests of a module."""
+    namespace = f"test-{next(_namespaces)}"
+    kubernetes.kubectl("create", "namespace", namespace)
+    return Resources(kubernetes, namespace)

@@ -1,0 +1,107 @@
+"""What a broker tells its clients: Metadata requests over one connection."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import socket
+import struct
+from typing import NamedTuple
+
+from kio.schema.metadata.v7.request import MetadataRequest
+from kio.schema.metadata.v7.response import MetadataResponse
+from kio.serial import entity_reader, entity_writer
+
+from sandbox.ports import LOOPBACK
+
+_METADATA = (3, 7)  # key and version
+_TIMEOUT_S = 5.0
+
+Partition = tuple[str, int]
+
+_write_request = entity_writer(MetadataRequest)
+_read_response = entity_reader(MetadataResponse)
+
+
+class Leadership(NamedTuple):
+    """Who serves a partition. ``leader`` is -1 if nobody does."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+class Metadata(NamedTuple):
+    """One answer of a broker."""
+
+    controller_id: int
+    brokers: frozenset[int]
+    partitions: dict[Partition, Leadership]
+
+
+class Connection:
+    """A connection to the broker on a port; opened when it is needed, again if it has broken."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._socket: socket.socket | None = None
+        self._correlation_ids = itertools.count(1)
+
+    def metadata(self) -> Metadata:
+        """All topics, as this broker knows them now.
+
+        Raises:
+            OSError: It does not answer.
+        """
+        body = io.BytesIO()
+        _write_request(body, MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        response, _end = _read_response(self.ask(*_METADATA, body.getvalue()), 0)
+        return Metadata(
+            controller_id=response.controller_id,
+            brokers=frozenset(broker.node_id for broker in response.brokers),
+            partitions={
+                (topic.name, partition.partition_index): Leadership(
+                    partition.leader_id,
+                    partition.leader_epoch,
+                    tuple(partition.replica_nodes),
+                    tuple(partition.isr_nodes),
+                )
+                for topic in response.topics
+                for partition in topic.partitions
+            },
+        )
+
+    def ask(self, key: int, version: int, body: bytes) -> bytes:
+        """Send a request of a version that has no tagged fields; the body of the answer.
+
+        Raises:
+            OSError: The broker does not answer.
+        """
+        client = b"test"
+        header = struct.pack(">hhih", key, version, next(self._correlation_ids), len(client))
+        request = header + client + body
+        try:
+            if self._socket is None:
+                self._socket = socket.create_connection((LOOPBACK, self._port), timeout=_TIMEOUT_S)
+            self._socket.sendall(struct.pack(">i", len(request)) + request)
+            (size,) = struct.unpack(">i", _receive(self._socket, 4))
+            return _receive(self._socket, size)[4:]  # after the correlation id
+        except OSError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        chunk = connection.recv(size - len(data))
+        if not chunk:
+            raise ConnectionResetError("the broker closed the connection")
+        data += chunk
+    return bytes(data)

@@ -1,0 +1,71 @@
+"""Regent is killed while a producer writes: nothing is lost, and it takes the cluster back."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.conftest import Figure
+from tests.integration.controller.cluster import Cluster, controller_id_of, regent
+from tests.integration.controller.resources import Resources, topic
+from tests.integration.controller.workload import consume_all, workload
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+
+def test_a_killed_regent_costs_no_acknowledged_message_and_takes_the_cluster_back(
+    cluster: Cluster, resources: Resources, tmp_path: Path, figure: Figure
+) -> None:
+    znodes = cluster.znodes
+    epoch = znodes.controller_epoch()
+    with regent(
+        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
+    ) as process:
+        process.wait_until_active()
+        assert znodes.controller_epoch() == epoch + 1
+        resources.apply(topic("ledger", config={"min.insync.replicas": 2}))
+        resources.wait_ready("ledger")
+
+        with workload(cluster.tools, "ledger", tmp_path) as producer:
+            producer.wait_for_progress()
+            gone = znodes.watch("/controller")
+            process.kill()
+            killed_at = time.monotonic()
+
+            broker_id = cluster.wait_for_a_broker_as_controller()
+            announced_at = time.monotonic()
+            expired_at = gone.wait("the end of the session")
+            figure("session of the killed Regent over after", f"{expired_at - killed_at:.1f} s")
+            figure(
+                "a broker controller known to all brokers after another",
+                f"{(announced_at - expired_at) * 1000:.0f} ms",
+            )
+            assert broker_id in cluster.broker_ids
+            assert znodes.controller_epoch() == epoch + 2
+
+            resources.apply(topic("meanwhile", partitions=2))
+            producer.wait_for_progress()
+            assert znodes.assignment("meanwhile") is None
+
+            started_at = time.monotonic()
+            process.start()
+            process.wait_until_active()
+            assert cluster.wait_for_announced_controller() == controller_id_of(process)
+            figure("restarted and in office after", f"{time.monotonic() - started_at:.1f} s")
+            assert znodes.controller_epoch() == epoch + 3
+
+            resources.wait_ready("meanwhile")
+            assert sorted(znodes.assignment("meanwhile") or {}) == [0, 1]
+            producer.wait_for_progress()
+
+        acknowledged = producer.acknowledged()
+        figure("acknowledged messages", len(acknowledged))
+        figure("longest time between two acknowledgements", f"{producer.longest_gap_ms()} ms")
+        assert not producer.failed()
+        lost = acknowledged.keys() - set(consume_all(cluster.tools, "ledger"))
+        assert not lost
+
+    cluster.wait_for_a_broker_as_controller()
+    assert znodes.controller_epoch() == epoch + 4

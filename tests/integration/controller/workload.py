@@ -1,0 +1,89 @@
+"""A producer that never stops, and an exact account of what was acknowledged to it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from sandbox import KafkaTools, ManagedProcess, wait_until
+
+_MESSAGES_PER_S = 200
+_CONFIGURATION = """\
+enable.idempotence=false
+retries=2147483647
+delivery.timeout.ms=120000
+request.timeout.ms=10000
+max.in.flight.requests.per.connection=1
+"""
+_CONSUMER_IS_DONE_AFTER_MS = 5_000
+
+
+class Workload:
+    """kafka-verifiable-producer with ``acks=all``, and what it says of every message."""
+
+    def __init__(self, process: ManagedProcess) -> None:
+        self.process = process
+
+    def acknowledged(self) -> dict[str, int]:
+        """Acknowledged messages with the time of their acknowledgement in ms, in that order."""
+        return {
+            entry["value"]: int(entry["timestamp"])
+            for entry in self._entries()
+            if entry["name"] == "producer_send_success"
+        }
+
+    def failed(self) -> list[str]:
+        """What was given up."""
+        return [str(e) for e in self._entries() if e["name"] == "producer_send_error"]
+
+    def wait_for_progress(self, messages: int = 100, *, timeout_s: float = 60.0) -> None:
+        """Wait until so many more messages are acknowledged than are now."""
+        before = len(self.acknowledged())
+        wait_until(
+            lambda: len(self.acknowledged()),
+            until=lambda count: count >= before + messages,
+            timeout_s=timeout_s,
+            describe=f"{messages} more messages to be acknowledged",
+            watch=[self.process],
+        )
+
+    def longest_gap_ms(self) -> int:
+        """The longest time between two acknowledgements."""
+        times = sorted(self.acknowledged().values())
+        return max(b - a for a, b in itertools.pairwise(times))
+
+    def _entries(self) -> list[dict[str, str]]:
+        lines = self.process.log_of_this_run().splitlines()
+        # the last line may be incomplete
+        return [json.loads(line) for line in lines if line[:1] == "{" and line[-1:] == "}"]
+
+
+@contextlib.contextmanager
+def workload(tools: KafkaTools, topic: str, directory: Path) -> Iterator[Workload]:
+    """Produce to a topic until the end of the block."""
+    configuration = directory / "producer.properties"
+    configuration.write_text(_CONFIGURATION)
+    with tools.running(
+        "kafka-verifiable-producer",
+        f"--bootstrap-server={tools.bootstrap_servers}",
+        f"--topic={topic}",
+        "--acks=-1",
+        f"--throughput={_MESSAGES_PER_S}",
+        f"--producer.config={configuration}",
+        log_path=directory / f"producer-{topic}.log",
+    ) as process:
+        yield Workload(process)
+
+
+def consume_all(tools: KafkaTools, topic: str) -> list[str]:
+    """Every message of a topic."""
+    return tools.run(
+        "kafka-console-consumer",
+        f"--bootstrap-server={tools.bootstrap_servers}",
+        f"--topic={topic}",
+        "--from-beginning",
+        f"--timeout-ms={_CONSUMER_IS_DONE_AFTER_MS}",
+    ).stdout.splitlines()
