@@ -108,14 +108,16 @@ class KafkaController:
 
     async def _dispatch(self, event: e.ControllerEvent) -> tuple[Outcome, ...] | None:
         match event:
-            case e.Startup() | e.SessionEstablished() | e.Reelect():
-                self._holds_off = False
-                await self._follow_controller()
-                await self._elect_if_eligible()
+            case e.SessionEstablished():
+                # Whatever we owned and watched, if anything is left, belonged to another session.
+                await self._resign()
+                await self._compete()
+            case e.Startup() | e.Reelect():
+                await self._compete()
             case e.Eligible():
                 self.is_eligible = True
                 await self._elect_if_eligible()
-            case e.NotEligible():
+            case e.NotEligible() | e.Shutdown():
                 self.is_eligible = False
                 await self._give_up()
             case e.ControllerChange():
@@ -126,14 +128,17 @@ class KafkaController:
                     await reconnection.read_everything_anew(self.active)
             case e.Expire():
                 await self._resign()
-            case e.Shutdown():
-                self.is_eligible = False
-                await self._give_up()
             case _ if self.active is not None:
                 return await self._dispatch_active(self.active, event)
         return None
 
     # Life between elections
+
+    async def _compete(self) -> None:
+        """Learn who is the controller, and become it if we may. A wait, if any, is over."""
+        self._holds_off = False
+        await self._follow_controller()
+        await self._elect_if_eligible()
 
     async def _follow_controller(self) -> None:
         self.controller_id_seen = await controller_election.watch_controller(self._log)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from regent.controller import config_changes
+from collections.abc import Mapping
+
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     Accepted,
@@ -16,12 +17,13 @@ from regent.controller.effects import Multi, ReadData
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.topic_refusals import (
     all_written,
+    answer_lost,
     concurrent_change,
     config_refused,
     not_usable,
     raise_if_moved,
 )
-from regent.model.errors import MalformedZNodeError
+from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
 from regent.model.topic_config import config_conflicts, config_problem
 from regent.zk_data import paths
 from regent.zk_data.config import (
@@ -35,7 +37,10 @@ from regent.zk_data.operations import Create, SetData
 
 async def alter_topic_config(active: ActiveController, command: AlterTopicConfig) -> Outcome:
     """Change keys and notify, in one transaction (Kafka writes twice: a crash between loses the
-    notification, and with it the change on every running broker)."""
+    notification, and with it the change on every running broker).
+
+    The notification reaches us as well: elections that the change allows follow from it.
+    """
     topic = command.topic
     refused = not_usable(active, topic) or config_refused(topic, command.set)
     if refused is not None:
@@ -51,24 +56,35 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
     after = {k: v for k, v in before.items() if k not in command.remove} | dict(command.set)
     if after == before:
         return Accepted()
-    # Values that somebody else has set are not ours to judge, only how ours go with them.
-    legal = {k: v for k, v in after.items() if config_problem(k, v) is None}
-    for key, problem in config_conflicts(legal):
-        return Rejected(Reason.INVALID_CONFIG, f"topic {topic!r}: {problem}", f'config["{key}"]')
+    present = _conflicts(before)
+    for key, problem in _conflicts(after):
+        if (key, problem) not in present:
+            return Rejected(
+                Reason.INVALID_CONFIG, f"topic {topic!r}: {problem}", f'config["{key}"]'
+            )
     content = encode_entity_config(after)
     change = encode_config_change(ConfigEntity("topics", topic).entity_path)
-    results = await Multi(
-        [
-            epoch_guard(active.context),
-            Create(path, content) if node is None else SetData(path, content, node.version),
-            Create(paths.config_change_prefix(), change, sequential=True),
-        ]
-    )
+    try:
+        results = await Multi(
+            [
+                epoch_guard(active.context),
+                Create(path, content) if node is None else SetData(path, content, node.version),
+                Create(paths.config_change_prefix(), change, sequential=True),
+            ]
+        )
+    except ZooKeeperUnavailableError:
+        (now,) = await ReadData([path])
+        return Accepted() if now is not None and now.data == content else answer_lost(topic)
     if not all_written(results):
         raise_if_moved(results)
         return concurrent_change(topic)
-    await config_changes.elect_where_unclean_is_allowed(active, [topic])
     return Accepted()
+
+
+def _conflicts(config: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Conflicts among the legal values: what somebody else has set is not ours to judge, only how
+    ours go with it."""
+    return config_conflicts({k: v for k, v in config.items() if config_problem(k, v) is None})
 
 
 async def describe_topic_configs(

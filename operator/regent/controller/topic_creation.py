@@ -15,10 +15,12 @@ from regent.controller.topic_placement import place_new_topic, placement_refused
 from regent.controller.topic_refusals import (
     MAX_PARTITIONS,
     all_written,
+    answer_lost,
     concurrent_change,
     config_refused,
     raise_if_moved,
 )
+from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic import metric_name, topic_name_problem
 from regent.zk_data import paths
@@ -102,7 +104,7 @@ def _creation_problem(
         )
     twin = taken.get(metric_name(topic))
     if twin == topic or active.context.has_topic(topic):
-        return Rejected(Reason.TOPIC_ALREADY_EXISTS, f"topic {topic!r} exists already", "topic")
+        return _exists_already(topic)
     if twin is not None:
         return Rejected(
             Reason.TOPIC_NAME_COLLISION,
@@ -133,14 +135,35 @@ async def _write_topics(
         for (topic, new), config_node in zip(topics.items(), existing, strict=True)
     }
     guard = epoch_guard(active.context)
-    results = await Multi([guard, *(op for ops in operations.values() for op in ops)])
-    if all_written(results):
-        return dict.fromkeys(topics, Accepted())
-    outcomes: dict[str, Outcome] = {}
-    for topic, ops in operations.items():
-        results = await Multi([guard, *ops])
-        outcomes[topic] = _creation_outcome(topic, results)
+    try:
+        results = await Multi([guard, *(op for ops in operations.values() for op in ops)])
+        if all_written(results):
+            return dict.fromkeys(topics, Accepted())
+        outcomes: dict[str, Outcome] = {}
+        for topic, ops in operations.items():
+            results = await Multi([guard, *ops])
+            outcomes[topic] = _creation_outcome(topic, results)
+    except ZooKeeperUnavailableError:
+        return await _outcomes_found(topics)
     return outcomes
+
+
+async def _outcomes_found(topics: Mapping[str, _NewTopic]) -> dict[str, Outcome]:
+    """The answer to a transaction was lost with the connection: what has become of its topics?"""
+    nodes = await ReadData([paths.topic(topic) for topic in topics])
+    outcomes: dict[str, Outcome] = {}
+    for (topic, new), node in zip(topics.items(), nodes, strict=True):
+        if node is None:
+            outcomes[topic] = answer_lost(topic)
+        elif node.data == encode_topic(new.znode):
+            outcomes[topic] = Accepted()
+        else:
+            outcomes[topic] = _exists_already(topic)
+    return outcomes
+
+
+def _exists_already(topic: str) -> Rejected:
+    return Rejected(Reason.TOPIC_ALREADY_EXISTS, f"topic {topic!r} exists already", "topic")
 
 
 def _creation(topic: str, new: _NewTopic, config_node: ZNode | None) -> list[Operation]:
@@ -159,5 +182,5 @@ def _creation_outcome(topic: str, results: Sequence[WriteResult]) -> Outcome:
         return Accepted()
     raise_if_moved(results)
     if results[-1] is ZkError.NODE_EXISTS:
-        return Rejected(Reason.TOPIC_ALREADY_EXISTS, f"topic {topic!r} exists already", "topic")
+        return _exists_already(topic)
     return concurrent_change(topic)

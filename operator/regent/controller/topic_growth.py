@@ -50,6 +50,12 @@ async def create_partitions(active: ActiveController, command: CreatePartitions)
             f"{paths.topic(topic)}; mend that node first",
         )
     count = len(znode.assignments)
+    if not count:
+        return Rejected(
+            Reason.INTERNAL_ERROR,
+            f"topic {topic!r} has no partition at all in {paths.topic(topic)}, so nothing says how "
+            "many replicas new ones need; delete it and create it anew",
+        )
     if not count < command.total <= MAX_PARTITIONS:
         return Rejected(
             Reason.INVALID_PARTITIONS,
