@@ -218,10 +218,11 @@ class ReplicaStateMachine:
         remaining: Sequence[TopicPartition] = partitions
         while remaining:
             read = await read_partition_states(remaining, self._log)
-            failures |= read.failures
-            for tp in read.missing:
+            unusable = dict.fromkeys(read.missing, "its state znode does not exist") | read.failures
+            for tp, reason in unusable.items():
+                # What cannot be read must not keep a topic from being deleted.
                 if not context.is_topic_queued_for_deletion(tp.topic):
-                    failures[tp] = "its state znode does not exist"
+                    failures[tp] = reason
             shrunk: dict[TopicPartition, LeaderAndIsr] = {}
             for tp, state in read.states.items():
                 if state.controller_epoch > context.epoch:

@@ -99,6 +99,12 @@ class TestStart:
         assert active.context.offline_partition_count == 0
         assert list(active.context.topics_with_deletion_started) == ["t"]
 
+    def test_a_partition_state_that_cannot_be_read_does_not_stand_in_the_way(self) -> None:
+        world, active = cluster()
+        world.put(paths.partition_state(T0), b"[1")
+        delete(world, active, "t")
+        assert set(replica_states(active).values()) == {"DELETION_STARTED"}
+
     def test_topics_start_together(self) -> None:
         topics = [f"t{i}" for i in range(20)]
         world, active = cluster(*topics)
