@@ -33,6 +33,7 @@ from regent.reconcile.plan import FinalizerAction, Plan, PlannedEvent, TopicRequ
 from regent.reconcile.significance import is_significant
 from regent.reconcile.topic_commands import accepted_event
 from regent.reconcile.topics import plan_topic
+from regent.reconcile.transitions import transition_events
 from regent.reconcile.unreadable import plan_unreadable
 from regent.resources.kafka_topic import KafkaTopic, KafkaTopicStatus
 
@@ -100,6 +101,7 @@ class TopicReconciler:
                     return 0.0
             if plan.status_first and plan.status is not None:
                 await self._parts.writer.write_status(key, known.uid, plan.status)
+            events.extend(plan.events)
             if not plan.commands or request is None:
                 return await self._finish(known, plan, memory, events)
             events.extend(await self._send(request, plan.commands, memory))
@@ -183,7 +185,7 @@ class TopicReconciler:
                 await self._write_status(known, plan.status, memory)
             else:
                 delays.append(held_s)
-        for event in (*events, *plan.events):
+        for event in events:
             self._parts.recorder.record(known, event)
         if plan.finalizer is FinalizerAction.REMOVE:
             await self._parts.writer.remove_finalizer(known.key, known.uid)
@@ -193,8 +195,12 @@ class TopicReconciler:
         self, known: CachedObject, status: KafkaTopicStatus, memory: TopicMemory
     ) -> None:
         result = await self._parts.writer.write_status(known.key, known.uid, status)
-        if result is WriteResult.WRITTEN:
-            memory.written_at = asyncio.get_running_loop().time()
+        if result is not WriteResult.WRITTEN:
+            return
+        memory.written_at = asyncio.get_running_loop().time()
+        # Told only by the one who stored it, so neither a restart nor a second replica repeats it.
+        for event in transition_events(known.parse().status.conditions, status.conditions):
+            self._parts.recorder.record(known, event)
 
     def _held_back_s(
         self, known: CachedObject, status: KafkaTopicStatus, memory: TopicMemory

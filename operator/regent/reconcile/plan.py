@@ -144,9 +144,10 @@ class TopicRequest:
 
     @property
     def is_loser(self) -> bool:
-        """Whether another resource's claim to the topic counts."""
-        winner = self.winner
-        return winner is not None and winner.uid != self.resource.metadata.uid
+        """Whether this resource claims the topic and another one's claim counts."""
+        winner, uid = self.winner, self.resource.metadata.uid
+        claims = any(claim.uid == uid for claim in self.claims)
+        return claims and winner is not None and winner.uid != uid
 
 
 class FinalizerAction(enum.Enum):

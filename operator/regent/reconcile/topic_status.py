@@ -223,8 +223,10 @@ def _status(
             "conditions": update_conditions(
                 previous.conditions, verdicts, generation=metadata.generation, now=request.now
             ),
-            # An inactive process has no epoch of its own: what it writes must not look newer than
-            # what a controller wrote.
-            "controller_epoch": max(previous.controller_epoch or 0, request.view.controller_epoch),
+            # An inactive process has no epoch of its own: it must not seem to have won or lost
+            # against the controller whose status it amends.
+            "controller_epoch": request.view.controller_epoch
+            if request.view.is_active
+            else previous.controller_epoch,
         }
     )

@@ -31,7 +31,6 @@ from regent.reconcile.topic_status import (
     leadership_assessment,
     observed_status,
 )
-from regent.reconcile.transitions import transition_events
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import (
     AdoptionPolicy,
@@ -51,13 +50,8 @@ While another replica is the controller, it answers within this time, and the st
 def plan_topic(request: TopicRequest) -> Plan:
     """What has to be done for a KafkaTopic, given everything that is known now."""
     if request.resource.metadata.is_being_deleted:
-        plan = plan_deletion(request, grace_s=INACTIVE_GRACE_S)
-    else:
-        plan = _plan_living(request)
-    if plan.status is None:
-        return plan
-    changes = transition_events(request.resource.status.conditions, plan.status.conditions)
-    return replace(plan, events=(*plan.events, *changes))
+        return plan_deletion(request, grace_s=INACTIVE_GRACE_S)
+    return _plan_living(request)
 
 
 def _plan_living(request: TopicRequest) -> Plan:
@@ -196,13 +190,10 @@ def _plan_existing(request: TopicRequest) -> Plan:
     commands = change_commands(request)
     sent = dispatch(request, commands)
     limits = all_findings(LIMIT_CHECKS, request)
+    born = (Ownership.CREATING, Ownership.CREATED)
+    is_own = request.has_just_created or (request.owns_topic and status.ownership in born)
     events: tuple[PlannedEvent, ...] = ()
-    if request.owns_topic:
-        born = (Ownership.CREATING, Ownership.CREATED)
-        created = request.has_just_created or status.ownership in born
-        ownership = Ownership.CREATED if created else Ownership.ADOPTED
-    else:
-        ownership = Ownership.ADOPTED
+    if not is_own and (status.ownership is None or request.is_recreated):
         origin = "was deleted and created again" if request.is_recreated else "existed before"
         message = f"took over topic {request.topic_name}, which {origin}"
         events = (PlannedEvent(EventReason.TOPIC_ADOPTED, message),)
@@ -210,7 +201,7 @@ def _plan_existing(request: TopicRequest) -> Plan:
         status=_status(
             request,
             _assess(request, sent, limits, idle_reason=ConditionReason.CHANGING),
-            ownership=ownership,
+            ownership=Ownership.CREATED if is_own else Ownership.ADOPTED,
             managed_config=managed_keys(request),
         ),
         commands=sent.send,

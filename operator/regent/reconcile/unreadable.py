@@ -6,7 +6,6 @@ from datetime import datetime
 
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topic_status import Assessment, Progress, summary_verdicts, unknown_verdict
-from regent.reconcile.transitions import transition_events
 from regent.resources.conditions import ConditionReason, ConditionType, update_conditions
 from regent.resources.kafka_topic import UnreadableTopic
 
@@ -39,5 +38,4 @@ def plan_unreadable(resource: UnreadableTopic, *, now: datetime) -> Plan:
         status=status.model_copy(
             update={"observed_generation": metadata.generation, "conditions": conditions}
         ),
-        events=transition_events(status.conditions, conditions),
     )

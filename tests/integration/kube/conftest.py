@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
+
 from regent.kube.operator import KubeOperator, run_kube
 from regent.kube.settings import KubeSettings
-
 from sandbox import KubernetesApi, wait_until_async
 from tests.integration.kube.memory_controller import MemoryController
 
@@ -56,13 +56,16 @@ class Namespace:
         items = json.loads(self.kubectl("get", "ktopic", "-o", "json"))["items"]
         return {item["metadata"]["name"]: item for item in items}
 
-    def delete(self, name: str, *, wait: bool = False) -> None:
-        self.kubectl("delete", "ktopic", name, f"--wait={str(wait).lower()}")
+    def delete(self, name: str) -> None:
+        self.kubectl("delete", "ktopic", name, "--wait=false")
+
+    async def delete_and_wait(self, name: str) -> None:
+        # Not with kubectl's own waiting: it would hold up the loop that the operator runs in.
+        self.delete(name)
+        await self.wait_gone(name)
 
     def patch(self, name: str, **spec: Any) -> None:
-        self.kubectl(
-            "patch", "ktopic", name, "--type=merge", "-p", json.dumps({"spec": spec})
-        )
+        self.kubectl("patch", "ktopic", name, "--type=merge", "-p", json.dumps({"spec": spec}))
 
     def events(self, name: str) -> list[tuple[str, str]]:
         items = json.loads(self.kubectl("get", "events", "-o", "json"))["items"]
@@ -177,6 +180,15 @@ async def operator(
 ) -> AsyncIterator[KubeOperator]:
     async with running(controller, namespace) as started:
         yield started
+
+
+async def wait_for(holds: Callable[[], bool], *, describe: str, timeout_s: float = 20) -> None:
+    """Wait until something in this process holds."""
+
+    async def look() -> bool:
+        return holds()
+
+    await wait_until_async(look, describe=describe, timeout_s=timeout_s)
 
 
 def topic(name: str, **spec: Any) -> dict[str, Any]:

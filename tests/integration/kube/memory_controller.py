@@ -107,7 +107,10 @@ class MemoryController:
         self._tell(None)
 
     def put_topic(
-        self, name: str, replicas: Sequence[tuple[int, ...]], config: Mapping[str, str] | None = None
+        self,
+        name: str,
+        replicas: Sequence[tuple[int, ...]],
+        config: Mapping[str, str] | None = None,
     ) -> None:
         """Somebody creates, grows or moves a topic with Kafka's own tools."""
         with self._lock:
@@ -132,9 +135,7 @@ class MemoryController:
             self._partition(p.partition, p.replicas, isr) if p.partition == partition else p
             for p in topic.partitions
         )
-        self._replace(
-            topics={**self._view.topics, name: TopicView(name, topic.topic_id, changed)}
-        )
+        self._replace(topics={**self._view.topics, name: TopicView(name, topic.topic_id, changed)})
         self._tell(frozenset({name}))
 
     def finish_deletions(self) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from regent.controller.commands import AlterTopicConfig, CreatePartitions, CreateTopic, DeleteTopic
 from regent.kube.operator import KubeOperator
 from regent.resources.kafka_topic import FINALIZER
-
 from tests.integration.kube.conftest import Namespace, condition, topic
 from tests.integration.kube.memory_controller import MemoryController
 
@@ -48,3 +48,204 @@ async def test_a_topic_is_created_and_becomes_ready(
         "Synced": "True",
         "Healthy": "True",
     }
+
+
+async def test_a_topic_grows_and_its_configuration_follows(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders", config={"retention.ms": 1000, "segment.ms": 500}))
+    await namespace.wait_condition("orders", "Ready", "True")
+
+    namespace.patch("orders", partitions=5, config={"retention.ms": "2000", "segment.ms": None})
+    body = await namespace.wait_condition("orders", "Ready", "True")
+
+    assert controller.changes[1:] == [
+        CreatePartitions(topic="orders", total=5),
+        AlterTopicConfig(topic="orders", set={"retention.ms": "2000"}, remove=("segment.ms",)),
+    ]
+    assert body["status"]["partitionSummary"] == "5/5"
+    assert body["status"]["managedConfig"] == ["retention.ms"]
+    assert [reason for _, reason in namespace.events("orders")] == [
+        "TopicCreated",
+        "PartitionsAdded",
+        "ConfigChanged",
+    ]
+
+
+async def test_an_explicit_assignment_is_used_for_new_partitions(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders", partitions=1, replicaAssignment=[[1, 2]]))
+    await namespace.wait_condition("orders", "Ready", "True")
+    namespace.apply(topic("orders", partitions=2, replicaAssignment=[[1, 2], [3, 1]]))
+    await namespace.wait_condition("orders", "Ready", "True")
+
+    assert controller.changes == [
+        CreateTopic(topic="orders", partitions=1, assignment={0: (1, 2)}),
+        CreatePartitions(topic="orders", total=2, assignment={1: (3, 1)}),
+    ]
+
+
+async def test_changes_from_outside_are_reverted_and_told(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders", config={"retention.ms": 1000}))
+    await namespace.wait_condition("orders", "Ready", "True")
+
+    controller.set_config("orders", {"retention.ms": "5", "cleanup.policy": "compact"})
+    await namespace.wait(
+        "orders",
+        lambda _: ("Normal", "DriftReverted") in namespace.events("orders"),
+        describe="the drift to be reverted",
+    )
+    assert controller.changes[-1] == AlterTopicConfig(topic="orders", set={"retention.ms": "1000"})
+
+
+async def test_a_key_that_is_hands_off_is_neither_set_nor_reset(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(
+        topic("orders", config={"retention.ms": 1000, "segment.ms": 1}), server_side=True
+    )
+    await namespace.wait_condition("orders", "Ready", "True")
+    controller.commands.clear()
+
+    namespace.apply(
+        topic("orders", config={"retention.ms": None, "segment.ms": 1}), server_side=True
+    )
+    await namespace.wait_condition("orders", "Ready", "True")
+    namespace.apply(topic("orders", handsOffConfig=["segment.ms"]), server_side=True)
+    body = await namespace.wait_condition("orders", "Ready", "True")
+
+    assert controller.changes == []
+    assert "managedConfig" not in body["status"]
+
+
+async def test_health_follows_the_brokers(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders"))
+    await namespace.wait_condition("orders", "Healthy", "True")
+
+    controller.set_isr("orders", 1, (2,))
+    body = await namespace.wait_condition("orders", "Healthy", "False", "UnderReplicated")
+    assert condition(body, "Ready")["status"] == "True"
+    assert body["status"]["underReplicated"] == 1
+    assert body["status"]["partitionStates"][0]["partition"] == 1
+
+    controller.set_isr("orders", 2, ())
+    body = await namespace.wait_condition("orders", "Ready", "False", "PartitionsLeaderless")
+    assert body["status"]["leaderless"] == 1
+    assert body["status"]["partitionStates"][0]["partition"] == 2
+    assert condition(body, "Reconciling")["status"] == "True"
+
+    controller.set_isr("orders", 1, (1, 2, 3))
+    controller.set_isr("orders", 2, (1, 2, 3))
+    await namespace.wait_condition("orders", "Healthy", "True")
+    await namespace.wait_condition("orders", "Ready", "True")
+
+
+async def test_deleting_the_resource_deletes_the_topic_first(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    controller.hold_deletions = True
+    namespace.apply(topic("orders"))
+    await namespace.wait_condition("orders", "Ready", "True")
+
+    namespace.delete("orders")
+    body = await namespace.wait_condition("orders", "Ready", "False", "Deleting")
+    assert condition(body, "Reconciling")["status"] == "True"
+    assert controller.changes[-1] == DeleteTopic("orders")
+
+    controller.finish_deletions()
+    await namespace.wait_gone("orders")
+    assert ("Normal", "TopicDeleted") in namespace.events("orders")
+
+
+async def test_a_topic_deleted_right_after_its_creation_goes_too(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    for number in range(8):
+        namespace.apply(topic(f"hasty-{number}"))
+        # From not noticed yet to just created, wherever the loop gets in these moments.
+        await asyncio.sleep(0.01 * number)
+        await namespace.delete_and_wait(f"hasty-{number}")
+    assert not controller.view.topics
+
+
+async def test_retain_keeps_the_topic_and_needs_no_finalizer(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders", deletionPolicy="Retain"))
+    body = await namespace.wait_condition("orders", "Ready", "True")
+    assert "finalizers" not in body["metadata"]
+
+    await namespace.delete_and_wait("orders")
+    assert "orders" in controller.view.topics
+
+
+async def test_protect_refuses_until_the_policy_changes(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders", deletionPolicy="Protect"))
+    await namespace.wait_condition("orders", "Ready", "True")
+
+    namespace.delete("orders")
+    body = await namespace.wait_condition("orders", "Stalled", "True", "DeletionProtected")
+    assert "set deletionPolicy to Retain" in condition(body, "Stalled")["message"]
+    assert "orders" in controller.view.topics
+
+    namespace.patch("orders", deletionPolicy="Retain")
+    await namespace.wait_gone("orders")
+    assert "orders" in controller.view.topics
+
+
+async def test_a_finalizer_of_somebody_else_is_left_alone(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders"))
+    await namespace.wait_condition("orders", "Ready", "True")
+    namespace.kubectl(
+        "patch", "ktopic", "orders", "--type=json",
+        "-p", '[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/other"}]',
+    )  # fmt: skip
+    namespace.delete("orders")
+    body = await namespace.wait(
+        "orders",
+        lambda body: body["metadata"]["finalizers"] == ["example.com/other"],
+        describe="only the other finalizer to be left",
+    )
+    assert "orders" not in controller.view.topics
+    assert body["metadata"]["deletionTimestamp"]
+
+
+async def test_a_topic_that_somebody_deletes_is_created_again(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders", config={"retention.ms": 1}))
+    before = await namespace.wait_condition("orders", "Ready", "True")
+    # An accepted creation is given time to show; deleting it within that time is no common case.
+    controller.remove_topic("orders")
+    after = await namespace.wait(
+        "orders",
+        lambda body: (
+            body["status"].get("topicId") not in (None, before["status"]["topicId"])
+            and condition(body, "Ready")["status"] == "True"
+        ),
+        describe="the topic to be created again",
+        timeout_s=30,
+    )
+    assert after["status"]["ownership"] == "Created"
+
+
+async def test_deletion_disabled_in_kafka_says_the_way_out(
+    namespace: Namespace, controller: MemoryController, operator: KubeOperator
+) -> None:
+    controller.delete_topic_enable = False
+    namespace.apply(topic("orders"))
+    await namespace.wait_condition("orders", "Ready", "True")
+    namespace.delete("orders")
+    body = await namespace.wait_condition("orders", "Stalled", "True", "TopicDeletionDisabled")
+    assert "set deletionPolicy to Retain" in condition(body, "Stalled")["message"]
+    namespace.patch("orders", deletionPolicy="Retain")
+    await namespace.wait_gone("orders")

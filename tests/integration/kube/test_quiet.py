@@ -1,0 +1,274 @@
+"""What Regent must not do: write without need, act without being the controller, get stuck."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+
+from regent.kube.handlers import KOPF_FINALIZER
+from regent.kube.operator import run_kube
+from regent.kube.settings import KubeSettings
+from regent.resources.kafka_topic import FINALIZER
+from sandbox import KubernetesApi, wait_until_async
+from tests.integration.kube.conftest import ROOT, Namespace, condition, running, topic, wait_for
+from tests.integration.kube.memory_controller import MemoryController
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("kubeconfig")]
+
+
+def _versions(namespace: Namespace) -> dict[str, str]:
+    return {name: body["metadata"]["resourceVersion"] for name, body in namespace.list().items()}
+
+
+async def test_nothing_is_written_while_nothing_changes(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    async with running(
+        controller, namespace, resync_interval_s=1.0, resync_spread_s=0.1
+    ) as operator:
+        namespace.apply(
+            topic("orders", config={"retention.ms": 1}),
+            topic("broken", config={"retention.mss": 1}),
+        )
+        await namespace.wait_condition("orders", "Ready", "True")
+        await namespace.wait_condition("broken", "Stalled", "True")
+        # Creation timestamps have whole seconds: make sure that they differ.
+        await asyncio.sleep(1.1)
+        namespace.apply(topic("copy", topicName="orders"))
+        await namespace.wait_condition("copy", "Stalled", "True")
+        before, writes = _versions(namespace), operator.writer.writes
+        looks = operator.reconciler.looks
+        # Three looks at each of the three: two resyncs at least have passed.
+        await wait_for(
+            lambda: operator.reconciler.looks - looks >= 9, describe="some resyncs to pass"
+        )
+        assert _versions(namespace) == before
+        assert operator.writer.writes == writes
+        assert len(controller.changes) == 1
+
+
+async def test_a_restart_writes_nothing(namespace: Namespace, controller: MemoryController) -> None:
+    controller.put_topic("existing", [(1, 2, 3)] * 2)
+    async with running(controller, namespace):
+        namespace.apply(
+            topic("orders", config={"retention.ms": 1}),
+            topic("existing", adoptionPolicy="Preview"),
+            topic("broken", config={"retention.mss": 1}),
+        )
+        await namespace.wait_condition("orders", "Ready", "True")
+        await namespace.wait_condition("existing", "Stalled", "True")
+        await namespace.wait_condition("broken", "Stalled", "True")
+    before = _versions(namespace)
+    events = len(json.loads(namespace.kubectl("get", "events", "-o", "json"))["items"])
+
+    # Another process, and another election.
+    controller.set_active(True, epoch=7)
+    async with running(controller, namespace) as operator:
+        await wait_for(
+            lambda: operator.reconciler.looks >= 3 and operator.queue.is_idle,
+            describe="all resources to be looked at",
+        )
+        assert operator.writer.writes == 0
+        await operator.recorder.flush()
+    assert _versions(namespace) == before
+    assert len(json.loads(namespace.kubectl("get", "events", "-o", "json"))["items"]) == events
+    assert len(controller.changes) == 1
+
+
+async def test_a_removed_key_is_reset_even_if_removed_while_regent_was_away(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    async with running(controller, namespace):
+        namespace.apply(topic("orders", config={"retention.ms": 1, "segment.ms": 2}))
+        await namespace.wait_condition("orders", "Ready", "True")
+    namespace.apply(topic("orders", config={"segment.ms": 2}))
+    async with running(controller, namespace):
+        await namespace.wait_condition("orders", "Ready", "True")
+    assert controller._configs["orders"] == {"segment.ms": "2"}
+
+
+async def test_status_of_a_newer_controller_is_left_alone(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders"))
+    namespace.kubectl(
+        "patch", "ktopic", "orders", "--subresource=status", "--type=merge",
+        "-p", '{"status":{"controllerEpoch":9}}',
+    )  # fmt: skip
+    async with running(controller, namespace) as operator:
+        await wait_for(
+            lambda: len(controller.changes) == 1 and operator.queue.is_idle,
+            describe="the old controller to act",
+        )
+        assert namespace.get("orders")["status"] == {"controllerEpoch": 9}
+        controller.set_active(True, epoch=10)
+        body = await namespace.wait_condition("orders", "Ready", "True")
+        assert body["status"]["controllerEpoch"] == 10
+
+
+async def test_a_wiped_status_is_written_again_and_foreign_annotations_stay(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    async with running(controller, namespace):
+        namespace.apply(topic("orders"))
+        before = await namespace.wait_condition("orders", "Ready", "True")
+        namespace.kubectl("annotate", "ktopic", "orders", "team=payments")
+        namespace.kubectl(
+            "patch", "ktopic", "orders", "--subresource=status", "--type=json",
+            "-p", '[{"op":"remove","path":"/status"}]',
+        )  # fmt: skip
+        after = await namespace.wait_condition("orders", "Ready", "True")
+        assert after["metadata"]["annotations"]["team"] == "payments"
+        assert after["spec"] == before["spec"]
+        await namespace.delete_and_wait("orders")
+    assert not controller.view.topics
+
+
+async def test_kopf_leaves_regents_finalizer_alone() -> None:
+    """kopf removes its own finalizer wherever no handler of its needs it."""
+    assert KOPF_FINALIZER != FINALIZER
+
+
+async def test_a_standby_says_nothing_while_somebody_answers(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    standby = MemoryController(is_active=False)
+    try:
+        async with running(controller, namespace), running(standby, namespace) as second:
+            namespace.apply(topic("orders"), topic("broken", config={"retention.mss": 1}))
+            await namespace.wait_condition("orders", "Ready", "True")
+            await namespace.wait_condition("broken", "Stalled", "True")
+            assert second.writer.writes == 0
+            assert standby.commands == []
+    finally:
+        standby.close()
+
+
+async def test_without_a_controller_the_reason_is_shown_and_healing_follows(
+    namespace: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regent.reconcile.topics.INACTIVE_GRACE_S", 0.5)
+    double = MemoryController(is_active=False)
+    try:
+        async with running(double, namespace):
+            namespace.apply(topic("orders"))
+            await namespace.wait_condition("orders", "Reconciling", "True", "ControllerInactive")
+            double.set_active(True, epoch=3)
+            await namespace.wait_condition("orders", "Ready", "True")
+
+            double.set_active(False)
+            namespace.delete("orders")
+            body = await namespace.wait_condition(
+                "orders", "Reconciling", "True", "ControllerInactive"
+            )
+            assert "set deletionPolicy to Retain" in condition(body, "Reconciling")["message"]
+            assert "orders" in double.view.topics
+            double.set_active(True, epoch=4)
+            await namespace.wait_gone("orders")
+            assert "orders" not in double.view.topics
+    finally:
+        double.close()
+
+
+async def test_deletion_of_a_resource_that_never_got_a_controller_hangs_nobody(
+    namespace: Namespace,
+) -> None:
+    double = MemoryController(is_active=False)
+    try:
+        async with running(double, namespace):
+            namespace.apply(topic("orders"))
+            await namespace.delete_and_wait("orders")
+    finally:
+        double.close()
+
+
+async def test_the_namespace_and_the_crd_may_come_later(
+    api: KubernetesApi, namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders"))
+    async with running(controller, namespace):
+        await namespace.wait_condition("orders", "Ready", "True")
+
+
+async def test_tasks_of_others_survive_the_end(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    async with running(controller, namespace):
+        forever = asyncio.create_task(asyncio.Event().wait())
+        before = asyncio.all_tasks()
+    assert not forever.done()
+    left = asyncio.all_tasks() - {asyncio.current_task(), forever}
+    assert not [task for task in left if task in before and "kube" in task.get_name()]
+    forever.cancel()
+
+
+async def test_stopping_before_the_api_server_is_there(
+    controller: MemoryController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nonexistent")
+    stop = asyncio.Event()
+    task = asyncio.create_task(run_kube(controller, KubeSettings(), stop_event=stop))
+    await asyncio.sleep(0)
+    stop.set()
+    await asyncio.wait_for(task, timeout=5)
+
+
+async def test_the_liveness_endpoint_tells_of_failing_probes(
+    namespace: Namespace, controller: MemoryController, unused_tcp_port: int
+) -> None:
+    import aiohttp
+
+    url = f"http://127.0.0.1:{unused_tcp_port}/healthz"
+    failing = False
+
+    def probe() -> str:
+        if failing:
+            raise RuntimeError("the controller's loop does not move")
+        return "fine"
+
+    stop = asyncio.Event()
+    task = asyncio.create_task(
+        run_kube(
+            controller,
+            KubeSettings(namespaces=(namespace.name,), liveness_endpoint=url),
+            stop_event=stop,
+            probes={"controller": probe},
+        )
+    )
+
+    async def ask() -> tuple[int, str]:
+        async with aiohttp.ClientSession() as session:
+            try:
+                async with session.get(url) as response:
+                    return response.status, await response.text()
+            except aiohttp.ClientConnectionError:
+                return 0, ""
+
+    try:
+        _, text = await wait_until_async(
+            ask, until=lambda answer: answer[0] == 200, describe="the endpoint", timeout_s=20
+        )
+        assert json.loads(text)["controller"] == "fine"
+        failing = True
+        # kopf keeps an answer for ten seconds.
+        await wait_until_async(
+            ask, until=lambda answer: answer[0] == 500, describe="a failure", timeout_s=20
+        )
+    finally:
+        stop.set()
+        await task
+
+
+async def test_the_example_converges(namespace: Namespace, controller: MemoryController) -> None:
+    example = yaml.safe_load((ROOT / "examples" / "kafkatopic.yaml").read_text())
+    assert example["metadata"].pop("namespace") == "default"
+    async with running(controller, namespace):
+        namespace.apply(example)
+        body = await namespace.wait_condition("orders", "Ready", "True")
+    assert body["status"]["partitionSummary"] == "3/3"
+    age = datetime.now(UTC) - datetime.fromisoformat(condition(body, "Ready")["lastTransitionTime"])
+    assert age < timedelta(minutes=1)

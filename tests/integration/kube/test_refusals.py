@@ -1,0 +1,169 @@
+"""What is refused: by the API server at once, by Regent through conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from regent.controller.commands import Reason, Rejected
+from sandbox.errors import CommandError
+from tests.integration.kube.conftest import Namespace, condition, topic
+from tests.integration.kube.memory_controller import MemoryController
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"partitions": 0}, "spec.partitions in body should be greater than or equal to 1"),
+        ({"replicas": 0}, "spec.replicas in body should be greater than or equal to 1"),
+        ({"replicas": None}, "set exactly one of replicas and replicaAssignment"),
+        (
+            {"partitions": 1, "replicas": 1, "replicaAssignment": [[1]]},
+            "set exactly one of replicas and replicaAssignment",
+        ),
+        ({"partitions": 2, "replicaAssignment": [[1]]}, "as many entries as partitions"),
+        ({"partitions": 1, "replicaAssignment": [[1, 1]]}, "Duplicate value"),
+        ({"partitions": 2, "replicaAssignment": [[1, 2], [1]]}, "same number of replicas"),
+        ({"partitions": 1, "replicaAssignment": [[]]}, "should have at least 1 items"),
+        ({"topicName": "a/b"}, "spec.topicName in body should match"),
+        ({"topicName": "."}, "reserved"),
+        ({"topicName": "x" * 250}, "Too long"),
+        ({"deletionPolicy": "Destroy"}, "Unsupported value"),
+        ({"config": {f"k{i}": 1 for i in range(101)}}, "must have at most 100 items"),
+        ({"partitions": "many"}, "must be of type integer"),
+    ],
+)
+def test_the_api_server_refuses(namespace: Namespace, spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        namespace.apply(topic("orders", **spec))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ({}, {"partitions": 2}, "partitions cannot be decreased"),
+        ({}, {"topicName": "other"}, "topicName is immutable"),
+        ({"topicName": "other"}, {"topicName": "another"}, "topicName is immutable"),
+        ({"topicName": "other"}, {}, "topicName is immutable"),
+    ],
+)
+def test_the_api_server_refuses_the_change(
+    namespace: Namespace, before: dict[str, Any], after: dict[str, Any], message: str
+) -> None:
+    namespace.apply(topic("orders", **before))
+    with pytest.raises(CommandError, match=message):
+        namespace.apply(topic("orders", **after))
+
+
+def test_naming_the_default_topic_name_is_no_change(namespace: Namespace) -> None:
+    namespace.apply(topic("orders"))
+    namespace.apply(topic("orders", topicName="orders"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "words"),
+    [
+        (
+            {"config": {"retention.mss": 1}},
+            "InvalidConfig",
+            ["spec.config[retention.mss]", "did you mean 'retention.ms'"],
+        ),
+        ({"config": {"retention.ms": "1d"}}, "InvalidConfig", ["whole number"]),
+        ({"config": {"retention.ms": {"days": 1}}}, "InvalidConfig", ["spec.config[retention.ms]"]),
+        ({"config": {"min.insync.replicas": 4}}, "InvalidConfig", ["at most 3"]),
+    ],
+)
+@pytest.mark.usefixtures("operator")
+async def test_regent_refuses_before_anything_is_sent(
+    namespace: Namespace,
+    controller: MemoryController,
+    spec: dict[str, Any],
+    reason: str,
+    words: list[str],
+) -> None:
+    namespace.apply(topic("orders", **spec))
+    body = await namespace.wait_condition("orders", "Stalled", "True", reason)
+    assert condition(body, "Ready")["status"] == "False"
+    for word in words:
+        assert word in condition(body, "Stalled")["message"]
+    assert controller.commands == []
+    assert "finalizers" not in body["metadata"]
+    assert namespace.events("orders") == [("Warning", reason)]
+
+    namespace.kubectl(
+        "patch", "ktopic", "orders", "--type=json", "-p",
+        '[{"op":"remove","path":"/spec/config"}]',
+    )  # fmt: skip
+    await namespace.wait_condition("orders", "Ready", "True")
+
+
+@pytest.mark.usefixtures("operator")
+async def test_a_permanent_refusal_of_the_controller_stalls(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders", partitions=1, replicaAssignment=[[7]]))
+    body = await namespace.wait_condition("orders", "Stalled", "True", "InvalidReplicaAssignment")
+    assert condition(body, "Stalled")["message"].startswith("spec.replicaAssignment: ")
+    assert len(controller.changes) == 1
+
+    namespace.apply(topic("orders", partitions=1, replicaAssignment=[[2]]))
+    await namespace.wait_condition("orders", "Ready", "True")
+
+
+@pytest.mark.usefixtures("operator")
+async def test_a_transient_refusal_is_tried_again(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    controller.refuse_with = Rejected(Reason.ZOOKEEPER_UNAVAILABLE, "no server answered")
+    namespace.apply(topic("orders"))
+    body = await namespace.wait_condition("orders", "Reconciling", "True", "ZooKeeperUnavailable")
+    assert condition(body, "Stalled")["status"] == "False"
+
+    controller.refuse_with = None
+    await namespace.wait_condition("orders", "Ready", "True")
+
+
+@pytest.mark.usefixtures("operator")
+async def test_too_few_brokers_are_waited_for(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    controller.set_brokers(1, 2)
+    namespace.apply(topic("orders"))
+    await namespace.wait_condition("orders", "Reconciling", "True", "NotEnoughBrokers")
+    assert controller.commands == []
+    controller.set_brokers(1, 2, 3)
+    await namespace.wait_condition("orders", "Ready", "True")
+
+
+@pytest.mark.usefixtures("operator")
+async def test_what_cannot_be_changed_does_not_stand_in_the_way(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders", partitions=2, replicas=2))
+    await namespace.wait_condition("orders", "Ready", "True")
+
+    namespace.patch("orders", replicas=3, partitions=4, config={"retention.ms": 7})
+    body = await namespace.wait_condition("orders", "Stalled", "True", "ReplicasMismatch")
+    assert "PartitionReassignment" in condition(body, "Stalled")["message"]
+    assert body["status"]["drift"] == [{"field": "replicas", "desired": "3", "actual": "2"}]
+    assert (body["status"]["partitionSummary"], body["status"]["replicaSummary"]) == ("4/4", "2/3")
+    assert controller._configs["orders"] == {"retention.ms": "7"}
+
+    controller.put_topic("orders", [(1, 2, 3)] * 4, {"retention.ms": "7"})
+    await namespace.wait_condition("orders", "Ready", "True")
+
+
+@pytest.mark.usefixtures("operator")
+async def test_more_partitions_than_declared_stall(
+    namespace: Namespace, controller: MemoryController
+) -> None:
+    namespace.apply(topic("orders"))
+    await namespace.wait_condition("orders", "Ready", "True")
+    controller.put_topic("orders", [(1, 2, 3)] * 6)
+    body = await namespace.wait_condition("orders", "Stalled", "True", "PartitionsDecrease")
+    assert "set partitions to 6" in condition(body, "Stalled")["message"]
+    namespace.patch("orders", partitions=6)
+    await namespace.wait_condition("orders", "Ready", "True")
