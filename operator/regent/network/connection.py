@@ -64,19 +64,23 @@ class BrokerConnection:
         """Connect and authenticate as the endpoint's security protocol asks for.
 
         Raises:
-            OSError: If there is no connection; TLS errors are among these.
+            OSError: If there is no connection, or can be none to such an address; TLS errors are
+                among these.
             TimeoutError: If it took longer than ``settings.connect_timeout``.
             AuthenticationError: If the broker refuses the credentials.
             DecodeError: If it answers nonsense.
         """
         protocol = endpoint.security_protocol
         async with asyncio.timeout(settings.connect_timeout):
-            reader, writer = await asyncio.open_connection(
-                endpoint.host,
-                endpoint.port,
-                ssl=settings.ssl_context if protocol.endswith("SSL") else None,
-                limit=_READ_SIZE,
-            )
+            try:
+                reader, writer = await asyncio.open_connection(
+                    endpoint.host,
+                    endpoint.port,
+                    ssl=settings.ssl_context if protocol.endswith("SSL") else None,
+                    limit=_READ_SIZE,
+                )
+            except (UnicodeError, OverflowError) as error:
+                raise OSError(f"{endpoint.host}:{endpoint.port} is no address: {error}") from error
             connection = cls(reader, writer, endpoint=endpoint, client_id=client_id)
             try:
                 if protocol.startswith("SASL") and settings.sasl is not None:

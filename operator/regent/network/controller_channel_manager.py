@@ -44,8 +44,8 @@ class ControllerChannelManager:
             ``error_codes.is_stale_controller_epoch`` holds means: resign.
         on_failure: Gets a channel's exception where a defect ended it. Its broker gets no more
             requests, so the controller should resign.
-        on_protocol_version: Told when a broker's version changes what
-            :meth:`inter_broker_protocol` answered before.
+        on_protocol_version: Told when what :meth:`inter_broker_protocol` answered turns out to have
+            changed.
     """
 
     def __init__(
@@ -91,13 +91,14 @@ class ControllerChannelManager:
             )
             channel.task.add_done_callback(functools.partial(self._ended, broker.broker_id))
             self._channels[broker.broker_id] = channel
+        self._report_protocol_version()
 
     def send(self, requests: ControlRequests) -> None:
         """Enqueue a batch: to each receiver LeaderAndIsr, UpdateMetadata, StopReplica.
 
         Receivers without a channel, or that the batch does not list as brokers, are left out.
         """
-        encoder = RequestEncoder(requests, listener=self._settings.listener)
+        encoder = RequestEncoder(requests, listener=self._listener())
         for broker_id, replicas in requests.leader_and_isr.items():
             if replicas:
                 self._enqueue(OutgoingLeaderAndIsr(encoder, broker_id))
@@ -144,6 +145,7 @@ class ControllerChannelManager:
 
     def close_all(self) -> None:
         """Close every channel and drop its queue; no response is delivered from now on."""
+        self._reported_version = None
         for broker_id in list(self._channels):
             self._close(broker_id)
 
@@ -181,10 +183,22 @@ class ControllerChannelManager:
                 cold.release()
         self._warm = warm
 
+    def _listener(self) -> str | None:
+        """Name of the listener of controllers, as far as it is known yet."""
+        if self._settings.listener is not None:
+            return self._settings.listener
+        told = (channel.told for channel in self._channels.values() if channel.told is not None)
+        return next((each.listener for each in told if each.listener is not None), None)
+
     def _report_protocol_version(self) -> None:
+        """Tell of a change, once it rests on all brokers: a guess may be taken back soon."""
+        if self._reported_version is None or self._on_protocol_version is None:
+            return
+        if not self._channels or any(each.told is None for each in self._channels.values()):
+            return
         version = self.protocol_version()[:2]
-        reported, self._reported_version = self._reported_version, version
-        if reported is not None and reported != version and self._on_protocol_version is not None:
+        if version != self._reported_version:
+            self._reported_version = version
             self._on_protocol_version(version)
 
     def _close(self, broker_id: int) -> None:

@@ -25,9 +25,9 @@ class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
             (controller.socket.timeout.ms).
         response_timeout: Bound for sending a request and receiving its answer
             (request.timeout.ms).
-        retry_delay: Pause after a first failure; doubled with each further one.
-        max_retry_delay: Upper end of that pause, and at least the pause between two looks at the
-            fence.
+        retry_delay: Pause after a first failure, doubled with each further one; and between two
+            looks at the fence.
+        max_retry_delay: Upper end of the pause after a failure.
         protocol_version_wait: How long the lowest protocol version waits for brokers that are just
             being connected.
     """

@@ -554,6 +554,15 @@ class TestListeners:
         assert "no listener that these settings can use" in record.error  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(("host", "port"), [("x" * 70, 1), ("127.0.0.1", 99_999), ("", -1)])
+async def test_an_impossible_address_is_only_out_of_reach(host: str, port: int) -> None:
+    """A registration may say anything. It must not bring the controller down."""
+    broker = Broker(1, 1, (EndPoint("PLAINTEXT", "PLAINTEXT", host, port),))
+    async with channels(broker) as (manager, _):
+        await manager.inter_broker_protocol()
+        assert manager.metrics()[1].failures > 0
+
+
 class TestProtocolVersion:
     """``inter_broker_protocol``."""
 
@@ -618,6 +627,24 @@ class TestProtocolVersion:
             old.configs["inter.broker.protocol.version"] = "3.9"
             manager.update(opened=(old.registration,), closed=(2,))
             assert await asyncio.wait_for(announced.get(), 5) == (3, 9)
+            old.configs["inter.broker.protocol.version"] = "2.8"
+            manager.update(opened=(old.registration,), closed=(2,))
+            assert await asyncio.wait_for(announced.get(), 5) == (2, 8)
+            manager.update(opened=(), closed=(2,))
+            assert announced.get_nowait() == (3, 9)
+
+    async def test_a_bounce_that_changes_nothing_is_not_announced(self) -> None:
+        """While the only broker is away its version is a guess; nobody is told of that."""
+        announced: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
+        async with (
+            StubBroker(1, protocol_version="3.9-IV0") as stub,
+            channels(stub.registration, on_protocol_version=announced.put_nowait) as (manager, _),
+        ):
+            assert await manager.inter_broker_protocol() == (3, 9)
+            manager.update(opened=(stub.registration,), closed=(1,))
+            assert manager.protocol_version() == (2, 7, 0)
+            assert await manager.inter_broker_protocol() == (3, 9)
+            assert announced.empty()
 
 
 def _two_listeners(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.serial import entity_reader
 
@@ -18,6 +18,7 @@ from tests.support.stub_broker import encode
 
 
 @pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
+@settings(max_examples=50)
 @given(requests=control_requests(), listener=st.none() | st.text(max_size=3))
 def test_leader_and_isr_has_the_bytes_of_kio(
     requests: ControlRequests, listener: str | None, version: int
@@ -29,6 +30,7 @@ def test_leader_and_isr_has_the_bytes_of_kio(
 
 
 @pytest.mark.parametrize("version", update_metadata.VERSIONS)
+@settings(max_examples=50)
 @given(requests=control_requests())
 def test_update_metadata_has_the_bytes_of_kio(requests: ControlRequests, version: int) -> None:
     encoder = RequestEncoder(requests)
@@ -38,6 +40,7 @@ def test_update_metadata_has_the_bytes_of_kio(requests: ControlRequests, version
 
 
 @pytest.mark.parametrize("version", stop_replica.VERSIONS)
+@settings(max_examples=50)
 @given(requests=control_requests())
 def test_stop_replica_has_the_bytes_of_kio(requests: ControlRequests, version: int) -> None:
     encoder = RequestEncoder(requests)
@@ -48,6 +51,7 @@ def test_stop_replica_has_the_bytes_of_kio(requests: ControlRequests, version: i
             assert b"".join(body) == encode(expected)
 
 
+@settings(max_examples=50)
 @given(requests=control_requests())
 def test_an_encoder_serves_all_requests_and_versions_at_once(requests: ControlRequests) -> None:
     """Nothing that one version leaves behind is seen in another; nor does releasing matter."""
@@ -65,6 +69,7 @@ def test_an_encoder_serves_all_requests_and_versions_at_once(requests: ControlRe
         encoder.release()
 
 
+@settings(max_examples=50)
 @given(requests=control_requests())
 def test_receivers_share_the_large_part_of_update_metadata(requests: ControlRequests) -> None:
     encoder = RequestEncoder(requests)
@@ -72,6 +77,7 @@ def test_receivers_share_the_large_part_of_update_metadata(requests: ControlRequ
     assert len(shared) == 1
 
 
+@settings(max_examples=50)
 @given(requests=control_requests())
 def test_stop_replica_is_split_by_its_delete_flag_up_to_version_2(
     requests: ControlRequests,

@@ -1,0 +1,119 @@
+"""The declared entities behave as kio's own do."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from typing import Any, get_args, get_origin
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader
+from kio.static.constants import EntityType
+
+from regent.protocol.entities.controlled_shutdown import (
+    CONTROLLED_SHUTDOWN_REQUEST,
+    CONTROLLED_SHUTDOWN_RESPONSE,
+)
+from regent.protocol.entities.declaration import Message
+from regent.protocol.entities.leader_and_isr import LEADER_AND_ISR_REQUEST, LEADER_AND_ISR_RESPONSE
+from regent.protocol.entities.stop_replica import STOP_REPLICA_REQUEST, STOP_REPLICA_RESPONSE
+from regent.protocol.entities.update_metadata import (
+    UPDATE_METADATA_REQUEST,
+    UPDATE_METADATA_RESPONSE,
+)
+from tests.support.stub_broker import encode
+
+MESSAGES = (
+    LEADER_AND_ISR_REQUEST,
+    LEADER_AND_ISR_RESPONSE,
+    UPDATE_METADATA_REQUEST,
+    UPDATE_METADATA_RESPONSE,
+    STOP_REPLICA_REQUEST,
+    STOP_REPLICA_RESPONSE,
+    CONTROLLED_SHUTDOWN_REQUEST,
+    CONTROLLED_SHUTDOWN_RESPONSE,
+)
+ALL = [(message, version) for message in MESSAGES for version in message.versions]
+LIMITS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
+
+
+def values(field: dataclasses.Field[Any]) -> st.SearchStrategy[Any]:
+    """Legal values of a field."""
+    annotation: Any = field.type
+    if get_origin(annotation) is tuple:
+        (inner, _) = get_args(annotation)
+        if isinstance(inner, type) and dataclasses.is_dataclass(inner):
+            return st.lists(entities(inner), max_size=2).map(tuple)
+        return st.lists(primitives(field.metadata["kafka_type"]), max_size=3).map(tuple)
+    if field.metadata["kafka_type"] == "string" and annotation is not str:
+        return st.none() | primitives("string")
+    return primitives(field.metadata["kafka_type"])
+
+
+def primitives(kafka_type: str) -> st.SearchStrategy[Any]:
+    match kafka_type:
+        case "bool":
+            return st.booleans()
+        case "string":
+            return st.text(max_size=5)
+        case "uuid":
+            return st.none() | st.uuids().filter(lambda value: value != uuid.UUID(int=0))
+        case "error_code":
+            return st.sampled_from(ErrorCode)
+        case _:
+            bits = LIMITS[kafka_type]
+            return st.integers(-(2**bits), 2**bits - 1)
+
+
+def entities(kind: type[Any]) -> st.SearchStrategy[Any]:
+    return st.builds(kind, **{field.name: values(field) for field in dataclasses.fields(kind)})
+
+
+@pytest.mark.parametrize(
+    ("message", "version"), ALL, ids=lambda each: getattr(each, "name", str(each))
+)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_what_is_written_is_read(message: Message, version: int, data: st.DataObject) -> None:
+    kind = message[version]
+    entity = data.draw(entities(kind))
+    raw = encode(entity)
+    assert entity_reader(kind)(raw, 0) == (entity, len(raw))
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
+def test_entities_say_what_they_are(message: Message) -> None:
+    for version in message.versions:
+        kind = message[version]
+        assert kind.__name__ == message.name
+        assert kind.__version__ == version
+        assert kind.__api_key__ == message.api_key
+        assert kind.__type__ is message.kind
+        flexible = version >= message.flexible_since
+        assert kind.__flexible__ is flexible
+        header_version = (1 if message.kind is EntityType.request else 0) + flexible
+        assert kind.__header_schema__.__version__ == header_version
+
+
+def test_a_version_has_only_its_own_fields() -> None:
+    def names(version: int) -> set[str]:
+        kind = LEADER_AND_ISR_REQUEST.nested("LeaderAndIsrPartitionState", version)
+        return {field.name for field in dataclasses.fields(kind)}
+
+    assert names(1) - names(0) == {"is_new"}
+    assert names(1) - names(2) == {"topic_name"}
+    assert names(3) - names(2) == {"adding_replicas", "removing_replicas"}
+    assert names(6) - names(5) == {"leader_recovery_state"}
+    with pytest.raises(KeyError):
+        LEADER_AND_ISR_REQUEST.nested("LeaderAndIsrTopicState", 1)
+    with pytest.raises(KeyError):
+        LEADER_AND_ISR_REQUEST[8]
+
+
+def test_the_tagged_field_of_update_metadata_is_left_out_where_it_is_zero() -> None:
+    values = {"controller_id": 1, "controller_epoch": 1, "topic_states": (), "live_brokers": ()}
+    kind = UPDATE_METADATA_REQUEST[8]
+    assert encode(kind(**values, type_=2)) == encode(kind(**values))[:-1] + b"\x01\x00\x01\x02"
