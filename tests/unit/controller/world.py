@@ -11,7 +11,7 @@ from regent.controller.active_controller import ActiveController, Chance
 from regent.controller.config import ControllerConfig
 from regent.controller.context import ControllerContext
 from regent.controller.effects import Effect
-from regent.controller.events import ControllerEvent
+from regent.controller.events import ControllerEvent, Eligible, Startup
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.states import ReplicaState
 from regent.controller.watches import event_of
@@ -21,6 +21,7 @@ from regent.protocol.control_requests import ControlRequests
 from regent.zk_data import paths
 from regent.zk_data.brokers import encode_broker
 from regent.zk_data.config import encode_config_change, encode_entity_config
+from regent.zk_data.controller import decode_controller
 from regent.zk_data.operations import Create, Delete, SetData, WatchedEvent, Written
 from regent.zk_data.topics import (
     TopicZNode,
@@ -215,6 +216,24 @@ class World:
         """A controller process before its first event."""
         return KafkaController(self.config, log=self.log, chance=self.chance)
 
+    def process(self, controller: KafkaController, *events: ControllerEvent) -> None:
+        """Process events one after the other."""
+        for event in events:
+            self.run(controller.process(event))
+
+    def active_controller(self) -> KafkaController:
+        """A process that has become the controller and heard the news of it."""
+        controller = self.controller()
+        self.process(controller, Startup(), Eligible())
+        self.deliver(controller)
+        assert controller.active is not None
+        return controller
+
+    def holder(self) -> int | None:
+        """Id in ``/controller``."""
+        node = self.zookeeper.get(paths.CONTROLLER)
+        return None if node is None else decode_controller(node.data)
+
     def deliver(self, controller: KafkaController, *, at_most: int = 200) -> list[ControllerEvent]:
         """Process what watches report until nothing is left. Returns the events."""
         processed: list[ControllerEvent] = []
@@ -224,7 +243,7 @@ class World:
                 if event is not None:
                     processed.append(event)
                     assert len(processed) <= at_most, "the events never end"
-                    self.run(controller.process(event))
+                    self.process(controller, event)
         return processed
 
 

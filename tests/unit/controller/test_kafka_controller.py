@@ -1,0 +1,378 @@
+"""The controller's life: elections, resignations, failures, and that everybody is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from regent.controller import effects
+from regent.controller import events as e
+from regent.controller.commands import Accepted, CreateTopic, DescribeTopicConfigs, Reason, Rejected
+from regent.controller.effects import Effect
+from regent.controller.kafka_controller import KafkaController
+from regent.model.errors import (
+    RegentError,
+    SessionExpiredError,
+    UnexpectedZooKeeperError,
+    ZooKeeperUnavailableError,
+)
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.protocol.control_requests import UpdateMetadataResponse
+from regent.zk_data import paths
+from tests.unit.controller.driving import once, raising
+from tests.unit.controller.world import CONTROLLER_ID, World
+
+T0 = TopicPartition("t", 0)
+TIMER = "reelect"
+
+
+def epoch(controller: KafkaController) -> int:
+    assert controller.active is not None
+    return controller.active.context.epoch
+
+
+def update_metadata_response(world: World, controller: KafkaController, code: int) -> None:
+    """The answer of broker 1 to a request of this very controller."""
+    assert controller.active is not None
+    context = controller.active.context
+    broker_epoch = context.live_or_shutting_down_brokers[1].epoch
+    response = UpdateMetadataResponse(
+        1, code, controller_epoch=context.epoch, broker_epoch=broker_epoch
+    )
+    world.process(controller, e.UpdateMetadataResponseReceived(response))
+
+
+@pytest.fixture
+def world() -> World:
+    world = World(election_backoff_ms=1_000, election_backoff_max_ms=60_000)
+    world.start_broker(1, 2)
+    world.create_topic("t", {0: (1, 2)})
+    world.set_state(T0, 1, (1, 2), leader_epoch=5)
+    return world
+
+
+class TestBecomingTheController:
+    def test_a_process_that_may_not_only_watches(self, world: World) -> None:
+        world.elect_rival(1)
+        controller = world.controller()
+        world.process(controller, e.Startup())
+        assert controller.active is None
+        assert controller.controller_id_seen == 1
+        assert world.holder() == 1
+        world.delete(paths.CONTROLLER)
+        assert world.deliver(controller) == [e.ControllerChange()]
+        assert controller.controller_id_seen == -1
+        assert controller.active is None
+
+    def test_an_eligible_process_takes_over_from_a_broker(self, world: World) -> None:
+        world.elect_rival(1)
+        controller = world.active_controller()
+        assert world.holder() == CONTROLLER_ID
+        assert controller.controller_id_seen == CONTROLLER_ID
+        assert epoch(controller) == 2
+        assert world.driver.sent
+        assert world.driver.views[-1] in (None, frozenset())
+
+    def test_the_news_of_its_own_election_changes_nothing(self, world: World) -> None:
+        controller = world.active_controller()
+        before = epoch(controller)
+        world.process(controller, e.ControllerChange())
+        assert epoch(controller) == before
+
+    def test_a_second_permission_changes_nothing(self, world: World) -> None:
+        controller = world.active_controller()
+        world.process(controller, e.Eligible(), e.Reelect(), e.Startup())
+        assert epoch(controller) == 1
+        assert world.driver.resignations == 0
+
+    def test_a_lost_race_is_run_again_after_a_wait(self, world: World) -> None:
+        controller = world.controller()
+        world.driver.before = once(effects.Multi, lambda: world.elect_rival(2), skip=1)
+        world.process(controller, e.Startup(), e.Eligible())
+        assert controller.active is None
+        assert world.driver.timers[TIMER].after_ms == 1_000
+        world.process(controller, world.driver.timers[TIMER].event)
+        assert controller.active is not None
+        assert TIMER not in world.driver.timers
+
+
+class TestLosingIt:
+    def test_another_controller_makes_it_resign_and_try_again_later(self, world: World) -> None:
+        controller = world.active_controller()
+        world.elect_rival(2)
+        world.deliver(controller)
+        assert controller.active is None
+        assert controller.controller_id_seen == 2
+        assert world.driver.resignations == 1
+        assert world.driver.timers[TIMER].event == e.Reelect()
+        world.process(controller, e.Reelect())
+        assert epoch(controller) == 3
+        assert world.holder() == CONTROLLER_ID
+
+    def test_a_vanished_node_leads_to_a_new_election_at_once(self, world: World) -> None:
+        controller = world.active_controller()
+        world.delete(paths.CONTROLLER)
+        world.deliver(controller)
+        assert epoch(controller) == 2
+        assert world.driver.resignations == 1
+
+    def test_a_write_that_the_fence_refuses_makes_it_resign(self, world: World) -> None:
+        controller = world.active_controller()
+        world.elect_rival(2)
+        world.stop_broker(1)
+        world.process(controller, e.BrokerChange())
+        assert controller.active is None
+        assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
+        assert TIMER in world.driver.timers
+        assert world.holder() == 2
+
+    def test_a_broker_that_obeys_a_newer_controller_makes_it_resign(self, world: World) -> None:
+        controller = world.active_controller()
+        update_metadata_response(world, controller, 11)
+        assert controller.active is None
+        assert TIMER in world.driver.timers
+
+    def test_the_end_of_the_session_makes_it_resign_without_writing(self, world: World) -> None:
+        controller = world.active_controller()
+        world.zookeeper.expire(world.driver.client.session_id)
+        world.driver.performed.clear()
+        world.process(controller, e.Expire())
+        assert controller.active is None
+        assert [type(x) for x in world.driver.performed] == [effects.Resigned, effects.PublishView]
+
+    def test_a_new_session_leads_to_a_new_election(self, world: World) -> None:
+        controller = world.active_controller()
+        world.zookeeper.expire(world.driver.client.session_id)
+        world.process(controller, e.Expire())
+        world.driver.client.reconnect()
+        world.process(controller, e.SessionEstablished())
+        assert epoch(controller) == 2
+        assert world.exists(paths.CONTROLLER)
+
+    def test_a_new_session_ends_what_the_last_one_began_even_if_nobody_told(
+        self, world: World
+    ) -> None:
+        controller = world.active_controller()
+        world.zookeeper.expire(world.driver.client.session_id)
+        world.driver.client.reconnect()
+        world.process(controller, e.SessionEstablished())
+        assert world.driver.resignations == 1
+        assert epoch(controller) == 2
+        assert world.holder() == CONTROLLER_ID
+
+    @pytest.mark.parametrize(
+        "error", [SessionExpiredError("gone"), ZooKeeperUnavailableError("no server")]
+    )
+    def test_a_lost_zookeeper_makes_it_resign_and_try_again_later(
+        self, world: World, error: RegentError
+    ) -> None:
+        controller = world.active_controller()
+        world.driver.before = once(effects.ReadChildren, raising(error))
+        world.process(controller, e.TopicChange())
+        assert controller.active is None
+        assert world.driver.timers[TIMER].after_ms == 1_000
+        world.driver.before = lambda _: None
+        world.process(controller, e.Reelect())
+        assert epoch(controller) == 2
+
+
+class TestFailures:
+    def fail(self, world: World, controller: KafkaController) -> int:
+        """Something unexpected happens while a broker change is processed. Returns the wait."""
+        error = UnexpectedZooKeeperError("NOAUTH", "/brokers/ids")
+        world.driver.before = once(effects.ReadChildren, raising(error))
+        world.process(controller, e.BrokerChange())
+        world.driver.before = lambda _: None
+        return world.driver.timers[TIMER].after_ms
+
+    def test_a_failure_gives_the_controller_to_the_brokers(self, world: World) -> None:
+        controller = world.active_controller()
+        self.fail(world, controller)
+        assert controller.active is None
+        assert world.holder() is None
+        (reported,) = world.log.errors("Event failed, giving the controller up")
+        assert reported["event"] == "BrokerChange"
+
+    def test_it_waits_even_though_the_place_is_free(self, world: World) -> None:
+        controller = world.active_controller()
+        self.fail(world, controller)
+        assert world.deliver(controller) == [e.ControllerChange()]
+        world.process(controller, e.Eligible())
+        assert controller.active is None
+        world.elect_rival(2)
+        world.deliver(controller)
+        world.process(controller, world.driver.timers[TIMER].event)
+        assert controller.active is not None
+
+    def test_the_wait_doubles_up_to_its_bound(self, world: World) -> None:
+        controller = world.active_controller()
+        waits = []
+        for _ in range(8):
+            waits.append(self.fail(world, controller))
+            world.process(controller, e.Reelect())
+        assert waits == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
+
+    def test_a_failure_long_ago_is_forgiven(self, world: World) -> None:
+        controller = world.active_controller()
+        assert [self.fail(world, controller), self.retry_and_fail(world, controller)] == [
+            1_000,
+            2_000,
+        ]
+        world.driver.now_ms += 600_001
+        assert self.retry_and_fail(world, controller) == 1_000
+
+    def retry_and_fail(self, world: World, controller: KafkaController) -> int:
+        world.process(controller, e.Reelect())
+        return self.fail(world, controller)
+
+    def test_a_failed_failover_gives_up_too(self, world: World) -> None:
+        controller = world.controller()
+        error = UnexpectedZooKeeperError("NOAUTH", "/brokers/topics")
+        world.driver.before = once(effects.Write, raising(error))
+        world.process(controller, e.Startup(), e.Eligible())
+        assert controller.active is None
+        assert world.holder() is None
+        assert TIMER in world.driver.timers
+
+    def test_a_failure_of_giving_up_does_not_stop_the_process(self, world: World) -> None:
+        controller = world.active_controller()
+
+        def nothing_works(effect: Effect[object]) -> None:
+            if isinstance(effect, effects.ReadChildren | effects.Multi):
+                raise UnexpectedZooKeeperError("NOAUTH")
+
+        world.driver.before = nothing_works
+        world.process(controller, e.BrokerChange())
+        assert controller.active is None
+        assert TIMER in world.driver.timers
+
+    def test_a_closed_channel_that_nobody_can_explain_is_a_failure(self, world: World) -> None:
+        controller = world.active_controller()
+        world.process(controller, e.ChannelFailed(1, "a test"))
+        assert controller.active is None
+        assert world.holder() is None
+
+
+class TestHandingBack:
+    @pytest.mark.parametrize("make", [e.Shutdown, lambda reply: e.NotEligible()])
+    def test_the_node_is_deleted_and_not_taken_again(
+        self, world: World, make: Callable[[object], e.ControllerEvent]
+    ) -> None:
+        controller = world.active_controller()
+        world.process(controller, make("token"))
+        assert controller.active is None
+        assert world.holder() is None
+        assert world.driver.resignations == 1
+        world.deliver(controller)
+        world.process(controller, e.Reelect(), e.ControllerChange())
+        assert controller.active is None
+
+    def test_a_shutdown_is_answered(self, world: World) -> None:
+        controller = world.active_controller()
+        world.process(controller, e.Shutdown("token"))
+        (answer,) = world.driver.answers
+        assert (answer.reply_to, answer.answer) == ("token", True)
+
+    def test_a_shutdown_is_answered_though_zookeeper_is_gone(self, world: World) -> None:
+        controller = world.active_controller()
+        world.driver.before = once(effects.Multi, raising(SessionExpiredError("gone")))
+        world.process(controller, e.Shutdown("token"))
+        assert [a.reply_to for a in world.driver.answers] == ["token"]
+        assert controller.active is None
+
+    def test_a_process_that_was_not_the_controller_leaves_the_other_alone(
+        self, world: World
+    ) -> None:
+        world.elect_rival(2)
+        controller = world.controller()
+        world.process(controller, e.Startup(), e.Shutdown("token"))
+        assert world.holder() == 2
+        assert [a.answer for a in world.driver.answers] == [True]
+
+
+class TestCommands:
+    COMMANDS = (CreateTopic("new", 1, 1), DescribeTopicConfigs(("t",)))
+
+    def ask(self, world: World, controller: KafkaController) -> list[object]:
+        world.process(controller, e.CommandsReceived(self.COMMANDS, "token"))
+        (answer,) = world.driver.answers
+        assert answer.reply_to == "token"
+        return list(answer.answer)
+
+    def refusals(self, outcomes: list[object]) -> list[Reason]:
+        return [o.reason for o in outcomes if isinstance(o, Rejected)]
+
+    def test_the_controller_answers_in_order(self, world: World) -> None:
+        controller = world.active_controller()
+        assert self.ask(world, controller) == [Accepted(), Accepted({"t": {}})]
+        assert controller.active is not None
+
+    def test_a_process_that_is_not_the_controller_says_so(self, world: World) -> None:
+        controller = world.controller()
+        world.process(controller, e.Startup())
+        assert self.refusals(self.ask(world, controller)) == [Reason.NOT_CONTROLLER] * 2
+        assert not world.exists(paths.topic("new"))
+
+    @pytest.mark.parametrize(
+        "error", [SessionExpiredError("gone"), ZooKeeperUnavailableError("no server")]
+    )
+    def test_a_resignation_in_the_middle_is_an_answer(
+        self, world: World, error: RegentError
+    ) -> None:
+        controller = world.active_controller()
+        world.driver.before = once(effects.ReadData, raising(error))
+        assert self.refusals(self.ask(world, controller)) == [Reason.NOT_CONTROLLER] * 2
+        assert controller.active is None
+
+    def test_a_moved_controller_is_an_answer(self, world: World) -> None:
+        controller = world.active_controller()
+        world.elect_rival(2)
+        assert self.refusals(self.ask(world, controller)) == [Reason.NOT_CONTROLLER] * 2
+        assert controller.active is None
+        assert not world.exists(paths.topic("new"))
+
+    def test_a_defect_is_an_answer_and_the_cluster_keeps_its_controller(self, world: World) -> None:
+        controller = world.active_controller()
+        commands = (CreateTopic("new", "many", 1),)  # type: ignore[arg-type]
+        world.process(controller, e.CommandsReceived(commands, "token"))
+        (answer,) = world.driver.answers
+        assert self.refusals(list(answer.answer)) == [Reason.INTERNAL_ERROR]
+        assert controller.active is not None
+        assert len(world.log.errors("Commands failed")) == 1
+
+    def test_no_command_at_all_is_answered_too(self, world: World) -> None:
+        controller = world.active_controller()
+        world.process(controller, e.CommandsReceived((), "token"))
+        assert [a.answer for a in world.driver.answers] == [()]
+
+
+def test_events_that_only_concern_a_controller_are_dropped_by_others(world: World) -> None:
+    controller = world.controller()
+    world.process(controller, e.Startup())
+    world.driver.performed.clear()
+    world.process(controller, e.BrokerChange(), e.TopicChange(), e.ConfigChange())
+    assert world.driver.performed == []
+
+
+def test_every_event_finds_its_process(world: World) -> None:
+    """Through the watches of a real change each."""
+    controller = world.active_controller()
+    world.start_broker(1, port=9999)
+    world.start_broker(3)
+    world.create_topic("t", {0: (1, 2), 1: (3, 1)})
+    world.create_topic("u", {0: (3,)})
+    world.put(paths.isr_change_notification("isr_change_0000000001"), b"{}")
+    world.put(paths.log_dir_event_notification("log_dir_event_0000000001"), b"{}")
+    world.notify_config_change("topics/t")
+    world.deliver(controller)
+    world.mark_for_deletion("u")
+    kinds = {type(event).__name__ for event in world.deliver(controller)}
+    assert kinds == {"TopicDeletion"}
+    world.process(controller, e.InterBrokerProtocolChanged((3, 8)))
+    assert controller.active is not None
+    context = controller.active.context
+    assert context.leadership[TopicPartition("t", 1)].leader == 3
+    assert context.live_or_shutting_down_brokers[1].endpoints[0].port == 9999
+    assert list(context.topics_with_deletion_started) == ["u"]
+    assert context.inter_broker_protocol == (3, 8)

@@ -1,0 +1,98 @@
+"""After a disconnection that the session survived, nothing may have been missed."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller import events as e
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+from tests.unit.controller.world import World
+
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("t", {0: (1, 2)})
+    world.set_state(T0, 1, (1, 2), leader_epoch=5)
+    return world
+
+
+def test_whatever_happened_meanwhile_is_found(world: World) -> None:
+    controller = world.active_controller()
+    world.driver.client.disconnect()
+    world.stop_broker(1)
+    world.start_broker(3)
+    world.create_topic("u", {0: (2,)})
+    world.create_topic("t", {0: (1, 2), 1: (2, 3)})
+    world.driver.client.reconnect()
+    world.driver.client.take_events()
+    world.process(controller, e.SessionReconnected())
+    assert controller.active is not None
+    context = controller.active.context
+    assert list(context.live_or_shutting_down_brokers) == [2, 3]
+    assert context.leadership[T0].leader == 2
+    assert context.leadership[TopicPartition("u", 0)].leader == 2
+    assert context.leadership[TopicPartition("t", 1)].leader == 2
+    assert context.epoch == 1
+
+
+def test_all_watches_are_set_again(world: World) -> None:
+    controller = world.active_controller()
+    world.driver.client.disconnect()
+    world.driver.client.reconnect()
+    world.process(controller, e.SessionReconnected())
+    world.driver.client.take_events()
+    world.start_broker(1, port=9999)
+    world.start_broker(4)
+    world.create_topic("t", {0: (1, 2), 1: (2, 1)})
+    world.create_topic("u", {0: (2,)})
+    world.mark_for_deletion("x")
+    world.notify_config_change("topics/t")
+    world.elect_rival(2)
+    seen = {getattr(x, "path", "") for x in world.driver.client.take_events()}
+    assert seen == {
+        paths.broker_id(1),
+        paths.BROKER_IDS,
+        paths.topic("t"),
+        paths.BROKER_TOPICS,
+        paths.DELETE_TOPICS,
+        paths.CONFIG_CHANGES,
+        paths.CONTROLLER,
+    }
+
+
+def test_a_successor_elected_meanwhile_is_found(world: World) -> None:
+    controller = world.active_controller()
+    world.driver.client.disconnect()
+    world.elect_rival(2)
+    world.driver.client.reconnect()
+    world.process(controller, e.SessionReconnected())
+    assert controller.active is None
+    assert controller.controller_id_seen == 2
+
+
+def test_nothing_happened_and_nothing_is_sent(world: World) -> None:
+    controller = world.active_controller()
+    world.driver.client.disconnect()
+    world.driver.client.reconnect()
+    world.driver.take_sent()
+    world.process(controller, e.SessionReconnected())
+    assert world.driver.sent == []
+    assert not any(isinstance(x, effects.Resigned) for x in world.driver.performed)
+
+
+def test_a_process_that_is_not_the_controller_only_looks_who_is(world: World) -> None:
+    world.elect_rival(1)
+    controller = world.controller()
+    world.process(controller, e.Startup())
+    world.driver.client.disconnect()
+    world.elect_rival(2)
+    world.driver.client.reconnect()
+    world.process(controller, e.SessionReconnected())
+    assert controller.controller_id_seen == 2
+    assert controller.active is None
