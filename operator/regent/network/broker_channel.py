@@ -33,6 +33,7 @@ from regent.protocol.api_versions import (
 from regent.protocol.connection_setup import (
     AuthenticationError,
     BrokerSettings,
+    UnknownApiVersionsError,
     api_versions_request,
     broker_settings_request,
     decode_api_versions_response,
@@ -119,6 +120,7 @@ class BrokerChannel:
         self._queue: deque[tuple[float, OutgoingRequest]] = deque()
         self._not_empty = asyncio.Event()
         self._connection: BrokerConnection | None = None
+        self._endpoint: EndPoint | None = None
         self._in_flight_since: float | None = None
         self._metrics = ChannelMetrics()
         self._failures_in_a_row = 0
@@ -268,7 +270,11 @@ class BrokerChannel:
         return candidates[self._failures_in_a_row % len(candidates)]
 
     def _told_endpoint(self) -> EndPoint | None:
-        """The endpoint that the broker's own controller would use, if it can be used."""
+        """The endpoint that the broker's own controller would use, if it can be used.
+
+        Then no other is tried, even if this one fails: behind another listener the controller may
+        be another principal, whose requests are answered with an authorization error.
+        """
         if self._settings.listener is not None or self.told is None or self.told.listener is None:
             return None
         endpoint = self.broker.endpoint(self.told.listener)
@@ -277,20 +283,12 @@ class BrokerChannel:
     async def _open(self, endpoint: EndPoint) -> BrokerConnection:
         """Replace the connection, and ask the broker what it understands and how it is set up."""
         self._disconnect()
+        self._endpoint = endpoint
         self._connection = connection = await BrokerConnection.open(
             endpoint, client_id=self._client_id, settings=self._settings
         )
         async with asyncio.timeout(self._settings.response_timeout):
-            supported: Mapping[int, VersionRange] | None = None
-            for version in (3, 0):
-                body = await connection.set_up(
-                    api_versions_request(_SOFTWARE_VERSION, version=version)
-                )
-                supported = decode_api_versions_response(version, body)
-                if supported is not None:
-                    break
-            if supported is None:
-                raise DecodeError("the broker knows no version of ApiVersions")
+            supported = await _ask_versions(connection)
             body = await connection.set_up(broker_settings_request(self.broker.broker_id))
         told = decode_broker_settings_response(body)
         if isinstance(told, str):
@@ -313,12 +311,22 @@ class BrokerChannel:
         self._log(
             logging.WARNING,
             "broker not reached; retrying",
+            endpoint=None if self._endpoint is None else _text(self._endpoint),
             error=f"{type(error).__name__}: {error}",
             failures=self._failures_in_a_row,
         )
 
     def _log(self, level: int, message: str, **extra: object) -> None:
         logger.log(level, message, extra={"broker_id": self.broker.broker_id, **extra})
+
+
+async def _ask_versions(connection: BrokerConnection) -> Mapping[int, VersionRange]:
+    body = await connection.set_up(api_versions_request(_SOFTWARE_VERSION))
+    try:
+        return decode_api_versions_response(3, body)
+    except UnknownApiVersionsError:
+        body = await connection.set_up(api_versions_request(_SOFTWARE_VERSION, version=0))
+        return decode_api_versions_response(0, body)
 
 
 def _text(endpoint: EndPoint) -> str:

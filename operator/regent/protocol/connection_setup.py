@@ -47,6 +47,10 @@ class AuthenticationError(RegentError):
     """A broker refused the credentials or the mechanism."""
 
 
+class UnknownApiVersionsError(DecodeError):
+    """A broker that is too old for this version of ApiVersions."""
+
+
 class SetupRequest(NamedTuple):
     """A request of this module, ready to be framed."""
 
@@ -102,17 +106,17 @@ def api_versions_request(software_version: str, *, version: int = 3) -> SetupReq
     )
 
 
-def decode_api_versions_response(version: int, body: bytes) -> Mapping[int, VersionRange] | None:
-    """Version ranges by API key; None where the broker wants the request in version 0 instead.
-
-    A broker answers a version that it does not know in version 0.
+def decode_api_versions_response(version: int, body: bytes) -> Mapping[int, VersionRange]:
+    """Version ranges by API key.
 
     Raises:
+        UnknownApiVersionsError: If the broker wants the request in version 0 instead. It answers a
+            version that it does not know in version 0.
         DecodeError: If the body is malformed, or says any other error.
     """
     code, _ = read_error_code(body, 0)
     if code == UNSUPPORTED_VERSION and version > 0:
-        return None
+        raise UnknownApiVersionsError(f"the broker does not know version {version} of ApiVersions")
     if code:
         raise DecodeError(f"the broker answered ApiVersions with {error_name(code)}")
     if version == 0:

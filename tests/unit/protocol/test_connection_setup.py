@@ -22,7 +22,8 @@ from tests.support.stub_broker import encode
 def test_api_versions_falls_back_to_version_0() -> None:
     v0 = api_versions_v0
     refused = encode(v0.ApiVersionsResponse(error_code=ErrorCode.unsupported_version, api_keys=()))
-    assert setup.decode_api_versions_response(3, refused) is None
+    with pytest.raises(setup.UnknownApiVersionsError, match="version 3"):
+        setup.decode_api_versions_response(3, refused)
     with pytest.raises(DecodeError, match="UNSUPPORTED_VERSION"):
         setup.decode_api_versions_response(0, refused)
     accepted = v0.ApiVersionsResponse(
