@@ -46,15 +46,15 @@ class ControlRequests(msgspec.Struct, frozen=True):
             replaces the one that the receiver has), the live leaders of LeaderAndIsr, and the
             receivers' broker epochs.
         topic_ids: Ids of the topics concerned; a topic without an entry has none.
-        partitions: State of every partition that is named below (in StopReplica: if known).
+        partitions: State of every partition that is named below (in StopReplica: if known), and of
+            no others: all of it is encoded.
         offline_replicas: Replicas on dead brokers or failed log dirs, for partitions that have any.
         leader_and_isr: Receiver -> partition -> whether the replica is new on that broker. Fastest
             where the partitions of one topic are adjacent.
         update_metadata: Partitions of the UpdateMetadata, the same for every receiver; likewise.
             May be empty: then it carries only the broker list.
         update_metadata_receivers: Brokers that get an UpdateMetadata.
-        deleted_partitions: Partitions announced with leader -2, whether or not they have a state in
-            ``partitions``.
+        deleted_partitions: Of the announced ones those that are sent with leader -2.
         stop_replica: Receiver -> partition -> what to do with its replica.
     """
 
