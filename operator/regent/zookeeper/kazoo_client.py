@@ -4,7 +4,8 @@
   in between would run under the new one. Here the client ends with its session.
 - Watch callbacks run in the connection's thread, in the order in which the server sent events and
   answers, instead of in a second thread. They only enqueue.
-- Connecting has an explicit bound per server; kazoo's own is the whole session timeout.
+- Connecting has an explicit bound per server; kazoo's own is the whole session timeout. TLS goes
+  its own way: kazoo leaks the socket of a refused handshake, and waits for data that it has.
 - The granted session timeout and the moments of proven contact are told.
 
 What is relied upon of kazoo's private parts (``_session_callback``, ``_stopped``, ``_connection``,
@@ -14,7 +15,9 @@ What is relied upon of kazoo's private parts (``_session_callback``, ``_stopped`
 from __future__ import annotations
 
 import logging
+import select
 import socket
+import ssl
 import time
 from typing import Any, Final, Protocol
 
@@ -26,11 +29,12 @@ from kazoo.protocol.serialization import Connect
 from kazoo.protocol.states import Callback, KeeperState
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
-from regent.zookeeper.settings import ZooKeeperSettings
+from regent.zookeeper.settings import TlsSettings, ZooKeeperSettings
+from regent.zookeeper.tls import connect as tls_connection
 
 logger = logging.getLogger(__name__)
 
-_RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
+_RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 0.5}
 """Pauses between rounds over all servers, in seconds. kazoo's default grows up to an hour."""
 
 _CONNECTED_STATES: Final = (KeeperState.CONNECTED, KeeperState.CONNECTED_RO)
@@ -61,7 +65,7 @@ class OneSessionClient(KazooClient):
 
     def __init__(self, settings: ZooKeeperSettings, observer: SessionObserver) -> None:
         self._observer = observer
-        sasl, tls = settings.sasl, settings.tls
+        sasl = settings.sasl
         connect_timeout_s = settings.connect_timeout_ms / 1000
         sasl_options: dict[str, str] | None = None
         if sasl is not None:
@@ -71,18 +75,12 @@ class OneSessionClient(KazooClient):
         super().__init__(
             hosts=",".join(settings.hosts),
             timeout=settings.session_timeout_ms / 1000,
-            handler=_Handler(connect_timeout_s),
+            handler=_Handler(connect_timeout_s, settings.tls),
             randomize_hosts=True,
             connection_retry=_RECONNECT,
             command_retry=_RECONNECT,
             default_acl=access_control_list(settings),
             logger=logging.getLogger("regent.zookeeper.kazoo"),
-            use_ssl=tls is not None,
-            ca=tls.ca_file if tls else None,
-            certfile=tls.certificate_file if tls else None,
-            keyfile=tls.key_file if tls else None,
-            keyfile_password=tls.key_password if tls else None,
-            check_hostname=tls.verify_hostname if tls else False,
         )
         self._connection = _Connection(
             self,
@@ -125,15 +123,42 @@ class OneSessionClient(KazooClient):
 
 
 class _Handler(SequentialThreadingHandler):
-    def __init__(self, connect_timeout_s: float) -> None:
+    def __init__(self, connect_timeout_s: float, tls: TlsSettings | None) -> None:
         super().__init__()
         self._connect_timeout_s = connect_timeout_s
+        self._tls = tls
 
     def create_connection(self, *args: Any, **kwargs: Any) -> socket.socket:
         wanted = kwargs.get("timeout")
         bound = self._connect_timeout_s
-        kwargs["timeout"] = bound if wanted is None else min(wanted, bound)
-        return super().create_connection(*args, **kwargs)
+        timeout_s = bound if wanted is None else min(wanted, bound)
+        if self._tls is None:
+            kwargs["timeout"] = timeout_s
+            return super().create_connection(*args, **kwargs)
+        return tls_connection(
+            kwargs["address"], self._tls, hostname=kwargs["hostname"], timeout_s=timeout_s
+        )
+
+    def select(
+        self, readers: list[Any], writers: list[Any], errors: list[Any], timeout: float | None
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        # What is decrypted already makes no socket readable.
+        decrypted = [s for s in readers if isinstance(s, ssl.SSLSocket) and s.pending()]
+        if decrypted:
+            return decrypted, [], []
+        # kazoo calls this several times per request, and its own makes an epoll object each time.
+        # It waits for reading or for writing, never for both with one socket.
+        poll = select.poll()
+        for reader in readers:
+            poll.register(reader, select.POLLIN)
+        for writer in writers:
+            poll.register(writer, select.POLLOUT)
+        ready = {fd for fd, _ in poll.poll(None if timeout is None else timeout * 1000)}
+        return (
+            [reader for reader in readers if reader.fileno() in ready],
+            [writer for writer in writers if writer.fileno() in ready],
+            [],
+        )
 
     def dispatch_callback(self, callback: Callback) -> None:
         callback.func(*callback.args)

@@ -35,6 +35,7 @@ from regent.zk_data.operations import SessionState
 from regent.zookeeper.establishing import ensure_chroot, find_bulk_reads
 from regent.zookeeper.generation import Generation
 from regent.zookeeper.settings import ZooKeeperSettings
+from regent.zookeeper.tls import tls_context
 
 logger = logging.getLogger(__name__)
 
@@ -132,6 +133,8 @@ class ZooKeeperSession:
             UnexpectedZooKeeperError: If the chroot is missing and may not be created.
         """
         self._settings.validate()
+        if self._settings.tls is not None:
+            tls_context(self._settings.tls)
         if self._supervisor is None:
             loop = asyncio.get_running_loop()
             self._supervisor = threading.Thread(

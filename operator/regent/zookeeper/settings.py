@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Final
 
 from regent.model.errors import ConfigurationError
@@ -87,23 +86,14 @@ class ZooKeeperSettings:
         """Find out now what kazoo would only stumble over in its connection thread, for ever.
 
         Raises:
-            ConfigurationError: If a file cannot be read, a number makes no sense, or SASL is asked
-                for without its library.
+            ConfigurationError: If a number makes no sense, or SASL is asked for without its
+                library.
         """
         if min(self.session_timeout_ms, self.connect_timeout_ms) <= 0:
             raise ConfigurationError("ZooKeeper timeouts must be above zero milliseconds")
         if self.sasl is not None and find_spec("puresasl") is None:
             raise ConfigurationError(
                 "SASL for ZooKeeper needs the package pure-sasl; install kazoo[sasl]"
-            )
-        if self.tls is None:
-            return
-        for file in (self.tls.ca_file, self.tls.certificate_file, self.tls.key_file):
-            if file is not None and not Path(file).is_file():
-                raise ConfigurationError(f"TLS for ZooKeeper: there is no file {file}")
-        if (self.tls.certificate_file is None) != (self.tls.key_file is None):
-            raise ConfigurationError(
-                "TLS for ZooKeeper: give both a certificate and its key, or neither"
             )
 
 

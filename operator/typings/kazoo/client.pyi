@@ -1,6 +1,6 @@
 import logging
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -23,6 +23,8 @@ class KazooClient:
     _state: str
     _session_timeout: int
     _stopped: threading.Event
+    _session_id: int | None
+    _queue: deque[tuple[object, _Result]]
     _data_watchers: defaultdict[str, set[Callable[[WatchedEvent], None]]]
     last_zxid: int
     _connection: ConnectionHandler

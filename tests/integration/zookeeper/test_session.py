@@ -64,6 +64,7 @@ async def test_without_a_server_calls_fail_after_their_bound(server: ZooKeeper) 
         assert [type(outcome) for outcome in outcomes] == [ZooKeeperUnavailableError] * len(calls)
         assert 0.6 < time.monotonic() - started < 5
         await asyncio.to_thread(server.start)
+        await client.state(RECONNECTED)
         assert await client.port.exists(["/node"]) == [True]
 
 

@@ -10,6 +10,7 @@ _CONNECTION_DROP: object
 
 class ConnectionHandler:
     client: KazooClient
+    sasl_options: Mapping[str, str] | None
     def __init__(
         self,
         client: KazooClient,

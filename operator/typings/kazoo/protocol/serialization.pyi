@@ -16,6 +16,23 @@ class Create:
     type: ClassVar[int]
     def __init__(self, path: str, data: bytes, acl: Sequence[ACL], flags: int) -> None: ...
 
+class SetData:
+    type: ClassVar[int]
+    def __init__(self, path: str, data: bytes, version: int) -> None: ...
+
+class Delete:
+    type: ClassVar[int]
+    def __init__(self, path: str, version: int) -> None: ...
+
+class CheckVersion:
+    type: ClassVar[int]
+    def __init__(self, path: str, version: int) -> None: ...
+
+class Transaction:
+    type: ClassVar[int]
+    def __init__(self, operations: Sequence[object]) -> None: ...
+    def serialize(self) -> bytearray: ...
+
 class Exists:
     type: ClassVar[int]
     def __init__(

@@ -1,0 +1,140 @@
+"""Encrypted connections and authenticated sessions."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
+from regent.zk_data.operations import Check, Create, SetData, Written
+from regent.zookeeper.session import ZooKeeperSession
+from regent.zookeeper.settings import SaslSettings, TlsSettings, ZooKeeperSettings
+from sandbox import ZooKeeper
+from sandbox.java import TUNED_FOR_QUICK_START
+from sandbox.ports import lease_port
+from tests.integration.zookeeper.harness import connected, settings_for
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A self-signed certificate for 127.0.0.1 with its key behind it, in one file."""
+    directory = tmp_path_factory.mktemp("tls")
+    key, chain = directory / "key.pem", directory / "certificate.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=zookeeper", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", key, "-out", chain),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    (directory / "both.pem").write_text(key.read_text() + chain.read_text())
+    return directory
+
+
+@pytest.fixture(scope="module")
+def tls_settings(certificate: Path) -> Iterator[ZooKeeperSettings]:
+    lease = lease_port()
+    config = {
+        "secureClientPort": lease.port,
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        "ssl.keyStore.location": certificate / "both.pem",
+        "ssl.trustStore.location": certificate / "certificate.pem",
+        "ssl.clientAuth": "need",
+    }
+    with ZooKeeper(config={name: str(value) for name, value in config.items()}):
+        yield dataclasses.replace(
+            settings_for(f"127.0.0.1:{lease.port}/tls"),
+            tls=TlsSettings(
+                ca_file=str(certificate / "certificate.pem"),
+                certificate_file=str(certificate / "certificate.pem"),
+                key_file=str(certificate / "key.pem"),
+            ),
+        )
+    lease.release()
+
+
+async def test_an_encrypted_connection(tls_settings: ZooKeeperSettings) -> None:
+    async with connected(tls_settings) as client:
+        paths = [f"/n{i}" for i in range(3000)]
+        created = await client.port.write(
+            [Create(path, b"x" * 200) for path in paths], guard=Check("/", -1)
+        )
+        assert created == [Written(0, path) for path in paths]
+        nodes = await client.port.get_data(paths, watch=True)
+        assert [node and len(node.data) for node in nodes] == [200] * len(paths)
+
+
+@pytest.mark.parametrize(
+    "mistake", ["no certificate of our own", "a certificate authority that we do not trust"]
+)
+async def test_an_encrypted_connection_that_is_refused(
+    tls_settings: ZooKeeperSettings, mistake: str
+) -> None:
+    tls = tls_settings.tls
+    assert tls is not None
+    if mistake == "no certificate of our own":
+        tls = dataclasses.replace(tls, certificate_file=None, key_file=None)
+    else:
+        tls = dataclasses.replace(tls, ca_file=None)
+    session = ZooKeeperSession(dataclasses.replace(tls_settings, tls=tls))
+    try:
+        with pytest.raises(ZooKeeperUnavailableError):
+            await session.start(timeout_s=2)
+    finally:
+        await session.close()
+
+
+@pytest.fixture(scope="module")
+def sasl_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    pytest.importorskip("puresasl")
+    jaas = tmp_path_factory.mktemp("sasl") / "jaas.conf"
+    jaas.write_text(
+        "Server { org.apache.zookeeper.server.auth.DigestLoginModule required "
+        'user_regent="secret"; };'
+    )
+    options = [*TUNED_FOR_QUICK_START, f"-Djava.security.auth.login.config={jaas}"]
+    config = {"authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"}
+    with ZooKeeper(config=config, java_options=options) as server:
+        yield server
+
+
+async def test_an_authenticated_session(sasl_server: ZooKeeper) -> None:
+    settings = dataclasses.replace(
+        settings_for(sasl_server.connect_string + "/sasl"),
+        sasl=SaslSettings(username="regent", password="secret"),
+        set_acl=True,
+    )
+    async with connected(settings) as client:
+        assert await client.port.multi([Create("/owned", b"1")]) == [Written(0, "/owned")]
+        assert await client.port.multi([SetData("/owned", b"2")]) == [Written(1)]
+    async with connected(settings_for(sasl_server.connect_string + "/sasl")) as anyone:
+        (node,) = await anyone.port.get_data(["/owned"])
+        assert node is not None
+        assert node.data == b"2"
+        with pytest.raises(UnexpectedZooKeeperError, match="NOAUTH"):
+            await anyone.port.multi([SetData("/owned", b"3")])
+
+
+async def test_refused_credentials(sasl_server: ZooKeeper) -> None:
+    session = ZooKeeperSession(
+        dataclasses.replace(
+            settings_for(sasl_server.connect_string),
+            sasl=SaslSettings(username="regent", password="wrong"),
+        )
+    )
+    states: list[object] = []
+    session.subscribe(states.append)
+    try:
+        with pytest.raises(ZooKeeperUnavailableError):
+            await session.start(timeout_s=2)
+        assert states == []
+    finally:
+        await session.close()

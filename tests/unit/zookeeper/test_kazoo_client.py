@@ -1,0 +1,199 @@
+"""What is relied upon of kazoo's private parts. A new kazoo that breaks these breaks the shell."""
+
+from __future__ import annotations
+
+import inspect
+import socket
+from unittest.mock import patch
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import Connect, Sync
+from kazoo.protocol.states import Callback, KeeperState
+
+from regent.zookeeper.kazoo_client import OneSessionClient, access_control_list
+from regent.zookeeper.settings import SaslSettings, ZooKeeperSettings
+
+SETTINGS = ZooKeeperSettings(hosts=("a:1", "b:2"), session_timeout_ms=9_000, connect_timeout_ms=500)
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.told: list[tuple[object, ...]] = []
+
+    def handshake_done(self, sent_at: float, granted_timeout_ms: int) -> None:
+        self.told.append(("handshake", granted_timeout_ms))
+
+    def connected(self, session_id: int) -> None:
+        self.told.append(("connected", session_id))
+
+    def suspended(self) -> None:
+        self.told.append(("suspended",))
+
+    def ended(self, state: str) -> None:
+        self.told.append(("ended", state))
+
+
+class Sink:
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def set(self, value: object, /) -> None:
+        self.recorder.told.append(("answer", value))
+
+    def set_exception(self, exception: Exception, /) -> None:
+        self.recorder.told.append(("failed", type(exception).__name__))
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def client(recorder: Recorder) -> OneSessionClient:
+    return OneSessionClient(SETTINGS, recorder)
+
+
+def connect(client: OneSessionClient, session_id: int = 7) -> None:
+    """What kazoo's connection thread does after a handshake."""
+    client._session_id = session_id
+    client._session_callback(KeeperState.CONNECTED)
+
+
+def test_the_parts_that_are_overridden_exist() -> None:
+    assert list(inspect.signature(KazooClient._session_callback).parameters) == ["self", "state"]
+    assert list(inspect.signature(ConnectionHandler._invoke).parameters) == [
+        *("self", "timeout", "request", "xid")
+    ]
+    assert list(inspect.signature(SequentialThreadingHandler.dispatch_callback).parameters) == [
+        *("self", "callback")
+    ]
+    source = inspect.getsource(ConnectionHandler)
+    assert "client.handler" in source or "self.handler.create_connection(" in source
+    assert "self._invoke(" in source
+    assert "self.client._stopped.is_set()" in source
+    assert isinstance(KazooClient()._connection, ConnectionHandler)
+
+
+def test_a_session_is_observed(client: OneSessionClient, recorder: Recorder) -> None:
+    client._session_callback(KeeperState.CONNECTING)
+    connect(client)
+    client._session_callback(KeeperState.CONNECTING)
+    connect(client)
+    client._session_callback(KeeperState.EXPIRED_SESSION)
+    assert recorder.told == [
+        ("connected", 7),
+        ("suspended",),
+        ("connected", 7),
+        ("ended", KeeperState.EXPIRED_SESSION),
+    ]
+
+
+@pytest.mark.parametrize(
+    "state", [KeeperState.EXPIRED_SESSION, KeeperState.AUTH_FAILED, KeeperState.CLOSED]
+)
+def test_the_client_ends_with_its_session(client: OneSessionClient, state: str) -> None:
+    connect(client)
+    client._stopped.clear()
+    client._session_callback(state)
+    assert client._stopped.is_set()
+
+
+def test_the_loss_is_told_before_the_requests_under_way_fail(
+    client: OneSessionClient, recorder: Recorder
+) -> None:
+    client._session_callback(KeeperState.CONNECTING)
+    connect(client)
+    client._queue.append((Sync("/"), Sink(recorder)))
+    client._session_callback(KeeperState.CONNECTING)
+    assert recorder.told[1:] == [("suspended",), ("failed", "ConnectionLoss")]
+
+
+def test_a_request_to_a_closed_client_fails_at_once(
+    client: OneSessionClient, recorder: Recorder
+) -> None:
+    client._call(Sync("/"), Sink(recorder))
+    assert recorder.told == [("failed", "ConnectionClosedError")]
+
+
+def test_watch_callbacks_run_at_once(client: OneSessionClient) -> None:
+    heard: list[int] = []
+    client.handler.dispatch_callback(Callback("watch", heard.append, (1,)))
+    assert heard == [1]
+
+
+def test_connecting_is_bounded(client: OneSessionClient) -> None:
+    bounds: list[object] = []
+
+    def connect(self: SequentialThreadingHandler, *args: object, **kwargs: object) -> socket.socket:
+        bounds.append(kwargs["timeout"])
+        raise TimeoutError
+
+    with patch.object(SequentialThreadingHandler, "create_connection", connect):
+        for asked in ({"timeout": 9.0}, {"timeout": 0.2}, {}):
+            with pytest.raises(TimeoutError):
+                client.handler.create_connection(address=("a", 1), **asked)
+    assert bounds == [0.5, 0.2, 0.5]
+
+
+def test_the_handshake_is_bounded_and_told(client: OneSessionClient, recorder: Recorder) -> None:
+    bounds: list[float] = []
+
+    def answer(
+        self: ConnectionHandler, timeout: float, request: object, xid: int | None = None
+    ) -> tuple[object, int | None]:
+        bounds.append(timeout)
+        return Connect(0, 0, 4_000, 7, b"", False), None
+
+    request = Connect(0, 0, 9_000, 0, b"", False)
+    with patch.object(ConnectionHandler, "_invoke", answer):
+        client._connection._invoke(4.5, request)
+        client._connection._invoke(0.2, request)
+    assert bounds == [0.5, 0.2]
+    assert recorder.told == [("handshake", 4_000)] * 2
+
+
+def test_settings_reach_kazoo() -> None:
+    settings = ZooKeeperSettings(
+        hosts=("a:1", "[::1]:2"),
+        session_timeout_ms=9_000,
+        set_acl=True,
+        sasl=SaslSettings(username="u", password="p"),
+    )
+    client = OneSessionClient(settings, Recorder())
+    assert client.hosts == [("a", 1), ("::1", 2)]
+    assert client._session_timeout == 9_000
+    for attribute, expected in {
+        "randomize_hosts": True,
+        "default_acl": access_control_list(settings),
+    }.items():
+        assert getattr(client, attribute) == expected
+    assert client._connection.sasl_options == {
+        "mechanism": "DIGEST-MD5",
+        "service": "zookeeper",
+        "username": "u",
+        "password": "p",
+    }
+
+
+def test_access_control_lists() -> None:
+    everyone = access_control_list(ZooKeeperSettings(hosts=("h:1",)))
+    assert [(acl.perms, acl.id.scheme) for acl in everyone] == [(31, "world")]
+    secure = access_control_list(ZooKeeperSettings(hosts=("h:1",), set_acl=True))
+    assert [(acl.perms, acl.id.scheme) for acl in secure] == [(31, "auth"), (1, "world")]
+
+
+def test_waiting_for_sockets(client: OneSessionClient) -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        wait = client.handler.select
+        assert wait([one, other], [], [], 0) == ([], [], [])
+        assert wait([], [one, other], [], 0) == ([], [one, other], [])
+        assert wait([one], [other], [], None) == ([], [other], [])
+        one.send(b"x")
+        assert wait([one, other], [], [], None) == ([other], [], [])
+        one.close()
+        assert wait([other], [], [], 5) == ([other], [], [])
