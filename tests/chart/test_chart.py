@@ -1,0 +1,244 @@
+"""The Helm chart: what it renders, what it refuses, and whether the rights it gives are enough."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from regent.kube.operator import run_kube
+from regent.kube.settings import KubeSettings
+from regent.resources.crd import render_crds
+from regent.settings import Settings
+from sandbox import KubernetesApi, wait_until_async
+from sandbox.errors import CommandError
+from sandbox.kubernetes_binaries import kubernetes_binaries
+from sandbox.process import run_guarded
+from tests.integration.kube.memory_controller import MemoryController
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "regent"
+
+Rendered = dict[tuple[str, str], dict[str, Any]]
+Render = Callable[..., Rendered]
+
+
+def test_the_chart_carries_the_generated_definitions() -> None:
+    carried = {path.name: path.read_text() for path in (CHART / "files" / "crds").iterdir()}
+    assert carried == render_crds()
+
+
+def test_the_schema_knows_every_value_and_no_other() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert schema["properties"].keys() - {"global"} == values.keys()
+
+
+def test_the_readme_names_every_value() -> None:
+    readme = (CHART / "README.md").read_text()
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert [name for name in values if f"`{name}" not in readme] == []
+
+
+def test_the_kind_configuration_is_one() -> None:
+    config = yaml.safe_load((ROOT / "kind-config.yaml").read_text())
+    assert (config["kind"], config["apiVersion"]) == ("Cluster", "kind.x-k8s.io/v1alpha4")
+    assert [node["role"] for node in config["nodes"]].count("control-plane") == 1
+
+
+@pytest.fixture(scope="module")
+def render() -> Render:
+    """Render the chart with values; the objects by kind and name."""
+    helm = kubernetes_binaries().path("helm")
+
+    def run(**values: Any) -> Rendered:
+        arguments = [helm, "template", "demo", CHART, "--namespace", "kafka"]
+        arguments += ["--kube-version", "1.34.0"]
+        for name, value in ({"zookeeper": "zk:2181/kafka"} | values).items():
+            arguments += ["--set-json", f"{name.replace('__', '.')}={json.dumps(value)}"]
+        outcome = run_guarded(arguments, timeout_s=60)
+        if outcome.exit_code:
+            raise CommandError(outcome.stderr)
+        documents = (d for d in yaml.safe_load_all(outcome.stdout) if d)
+        return {(d["kind"], d["metadata"]["name"]): d for d in documents}
+
+    return run
+
+
+@pytest.mark.integration
+class TestRendering:
+    def test_defaults(self, render: Render) -> None:
+        rendered = render()
+        assert sorted(kind for kind, _ in rendered) == [
+            "ClusterRole",
+            "ClusterRole",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "ConfigMap",
+            "CustomResourceDefinition",
+            "Deployment",
+            "ServiceAccount",
+        ]
+        pod = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        (container,) = pod["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+    def test_the_settings_are_those_of_the_program(self, render: Render) -> None:
+        rendered = render(
+            namespaces=["a", "b"],
+            settings={"log_level": "debug", "broker_request_timeout_ms": 600000},
+        )
+        text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
+        settings = Settings(**yaml.safe_load(text))
+        assert settings.zookeeper == "zk:2181/kafka"
+        assert settings.namespaces == ("a", "b")
+        assert (settings.http_host, settings.http_port) == ("0.0.0.0", 8080)
+        assert settings.broker_request_timeout_ms == 600_000
+        assert settings.log_level == "debug"
+
+    def test_other_settings_take_other_pods(self, render: Render) -> None:
+        def checksum(**values: Any) -> str:
+            template = render(**values)["Deployment", "demo-regent"]["spec"]["template"]
+            return str(template["metadata"]["annotations"]["checksum/settings"])
+
+        assert checksum() == checksum(replicas=2)
+        assert checksum() != checksum(settings={"log_level": "debug"})
+
+    def test_namespaces_mean_roles_and_no_cluster_role(self, render: Render) -> None:
+        rendered = render(namespaces=["a", "b"], rbac__aggregateToUserRoles=False)
+        kinds = [kind for kind, _ in rendered]
+        assert "ClusterRole" not in kinds
+        assert "ClusterRoleBinding" not in kinds
+        # Same name in each namespace, so the last one is what is left of them here.
+        assert rendered["Role", "kafka-demo-regent"]["metadata"]["namespace"] == "b"
+
+    def test_a_disruption_budget_only_with_replicas(self, render: Render) -> None:
+        assert ("PodDisruptionBudget", "demo-regent") not in render()
+        assert ("PodDisruptionBudget", "demo-regent") in render(replicas=2)
+
+    def test_definitions_can_be_left_out_or_given_up(self, render: Render) -> None:
+        name = ("CustomResourceDefinition", "kafkatopics.kafka.regent.dev")
+        assert render()[name]["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+        assert "annotations" not in render(crds__keep=False)[name]["metadata"]
+        assert name not in render(crds__enabled=False)
+
+    def test_an_image_by_digest(self, render: Render) -> None:
+        digest = "sha256:" + "a" * 64
+        deployment = render(image__digest=digest)["Deployment", "demo-regent"]
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        assert container["image"] == f"regent@{digest}"
+
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            ({"zookeeper": ""}, "zookeeper"),
+            ({"zookeeper": "zk:2181 zk:2182"}, "zookeeper"),
+            ({"replicas": -1}, "replicas"),
+            ({"replica": 2}, "replica"),
+            ({"settings": {"http_port": 1}}, "http_port"),
+            ({"settings": {"controller_id": 1}}, "controller_id"),
+            ({"namespaces": ["Not_A_Namespace"]}, "namespaces"),
+            ({"image__digest": "latest"}, "digest"),
+        ],
+    )
+    def test_bad_values_are_refused(
+        self, render: Render, values: dict[str, Any], message: str
+    ) -> None:
+        with pytest.raises(CommandError, match=message):
+            render(**values)
+
+    def test_lint(self) -> None:
+        helm = kubernetes_binaries().path("helm")
+        outcome = run_guarded(
+            [helm, "lint", "--strict", CHART, "--set", "zookeeper=zk:2181"], timeout_s=60
+        )
+        assert outcome.exit_code == 0, outcome.stdout + outcome.stderr
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[KubernetesApi]:
+    with KubernetesApi(users={"regent": []}) as server:
+        yield server
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("namespaces", [[], ["team-a", "team-b"]], ids=["cluster", "namespaces"])
+async def test_installed_for_real_and_the_rights_are_enough(
+    api: KubernetesApi,
+    namespaces: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    for namespace in ("team-a", "team-b"):
+        api.kubectl("apply", "-f", "-", stdin=_namespace(namespace))
+    api.helm(
+        "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",
+        "--set-json", "zookeeper=\"zk:2181/kafka\"",
+        "--set-json", f"namespaces={json.dumps(namespaces)}",
+    )  # fmt: skip
+    try:
+        kinds = ["rolebinding"] if namespaces else ["clusterrolebinding"]
+        _bind_to_user(api, kinds[0], namespaces)
+        config = tmp_path / "kubeconfig"
+        config.write_text(api.kubeconfig_for("regent").read_text())
+        monkeypatch.setenv("KUBECONFIG", str(config))
+        await _one_life(api, tuple(namespaces))
+    finally:
+        api.helm("uninstall", "demo", "--namespace", "kafka")
+    # crds.keep
+    assert "kafkatopics.kafka.regent.dev" in api.kubectl("get", "crd", "-o", "name")
+
+
+def _namespace(name: str) -> str:
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+def _bind_to_user(api: KubernetesApi, kind: str, namespaces: list[str]) -> None:
+    """Give the chart's roles to a user with a token: no token controller runs here."""
+    subjects = [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}]
+    patch = json.dumps({"subjects": subjects})
+    for where in [["-n", namespace] for namespace in namespaces] or [[]]:
+        api.kubectl(*where, "patch", kind, "kafka-demo-regent", "--type=merge", "-p", patch)
+
+
+async def _one_life(api: KubernetesApi, namespaces: tuple[str, ...]) -> None:
+    """Create and delete a topic, with the rights of the chart."""
+    controller = MemoryController()
+    stop = asyncio.Event()
+    task = asyncio.create_task(
+        run_kube(controller, KubeSettings(namespaces=namespaces), stop_event=stop)
+    )
+    try:
+        example = (ROOT / "examples" / "kafkatopic.yaml").read_text()
+        example = example.replace("namespace: default", "namespace: team-b")
+        await asyncio.to_thread(api.kubectl, "apply", "-f", "-", stdin=example)
+        await asyncio.to_thread(
+            api.kubectl, "-n", "team-b", "wait", "--for=condition=Ready", "ktopic/orders",
+            "--timeout=20s",
+        )  # fmt: skip
+        await asyncio.to_thread(api.kubectl, "-n", "team-b", "delete", "ktopic", "orders")
+
+        async def events() -> str:
+            return await asyncio.to_thread(api.kubectl, "-n", "team-b", "get", "events")
+
+        await wait_until_async(
+            events,
+            until=lambda text: "TopicDeleted" in text,
+            describe="the Events to be recorded",
+            timeout_s=10,
+        )
+        assert not controller.view.topics
+    finally:
+        stop.set()
+        await task
+        controller.close()

@@ -1,0 +1,90 @@
+"""Many KafkaTopics at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from regent.controller.commands import CreateTopic
+from regent.kube.client import KubeClient
+from regent.kube.listing import list_topics
+from regent.kube.object_cache import ObjectKey
+from regent.kube.settings import KubeSettings
+from regent.kube.status_writer import object_path
+
+from sandbox import wait_until_async
+from tests.integration.kube.conftest import Namespace, condition, running, topic
+from tests.integration.kube.memory_controller import MemoryController
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("kubeconfig"),
+]
+
+TOPICS = 500
+
+
+async def test_five_hundred_topics_converge_in_few_batches(
+    namespace: Namespace, controller: MemoryController, record_property: Any
+) -> None:
+    settings = KubeSettings(namespaces=(namespace.name,))
+    collection = object_path(ObjectKey(namespace.name, "")).rstrip("/")
+    names = [f"topic-{number:04d}" for number in range(TOPICS)]
+    async with (
+        KubeClient(max_connections=16, request_timeout_s=30) as client,
+        running(controller, namespace) as operator,
+    ):
+        started = time.monotonic()
+        await asyncio.gather(
+            *(client.create(collection, topic(name, config={"retention.ms": 1})) for name in names)
+        )
+        created_s = time.monotonic() - started
+
+        async def ready() -> int:
+            bodies, _ = await list_topics(client, settings)
+            return sum(condition(body, "Ready").get("status") == "True" for body in bodies)
+
+        await wait_until_async(
+            ready, until=lambda count: count == TOPICS, describe="all to be ready", timeout_s=120
+        )
+        converged_s = time.monotonic() - started
+        await wait_until_async(
+            _idle(operator.queue), until=bool, describe="the queue to be idle", timeout_s=30
+        )
+        creations = [c for c in controller.commands if isinstance(c, CreateTopic)]
+        assert len(creations) == TOPICS
+        # One finalizer and one status per topic, and a second status only now and then.
+        assert operator.writer.writes <= 2.5 * TOPICS
+        record_property("created_s", round(created_s, 1))
+        record_property("converged_s", round(converged_s, 1))
+        print(
+            f"{TOPICS} created in {created_s:.1f} s, converged after {converged_s:.1f} s: "
+            f"{operator.writer.writes} writes, {len(controller.batches)} batches, "
+            f"{operator.reconciler.looks} looks"
+        )
+
+        writes, started = operator.writer.writes, time.monotonic()
+        for name in names:
+            await client.request("DELETE", f"{collection}/{name}")
+
+        async def left() -> int:
+            return len((await list_topics(client, settings))[0])
+
+        await wait_until_async(
+            left, until=lambda count: count == 0, describe="all to be gone", timeout_s=120
+        )
+        print(
+            f"deleted after {time.monotonic() - started:.1f} s: "
+            f"{operator.writer.writes - writes} writes"
+        )
+    assert not controller.view.topics
+
+
+def _idle(queue: Any) -> Any:
+    async def look() -> bool:
+        return bool(queue.is_idle)
+
+    return look
