@@ -57,7 +57,7 @@ def render() -> Render:
     helm = kubernetes_binaries().path("helm")
 
     def run(**values: Any) -> Rendered:
-        arguments = [helm, "template", "demo", CHART, "--namespace", "kafka"]
+        arguments: list[str | Path] = [helm, "template", "demo", CHART, "--namespace", "kafka"]
         arguments += ["--kube-version", "1.34.0"]
         for name, value in ({"zookeeper": "zk:2181/kafka"} | values).items():
             arguments += ["--set-json", f"{name.replace('__', '.')}={json.dumps(value)}"]

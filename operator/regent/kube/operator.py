@@ -20,6 +20,7 @@ import random
 import signal
 import socket
 import threading
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -93,7 +94,7 @@ class KubeOperator:
                 bodies, version = await list_topics(self._client, self._settings)
             except KubeError as error:
                 failures += 1
-                delay_s = backoff_s(min(failures, 5), jitter=self._jitter())
+                delay_s = self.delay_after(failures)
                 logger.warning("Listing KafkaTopics again in %.1f s: %s", delay_s, error)
                 await asyncio.sleep(delay_s)
                 continue
@@ -101,9 +102,13 @@ class KubeOperator:
             logger.info("Serving %d KafkaTopics", len(self.cache))
             return
 
+    def delay_after(self, failures: int) -> float:
+        """Seconds to wait after failures in a row of something that everything depends on."""
+        return backoff_s(min(failures, 5), jitter=self._jitter())
+
     def start(self) -> list[asyncio.Task[None]]:
         """Start the tasks that do the work and listen to the controller."""
-        self._controller.subscribe(self._on_view_in_controller_thread)
+        self._controller.subscribe(_weak_listener(self))
         names = [("command batcher", self.batcher.run()), ("event recorder", self.recorder.run())]
         names.append(("resync", self._resync()))
         names.extend(
@@ -141,7 +146,8 @@ class KubeOperator:
         for key in sorted(keys):
             self.queue.add(key)
 
-    def _on_view_in_controller_thread(self, topics: frozenset[str] | None) -> None:
+    def hear(self, topics: frozenset[str] | None) -> None:
+        """Take notice of a new view. Called in the controller's thread."""
         if not self._is_open:
             return
         # The loop may end between the question and the call: then nobody is left to be told.
@@ -210,7 +216,8 @@ async def run_kube(
         on_operator: Told of the operator before it starts, for metrics and tests.
 
     Raises:
-        KubeError: If the API server cannot be worked with.
+        Exception: A defect in one of the tasks that do the work. Whatever is wrong with the API
+            server is logged and tried again.
     """
     async with contextlib.AsyncExitStack() as stack:
         if client is None:
@@ -229,15 +236,30 @@ async def run_kube(
         tasks = operator.start()
         stack.push_async_callback(_cancel, tasks)
         stack.push_async_callback(_flush, operator.recorder)
-        await _run_kopf(
-            operator,
-            settings,
-            tasks=tasks,
-            stop_event=stop_event,
-            ready_flag=ready_flag,
-            probes=dict(probes or {}),
-            on_signal=on_signal or stop_event.set,
-        )
+        failures = 0
+        while not stop_event.is_set():
+            try:
+                await _run_kopf(
+                    operator,
+                    settings,
+                    tasks=tasks,
+                    stop_event=stop_event,
+                    ready_flag=ready_flag,
+                    probes=dict(probes or {}),
+                    on_signal=on_signal or stop_event.set,
+                )
+            except Exception:
+                # The API server took a right away, the CRD went: no reason for the Kafka cluster to
+                # lose its controller, which lives in this process, too.
+                failures += 1
+                delay_s = operator.delay_after(failures)
+                logger.exception("Watching failed, beginning anew in %.1f s", delay_s)
+                await _unless_stopped(asyncio.sleep(delay_s), stop_event)
+                await _unless_stopped(operator.load(), stop_event)
+            for task in tasks:
+                if task.done():
+                    # None of them ends by itself: this raises what ended it.
+                    await task
 
 
 async def _run_kopf(
@@ -276,10 +298,20 @@ async def _run_kopf(
     finally:
         kopf_stop.set()
         await _cancel([stopping])
-    for task in tasks:
-        if task.done() and not task.cancelled():
-            # None of them ends by itself: this raises what ended it.
-            task.result()
+
+
+def _weak_listener(operator: KubeOperator) -> Callable[[frozenset[str] | None], None]:
+    """A listener that keeps nothing alive: nobody can unsubscribe, and each term has an operator
+    of its own.
+    """
+    reference = weakref.ref(operator)
+
+    def listener(topics: frozenset[str] | None) -> None:
+        alive = reference()
+        if alive is not None:
+            alive.hear(topics)
+
+    return listener
 
 
 class _AnyTask(Collection["asyncio.Task[Any]"]):

@@ -52,7 +52,7 @@ class Namespace:
         body: dict[str, Any] = json.loads(self.kubectl("get", "ktopic", name, "-o", "json"))
         return body
 
-    def list(self) -> dict[str, dict[str, Any]]:
+    def all(self) -> dict[str, dict[str, Any]]:
         items = json.loads(self.kubectl("get", "ktopic", "-o", "json"))["items"]
         return {item["metadata"]["name"]: item for item in items}
 
@@ -109,7 +109,7 @@ class Namespace:
         """Wait until a KafkaTopic does not exist any more."""
 
         async def present() -> bool:
-            return name in await asyncio.to_thread(self.list)
+            return name in await asyncio.to_thread(self.all)
 
         await wait_until_async(
             present, until=lambda there: not there, describe=f"{name} to be gone", timeout_s=20
@@ -122,7 +122,7 @@ def namespace(api: KubernetesApi) -> Iterator[Namespace]:
     api.kubectl("create", "namespace", name)
     yield Namespace(api, name)
     # Nobody removes finalizers any more: the objects would stay for ever.
-    for topic in Namespace(api, name).list():
+    for topic in Namespace(api, name).all():
         api.kubectl(
             "-n", name, "patch", "ktopic", topic, "--type=merge",
             "-p", '{"metadata":{"finalizers":null}}',

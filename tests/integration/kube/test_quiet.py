@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import yaml
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("kubeconfig")]
 
 
 def _versions(namespace: Namespace) -> dict[str, str]:
-    return {name: body["metadata"]["resourceVersion"] for name, body in namespace.list().items()}
+    return {name: body["metadata"]["resourceVersion"] for name, body in namespace.all().items()}
 
 
 async def test_nothing_is_written_while_nothing_changes(
@@ -186,12 +187,52 @@ async def test_deletion_of_a_resource_that_never_got_a_controller_hangs_nobody(
         double.close()
 
 
-async def test_the_namespace_and_the_crd_may_come_later(
-    api: KubernetesApi, namespace: Namespace, controller: MemoryController
+async def test_definitions_may_come_late_and_go_and_come_back(
+    controller: MemoryController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    namespace.apply(topic("orders"))
-    async with running(controller, namespace):
-        await namespace.wait_condition("orders", "Ready", "True")
+    with KubernetesApi() as own:
+        config = tmp_path / "own.kubeconfig"
+        config.write_text(own.kubeconfig.read_text())
+        monkeypatch.setenv("KUBECONFIG", str(config))
+        namespace = Namespace(own, "default")
+        stop = asyncio.Event()
+        task = asyncio.create_task(run_kube(controller, KubeSettings(), stop_event=stop))
+        try:
+            for life in ("first", "second"):
+                await asyncio.sleep(0.5)
+                await asyncio.to_thread(own.kubectl, "apply", "-f", ROOT / "crds")
+                await asyncio.to_thread(
+                    own.kubectl, "wait", "--for=condition=Established", "-f", ROOT / "crds"
+                )
+                namespace.apply(topic(f"orders-{life}", deletionPolicy="Retain"))
+                await namespace.wait_condition(f"orders-{life}", "Ready", "True")
+                await asyncio.to_thread(own.kubectl, "delete", "-f", ROOT / "crds")
+        finally:
+            stop.set()
+            await task
+
+
+async def test_an_outage_of_the_api_server_heals(
+    controller: MemoryController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with KubernetesApi() as own:
+        own.kubectl("apply", "-f", ROOT / "crds")
+        own.kubectl("wait", "--for=condition=Established", "-f", ROOT / "crds")
+        config = tmp_path / "own.kubeconfig"
+        config.write_text(own.kubeconfig.read_text())
+        monkeypatch.setenv("KUBECONFIG", str(config))
+        namespace = Namespace(own, "default")
+        async with running(controller, namespace):
+            namespace.apply(topic("orders"))
+            await namespace.wait_condition("orders", "Ready", "True")
+            own.api_server.kill()
+            controller.set_isr("orders", 0, (1,))
+            controller.set_config("orders", {})
+            await asyncio.to_thread(own.start)
+            await namespace.wait_condition("orders", "Healthy", "False")
+            namespace.patch("orders", partitions=4)
+            await namespace.wait_condition("orders", "Synced", "True")
+    assert len(controller.view.topics["orders"].partitions) == 4
 
 
 async def test_tasks_of_others_survive_the_end(

@@ -7,13 +7,13 @@ import time
 from typing import Any
 
 import pytest
+
 from regent.controller.commands import CreateTopic
 from regent.kube.client import KubeClient
 from regent.kube.listing import list_topics
 from regent.kube.object_cache import ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import object_path
-
 from sandbox import wait_until_async
 from tests.integration.kube.conftest import Namespace, condition, running, topic
 from tests.integration.kube.memory_controller import MemoryController
