@@ -8,6 +8,7 @@ generation once and keeps it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -210,13 +211,24 @@ class Generation:
             self.require()
             future: asyncio.Future[list[Any]] = self._loop.create_future()
             batch = _Batch(len(requests), future)
+            entries = [(request, _Slot(batch, index)) for index, request in enumerate(requests)]
             self._pending[future] = None
             try:
-                for index, request in enumerate(requests):
-                    self.client._call(request, _Slot(batch, index))
+                for request, slot in entries:
+                    self.client._call(request, slot)
                 return await self._within_bound(future)
+            except BaseException:
+                self._withdraw(entries)
+                raise
             finally:
                 del self._pending[future]
+
+    def _withdraw(self, entries: Sequence[tuple[object, _Slot]]) -> None:
+        """Take back what waits for a connection, so that it is not carried out long after whoever
+        asked for it has given up."""
+        for entry in entries:
+            with contextlib.suppress(ValueError):  # it has been sent
+                self.client._queue.remove(entry)
 
     async def connection(self, deadline: float | None = None) -> None:
         """Wait until the session is connected.

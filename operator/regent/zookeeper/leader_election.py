@@ -22,6 +22,7 @@ from typing import Final
 from kazoo.exceptions import CancelledError, KazooException, SessionExpiredError
 from kazoo.protocol.states import WatchedEvent
 from kazoo.recipe.lock import Lock
+from kazoo.retry import KazooRetry
 
 from regent.runtime.ports import ZooKeeperPort
 from regent.zk_data.operations import SessionState
@@ -229,6 +230,8 @@ class _Candidacy:
     def _take_turn(self) -> None:
         """Queue up; lead; let go."""
         lock = self._client.Lock(self._path, self._identifier)
+        # kazoo's own pauses grow with every lost connection of a long wait, up to a minute.
+        lock._retry = KazooRetry(max_tries=-1, max_delay=_RETRY_PAUSE_S)
         self._lock = lock
         if self._is_withdrawn or not lock.acquire():
             return

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.security import make_digest_acl
+from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from regent.model.errors import (
     SessionExpiredError,
@@ -15,6 +15,7 @@ from regent.model.errors import (
     ZooKeeperUnavailableError,
 )
 from regent.zk_data.operations import Check, Create, SessionState, SetData, Written
+from regent.zookeeper.multi_write import MultiWrite, serialize_acl
 from regent.zookeeper.session import ZooKeeperSession
 from sandbox import ZooKeeper, ZooKeeperEnsemble
 from tests.integration.zookeeper.harness import DEADLINE_S, Proxy, connected, settings_for, until
@@ -98,8 +99,10 @@ async def test_a_hanging_server_fences_before_the_session_can_expire(server: Zoo
             await client.port.get_data(["/e"])
         # Frozen for longer than the session lasts: once awake, the server expires it.
         await asyncio.sleep(max(0.0, started + 4.5 - time.monotonic()))
+        assert client.states == [CONNECTED, SUSPENDED]
         server.resume()
-        await until(lambda: not client.session.is_fenced())
+        await until(lambda: client.states[-1] in (RECONNECTED, CONNECTED))
+        assert not client.session.is_fenced()
         if client.states[-1] is RECONNECTED:  # it heard us before it looked at its clock
             return
         assert [s for s in client.states if s is not SUSPENDED] == [CONNECTED, EXPIRED, CONNECTED]
@@ -153,6 +156,43 @@ async def test_a_client_that_was_cut_off_learns_of_the_expiry(server: ZooKeeper)
             await call
         assert not client.session.is_fenced()
         assert await client.port.exists(["/e"]) == [False]
+
+
+async def test_what_was_given_up_is_not_carried_out_later(server: ZooKeeper) -> None:
+    settings = settings_for(
+        server.connect_string, session_timeout_ms=30_000, unavailable_after_ms=300
+    )
+    async with connected(settings) as client:
+        generation = client.session.generation()
+        server.kill()
+        await client.state(SUSPENDED)
+        # As if the loss had not been noticed yet: kazoo queues what it cannot send.
+        request = MultiWrite([Create("/late")], chroot="", acl=serialize_acl(OPEN_ACL_UNSAFE))
+        with pytest.raises(ZooKeeperUnavailableError):
+            await generation.call([request])
+        abandoned = asyncio.create_task(generation.call([request]))
+        await asyncio.sleep(0)
+        abandoned.cancel()
+        await asyncio.gather(abandoned, return_exceptions=True)
+        await asyncio.to_thread(server.start)
+        await client.state(RECONNECTED)
+        assert await client.port.exists(["/late"]) == [False]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_a_connection_thread_that_dies_is_replaced(server: ZooKeeper) -> None:
+    class Unserializable:
+        type = 1
+
+        def serialize(self) -> bytes:
+            raise RuntimeError("kazoo does not expect this")
+
+    async with connected(settings_for(server.connect_string)) as client:
+        with pytest.raises(SessionExpiredError):
+            await client.session.generation().call([Unserializable()])
+        await client.state(CONNECTED, times=2)
+        assert client.states == [CONNECTED, EXPIRED, CONNECTED]
+        assert await client.port.exists(["/"]) == [True]
 
 
 async def test_a_silent_network_fences_before_the_server_expires(server: ZooKeeper) -> None:

@@ -12,6 +12,7 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Connect, Sync
 from kazoo.protocol.states import Callback, KeeperState
+from kazoo.recipe.lock import Lock
 
 from regent.zookeeper.kazoo_client import OneSessionClient, access_control_list
 from regent.zookeeper.settings import SaslSettings, ZooKeeperSettings
@@ -72,9 +73,15 @@ def test_the_parts_that_are_overridden_exist() -> None:
         *("self", "callback")
     ]
     source = inspect.getsource(ConnectionHandler)
-    assert "client.handler" in source or "self.handler.create_connection(" in source
-    assert "self._invoke(" in source
-    assert "self.client._stopped.is_set()" in source
+    for relied_upon in (
+        "self.handler.create_connection(",
+        "self.handler.select(",
+        "self._invoke(",
+        "self.client._stopped.is_set()",
+        "client._queue[0]",
+    ):
+        assert relied_upon in source
+    assert "self._retry.copy()" in inspect.getsource(Lock.acquire)
     assert isinstance(KazooClient()._connection, ConnectionHandler)
 
 

@@ -1,4 +1,7 @@
+from kazoo.retry import KazooRetry
+
 class Lock:
+    _retry: KazooRetry
     path: str
     node: str | None
     is_acquired: bool
