@@ -1,0 +1,250 @@
+"""A simulated broker: its life and its answers to the controller.
+
+It obeys as a real one does: the order of the epoch checks, what is refused per partition, and the
+follower that needs its leader among the live brokers it knows of. What it does on its own
+(replication, ISR changes) is in :mod:`replication`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from regent.model.cluster import Broker, EndPoint
+from regent.model.partition import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
+from regent.protocol.control_requests import (
+    ControlRequests,
+    LeaderAndIsrResponse,
+    PartitionState,
+    StopReplicaResponse,
+    UpdateMetadataResponse,
+)
+from regent.zk_data import paths
+from regent.zk_data.brokers import encode_broker
+from regent.zk_data.notifications import encode_log_dir_event
+from regent.zk_data.operations import Create, Delete, SetData, Written
+from tests.simulation.replicated_log import Log, Replica
+from tests.simulation.zookeeper import InMemoryClient
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+NONE = 0
+UNKNOWN_TOPIC_OR_PARTITION = 3
+STALE_CONTROLLER_EPOCH = 11
+KAFKA_STORAGE_ERROR = 56
+FENCED_LEADER_EPOCH = 74
+STALE_BROKER_EPOCH = 77
+INCONSISTENT_TOPIC_ID = 103
+
+
+class SimulatedBroker:
+    """One broker.
+
+    Attributes:
+        is_running: Whether the process is alive, registered or not.
+        epoch: Own broker epoch, the czxid of the last registration; -1 before the first.
+        logs: Contents of the disk.
+        failed: Partitions on a log directory that has failed since the start.
+        replicas: Hosted partitions.
+        metadata: Leadership of every partition that the controller has announced.
+        known_brokers: Live brokers as last announced.
+        changed_isrs: ISR changes that nobody was notified of yet.
+    """
+
+    def __init__(self, world: World, broker_id: int) -> None:
+        self._world = world
+        self.broker_id = broker_id
+        self.name = f"broker-{broker_id}"
+        self.logs: dict[TopicPartition, Log] = {}
+        self.is_running = False
+        self.client: InMemoryClient | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.epoch = -1
+        self.controller_id = -1
+        self.controller_epoch = 0
+        self.failed: dict[TopicPartition, None] = {}
+        self.replicas: dict[TopicPartition, Replica] = {}
+        self.metadata: dict[TopicPartition, LeaderAndIsr] = {}
+        self.known_brokers: dict[int, Broker] = {}
+        self.changed_isrs: dict[TopicPartition, None] = {}
+
+    def __repr__(self) -> str:
+        return self.name
+
+    # Life
+
+    def start(self) -> bool:
+        """Start the process. It gives up if an earlier life of it is still registered."""
+        if self.is_running or self._world.zookeeper.get(paths.broker_id(self.broker_id)):
+            return False
+        self._forget()
+        self.is_running = True
+        self.client = self._world.connect(self.name)
+        self._world.trace.line(self.name, "starts")
+        self.register()
+        return True
+
+    def register(self) -> bool:
+        """Create the registration, if there is none of this session."""
+        client = self.client
+        if not self.is_running or client is None or not client.is_connected:
+            return False
+        path = paths.broker_id(self.broker_id)
+        (node,) = client.get_data([path])
+        if node is not None:
+            if node.ephemeral_owner == client.session_id:
+                return False
+            # Left by the previous session of this very process (KAFKA-7165).
+            client.multi([Delete(path, node.version)])
+        results = client.multi(
+            [Create(path, ephemeral=True), SetData(path, self._registration(), version=0)]
+        )
+        assert all(isinstance(result, Written) for result in results), results
+        (node,) = client.get_data([path])
+        assert node is not None
+        self.epoch = node.czxid
+        self._world.trace.line(self.name, "registers", f"epoch={self.epoch}")
+        return True
+
+    def _registration(self) -> bytes:
+        endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", f"host{self.broker_id}", 9092)
+        # Version 4 says: the leader writes the ISR itself. So it does here under any protocol.
+        broker = Broker(self.broker_id, 0, (endpoint,), registration_version=4)
+        return encode_broker(broker, timestamp_ms=self._world.clock.now_ms())
+
+    def crash(self) -> None:
+        """The process dies; its session outlives it for a while."""
+        assert self.client is not None
+        self._world.trace.line(self.name, "crashes")
+        self.is_running = False
+        self._world.abandon(self.client)
+        self._forget()
+
+    def stop(self) -> None:
+        """The process ends in order: its registration vanishes at once."""
+        assert self.client is not None
+        self._world.trace.line(self.name, "stops")
+        self.is_running = False
+        self.client.close()
+        self._forget()
+
+    def reconnect(self) -> bool:
+        """Find ZooKeeper again after the session was expired."""
+        client = self.client
+        if not self.is_running or client is None or client.is_connected:
+            return False
+        client.reconnect()
+        client.events.clear()
+        self._world.owns(client, self.name)
+        self._world.trace.line(self.name, "reconnects", f"session={client.session_id}")
+        return True
+
+    def fail_log_dir(self, partitions: list[TopicPartition]) -> None:
+        """Lose the log directory that holds some partitions, until the next start."""
+        assert self.client is not None
+        self._world.trace.line(self.name, "loses a log dir", [str(tp) for tp in partitions])
+        for tp in partitions:
+            self.failed[tp] = None
+            self.replicas.pop(tp, None)
+        event = encode_log_dir_event(self.broker_id)
+        self.client.multi(
+            [Create(paths.log_dir_event_notification_prefix(), event, sequential=True)]
+        )
+
+    # Requests of the controller
+
+    def _refusal(self, requests: ControlRequests) -> int:
+        """Top-level error: the checks come in this order, and a request that passes is obeyed."""
+        if requests.brokers[self.broker_id].epoch < self.epoch:
+            return STALE_BROKER_EPOCH
+        if requests.controller_epoch < self.controller_epoch:
+            return STALE_CONTROLLER_EPOCH
+        self._world.safety.obeyed(self, requests)
+        self.controller_epoch = requests.controller_epoch
+        self.controller_id = requests.controller_id
+        return NONE
+
+    def _epochs(self, requests: ControlRequests) -> tuple[int, int]:
+        """What the controller's end of the channel notes with the answer."""
+        return requests.controller_epoch, requests.brokers[self.broker_id].epoch
+
+    def leader_and_isr(self, requests: ControlRequests) -> LeaderAndIsrResponse:
+        """Become leader or follower of the named partitions."""
+        named = requests.leader_and_isr[self.broker_id]
+        refusal = self._refusal(requests)
+        errors: dict[TopicPartition, int] = {}
+        if not refusal:
+            for tp in named:
+                state = requests.partitions[tp]
+                code = self._become(tp, state, requests.topic_ids.get(tp.topic))
+                if code:
+                    errors[tp] = code
+        return LeaderAndIsrResponse(self.broker_id, refusal, errors, named, *self._epochs(requests))
+
+    def _become(
+        self, tp: TopicPartition, announced: PartitionState, topic_id: uuid.UUID | None
+    ) -> int:
+        if tp in self.failed:
+            return KAFKA_STORAGE_ERROR
+        log, replica = self.logs.get(tp), self.replicas.get(tp)
+        if log is not None and None not in (log.topic_id, topic_id) and log.topic_id != topic_id:
+            return INCONSISTENT_TOPIC_ID
+        state, assignment = announced
+        if replica is not None and state.leader_epoch <= replica.state.leader_epoch:
+            if state.leader_epoch == replica.state.leader_epoch and topic_id is not None:
+                replica.log.topic_id = topic_id
+            return STALE_CONTROLLER_EPOCH
+        if self.broker_id not in assignment.replicas:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        if log is None:
+            log = self.logs[tp] = Log(topic_id)
+        elif topic_id is not None:
+            log.topic_id = topic_id
+        is_leader = state.leader == self.broker_id
+        if is_leader or state.leader in self.known_brokers:
+            self._world.safety.accepted_leadership(self, tp, state)
+            self.replicas[tp] = Replica(
+                log=log,
+                state=state,
+                replicas=assignment.replicas,
+                is_leader=is_leader,
+                is_fetching=not is_leader,
+            )
+        # Else everything stays as it is: a follower needs a leader that it knows to be alive.
+        return NONE
+
+    def update_metadata(self, requests: ControlRequests) -> UpdateMetadataResponse:
+        """Replace the list of live brokers, merge the partitions."""
+        refusal = self._refusal(requests)
+        if not refusal:
+            self.known_brokers = dict(requests.brokers)
+            for tp in requests.update_metadata:
+                if tp in requests.deleted_partitions:
+                    self.metadata.pop(tp, None)
+                else:
+                    state = requests.partitions[tp].leader_and_isr
+                    assert state.leader != LEADER_DURING_DELETE
+                    self.metadata[tp] = state
+        return UpdateMetadataResponse(self.broker_id, refusal, *self._epochs(requests))
+
+    def stop_replica(self, requests: ControlRequests) -> StopReplicaResponse:
+        """Stop fetching, or delete replicas altogether."""
+        named = requests.stop_replica[self.broker_id]
+        refusal = self._refusal(requests)
+        errors: dict[TopicPartition, int] = {}
+        if not refusal:
+            for tp, (leader_epoch, delete) in named.items():
+                replica = self.replicas.get(tp)
+                if tp in self.failed:
+                    errors[tp] = KAFKA_STORAGE_ERROR
+                elif replica and 0 <= leader_epoch < replica.state.leader_epoch:
+                    errors[tp] = FENCED_LEADER_EPOCH
+                elif delete:
+                    self.replicas.pop(tp, None)
+                    self.logs.pop(tp, None)
+                elif replica:
+                    replica.is_fetching = False
+        return StopReplicaResponse(self.broker_id, refusal, errors, named, *self._epochs(requests))

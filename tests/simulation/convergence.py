@@ -1,0 +1,268 @@
+"""What must be true once faults have ended and everybody had time to do what there is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from regent.controller import cluster_loading, effects
+from regent.controller.context import ControllerContext
+from regent.controller.partition_state_machine import PartitionStateMachine
+from regent.controller.partition_state_znodes import read_partition_states
+from regent.controller.states import PartitionState, ReplicaState
+from regent.controller.unclean_election_config import load_unclean_election_default
+from regent.model.cluster import Broker
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data import paths
+from tests.simulation.broker import SimulatedBroker
+from tests.simulation.checkers import require
+from tests.simulation.driver import RegentProcess
+from tests.simulation.trace import TracingLog
+from tests.simulation.zookeeper import InMemoryZooKeeper
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+T = TypeVar("T")
+
+
+def check_converged(world: World) -> None:
+    """Raise unless the cluster is whole: everything online, in sync, known to all, deleted if so
+    asked, and the controller's context is what a fresh load would give."""
+    process = _only_active(world)
+    loaded = load_afresh(world, process)
+    _check_context(process, loaded)
+    _check_nothing_is_pending(world)
+    _check_partitions(world, loaded)
+    _check_deletions(world, loaded)
+    for broker in world.brokers.values():
+        if broker.is_running:
+            _check_broker(world, broker, loaded, process)
+    if world.protocol >= cluster_loading.TOPIC_IDS_SINCE:
+        without = [t for t in loaded.topics if t not in loaded.topic_ids]
+        require(not without, f"topics without an id: {without}")
+
+
+def _only_active(world: World) -> RegentProcess:
+    active = [p for p in world.regents if p.is_alive and p.controller.active is not None]
+    require(len(active) == 1, f"active controllers: {active}")
+    return active[0]
+
+
+def _check_nothing_is_pending(world: World) -> None:
+    for process in world.regents:
+        require(not process.is_alive or process.is_idle, process.describe())
+    require(world.network.is_idle, f"requests on their way: {world.network.describe()}")
+    require(not world.workload.unanswered, f"unanswered: {world.workload.unanswered}")
+    for parent in (paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION):
+        children = world.zookeeper.children(parent)
+        require(not children, f"nobody reads {parent}: {children}")
+
+
+# The context
+
+
+class _Reader:
+    """Performs the reading effects of the core on the tree itself."""
+
+    def __init__(self, zookeeper: InMemoryZooKeeper) -> None:
+        self._zookeeper = zookeeper
+
+    def run(self, process: Coroutine[effects.Effect[Any], Any, T]) -> T:
+        result: Any = None
+        while True:
+            try:
+                effect = process.send(result)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            match effect:
+                case effects.ReadData():
+                    result = [self._zookeeper.get(path) for path in effect.paths]
+                case effects.ReadChildren():
+                    result = [self._zookeeper.children(path) for path in effect.paths]
+                case _:
+                    raise AssertionError(f"loading awaits {effect!r}")
+
+
+def load_afresh(world: World, process: RegentProcess) -> ControllerContext:
+    """The context as a failover would load it now."""
+    active = process.controller.active
+    assert active is not None
+    context = ControllerContext(
+        controller_id=active.context.controller_id,
+        epoch=active.context.epoch,
+        epoch_zk_version=active.context.epoch_zk_version,
+    )
+    reader, log = _Reader(world.zookeeper), TracingLog(world.trace, "checker")
+    context.add_live_brokers(reader.run(cluster_loading.read_brokers(log)).values())
+    topics = reader.run(
+        cluster_loading.read_topics(world.zookeeper.children(paths.BROKER_TOPICS), log)
+    )
+    for topic, znode in topics.items():
+        context.add_topic(topic, znode.topic_id)
+        for partition, assignment in znode.assignments.items():
+            context.set_assignment(TopicPartition(topic, partition), assignment)
+    states = reader.run(read_partition_states(list(context.all_partitions()), log))
+    context.set_leadership(states.states)
+    for topic in world.zookeeper.children(paths.DELETE_TOPICS):
+        if context.has_topic(topic):
+            context.queue_topic_for_deletion(topic)
+    reader.run(
+        load_unclean_election_default(context, process.config.unclean_leader_election_enable, log)
+    )
+    PartitionStateMachine(context, log).startup_states()
+    for tp in context.all_partitions():
+        for broker_id in context.replicas(tp):
+            live = context.is_broker_online(broker_id)
+            context.set_replica_state(
+                broker_id, tp, ReplicaState.ONLINE if live else ReplicaState.OFFLINE
+            )
+    return context
+
+
+def _check_context(process: RegentProcess, loaded: ControllerContext) -> None:
+    active = process.controller.active
+    assert active is not None
+    context = active.context
+    pairs: list[tuple[str, object, object]] = [
+        ("brokers", dict(context.live_or_shutting_down_brokers), _brokers_of(loaded)),
+        ("topic ids", dict(context.topic_ids), dict(loaded.topic_ids)),
+        ("assignments", _assignments_of(context), _assignments_of(loaded)),
+        ("leadership", dict(context.leadership), dict(loaded.leadership)),
+        ("queued", sorted(context.topics_to_be_deleted), sorted(loaded.topics_to_be_deleted)),
+        (
+            "unclean default",
+            context.unclean_leader_election_default,
+            loaded.unclean_leader_election_default,
+        ),
+        ("partition states", _settled_states(context), _settled_states(loaded)),
+        ("replica states", _settled_replicas(context), _settled_replicas(loaded)),
+        ("offline", context.offline_partition_count, loaded.offline_partition_count),
+    ]
+    for what, have, want in pairs:
+        require(have == want, f"{process}: {what} are {_difference(have, want)} loaded afresh")
+
+
+def _difference(have: object, want: object) -> str:
+    if isinstance(have, dict) and isinstance(want, dict):
+        keys = [key for key in {**have, **want} if have.get(key) != want.get(key)]
+        return ", ".join(f"{key}: {have.get(key)} but {want.get(key)}" for key in keys)
+    return f"{have} but {want}"
+
+
+def _brokers_of(context: ControllerContext) -> dict[int, Broker]:
+    return dict(context.live_or_shutting_down_brokers)
+
+
+def _assignments_of(context: ControllerContext) -> dict[str, dict[TopicPartition, object]]:
+    return {topic: dict(context.partitions_of(topic)) for topic in context.topics}
+
+
+def _settled_states(context: ControllerContext) -> dict[TopicPartition, PartitionState]:
+    """Partition states, but of topics that wait for their deletion."""
+    return {
+        tp: context.partition_state(tp)
+        for tp in context.all_partitions()
+        if not context.is_topic_queued_for_deletion(tp.topic)
+    }
+
+
+def _settled_replicas(
+    context: ControllerContext,
+) -> dict[tuple[int, TopicPartition], ReplicaState]:
+    """Replica states likewise. On a broker that is down a replica may be held to be online if it
+    was created meanwhile: Kafka's state machine has it so, and liveness decides everywhere."""
+    return {
+        (broker_id, tp): context.replica_state(broker_id, tp)
+        for tp in context.all_partitions()
+        if not context.is_topic_queued_for_deletion(tp.topic)
+        for broker_id in context.replicas(tp)
+        if context.is_broker_online(broker_id)
+    }
+
+
+# The cluster
+
+
+def _check_partitions(world: World, loaded: ControllerContext) -> None:
+    live = loaded.live_broker_ids
+    for tp in loaded.all_partitions():
+        if loaded.is_topic_queued_for_deletion(tp.topic):
+            continue
+        replicas = [r for r in loaded.replicas(tp) if r in live]
+        leadership = loaded.leadership.get(tp)
+        if leadership is None:
+            require(not replicas, f"{tp} was never born although {replicas} are live")
+            continue
+        if not any(member in live for member in leadership.isr):
+            may_be_unclean = world.safety.is_unclean_enabled(tp.topic) and replicas
+            require(not may_be_unclean, f"{tp} has no leader, not even an unclean one")
+            continue
+        require(leadership.leader in live, f"{tp} has no leader: {leadership}")
+        require(
+            set(leadership.isr) == set(replicas),
+            f"ISR of {tp} is {leadership.isr}, live are {replicas}",
+        )
+        leader_log = world.brokers[leadership.leader].logs[tp]
+        for member in leadership.isr:
+            log = world.brokers[member].logs[tp]
+            require(log.records == leader_log.records, f"{tp} differs on {member}")
+
+
+def _check_deletions(world: World, loaded: ControllerContext) -> None:
+    down = [b.broker_id for b in world.brokers.values() if not b.is_running]
+    for topic in world.zookeeper.children(paths.DELETE_TOPICS):
+        waits = [
+            tp
+            for tp, assignment in loaded.partitions_of(topic).items()
+            if any(broker_id in down for broker_id in assignment.replicas)
+        ]
+        junk = topic.startswith("junk")  # could not be read when it was marked, now it is gone
+        require(waits or junk, f"{topic} is not deleted although its brokers are up")
+
+
+def _check_broker(
+    world: World, broker: SimulatedBroker, loaded: ControllerContext, process: RegentProcess
+) -> None:
+    require(broker.controller_epoch == loaded.epoch, f"{broker} obeys {broker.controller_epoch}")
+    require(broker.controller_id == process.config.controller_id, f"{broker} obeys another")
+    require(broker.known_brokers == _brokers_of(loaded), f"{broker} knows {broker.known_brokers}")
+    for tp in loaded.all_partitions():
+        if loaded.is_topic_queued_for_deletion(tp.topic):
+            continue
+        leadership = loaded.leadership.get(tp)
+        have = broker.metadata.get(tp)
+        require(have == leadership, f"{broker} has {tp} as {have}, it is {leadership}")
+        leader = None if leadership is None else leadership.leader
+        is_led = leadership is not None and leader in loaded.live_or_shutting_down_brokers
+        if is_led and broker.broker_id in loaded.replicas(tp):
+            assert leadership is not None
+            _check_replica(broker, tp, leadership)
+    for tp in broker.metadata:
+        # A broker that the announcement of a deletion did not reach before the controller changed
+        # keeps the entry: nobody knows of the topic any more. Kafka has it so, too.
+        # So does one of a topic whose node somebody removes by hand.
+        forgotten = world.safety.deleted_under.get(tp.topic, loaded.epoch) < loaded.epoch
+        require(loaded.assignment(tp) or forgotten, f"{broker} still announces {tp}")
+    for tp in broker.logs:
+        by_hand = world.safety.deleted_under.get(tp.topic) == -1
+        require(
+            broker.broker_id in loaded.replicas(tp) or by_hand,
+            f"{broker} keeps {tp}, which it does not host",
+        )
+
+
+def _check_replica(broker: SimulatedBroker, tp: TopicPartition, leadership: LeaderAndIsr) -> None:
+    replica = broker.replicas.get(tp)
+    require(replica is not None, f"{broker} does not host {tp}")
+    assert replica is not None
+    require(
+        replica.state.leader_epoch == leadership.leader_epoch
+        and replica.state.leader == leadership.leader,
+        f"{broker} has {tp} at {replica.state}, it is at {leadership}",
+    )
+    if leadership.leader == broker.broker_id:
+        require(replica.is_leader, f"{broker} does not lead {tp}")
+        require(replica.state == leadership, f"{broker} leads {tp} by {replica.state}")
+    else:
+        require(replica.is_fetching, f"{broker} does not follow the leader of {tp}")

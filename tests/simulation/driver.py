@@ -1,0 +1,391 @@
+"""Runs one Regent process: the unchanged core, its event queue, and its effects one at a time.
+
+Does what ``regent.runtime`` does, without threads and asyncio. Every effect is one step of the
+world, so that anything may happen between two of them, and a crash or a lost connection may be
+placed before, inside or after each.
+"""
+
+from __future__ import annotations
+
+import enum
+import uuid
+from collections import deque
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from regent.controller import effects as fx
+from regent.controller import events as e
+from regent.controller.active_controller import Chance
+from regent.controller.config import ControllerConfig
+from regent.controller.kafka_controller import KafkaController
+from regent.controller.watches import event_of
+from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnavailableError
+from regent.protocol.control_requests import (
+    ControlResponse,
+    LeaderAndIsrResponse,
+    StopReplicaResponse,
+)
+from regent.zk_data.operations import SessionState, WatchedEvent
+from tests.simulation.clock import Alarm
+from tests.simulation.network import Channel, requests_of
+from tests.simulation.trace import TracingLog
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+FIRST_CONTROLLER_ID = 1_000_000_000
+
+ZooKeeperEffect = fx.ReadData | fx.ReadChildren | fx.Exists | fx.Multi | fx.Write
+
+
+class Disturbance(enum.Enum):
+    """What befalls a process at an effect. HALFWAY: a part of a bulk write has been applied."""
+
+    CRASH_BEFORE = "crashes before"
+    CRASH_HALFWAY = "crashes halfway through"
+    CRASH_AFTER = "crashes after"
+    LOSE_BEFORE = "loses connection before"
+    LOSE_HALFWAY = "loses connection halfway through"
+    LOSE_AFTER = "loses connection after"
+
+    @property
+    def is_crash(self) -> bool:
+        return self in (
+            Disturbance.CRASH_BEFORE,
+            Disturbance.CRASH_HALFWAY,
+            Disturbance.CRASH_AFTER,
+        )
+
+    @property
+    def is_halfway(self) -> bool:
+        return self in (Disturbance.CRASH_HALFWAY, Disturbance.LOSE_HALFWAY)
+
+
+class RegentProcess:
+    """One life of one Regent process.
+
+    Attributes:
+        slot: Number of the replica; a restarted one keeps it, and with it the controller id.
+        is_alive: False once it has crashed.
+        is_paused: Stopped as by a long garbage collection: nothing moves, nobody notices.
+        effects: Number of effects that the core has asked for.
+        event_began: Trace line at which the event in progress began.
+        known_session_id: The session that the process was last told of.
+    """
+
+    def __init__(self, world: World, slot: int, life: int) -> None:
+        self._world = world
+        self.slot = slot
+        self.name = f"regent-{slot}"
+        self.is_alive = True
+        self.is_paused = False
+        self.is_cut_off = False
+        self.effects = 0
+        self.event_began = 0
+        self.known_session_id = 0
+        self.log = TracingLog(world.trace, self.name, is_deposed=self._is_deposed)
+        self.config = ControllerConfig(
+            controller_id=FIRST_CONTROLLER_ID + slot,
+            unclean_leader_election_enable=world.swarm.unclean_default,
+        )
+        self.controller = KafkaController(
+            self.config,
+            log=self.log,
+            chance=Chance(world.dice.randrange, lambda: uuid.UUID(int=world.dice.getrandbits(128))),
+        )
+        self.client = world.connect(self.name)
+        self._queue: deque[e.ControllerEvent] = deque()
+        self._process: Coroutine[fx.Effect[Any], Any, None] | None = None
+        self._pending: fx.Effect[Any] | None = None
+        self._session_of_call = 0
+        self._waiting_since_ms: int | None = None
+        self._timers: dict[str, Alarm] = {}
+        self._channels: dict[int, Channel] = {}
+        world.trace.line(self.name, "starts", f"life={life} session={self.client.session_id}")
+
+    def __repr__(self) -> str:
+        return self.name
+
+    # What others see
+
+    @property
+    def can_send(self) -> bool:
+        return not self.is_paused
+
+    @property
+    def is_idle(self) -> bool:
+        return self._process is None and not self._queue and not self.client.events
+
+    def _is_deposed(self) -> bool:
+        active = self.controller.active
+        return active is not None and active.context.epoch < self._world.safety.epoch
+
+    def describe(self) -> str:
+        """What it is busy with."""
+        return (
+            f"{self.name}: queue={[type(x).__name__ for x in self._queue]} "
+            f"pending={type(self._pending).__name__} told={list(self.client.events)}"
+        )
+
+    def put(self, event: e.ControllerEvent) -> None:
+        """Append an event; the expiry of the session jumps the queue."""
+        if isinstance(event, e.Expire):
+            self._queue.appendleft(event)
+        else:
+            self._queue.append(event)
+
+    def receive(self, response: ControlResponse) -> None:
+        """A broker's answer arrives."""
+        match response:
+            case LeaderAndIsrResponse():
+                self.put(e.LeaderAndIsrResponseReceived(response))
+            case StopReplicaResponse():
+                self.put(e.StopReplicaResponseReceived(response))
+            case _:
+                self.put(e.UpdateMetadataResponseReceived(response))
+
+    # Its life
+
+    def crash(self) -> None:
+        """The process dies between two effects; its session outlives it for a while."""
+        self._world.trace.line(self.name, "crashes", type(self._pending).__name__)
+        self.is_alive = False
+        if self._process is not None:
+            self._process.close()
+        self._process = self._pending = None
+        self._queue.clear()
+        self._drop_channels_and_timers()
+        self._world.workload.sender_died(self)
+        self._world.abandon(self.client)
+
+    def _drop_channels_and_timers(self) -> None:
+        for channel in self._channels.values():
+            self._world.network.close(channel)
+        self._channels.clear()
+        for alarm in self._timers.values():
+            alarm.is_cancelled = True
+        self._timers.clear()
+
+    def act_on_zookeeper(self) -> bool:
+        """Take one thing that ZooKeeper tells, or look for a server."""
+        if self.is_paused or not self.is_alive:
+            return False
+        if self.client.events:
+            self._take(self.client.events.popleft())
+            return True
+        if not self.client.is_connected and not self.is_cut_off:
+            self.client.reconnect()
+            self._world.owns(self.client, self.name)
+            return True
+        return False
+
+    def _take(self, told: WatchedEvent | SessionState) -> None:
+        event: e.ControllerEvent | None
+        match told:
+            case WatchedEvent():
+                event = event_of(told)
+                self._world.trace.line(self.name, "is told", f"{told.type.value} {told.path}")
+            case SessionState.EXPIRED:
+                event = e.Expire()
+            case SessionState.CONNECTED:
+                event = e.SessionEstablished()
+                self.known_session_id = self.client.session_id
+            case SessionState.RECONNECTED:
+                event = e.SessionReconnected()
+            case SessionState.SUSPENDED:
+                event = None
+        if isinstance(told, SessionState):
+            self._world.trace.line(self.name, "session", told.value)
+        if event is not None:
+            self.put(event)
+        if told is SessionState.EXPIRED:
+            self._world.elector.session_ended(self)
+
+    # Its core
+
+    def act(self) -> bool:
+        """Begin an event or perform one effect. Whether there was anything to do."""
+        if self.is_paused or not self.is_alive:
+            return False
+        if self._process is not None:
+            return self._step()
+        if not self._queue:
+            return False
+        event = self._queue.popleft()
+        self._world.trace.line(self.name, "event", _describe_event(event))
+        self.event_began = self._world.trace.count
+        self._process = self.controller.process(event)
+        self._resume()
+        return True
+
+    def _resume(self, result: Any = None, error: RegentError | None = None) -> None:
+        assert self._process is not None
+        self._waiting_since_ms = None
+        try:
+            self._pending = (
+                self._process.send(result) if error is None else self._process.throw(error)
+            )
+        except StopIteration:
+            self._process = self._pending = None
+            self._world.safety.event_ended(self)
+            return
+        self.effects += 1
+        self._session_of_call = self.client.session_id
+
+    def _step(self) -> bool:
+        effect = self._pending
+        assert effect is not None
+        if not isinstance(effect, ZooKeeperEffect):
+            disturbance = self._world.disturbance(self, effect)
+            if disturbance is Disturbance.CRASH_BEFORE:
+                self.crash()
+                return True
+            result = self._perform(effect)
+            if disturbance is Disturbance.CRASH_AFTER:
+                self.crash()
+                return True
+            self._resume(result)
+            return True
+        if self._session_of_call != self.client.session_id:
+            self._resume(error=SessionExpiredError("the session is gone"))
+            return True
+        if not self.client.is_connected:
+            return self._wait()
+        disturbance = self._world.disturbance(self, effect)
+        if disturbance is not None:
+            self._disturb(effect, disturbance)
+            return True
+        try:
+            result = self._ask_zookeeper(effect)
+        except RegentError as error:
+            self._world.trace.line(self.name, "  thrown", repr(error))
+            self._resume(error=error)
+        else:
+            self._resume(result)
+        return True
+
+    def _wait(self) -> bool:
+        """Calls wait for the connection to come back, but not for ever."""
+        now_ms = self._world.clock.now_ms()
+        if self._waiting_since_ms is None:
+            self._waiting_since_ms = now_ms
+        elif now_ms - self._waiting_since_ms >= self._world.session_timeout_ms:
+            self._resume(error=ZooKeeperUnavailableError("no server in time"))
+            return True
+        return False
+
+    def _disturb(self, effect: ZooKeeperEffect, disturbance: Disturbance) -> None:
+        self._world.trace.line(self.name, disturbance.value, _describe_effect(effect))
+        error: RegentError | None = None
+        try:
+            if disturbance in (Disturbance.CRASH_AFTER, Disturbance.LOSE_AFTER):
+                self._ask_zookeeper(effect)
+            elif disturbance.is_halfway and isinstance(effect, fx.Write):
+                half = effect.operations[: len(effect.operations) // 2]
+                self.client.write(half, guard=effect.guard)
+        except RegentError as raised:
+            error = raised
+        if disturbance.is_crash:
+            self.crash()
+            return
+        self.client.disconnect()
+        self._world.lost_contact(self.client)
+        if isinstance(effect, fx.Multi):
+            self._resume(error=error or ZooKeeperUnavailableError("connection lost"))
+        # Everything else is asked for again when the connection is back.
+
+    def _ask_zookeeper(self, effect: ZooKeeperEffect) -> Any:
+        client = self.client
+        if not isinstance(effect, fx.Write | fx.Multi) or effect.operations:
+            self._world.trace.line(self.name, "  effect", _describe_effect(effect))
+        match effect:
+            case fx.ReadData():
+                return client.get_data(effect.paths, watch=effect.watch)
+            case fx.ReadChildren():
+                return client.get_children(effect.paths, watch=effect.watch)
+            case fx.Exists():
+                return client.exists(effect.paths, watch=effect.watch)
+            case fx.Multi():
+                return client.multi(effect.operations)
+            case fx.Write():
+                return client.write(effect.operations, guard=effect.guard)
+
+    def _perform(self, effect: fx.Effect[Any]) -> Any:  # noqa: C901 - one case per effect
+        match effect:
+            case fx.UpdateChannels():
+                for broker_id in effect.closed:
+                    self._close_channel(broker_id)
+                for broker in effect.opened:
+                    self._close_channel(broker.broker_id)
+                    channel = self._world.network.open(self, broker.broker_id)
+                    self._channels[broker.broker_id] = channel
+            case fx.SendRequests():
+                self._world.safety.sent(self.name, effect.requests)
+                for request in requests_of(effect.requests):
+                    if request.receiver in self._channels:
+                        self._channels[request.receiver].queue.append(request)
+            case fx.InterBrokerProtocol():
+                return self._world.protocol
+            case fx.CurrentTime():
+                return self._world.clock.now_ms()
+            case fx.ArmTimer():
+                self._arm(effect)
+            case fx.CancelTimer():
+                self._cancel(effect.name)
+            case fx.Enqueue():
+                self.put(effect.event)
+            case fx.Respond():
+                self._world.workload.answered(self, effect.reply_to, effect.answer)
+            case fx.PublishView():
+                pass
+            case fx.Resigned():
+                self._drop_channels_and_timers()
+            case _:
+                raise AssertionError(f"unknown effect {effect!r}")
+        return None
+
+    def _close_channel(self, broker_id: int) -> None:
+        channel = self._channels.pop(broker_id, None)
+        if channel is not None:
+            self._world.network.close(channel)
+
+    def _arm(self, effect: fx.ArmTimer) -> None:
+        self._cancel(effect.name)
+
+        def fire() -> None:
+            if self.is_alive:
+                self._timers.pop(effect.name, None)
+                self.put(effect.event)
+
+        self._timers[effect.name] = self._world.clock.after(effect.after_ms, fire)
+
+    def _cancel(self, name: str) -> None:
+        alarm = self._timers.pop(name, None)
+        if alarm is not None:
+            alarm.is_cancelled = True
+
+
+def _describe_event(event: e.ControllerEvent) -> str:
+    if isinstance(event, e.CommandsReceived):
+        return f"{event.commands}"
+    name = type(event).__name__
+    about = getattr(event, "response", None)
+    if about is not None:
+        return f"{name} broker-{about.broker_id} {about.error_code}"
+    return name + "".join(
+        f" {getattr(event, f)}" for f in ("broker_id", "topic", "version") if hasattr(event, f)
+    )
+
+
+def _describe_effect(effect: ZooKeeperEffect) -> str:
+    name = type(effect).__name__
+    match effect:
+        case fx.Multi() | fx.Write():
+            operations = ", ".join(
+                f"{type(op).__name__} {op.path}"
+                + (f"@{op.version}" if hasattr(op, "version") else "")
+                for op in effect.operations
+            )
+            return f"{name} {operations}"
+        case _:
+            return f"{name}{' watch' if effect.watch else ''} {' '.join(effect.paths)}"

@@ -1,0 +1,239 @@
+"""What can go wrong, each a method; a seed enables some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from regent.controller import events as e
+from regent.zk_data import paths
+from regent.zk_data.operations import Create, Delete, SetData
+from tests.simulation.broker import SimulatedBroker
+from tests.simulation.driver import Disturbance, RegentProcess
+from tests.simulation.swarm import PROTOCOLS
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+GARBAGE = (b"", b"{", b"null", b"[]", b'{"version":1}', b"\xff\xfe", b'{"partitions":{"0":7}}')
+
+
+class Faults:
+    """Causes faults, and undoes all of them at the end of turbulence."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._undo: list[Callable[[], object]] = []
+
+    def act(self) -> bool:
+        """One fault, chosen by the weights of the seed."""
+        enabled = self._world.swarm.faults
+        if not enabled:
+            return False
+        (name,) = self._world.dice.choices(list(enabled), list(enabled.values()))
+        return bool(getattr(self, name)())
+
+    def disturbance(self, process: RegentProcess) -> Disturbance | None:
+        """What befalls a process at an effect, by chance."""
+        probability = self._world.swarm.disturbance
+        if not probability or self._world.dice.random() >= probability:
+            return None
+        return self._world.dice.choice(list(Disturbance))
+
+    def end(self) -> None:
+        """Whatever is broken works again, or can be started again."""
+        world = self._world
+        world.network.heal()
+        for process in world.regents:
+            process.is_paused = process.is_cut_off = False
+        for undo in self._undo:
+            undo()
+        self._undo.clear()
+        for broker in world.brokers.values():
+            if broker.failed:
+                broker.stop()
+            if not broker.is_running:
+                world.start_broker(broker)
+
+    def _regent(self) -> RegentProcess | None:
+        candidates = [p for p in self._world.regents if p.is_alive and not p.is_paused]
+        return self._world.dice.choice(candidates) if candidates else None
+
+    def _broker(self) -> SimulatedBroker | None:
+        candidates = [b for b in self._world.brokers.values() if b.is_running]
+        return self._world.dice.choice(candidates) if candidates else None
+
+    # Regent
+
+    def crash_regent(self) -> bool:
+        process = self._regent()
+        if process is None:
+            return False
+        process.crash()
+        self._world.restart_regent_after(process.slot, self._world.dice.randint(100, 12_000))
+        return True
+
+    def pause_regent(self) -> bool:
+        """Like a garbage collection that outlasts the session, or nearly so."""
+        process = self._regent()
+        if process is None:
+            return False
+        duration_ms = self._world.dice.randint(500, 15_000)
+        self._world.trace.line(process.name, "pauses", f"for {duration_ms} ms")
+        process.is_paused = True
+        self._world.lost_contact(process.client)
+
+        def resume() -> None:
+            process.is_paused = False
+            self._world.found_contact(process.client)
+
+        self._world.clock.after(duration_ms, resume)
+        return True
+
+    def lose_connection(self) -> bool:
+        process = self._regent()
+        if process is None or not process.client.is_connected:
+            return False
+        self._world.trace.line(process.name, "loses connection")
+        process.client.disconnect()
+        self._world.lost_contact(process.client)
+        return True
+
+    def cut_from_zookeeper(self) -> bool:
+        process = self._regent()
+        if process is None or not self.lose_connection_of(process):
+            return False
+        process.is_cut_off = True
+
+        def lift() -> None:
+            process.is_cut_off = False
+
+        self._world.clock.after(self._world.dice.randint(500, 15_000), lift)
+        return True
+
+    def lose_connection_of(self, process: RegentProcess) -> bool:
+        """The connection of one process breaks."""
+        if not process.client.is_connected:
+            return False
+        self._world.trace.line(process.name, "loses connection", "for some time")
+        process.client.disconnect()
+        self._world.lost_contact(process.client)
+        return True
+
+    def expire_regent(self) -> bool:
+        process = self._regent()
+        if process is None or not self._world.zookeeper.is_alive(process.client.session_id):
+            return False
+        self._world.trace.line(process.name, "session expires")
+        self._world.zookeeper.expire(process.client.session_id)
+        return True
+
+    def move_eligibility(self) -> bool:
+        self._world.elector.depose()
+        return True
+
+    def delete_controller_node(self) -> bool:
+        """As people do to force an election."""
+        if self._world.zookeeper.get(paths.CONTROLLER) is None:
+            return False
+        return self._world.workload.multi(Delete(paths.CONTROLLER))
+
+    def upgrade(self) -> bool:
+        """All brokers run with a newer inter.broker.protocol.version."""
+        newer = [p for p in PROTOCOLS if p > self._world.protocol]
+        if not newer:
+            return False
+        self._world.protocol = newer[0]
+        self._world.trace.line("world", "upgrades", newer[0])
+        for process in self._world.regents:
+            if process.is_alive:
+                process.put(e.InterBrokerProtocolChanged(newer[0]))
+        return True
+
+    # Brokers
+
+    def crash_broker(self) -> bool:
+        broker = self._broker()
+        if broker is None:
+            return False
+        broker.crash()
+        self._world.start_broker_after(broker, self._world.dice.randint(100, 15_000))
+        return True
+
+    def stop_broker(self) -> bool:
+        broker = self._broker()
+        if broker is None:
+            return False
+        broker.stop()
+        self._world.start_broker_after(broker, self._world.dice.randint(1, 5_000))
+        return True
+
+    def bounce_broker(self) -> bool:
+        """Stop and start before anybody can notice the absence."""
+        broker = self._broker()
+        if broker is None:
+            return False
+        broker.stop()
+        return broker.start()
+
+    def expire_broker(self) -> bool:
+        """The process lives on without its session and registers anew later."""
+        broker = self._broker()
+        client = None if broker is None else broker.client
+        if client is None or not self._world.zookeeper.is_alive(client.session_id):
+            return False
+        self._world.trace.line(str(broker), "session expires")
+        self._world.zookeeper.expire(client.session_id)
+        return True
+
+    def fail_log_dir(self) -> bool:
+        broker = self._broker()
+        if broker is None or broker.client is None or not broker.client.is_connected:
+            return False
+        hosted = list(broker.replicas)
+        if not hosted:
+            return False
+        failed = self._world.dice.sample(hosted, self._world.dice.randint(1, len(hosted)))
+        broker.fail_log_dir(failed)
+        self._world.restart_broker_after(broker, self._world.dice.randint(1_000, 15_000))
+        return True
+
+    # Network and znodes
+
+    def cut_link(self) -> bool:
+        process, broker = self._regent(), self._broker()
+        if process is None or broker is None:
+            return False
+        self._world.trace.line("network", "cuts", f"{process.name} from {broker.name}")
+        duration_ms = self._world.dice.randint(500, 15_000)
+        self._world.network.cut(process.name, broker.broker_id, duration_ms)
+        return True
+
+    def malform(self) -> bool:
+        """Somebody writes nonsense. It is taken away in the end."""
+        garbage = self._world.dice.choice(GARBAGE)
+        number = self._world.dice.randint(100, 999)
+        path = self._world.dice.choice(
+            (
+                f"{paths.BROKER_IDS}/{number}",
+                f"{paths.BROKER_IDS}/junk{number}",
+                paths.topic(f"junk{number}"),
+                paths.delete_topic(f"junk{number}"),
+                paths.isr_change_notification(f"isr_change_{number:010d}"),
+                paths.log_dir_event_notification(f"log_dir_event_{number:010d}"),
+                paths.config_change(f"config_change_{number:010d}"),
+                paths.topic_config(f"junk{number}"),
+                paths.broker_config(None),
+            )
+        )
+        workload = self._world.workload
+        if path == paths.broker_config(None):
+            self._undo.append(workload.reset_unclean_default)
+            exists = self._world.zookeeper.get(path) is not None
+            return workload.multi(SetData(path, garbage) if exists else Create(path, garbage))
+        if not workload.multi(Create(path, garbage)):
+            return False
+        if not path.startswith(paths.DELETE_TOPICS):
+            self._undo.append(partial(workload.delete_recursively, path))
+        return True

@@ -1,0 +1,229 @@
+"""Deliberate defects of the core. Each must be caught, else the checkers are blind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from regent.controller import (
+    broker_changes,
+    cluster_loading,
+    election,
+    failover,
+    isr_changes,
+    partition_state_machine,
+    replica_state_machine,
+    topic_changes,
+    topic_deletion_manager,
+)
+from regent.controller.active_controller import ActiveController
+from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.context import ControllerContext
+from regent.controller.effects import ReadChildren, Write
+from regent.controller.election import Elected
+from regent.controller.kafka_controller import KafkaController
+from regent.controller.partition_state_znodes import epoch_guard, write_partition_states
+from regent.controller.replica_state_machine import ReplicaStateMachine
+from regent.controller.states import ReplicaState
+from regent.controller.topic_deletion_manager import TopicDeletionManager
+from regent.zk_data import paths
+from regent.zk_data.operations import ANY_VERSION, Check, Delete
+
+Mutate = Callable[[pytest.MonkeyPatch], None]
+
+
+def no_fence(patch: pytest.MonkeyPatch) -> None:
+    """Writes hold whoever is the controller."""
+    for module in [m for name, m in sys.modules.items() if name.startswith("regent.controller")]:
+        if getattr(module, "epoch_guard", None) is epoch_guard:
+            patch.setattr(
+                module, "epoch_guard", lambda _: Check(paths.CONTROLLER_EPOCH, ANY_VERSION)
+            )
+
+
+def no_resignation(patch: pytest.MonkeyPatch) -> None:
+    """A deposed controller stays in office."""
+
+    async def stay(self: KafkaController) -> None:
+        pass
+
+    patch.setattr(KafkaController, "_resign", stay)
+
+
+def leader_from_outside_the_isr(patch: pytest.MonkeyPatch) -> None:
+    """The first live replica leads, in sync or not."""
+
+    def elect(
+        assignment: tuple[int, ...], isr: tuple[int, ...], live: Sequence[int], **_: Any
+    ) -> Elected | None:
+        leader = next((r for r in assignment if r in live), None)
+        return None if leader is None else Elected(leader, (leader,), 0)
+
+    patch.setattr(election, "offline", elect)
+
+
+def no_new_leader_epoch(patch: pytest.MonkeyPatch) -> None:
+    """A new leader reigns in the epoch of the old one."""
+
+    async def write(context: ControllerContext, states: dict[Any, Any]) -> Any:
+        same = {
+            tp: msgspec.structs.replace(state, leader_epoch=state.leader_epoch - 1)
+            for tp, state in states.items()
+        }
+        return await write_partition_states(context, same)
+
+    patch.setattr(partition_state_machine, "write_partition_states", write)
+
+
+def brokers_not_watched(patch: pytest.MonkeyPatch) -> None:
+    """After the first change of the brokers nobody looks any more."""
+
+    def read(read_paths: Sequence[str], watch: bool = False) -> ReadChildren:
+        return ReadChildren(read_paths, watch=watch and read_paths != [paths.BROKER_IDS])
+
+    patch.setattr(cluster_loading, "ReadChildren", read)
+
+
+def topics_not_watched(patch: pytest.MonkeyPatch) -> None:
+    """After the first change of the topics nobody looks any more."""
+    patch.setattr(topic_changes, "ReadChildren", lambda p, watch=False: ReadChildren(p))
+
+
+def bounces_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    """Another life of a broker is taken for the same."""
+
+    async def read(log: Any) -> Any:
+        found = await original(log)
+        for broker_id, broker in found.items():
+            first = seen.setdefault((id(log), broker_id), broker.epoch)
+            found[broker_id] = msgspec.structs.replace(broker, epoch=first)
+        return found
+
+    seen: dict[tuple[int, int], int] = {}
+    original = cluster_loading.read_brokers
+    patch.setattr(cluster_loading, "read_brokers", read)
+
+
+def brokers_not_announced(patch: pytest.MonkeyPatch) -> None:
+    """A failover sends LeaderAndIsr before anybody knows which brokers are alive."""
+
+    class Silent(ControllerBrokerRequestBatch):
+        async def send(self) -> None:
+            pass
+
+    patch.setattr(failover, "ControllerBrokerRequestBatch", Silent)
+
+
+def shrunk_isr_not_told(patch: pytest.MonkeyPatch) -> None:
+    """A leader is not told that the controller has changed its ISR."""
+
+    async def remove(self: Any, broker_id: int, partitions: Any) -> Any:
+        _, failures = await original(self, broker_id, partitions)
+        return [], failures
+
+    original = ReplicaStateMachine._remove_from_isr
+    patch.setattr(ReplicaStateMachine, "_remove_from_isr", remove)
+
+
+def lost_answer_not_told(patch: pytest.MonkeyPatch) -> None:
+    """The same, but only where the write had to be repeated."""
+
+    async def write(context: ControllerContext, states: dict[Any, Any]) -> Any:
+        outcome = await write_partition_states(context, states)
+        repeated.extend(outcome.conflicts)
+        return outcome
+
+    async def remove(self: Any, broker_id: int, partitions: Any) -> Any:
+        repeated.clear()
+        changed, failures = await original(self, broker_id, partitions)
+        return [tp for tp in changed if tp not in repeated], failures
+
+    repeated: list[Any] = []
+    original = ReplicaStateMachine._remove_from_isr
+    patch.setattr(replica_state_machine, "write_partition_states", write)
+    patch.setattr(ReplicaStateMachine, "_remove_from_isr", remove)
+
+
+def isr_changes_not_read(patch: pytest.MonkeyPatch) -> None:
+    """Notifications are removed unread."""
+
+    async def refresh(*_: Any) -> list[Any]:
+        return []
+
+    patch.setattr(isr_changes, "refresh_leadership", refresh)
+
+
+def deletion_does_not_wait(patch: pytest.MonkeyPatch) -> None:
+    """The znodes go as soon as the brokers have been asked."""
+
+    def done(self: Any, topic: str, state: ReplicaState) -> bool:
+        started = self._context.replicas_of_topic_in_state(topic, ReplicaState.DELETION_STARTED)
+        return bool(started) or original(self, topic, state)
+
+    original = TopicDeletionManager._all_in_state
+    patch.setattr(TopicDeletionManager, "_all_in_state", done)
+    patch.setattr(
+        topic_deletion_manager.TopicDeletionManager, "fail_replicas", lambda *_: _nothing()
+    )
+
+
+async def _nothing() -> None:
+    pass
+
+
+def deletion_not_resumed(patch: pytest.MonkeyPatch) -> None:
+    """A broker returns, and the deletion that waited for it waits on."""
+    patch.setattr(TopicDeletionManager, "resume_for", lambda *_: _nothing())
+
+
+def answers_of_the_past_count(patch: pytest.MonkeyPatch) -> None:
+    """An answer to a former term, or of a former life of the broker, is taken for a new one."""
+
+    async def never(*_: Any) -> bool:
+        return False
+
+    patch.setattr(broker_changes, "is_of_the_past", never)
+    patch.setattr(topic_changes, "is_of_the_past", never)
+
+
+def unknown_topics_are_not_deleted(patch: pytest.MonkeyPatch) -> None:
+    """A marker whose topic is not known (yet) is removed."""
+
+    async def process(active: ActiveController) -> None:
+        (children,) = await ReadChildren([paths.DELETE_TOPICS], watch=True)
+        marked = list(children or ())
+        unknown = [topic for topic in marked if not active.context.has_topic(topic)]
+        await Write(
+            [Delete(paths.delete_topic(topic), missing_ok=True) for topic in unknown],
+            guard=epoch_guard(active.context),
+        )
+        await active.deletions.enqueue([topic for topic in marked if topic not in unknown])
+
+    patch.setattr(topic_changes, "process_topic_deletion", process)
+
+
+MUTANTS: dict[str, tuple[Mutate, str]] = {
+    mutate.__name__: (mutate, caught_by)
+    for mutate, caught_by in (
+        (no_fence, "writes without the fence"),
+        (no_resignation, "active controllers|moved|deposed|reign|nobody has won|time is up"),
+        (leader_from_outside_the_isr, "from outside the ISR"),
+        (no_new_leader_epoch, "leader epoch of"),
+        (brokers_not_watched, "brokers are|time is up"),
+        (topics_not_watched, "assignments are|never born|topic ids are"),
+        (bounces_not_noticed, "brokers are|does not host|has .* at|obeys"),
+        (brokers_not_announced, "obeys|does not host|does not follow"),
+        (shrunk_isr_not_told, "ISR of|has .* at"),
+        (lost_answer_not_told, "ISR of|has .* at"),
+        (isr_changes_not_read, "leadership are|has .* as"),
+        (deletion_does_not_wait, "still have it|keeps|Illegal replica transition"),
+        (deletion_not_resumed, "is not deleted"),
+        (answers_of_the_past_count, "still have it|is not deleted"),
+        (unknown_topics_are_not_deleted, "removes the mark of"),
+    )
+}
+"""Name -> what it does, and what the checkers say about it."""

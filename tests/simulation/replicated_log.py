@@ -1,0 +1,114 @@
+"""A simple model of a partition's data: records, replicas, and which records are committed."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from tests.simulation.trace import InvariantViolatedError
+
+
+class Record(NamedTuple):
+    """A record: the leader epoch under which it was appended, and a number that no other has."""
+
+    leader_epoch: int
+    number: int
+
+
+@dataclass(slots=True)
+class Log:
+    """What a broker has of a partition on disk. Survives a crash."""
+
+    topic_id: uuid.UUID | None
+    records: list[Record] = field(default_factory=list)
+    high_watermark: int = 0
+
+
+@dataclass(slots=True)
+class Replica:
+    """What a broker knows of a partition that it hosts. Lost in a crash.
+
+    Attributes:
+        state: Leadership as the last accepted LeaderAndIsr, or an own ISR change, has it.
+        replicas: The assignment.
+        is_fetching: A follower that has found its leader.
+        ends: On the leader: log end of each follower as of its last fetch.
+    """
+
+    log: Log
+    state: LeaderAndIsr
+    replicas: tuple[int, ...]
+    is_leader: bool = False
+    is_fetching: bool = False
+    ends: dict[int, int] = field(default_factory=dict)
+
+    def advance_high_watermark(self, broker_id: int) -> bool:
+        """On the leader: what all in-sync replicas have is committed. Whether that is more now."""
+        ends = [
+            len(self.log.records) if member == broker_id else self.ends.get(member, 0)
+            for member in self.state.isr
+        ]
+        high_watermark = min(ends, default=0)
+        if high_watermark <= self.log.high_watermark:
+            return False
+        self.log.high_watermark = high_watermark
+        return True
+
+
+def common_prefix(one: list[Record], other: list[Record]) -> int:
+    """Number of leading records that two logs share."""
+    shorter = min(len(one), len(other))
+    for offset in range(shorter):
+        if one[offset] != other[offset]:
+            return offset
+    return shorter
+
+
+class Ledger:
+    """Every record that a leader has called committed: it must never be lost.
+
+    A partition that was led by a broker from outside the ISR is struck off for good: there the loss
+    was allowed.
+    """
+
+    def __init__(self) -> None:
+        self._committed: dict[TopicPartition, list[Record]] = {}
+        self._unclean: dict[TopicPartition, None] = {}
+        self._doomed: dict[str, None] = {}
+
+    def commit(self, tp: TopicPartition, records: list[Record]) -> None:
+        """A leader's log up to its high watermark."""
+        if tp in self._unclean or tp.topic in self._doomed:
+            return
+        known = self._committed.setdefault(tp, [])
+        if common_prefix(known, records) < min(len(known), len(records)):
+            raise InvariantViolatedError(f"{tp}: committed {known}, now a leader has {records}")
+        known.extend(records[len(known) :])
+
+    def strike_off(self, tp: TopicPartition) -> None:
+        """An unclean election was allowed."""
+        self._unclean[tp] = None
+        self._committed.pop(tp, None)
+
+    def strike_off_topic(self, topic: str) -> None:
+        """The topic is to be deleted, replica by replica."""
+        self._doomed[topic] = None
+        self._forget_partitions(topic)
+
+    def forget_topic(self, topic: str) -> None:
+        """The topic is deleted, or created anew."""
+        self._doomed.pop(topic, None)
+        self._forget_partitions(topic)
+
+    def _forget_partitions(self, topic: str) -> None:
+        for tp in [tp for tp in self._committed if tp.topic == topic]:
+            del self._committed[tp]
+        for tp in [tp for tp in self._unclean if tp.topic == topic]:
+            del self._unclean[tp]
+
+    def missing(self, tp: TopicPartition, log: Log | None) -> list[Record]:
+        """Committed records that a log does not have."""
+        known = self._committed.get(tp, [])
+        return known[common_prefix(known, [] if log is None else log.records) :]

@@ -1,0 +1,184 @@
+"""What brokers do among themselves: produce, fetch, shrink and expand the ISR.
+
+The ISR is kept as below inter.broker.protocol.version 2.7: the leader writes it to ZooKeeper,
+conditionally on the version that it knows, and notifies the controller afterwards.
+
+Simplified: a leader learns a follower's position from its fetch; truncation finds the end of the
+common prefix at once; a follower is in sync when it has everything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from regent.model.errors import MalformedZNodeError
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.notifications import encode_isr_change_notification
+from regent.zk_data.operations import Create, SetData, Written
+from regent.zk_data.topics import decode_partition_state, encode_partition_state
+from tests.simulation.broker import SimulatedBroker
+from tests.simulation.replicated_log import Record, Replica, common_prefix
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+RECORDS_PER_FETCH = 3
+
+
+class Replication:
+    """The brokers' own activity. Each call of :meth:`act` is one step of one broker."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._records = 0
+
+    def act(self) -> bool:
+        """Some broker does something that it has to do. Whether there was anything."""
+        brokers = list(self._world.brokers.values())
+        first = self._world.dice.randrange(len(brokers))
+        return any(self._act_of(b) for b in (*brokers[first:], *brokers[:first]) if b.is_running)
+
+    def _act_of(self, broker: SimulatedBroker) -> bool:
+        if broker.reconnect() or broker.register():
+            return True
+        if broker.changed_isrs and self._world.dice.random() < 0.5:
+            return self._notify(broker)
+        replicas = list(broker.replicas.items())
+        if not replicas:
+            return False
+        first = self._world.dice.randrange(len(replicas))
+        for tp, replica in (*replicas[first:], *replicas[:first]):
+            if replica.is_fetching and self._fetch(broker, tp, replica):
+                return True
+            if replica.is_leader and self._lead(broker, tp, replica):
+                return True
+        return self._notify(broker) if broker.changed_isrs else False
+
+    # The follower
+
+    def _leader_of(
+        self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica
+    ) -> Replica | None:
+        """The leader's replica, if it is alive and both agree about the leader epoch."""
+        leader = self._world.brokers.get(replica.state.leader)
+        if leader is None or not leader.is_running or leader is broker:
+            return None
+        led = leader.replicas.get(tp)
+        if led is None or not led.is_leader:
+            return None
+        return led if led.state.leader_epoch == replica.state.leader_epoch else None
+
+    def _fetch(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> bool:
+        led = self._leader_of(broker, tp, replica)
+        if led is None or broker.broker_id not in led.replicas:
+            return False
+        own, source = replica.log, led.log
+        if (
+            led.ends.get(broker.broker_id) == len(source.records)
+            and own.records == source.records
+            and own.high_watermark == source.high_watermark
+        ):
+            return False
+        del own.records[common_prefix(own.records, source.records) :]
+        led.ends[broker.broker_id] = len(own.records)
+        if led.advance_high_watermark(replica.state.leader):
+            self._world.ledger.commit(tp, source.records[: source.high_watermark])
+        own.records += source.records[len(own.records) :][:RECORDS_PER_FETCH]
+        own.high_watermark = min(source.high_watermark, len(own.records))
+        return True
+
+    # The leader
+
+    def produce(self, broker: SimulatedBroker, tp: TopicPartition) -> None:
+        """A client appends a record to what it takes for the leader."""
+        replica = broker.replicas[tp]
+        self._records += 1
+        replica.log.records.append(Record(replica.state.leader_epoch, self._records))
+        self._commit(broker, tp, replica)
+
+    def _commit(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> None:
+        if replica.advance_high_watermark(broker.broker_id):
+            self._world.ledger.commit(tp, replica.log.records[: replica.log.high_watermark])
+
+    def _lead(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> bool:
+        isr = self._in_sync(broker, tp, replica)
+        return isr != replica.state.isr and self._change_isr(broker, tp, replica, isr)
+
+    def _in_sync(
+        self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica
+    ) -> tuple[int, ...]:
+        """The ISR as it ought to be: without those who have stopped, with those who caught up.
+
+        While faults happen a leader may also lose patience with a follower that merely lags.
+        """
+        end = len(replica.log.records)
+        impatient = self._world.is_turbulent and self._world.dice.random() < 0.1
+        isr = list(replica.state.isr)
+        for member in replica.state.isr:
+            follower = self._world.brokers.get(member)
+            gone = follower is None or not follower.is_running or tp in follower.failed
+            if member != broker.broker_id and (
+                gone or (impatient and replica.ends.get(member) != end)
+            ):
+                isr.remove(member)
+        for member in replica.replicas:
+            if member not in isr and replica.ends.get(member) == end:
+                follower = self._world.brokers.get(member)
+                hosted = None if follower is None else follower.replicas.get(tp)
+                if (
+                    follower is not None
+                    and follower.is_running
+                    and hosted is not None
+                    and hosted.is_fetching
+                    and hosted.state.leader_epoch == replica.state.leader_epoch
+                ):
+                    isr.append(member)
+        return tuple(isr)
+
+    def _change_isr(
+        self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica, isr: tuple[int, ...]
+    ) -> bool:
+        """Write the ISR on condition that nobody has changed the state since we heard of it."""
+        client = broker.client
+        if client is None or not client.is_connected:
+            return False
+        path = paths.partition_state(tp)
+        state = msgspec.structs.replace(replica.state, isr=isr)
+        (result,) = client.multi(
+            [SetData(path, encode_partition_state(state), replica.state.partition_epoch)]
+        )
+        if not isinstance(result, Written):
+            return self._is_outrun(broker, tp, replica)
+        replica.state = msgspec.structs.replace(state, partition_epoch=result.version)
+        broker.changed_isrs[tp] = None
+        self._world.trace.line(broker.name, "changes ISR", f"{tp} {isr} version={result.version}")
+        self._commit(broker, tp, replica)
+        return True
+
+    def _is_outrun(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> bool:
+        """Someone has written: only a LeaderAndIsr helps. Trying is no progress, so no step."""
+        node = self._world.zookeeper.get(paths.partition_state(tp))
+        if node is not None:
+            try:
+                stored = decode_partition_state(paths.partition_state(tp), node)
+            except MalformedZNodeError:
+                return False
+            assert stored.partition_epoch >= replica.state.partition_epoch or (
+                stored.leader_epoch == 0
+            ), f"{broker.name} knows a version of {tp} that never was"
+        return False
+
+    def _notify(self, broker: SimulatedBroker) -> bool:
+        client = broker.client
+        if client is None or not client.is_connected:
+            return False
+        content = encode_isr_change_notification(broker.changed_isrs)
+        client.multi([Create(paths.isr_change_notification_prefix(), content, sequential=True)])
+        self._world.trace.line(
+            broker.name, "notifies", " ".join(str(tp) for tp in broker.changed_isrs)
+        )
+        broker.changed_isrs.clear()
+        return True

@@ -1,0 +1,204 @@
+"""Short stories without chance, in each of which the controller is made to crash everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from regent.controller import effects as fx
+from regent.controller import events as e
+from regent.controller.commands import AlterTopicConfig, CreatePartitions, CreateTopic, DeleteTopic
+from tests.simulation.convergence import check_converged
+from tests.simulation.driver import Disturbance, RegentProcess
+from tests.simulation.swarm import CALM_SPEEDS, Swarm
+from tests.simulation.workload import UNCLEAN
+from tests.simulation.world import World
+
+ABSENCE_MS = 20_000
+"""Until a crashed Regent process is started again: longer than its session lives."""
+
+
+class Scenario(NamedTuple):
+    """A story.
+
+    Attributes:
+        prepare: What was before. Regent and the brokers are up and settled.
+        tell: What happens. Whatever the controller does about it can be cut short.
+    """
+
+    prepare: Callable[[World], None]
+    tell: Callable[[World], None]
+
+
+class Cut(NamedTuple):
+    """Where and how the controller is cut short.
+
+    Attributes:
+        effect: Number of the effect since the story began, from 1.
+    """
+
+    effect: int
+    disturbance: Disturbance
+
+
+def play(
+    scenario: Scenario, *, rivals: bool = False, cut: Cut | None = None
+) -> list[fx.Effect[Any]]:
+    """Play a story to its end; the cluster must be whole then.
+
+    Args:
+        rivals: Whether brokers' own controllers take over meanwhile.
+
+    Returns:
+        The effects that the controller has performed, up to the cut.
+    """
+    world = World("scenario", swarm=Swarm(rivals=rivals, speeds=CALM_SPEEDS))
+    world.is_turbulent = False
+    world.settle()
+    scenario.prepare(world)
+    world.settle()
+    check_converged(world)
+    (process,) = world.regents
+    performed: list[fx.Effect[Any]] = []
+
+    def disturb(disturbed: RegentProcess, effect: fx.Effect[Any]) -> Disturbance | None:
+        if disturbed is not process:
+            return None
+        performed.append(effect)
+        if cut is None or len(performed) != cut.effect:
+            return None
+        if cut.disturbance.is_crash:
+            world.restart_regent_after(process.slot, ABSENCE_MS if rivals else 1)
+        return cut.disturbance
+
+    world.disturb = disturb
+    scenario.tell(world)
+    world.settle()
+    world.faults.end()
+    world.settle()
+    check_converged(world)
+    return performed
+
+
+def _nothing(world: World) -> None:
+    pass
+
+
+def _topics(world: World) -> None:
+    """Two topics: one that may elect uncleanly, one with a single replica each."""
+    world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
+    world.workload.create_topic("b", {0: (3,), 1: (1, 3)}, {UNCLEAN: "true"})
+    world.settle()
+    for broker in world.brokers.values():
+        for tp, replica in broker.replicas.items():
+            if replica.is_leader:
+                world.replication.produce(broker, tp)
+
+
+def _broker_3_is_down(world: World) -> None:
+    _topics(world)
+    world.settle()
+    world.brokers[3].stop()
+
+
+def _only_3_has_everything(world: World) -> None:
+    """Brokers 1 and 2 have returned too late: 3, the last in sync of a-1, is gone."""
+    _topics(world)
+    world.settle()
+    world.brokers[2].stop()
+    world.settle()
+    world.brokers[3].stop()
+    world.settle()
+    world.brokers[2].start()
+
+
+def _fail_over(world: World) -> None:
+    (process,) = world.regents
+    process.put(e.NotEligible())
+    process.put(e.Eligible())
+
+
+def _create(world: World) -> None:
+    world.workload.submit(
+        CreateTopic("c", partitions=3, replication_factor=2),
+        CreateTopic("d", partitions=1, replication_factor=3, config={UNCLEAN: "true"}),
+    )
+
+
+def _create_by_hand(world: World) -> None:
+    world.workload.create_topic("c", {0: (3, 1), 1: (1, 3), 2: (3,)})
+
+
+def _grow(world: World) -> None:
+    world.workload.submit(CreatePartitions("a", total=4))
+
+
+def _allow_unclean(world: World) -> None:
+    world.workload.submit(AlterTopicConfig("a", set={UNCLEAN: "true"}))
+
+
+def _delete(world: World) -> None:
+    world.workload.submit(DeleteTopic("a"), DeleteTopic("b"))
+
+
+def _delete_until_return(world: World) -> None:
+    _delete(world)
+    world.settle()
+    world.brokers[3].start()
+
+
+def _recreate(world: World) -> None:
+    _delete(world)
+    world.settle()
+    world.workload.submit(CreateTopic("e", partitions=2, replication_factor=2))
+
+
+def _crash_of_a_broker(world: World) -> None:
+    world.brokers[1].crash()
+    world.settle()
+    world.brokers[1].start()
+
+
+def _bounce(world: World) -> None:
+    world.brokers[1].stop()
+    world.brokers[1].start()
+
+
+def _two_brokers(world: World) -> None:
+    world.brokers[2].stop()
+    world.brokers[3].stop()
+    world.settle()
+    world.brokers[3].start()
+    world.brokers[2].start()
+
+
+def _log_dir(world: World) -> None:
+    broker = world.brokers[3]
+    broker.fail_log_dir(list(broker.replicas))
+
+
+def _disconnection(world: World) -> None:
+    (process,) = world.regents
+    process.client.disconnect()
+    world.lost_contact(process.client)
+    world.workload.create_topic("c", {0: (1, 2)})
+    world.brokers[1].stop()
+    world.brokers[1].start()
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "failover": Scenario(_topics, _fail_over),
+    "failover with a broker down": Scenario(_broker_3_is_down, _fail_over),
+    "creation by commands": Scenario(_nothing, _create),
+    "creation by hand with a broker down": Scenario(_broker_3_is_down, _create_by_hand),
+    "growth": Scenario(_topics, _grow),
+    "unclean election is allowed": Scenario(_only_3_has_everything, _allow_unclean),
+    "deletion": Scenario(_topics, _delete),
+    "deletion waits for a broker": Scenario(_broker_3_is_down, _delete_until_return),
+    "deletion and another topic": Scenario(_topics, _recreate),
+    "a broker crashes and returns": Scenario(_topics, _crash_of_a_broker),
+    "a broker bounces": Scenario(_topics, _bounce),
+    "two brokers go and return": Scenario(_topics, _two_brokers),
+    "a log directory fails": Scenario(_topics, _log_dir),
+    "a disconnection": Scenario(_topics, _disconnection),
+}

@@ -1,0 +1,124 @@
+"""What a seed makes of the world: its size, its speeds, and which faults it knows.
+
+Every seed enables a random subset with random weights (swarm testing): a fault that is always
+present hides what shows only in its absence.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+PROTOCOLS = ((2, 4), (2, 6), (2, 8), (3, 2))
+
+FAULTS = (
+    "crash_regent",
+    "pause_regent",
+    "lose_connection",
+    "cut_from_zookeeper",
+    "expire_regent",
+    "move_eligibility",
+    "delete_controller_node",
+    "crash_broker",
+    "stop_broker",
+    "bounce_broker",
+    "expire_broker",
+    "fail_log_dir",
+    "cut_link",
+    "malform",
+    "upgrade",
+)
+"""Methods of :class:`~tests.simulation.faults.Faults`."""
+
+WORK = (
+    "create_topic_by_command",
+    "create_topic_by_hand",
+    "grow_by_command",
+    "grow_by_hand",
+    "configure_by_command",
+    "configure_by_hand",
+    "change_unclean_default",
+    "delete_by_command",
+    "delete_by_hand",
+)
+"""Methods of :class:`~tests.simulation.workload.Workload`."""
+
+
+@dataclass(frozen=True)
+class Swarm:
+    """The parameters of one world.
+
+    Attributes:
+        regents: Number of Regent processes.
+        rivals: Whether the brokers' own controllers take part.
+        protocol: inter.broker.protocol.version at the beginning.
+        speeds: Weight of each kind of actor while faults happen.
+        faults: Weight of each enabled fault.
+        work: Weight of each enabled kind of work.
+        disturbance: Probability that an effect on ZooKeeper ends in a crash or a lost connection.
+        lost_answers: Probability that a broker's answer is lost and its request sent again.
+        strays: Whether a request of a closed channel may still arrive.
+        unclean_default: unclean.leader.election.enable in the settings.
+        reuses_names: Whether deleted topics are created again under the same name.
+        ends_with_one_down: Whether a broker is missing when the others are looked at for the first
+            time; it returns for the second.
+    """
+
+    brokers: int = 3
+    regents: int = 1
+    rivals: bool = False
+    protocol: tuple[int, int] = (2, 6)
+    speeds: dict[str, float] = field(default_factory=dict)
+    faults: dict[str, float] = field(default_factory=dict)
+    work: dict[str, float] = field(default_factory=dict)
+    disturbance: float = 0.0
+    lost_answers: float = 0.0
+    strays: bool = False
+    unclean_default: bool = False
+    reuses_names: bool = False
+    ends_with_one_down: bool = False
+
+    @classmethod
+    def of(cls, dice: random.Random) -> Swarm:
+        """The swarm of a seed."""
+        protocol = dice.choice(PROTOCOLS)
+        faults = {name: dice.uniform(0.2, 2.0) for name in FAULTS if dice.random() < 0.4}
+        work = {name: dice.uniform(0.2, 2.0) for name in WORK if dice.random() < 0.7}
+        work |= {name: dice.uniform(0.1, 0.6) for name in work if name.startswith("delete")}
+        speeds = {
+            "regent": dice.uniform(6.0, 20.0),
+            "watch": dice.uniform(2.0, 12.0),
+            "network": dice.uniform(4.0, 20.0),
+            "broker": dice.uniform(4.0, 14.0),
+            "rival": dice.uniform(0.5, 6.0),
+            "elector": dice.uniform(0.2, 2.0),
+            "clock": dice.uniform(0.2, 2.0),
+            "fault": dice.choice((0.0, 0.3, 1.0, 2.0)) if faults else 0.0,
+            "work": dice.uniform(0.5, 4.0),
+        }
+        return cls(
+            brokers=dice.choice((3, 3, 4)),
+            regents=dice.choice((1, 2, 2)),
+            rivals=dice.random() < 0.5,
+            protocol=protocol,
+            speeds=speeds,
+            faults=faults,
+            work=work or {"create_topic_by_hand": 1.0},
+            disturbance=dice.choice((0.0, 0.0, 0.003, 0.02)),
+            lost_answers=dice.choice((0.0, 0.05, 0.2)),
+            strays=dice.random() < 0.5,
+            unclean_default=dice.random() < 0.15,
+            reuses_names=protocol >= (2, 8) and dice.random() < 0.5,
+            ends_with_one_down=dice.random() < 0.4,
+        )
+
+
+CALM_SPEEDS = {
+    "regent": 10.0,
+    "watch": 6.0,
+    "network": 10.0,
+    "broker": 8.0,
+    "rival": 4.0,
+    "elector": 1.0,
+}
+"""Once faults have ended: everybody who works, and no clock (it moves when all are idle)."""

@@ -1,0 +1,44 @@
+"""For every effect of every story: a crash or a lost connection before, inside and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from regent.controller import effects as fx
+from tests.simulation.driver import Disturbance
+from tests.simulation.scenarios import SCENARIOS, Cut, play
+from tests.simulation.trace import InvariantViolatedError
+
+
+def cuts(performed: list[fx.Effect[object]]) -> Iterator[Cut]:
+    """Everything that can befall the controller in a story in which it performs these effects.
+
+    AFTER means: applied, but the answer is lost. A crash before an effect that writes nothing is
+    the same as a crash after the effect before it.
+    """
+    for number, effect in enumerate(performed, start=1):
+        is_write = isinstance(effect, fx.Write | fx.Multi)
+        yield Cut(number, Disturbance.CRASH_AFTER)
+        if is_write:
+            yield Cut(number, Disturbance.CRASH_BEFORE)
+            yield Cut(number, Disturbance.LOSE_BEFORE)
+            yield Cut(number, Disturbance.LOSE_AFTER)
+        if isinstance(effect, fx.Write) and len(effect.operations) > 1:
+            yield Cut(number, Disturbance.CRASH_HALFWAY)
+            yield Cut(number, Disturbance.LOSE_HALFWAY)
+
+
+@pytest.mark.parametrize("rivals", [False, True], ids=["a fresh Regent", "a broker meanwhile"])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool) -> None:
+    scenario = SCENARIOS[name]
+    performed = play(scenario, rivals=rivals)
+    failures = []
+    for cut in cuts(performed):
+        try:
+            play(scenario, rivals=rivals, cut=cut)
+        except InvariantViolatedError as violated:
+            failures.append(f"{cut} {performed[cut.effect - 1]}: {violated}")
+    assert not failures, "\n".join(failures)

@@ -1,0 +1,51 @@
+"""The checkers can fail: every deliberate defect is caught within a bounded number of seeds."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+
+import pytest
+
+from regent.controller import effects as fx
+from tests.simulation.driver import Disturbance
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.scenarios import SCENARIOS, Cut, play
+from tests.simulation.simulation import SeedFailedError, simulate
+from tests.simulation.trace import InvariantViolatedError
+
+SEEDS = 300
+STORIES = ("a log directory fails", "deletion")
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_it_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutate, caught_by = MUTANTS[name]
+    mutate(monkeypatch)
+    stories = (violation_of_a_story(name) for name in STORIES)
+    seeds = (violation_of_a_seed(seed) for seed in range(SEEDS))
+    caught = next(filter(None, chain(seeds, stories)), None)
+    assert caught is not None, f"{name} survives {SEEDS} seeds and {len(STORIES)} stories"
+    assert re.search(caught_by, caught), f"{name} was caught, but for: {caught}"
+
+
+def violation_of_a_story(name: str) -> str | None:
+    """What a story breaks in which the answer to some write is lost, None if it holds."""
+    scenario = SCENARIOS[name]
+    try:
+        performed = play(scenario)
+        for number, effect in enumerate(performed, start=1):
+            if isinstance(effect, fx.Write):
+                play(scenario, cut=Cut(number, Disturbance.LOSE_AFTER))
+    except InvariantViolatedError as violated:
+        return str(violated)
+    return None
+
+
+def violation_of_a_seed(seed: int) -> str | None:
+    """What a seed breaks, None if it holds."""
+    try:
+        simulate(seed)
+    except SeedFailedError as failed:
+        return str(failed.__cause__)
+    return None

@@ -1,0 +1,270 @@
+"""What people do: topics by commands and by hand, as Kafka's own tools write them, and records."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from regent.controller import events as e
+from regent.controller.commands import (
+    Accepted,
+    AlterTopicConfig,
+    Command,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    Outcome,
+)
+from regent.model.errors import MalformedZNodeError
+from regent.model.partition import ReplicaAssignment
+from regent.zk_data import paths
+from regent.zk_data.config import decode_entity_config, encode_config_change, encode_entity_config
+from regent.zk_data.operations import Create, Delete, Operation, SetData, Written
+from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
+from tests.simulation.driver import RegentProcess
+from tests.simulation.trace import InvariantViolatedError
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+UNCLEAN = "unclean.leader.election.enable"
+MAX_TOPICS = 4
+MAX_PARTITIONS = 4
+
+
+class Workload:
+    """People and their tools.
+
+    Attributes:
+        outcomes: Every answer to a command, in order.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._admin = world.connect("admin")
+        self._created = 0
+        self._token = 0
+        self._unanswered: dict[int, tuple[RegentProcess, tuple[Command, ...]]] = {}
+        self.outcomes: list[tuple[Command, Outcome]] = []
+
+    def act(self) -> bool:
+        """Something that the seed allows; mostly records are produced."""
+        if self._world.dice.random() < 0.6 and self.produce():
+            return True
+        work = self._world.swarm.work
+        (name,) = self._world.dice.choices(list(work), list(work.values()))
+        return bool(getattr(self, name)())
+
+    # Records
+
+    def produce(self) -> bool:
+        """Append a record to some partition whose leader is known, at least to itself."""
+        leaders = [
+            (broker, tp)
+            for broker in self._world.brokers.values()
+            if broker.is_running
+            for tp, replica in broker.replicas.items()
+            if replica.is_leader
+        ]
+        if not leaders:
+            return False
+        broker, tp = self._world.dice.choice(leaders)
+        self._world.replication.produce(broker, tp)
+        return True
+
+    # Commands
+
+    def submit(self, *commands: Command, to: RegentProcess | None = None) -> bool:
+        """Put commands to a Regent process, be it active or not."""
+        alive = [p for p in self._world.regents if p.is_alive]
+        if to is None:
+            if not alive:
+                return False
+            active = [p for p in alive if p.controller.active is not None]
+            to = self._world.dice.choice(active or alive)
+        self._token += 1
+        self._unanswered[self._token] = (to, commands)
+        self._world.trace.line("client", "submits", f"#{self._token} to {to.name} {commands}")
+        to.put(e.CommandsReceived(commands, reply_to=self._token))
+        return True
+
+    def answered(self, process: RegentProcess, token: int, outcomes: tuple[Outcome, ...]) -> None:
+        """A process answers: once, to all commands, and what is accepted is in ZooKeeper."""
+        self._world.trace.line("client", "is answered", f"#{token} {outcomes}")
+        asked = self._unanswered.pop(token, None)
+        if asked is None or asked[0] is not process or len(asked[1]) != len(outcomes):
+            raise InvariantViolatedError(f"#{token}: unexpected answer {outcomes}")
+        for command, outcome in zip(asked[1], outcomes, strict=True):
+            self.outcomes.append((command, outcome))
+            if (
+                isinstance(outcome, Accepted)
+                and isinstance(command, CreateTopic)
+                and not self._world.safety.was_ever_created(command.topic)
+            ):
+                raise InvariantViolatedError(f"#{token}: accepted, but there is no topic")
+
+    def sender_died(self, process: RegentProcess) -> None:
+        """Whoever waited for this process knows that it is gone."""
+        self._unanswered = {t: x for t, x in self._unanswered.items() if x[0] is not process}
+
+    @property
+    def unanswered(self) -> list[int]:
+        return list(self._unanswered)
+
+    def _new_topic(self) -> str | None:
+        existing = self._world.zookeeper.children(paths.BROKER_TOPICS)
+        if len(existing) >= MAX_TOPICS:
+            return None
+        if self._world.swarm.reuses_names:
+            free = [n for n in (f"t{i}" for i in range(MAX_TOPICS)) if n not in existing]
+            marked = self._world.zookeeper.children(paths.DELETE_TOPICS)
+            free = [name for name in free if name not in marked]
+            return self._world.dice.choice(free) if free else None
+        self._created += 1
+        return f"t{self._created}"
+
+    def _some_topic(self) -> str | None:
+        topics = self._world.zookeeper.children(paths.BROKER_TOPICS)
+        return self._world.dice.choice(topics) if topics else None
+
+    def create_topic_by_command(self) -> bool:
+        topic = self._new_topic()
+        if topic is None:
+            return False
+        dice = self._world.dice
+        config = {UNCLEAN: "true"} if dice.random() < 0.2 else {}
+        return self.submit(
+            CreateTopic(
+                topic,
+                partitions=dice.randint(1, 3),
+                replication_factor=dice.randint(1, 3),
+                config=config,
+            )
+        )
+
+    def grow_by_command(self) -> bool:
+        topic = self._some_topic()
+        if topic is None:
+            return False
+        return self.submit(CreatePartitions(topic, total=self._world.dice.randint(2, 4)))
+
+    def configure_by_command(self) -> bool:
+        topic = self._some_topic()
+        if topic is None:
+            return False
+        value = self._world.dice.choice(("true", "false"))
+        return self.submit(AlterTopicConfig(topic, set={UNCLEAN: value}))
+
+    def delete_by_command(self) -> bool:
+        topic = self._some_topic()
+        return topic is not None and self.submit(DeleteTopic(topic))
+
+    # By hand
+
+    def multi(self, *operations: Operation) -> bool:
+        """A transaction of an administrator. Whether it was applied."""
+        results = self._admin.multi(operations)
+        applied = all(isinstance(result, Written) for result in results)
+        if applied:
+            about = ", ".join(f"{type(op).__name__} {op.path}" for op in operations)
+            self._world.trace.line("admin", "writes", about)
+        return applied
+
+    def create_topic_by_hand(self) -> bool:
+        topic = self._new_topic()
+        if topic is None:
+            return False
+        dice = self._world.dice
+        brokers = list(self._world.brokers)
+        factor = dice.randint(1, min(3, len(brokers)))
+        assignments = {p: tuple(dice.sample(brokers, factor)) for p in range(dice.randint(1, 3))}
+        config = {UNCLEAN: "true"} if dice.random() < 0.2 else {}
+        return self.create_topic(topic, assignments, config)
+
+    def create_topic(
+        self,
+        topic: str,
+        assignments: dict[int, tuple[int, ...]],
+        config: dict[str, str] | None = None,
+    ) -> bool:
+        """The two nodes that Kafka's tools write; with an id only where they know of ids."""
+        topic_id = None
+        if self._world.protocol >= (2, 8) and self._world.dice.random() < 0.7:
+            topic_id = uuid.UUID(int=self._world.dice.getrandbits(128))
+        znode = TopicZNode(topic_id, {p: ReplicaAssignment(a) for p, a in assignments.items()})
+        content = encode_entity_config(config or {})
+        path = paths.topic_config(topic)
+        has_config = self._world.zookeeper.get(path) is not None
+        return self.multi(
+            SetData(path, content) if has_config else Create(path, content),
+            Create(paths.topic(topic), encode_topic(znode)),
+        )
+
+    def grow_by_hand(self) -> bool:
+        topic = self._some_topic()
+        return topic is not None and self.grow(topic, self._world.dice.randint(2, MAX_PARTITIONS))
+
+    def grow(self, topic: str, total: int) -> bool:
+        """Read, add partitions, write back on condition that nobody else has."""
+        path = paths.topic(topic)
+        (node,) = self._admin.get_data([path])
+        if node is None or self._world.zookeeper.get(paths.delete_topic(topic)) is not None:
+            return False
+        try:
+            znode = decode_topic(topic, node.data)
+        except MalformedZNodeError:
+            return False
+        if znode.problems or not len(znode.assignments) < total:
+            return False
+        brokers = list(self._world.brokers)
+        factor = len(znode.assignments[0].replicas) if 0 in znode.assignments else 1
+        grown = dict(znode.assignments)
+        for partition in range(len(grown), total):
+            replicas = tuple(self._world.dice.sample(brokers, min(factor, len(brokers))))
+            grown[partition] = ReplicaAssignment(replicas)
+        content = encode_topic(TopicZNode(znode.topic_id, grown))
+        return self.multi(SetData(path, content, node.version))
+
+    def configure_by_hand(self) -> bool:
+        topic = self._some_topic()
+        if topic is None:
+            return False
+        value = self._world.dice.choice(("true", "false"))
+        return self._configure(paths.topic_config(topic), f"topics/{topic}", value)
+
+    def change_unclean_default(self) -> bool:
+        value = self._world.dice.choice(("true", "false", "false", "false"))
+        entity = f"brokers/{paths.DEFAULT_ENTITY}"
+        return self._configure(paths.broker_config(None), entity, value)
+
+    def _configure(self, path: str, entity_path: str, value: str) -> bool:
+        (node,) = self._admin.get_data([path])
+        try:
+            config = {} if node is None else decode_entity_config(path, node.data)
+        except MalformedZNodeError:
+            return False
+        content = encode_entity_config(config | {UNCLEAN: value})
+        written = self.multi(
+            Create(path, content) if node is None else SetData(path, content, node.version)
+        )
+        change = Create(
+            paths.config_change_prefix(), encode_config_change(entity_path), sequential=True
+        )
+        return written and self.multi(change)
+
+    def reset_unclean_default(self) -> bool:
+        """Write the cluster-wide default anew, whatever it holds."""
+        self._admin.multi([Delete(paths.broker_config(None))])
+        return self._configure(
+            paths.broker_config(None), f"brokers/{paths.DEFAULT_ENTITY}", "false"
+        )
+
+    def delete_recursively(self, path: str) -> None:
+        """As ``zkCli.sh deleteall``."""
+        for child in self._world.zookeeper.children(path):
+            self.delete_recursively(f"{path}/{child}")
+        self.multi(Delete(path))
+
+    def delete_by_hand(self) -> bool:
+        topic = self._some_topic()
+        return topic is not None and self.multi(Create(paths.delete_topic(topic)))
