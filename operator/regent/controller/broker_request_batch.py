@@ -96,7 +96,7 @@ class ControllerBrokerRequestBatch:
         receivers = tuple(b for b in chosen if b in brokers)
         if not (leader_and_isr or stop_replica or receivers):
             return None
-        partitions = self._states(leader_and_isr)
+        partitions = self._states()
         announced = tuple(tp for tp in self._update_metadata if tp in partitions)
         doomed = context.topics_to_be_deleted
         return ControlRequests(
@@ -115,18 +115,13 @@ class ControllerBrokerRequestBatch:
             stop_replica=stop_replica,
         )
 
-    def _states(
-        self, leader_and_isr: Mapping[int, Mapping[TopicPartition, bool]]
-    ) -> dict[TopicPartition, PartitionState]:
-        """State of every partition concerned; those without leadership are left out."""
+    def _states(self) -> dict[TopicPartition, PartitionState]:
+        """State of every partition announced, which includes those of every LeaderAndIsr; the ones
+        without leadership are left out."""
         leadership, partitions_of = self._context.leadership, self._context.partitions_of
-        concerned = dict(self._update_metadata)
-        for entries in leader_and_isr.values():
-            if not entries.keys() <= concerned.keys():
-                concerned.update(dict.fromkeys(entries))
         states: dict[TopicPartition, PartitionState] = {}
         topic, assignments = "", partitions_of("")
-        for tp in concerned:
+        for tp in self._update_metadata:
             if tp[0] != topic:
                 topic = tp[0]
                 assignments = partitions_of(topic)

@@ -219,10 +219,12 @@ class ReplicaStateMachine:
         while remaining:
             read = await read_partition_states(remaining, self._log)
             unusable = dict.fromkeys(read.missing, "its state znode does not exist") | read.failures
-            for tp, reason in unusable.items():
-                # What cannot be read must not keep a topic from being deleted.
-                if not context.is_topic_queued_for_deletion(tp.topic):
-                    failures[tp] = reason
+            # What cannot be read must not keep a topic from being deleted.
+            failures |= {
+                tp: reason
+                for tp, reason in unusable.items()
+                if not context.is_topic_queued_for_deletion(tp.topic)
+            }
             shrunk: dict[TopicPartition, LeaderAndIsr] = {}
             for tp, state in read.states.items():
                 if state.controller_epoch > context.epoch:
