@@ -11,6 +11,7 @@ from regent.controller.states import PartitionState
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
+from tests.unit.controller.driving import once
 from tests.unit.controller.world import World
 
 UNCLEAN = "unclean.leader.election.enable"
@@ -140,6 +141,17 @@ def test_when_brokers_have_deleted_the_old_ones_new_ones_are_still_new() -> None
     world.run(process_config_change(active))
     configure(world, paths.topic_config("t"), "true")
     world.notify_config_change("topics/t")
+    world.run(process_config_change(active))
+    assert online(active) == ["t"]
+
+
+def test_a_notification_that_vanishes_meanwhile_is_no_obstacle() -> None:
+    world, active = cluster("t")
+    configure(world, paths.topic_config("t"), "true")
+    world.notify_config_change("topics/other")
+    world.notify_config_change("topics/t")
+    first = paths.config_change(world.zookeeper.children(paths.CONFIG_CHANGES)[0])
+    world.driver.before = once(effects.ReadData, lambda: world.delete(first))
     world.run(process_config_change(active))
     assert online(active) == ["t"]
 

@@ -114,6 +114,15 @@ class TestTopics:
         context.set_assignment(TP, ReplicaAssignment((1, 2)))
         assert list(context.partitions_being_reassigned) == [OTHER]
 
+    def test_assignments_of_one_topic_can_be_set_together(self) -> None:
+        context = make_context()
+        context.set_assignments("t", {TP: ReplicaAssignment((1, 2), (2,), ())})
+        assert list(context.partitions_being_reassigned) == [TP]
+        finished = {TP: ReplicaAssignment((1, 2)), OTHER: ReplicaAssignment((2,))}
+        context.set_assignments("t", finished)
+        assert dict(context.partitions_of("t")) == finished
+        assert list(context.partitions_being_reassigned) == []
+
 
 class TestReplicas:
     def test_unknown_replicas_do_not_exist(self) -> None:
@@ -174,7 +183,7 @@ remove: st.SearchStrategy[Step] = st.builds(
 
 
 @given(st.lists(set_state | load_states | queue | remove, max_size=30))
-def test_the_count_of_offline_partitions_equals_a_recount_after_every_step(
+def test_the_counts_of_partitions_equal_a_recount_after_every_step(
     steps: list[Step],
 ) -> None:
     context = make_context(1)
@@ -187,6 +196,7 @@ def test_the_count_of_offline_partitions_equals_a_recount_after_every_step(
             for tp, state in context.partition_states.items()
             if not context.is_topic_queued_for_deletion(tp.topic)
         )
+        assert context.new_partition_count == len(context.partitions_in_state(PartitionState.NEW))
 
 
 @given(st.lists(st.tuples(st.sampled_from(PARTITIONS), st.sampled_from(PartitionState))))

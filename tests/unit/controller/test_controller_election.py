@@ -100,6 +100,12 @@ class TestElection:
         assert context is not None
         assert context.epoch == 1
 
+    def test_an_epoch_node_that_does_not_stay_is_no_ground_to_stand_on(self) -> None:
+        world = World()
+        world.driver.after = once(effects.Multi, lambda: world.delete(paths.CONTROLLER_EPOCH))
+        assert stand(world) is None
+        assert not world.exists(paths.CONTROLLER)
+
     def test_a_holder_that_resigns_meanwhile_leaves_it_to_the_next_attempt(self) -> None:
         world = World()
         world.elect_rival()

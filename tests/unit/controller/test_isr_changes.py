@@ -11,6 +11,7 @@ from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.notifications import encode_isr_change_notification
+from tests.unit.controller.driving import once
 from tests.unit.controller.world import World
 
 T0 = TopicPartition("t", 0)
@@ -84,6 +85,16 @@ def test_malformed_ones_and_unknown_partitions_do_not_disturb_the_others() -> No
     (reported,) = world.log.errors("Malformed notification")
     assert reported["path"] == broken
     assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
+
+
+def test_a_notification_that_vanishes_meanwhile_is_no_obstacle() -> None:
+    world, active = cluster()
+    path = notify(world, 1, T0)
+    notify(world, 2, T1)
+    world.driver.before = once(effects.ReadData, lambda: world.delete(path))
+    world.run(process_isr_change_notification(active))
+    (requests,) = world.driver.sent
+    assert requests.update_metadata == (T1,)
 
 
 def test_nothing_known_is_nothing_to_announce() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_changes import (
     KAFKA_STORAGE_ERROR,
@@ -17,6 +18,7 @@ from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.zk_data import paths
 from regent.zk_data.notifications import encode_log_dir_event
+from tests.unit.controller.driving import once
 from tests.unit.controller.world import World, leader_and_isr
 
 T0 = TopicPartition("t", 0)
@@ -161,6 +163,14 @@ class TestNotifications:
         assert world.driver.sent == []
         assert world.zookeeper.children(paths.LOG_DIR_EVENT_NOTIFICATION) == ()
         assert len(world.log.errors("Malformed notification")) == 1
+
+    def test_a_notification_that_vanishes_meanwhile_is_no_obstacle(self) -> None:
+        world, active = cluster()
+        self.notify(world, 2, 3)
+        first = paths.log_dir_event_notification("log_dir_event_0000000000")
+        world.driver.before = once(effects.ReadData, lambda: world.delete(first))
+        world.run(process_log_dir_event_notification(active))
+        assert list(leader_and_isr(world.driver.sent)) == [3]
 
     def test_replicas_that_are_being_deleted_are_not_asked_about(self) -> None:
         world, active = cluster()

@@ -7,7 +7,7 @@ import pytest
 from regent.controller import effects, election
 from regent.controller.active_controller import ActiveController
 from regent.controller.election import ElectionStrategy
-from regent.controller.states import PartitionState
+from regent.controller.states import PartitionState, ReplicaState
 from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
@@ -190,6 +190,22 @@ class TestLaterLeader:
         reported = world.log.errors("Malformed partition state skipped")
         assert [r["path"] for r in reported] == [paths.partition_state(partitions[2])]
 
+    def test_a_state_that_vanishes_between_reading_and_writing_is_a_failure(self) -> None:
+        world = world_with_leader(live=(2,))
+        active = world.load()
+        world.driver.before = once(effects.Write, lambda: world.delete(paths.partition_state(TP)))
+        assert "NONODE" in go_online(world, active, TP)[TP]
+        assert active.context.partition_state(TP) is PartitionState.OFFLINE
+        assert world.driver.sent == []
+
+    def test_a_partition_without_an_assignment_has_no_candidate(self) -> None:
+        world = world_with_leader(live=(2,))
+        active = world.load()
+        stray = TopicPartition("t", 7)
+        world.set_state(stray, 2, (2,))
+        active.context.set_partition_state(stray, PartitionState.OFFLINE)
+        assert "finds no leader" in go_online(world, active, stray)[stray]
+
     def test_a_controller_that_has_moved_writes_and_sends_nothing(self) -> None:
         world = world_with_leader(live=(2,))
         active = world.load()
@@ -292,6 +308,17 @@ class TestUncleanElection:
         active.context.inter_broker_protocol = (3, 1)
         go_online(world, active, TP)
         assert world.state(TP) == LeaderAndIsr(2, 6, (2,), 1, 1, leader_recovery_state=0)
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_changes_of_state_are_reported_to_a_log_that_wants_them(traced: bool) -> None:
+    world = world_with_leader(live=(2,))
+    world.log.traces_state_changes = traced
+    active = world.load()
+    go_online(world, active, TP)
+    world.run(active.replicas.handle_state_changes({2: [TP]}, ReplicaState.ONLINE))
+    expected = [("t-0", "OFFLINE", "ONLINE"), ("t-0 on broker 2", "ONLINE", "ONLINE")]
+    assert world.log.changes == (expected if traced else [])
 
 
 class TestStartup:

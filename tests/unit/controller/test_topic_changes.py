@@ -177,6 +177,24 @@ class TestTopicIds:
         assert list(world.topic("t").assignments) == [0, 1]
         assert world.topic("t").topic_id == active.context.topic_ids["t"]
 
+    def test_a_node_that_vanishes_meanwhile_gets_no_id(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1,)})
+        world.driver.before = once(effects.Write, lambda: world.delete(paths.topic("t")))
+        world.run(process_topic_change(active))
+        assert active.context.topic_ids == {}
+        assert not world.exists(paths.topic("t"))
+
+    def test_a_node_that_becomes_unreadable_meanwhile_is_not_written_back(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1,)})
+        broken = once(effects.ReadData, lambda: world.put(paths.topic("t"), b"{"), skip=1)
+        world.driver.before = broken
+        world.run(process_topic_change(active))
+        node = world.zookeeper.get(paths.topic("t"))
+        assert node is not None
+        assert node.data == b"{"
+
     def test_an_id_that_somebody_else_gives_meanwhile_is_taken_over(self) -> None:
         world, active = cluster()
         world.create_topic("t", {0: (1,)})
@@ -255,6 +273,15 @@ class TestGrowth:
         assert world.topic("t").topic_id == topic_id
         assert list(active.context.partitions_of("t")) == [T0]
         assert world.driver.sent == []
+
+    def test_a_doomed_topic_that_grows_and_vanishes_is_not_written_back(self) -> None:
+        world, active = self.grown()
+        active.context.queue_topic_for_deletion("t")
+        world.create_topic("t", {0: (1, 2), 1: (2, 3)})
+        gone = once(effects.ReadData, lambda: world.delete(paths.topic("t")), skip=1)
+        world.driver.before = gone
+        world.run(process_partition_modifications(active, ["t"]))
+        assert not world.exists(paths.topic("t"))
 
     def test_a_topic_that_is_gone_meanwhile_changes_nothing(self) -> None:
         world, active = self.grown()

@@ -72,13 +72,22 @@ class World:
         (result,) = self.outsider.multi([Delete(path)])
         assert isinstance(result, Written), result
 
-    def start_broker(self, *broker_ids: int, rack: str | None = None, port: int = 9092) -> None:
+    def start_broker(
+        self,
+        *broker_ids: int,
+        rack: str | None = None,
+        port: int = 9092,
+        registration_version: int = 4,
+    ) -> None:
         """Register brokers, each in a session of its own."""
         for broker_id in broker_ids:
             session = self._brokers.get(broker_id)
             if session is None:
                 session = self._brokers[broker_id] = self.zookeeper.connect()
-            data = encode_broker(make_broker(broker_id, rack=rack, port=port), timestamp_ms=0)
+            broker = make_broker(
+                broker_id, rack=rack, port=port, registration_version=registration_version
+            )
+            data = encode_broker(broker, timestamp_ms=0)
             path = paths.broker_id(broker_id)
             if self.zookeeper.get(path) is None:
                 session.multi([Create(path, data, ephemeral=True)])
@@ -248,11 +257,18 @@ class World:
 
 
 def make_broker(
-    broker_id: int, *, epoch: int = 1, rack: str | None = None, port: int = 9092
+    broker_id: int,
+    *,
+    epoch: int = 1,
+    rack: str | None = None,
+    port: int = 9092,
+    registration_version: int = 4,
 ) -> Broker:
     """A broker with one listener."""
     endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", f"broker-{broker_id}", port)
-    return Broker(broker_id, epoch, (endpoint,), rack=rack, registration_version=4)
+    return Broker(
+        broker_id, epoch, (endpoint,), rack=rack, registration_version=registration_version
+    )
 
 
 def make_context(
