@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from regent.controller.config import ControllerConfig
 from regent.controller_service import ControllerService
+from regent.model.errors import ConfigurationError
 from regent.network.settings import ChannelSettings
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
@@ -33,6 +34,7 @@ from regent.zookeeper.settings import (
     ZooKeeperSettings,
     parse_connect_string,
 )
+from regent.zookeeper.tls import tls_context
 
 if TYPE_CHECKING:
     from regent.kube.operator import KubeOperator
@@ -43,7 +45,11 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class App:
-    """One Regent process."""
+    """One Regent process.
+
+    Raises:
+        ConfigurationError: What the settings name cannot be used: a file, an address to listen on.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -65,14 +71,20 @@ class App:
             metrics=EventMetrics(registry),
         )
         registry.register(ControllerCollector(self._controller))
-        self._http = HttpEndpoint(
-            host=settings.http_host,
-            port=settings.http_port,
-            registry=registry,
-            liveness=self._liveness_problem,
-            readiness=self._controller.readiness_problem,
-            status=self._controller.status,
-        )
+        try:
+            self._http = HttpEndpoint(
+                host=settings.http_host,
+                port=settings.http_port,
+                registry=registry,
+                liveness=self._liveness_problem,
+                readiness=self._controller.readiness_problem,
+                status=self._controller.status,
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {settings.http_host}:{settings.http_port}: {error}; choose "
+                "another http_host or http_port"
+            ) from error
 
     def run(self) -> int:
         """Run until SIGTERM or SIGINT. Returns the exit status."""
@@ -93,6 +105,11 @@ class App:
         return 0
 
     async def _main(self) -> None:
+        if not self._settings.without_kubernetes:
+            # Known before the cluster gets a new controller: it would lose it with every restart.
+            from regent.kube.login import login
+
+            await login()
         loop = asyncio.get_running_loop()
         self._controller.on_eligibility(partial(_call_in, loop, self._term.set))
         self._controller.start()
@@ -207,14 +224,14 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
     """The ZooKeeper client's part of the settings.
 
     Raises:
-        ConfigurationError: The connect string is malformed.
+        ConfigurationError: The connect string is malformed, or a file cannot be used.
     """
     hosts, chroot = parse_connect_string(settings.zookeeper)
     sasl = tls = None
     if settings.zookeeper_sasl_username is not None:
         sasl = SaslSettings(
             username=settings.zookeeper_sasl_username,
-            password=_secret(settings.zookeeper_sasl_password_file),
+            password=_secret("zookeeper_sasl_password_file", settings.zookeeper_sasl_password_file),
         )
     if settings.zookeeper_tls:
         tls = TlsSettings(
@@ -222,6 +239,7 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
             certificate_file=_text(settings.zookeeper_tls_certificate_file),
             key_file=_text(settings.zookeeper_tls_key_file),
         )
+        tls_context(tls)  # to find out now whether the files are good
     return ZooKeeperSettings(
         hosts=hosts,
         chroot=chroot,
@@ -234,19 +252,19 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
 
 
 def channel_settings(settings: Settings) -> ChannelSettings:
-    """The broker channels' part of the settings."""
+    """The broker channels' part of the settings.
+
+    Raises:
+        ConfigurationError: A file cannot be used.
+    """
     context = sasl = None
     if settings.broker_tls:
-        context = ssl.create_default_context(cafile=_text(settings.broker_tls_ca_file))
-        if settings.broker_tls_certificate_file is not None:
-            context.load_cert_chain(
-                settings.broker_tls_certificate_file, settings.broker_tls_key_file
-            )
+        context = _broker_tls_context(settings)
     if settings.broker_sasl_username is not None:
         sasl = SaslCredentials(
             settings.broker_sasl_mechanism,
             settings.broker_sasl_username,
-            _secret(settings.broker_sasl_password_file) or "",
+            _secret("broker_sasl_password_file", settings.broker_sasl_password_file),
         )
     protocol = settings.inter_broker_protocol
     return ChannelSettings(
@@ -259,9 +277,31 @@ def channel_settings(settings: Settings) -> ChannelSettings:
     )
 
 
+def _broker_tls_context(settings: Settings) -> ssl.SSLContext:
+    files = (
+        settings.broker_tls_ca_file,
+        settings.broker_tls_certificate_file,
+        settings.broker_tls_key_file,
+    )
+    authorities, certificate, key = files
+    try:
+        context = ssl.create_default_context(cafile=_text(authorities))
+        if certificate is not None:
+            context.load_cert_chain(certificate, key)
+    except OSError as error:  # ssl.SSLError included
+        named = ", ".join(str(file) for file in files if file is not None)
+        raise ConfigurationError(f"TLS for brokers: {error} ({named})") from error
+    return context
+
+
 def _text(path: Path | None) -> str | None:
     return None if path is None else str(path)
 
 
-def _secret(file: Path | None) -> str | None:
-    return None if file is None else file.read_text(encoding="utf-8").strip()
+def _secret(setting: str, file: Path | None) -> str:
+    if file is None:
+        raise ConfigurationError(f"{setting} is missing: name the file with the user's password")
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{setting} cannot be read: {error}") from error
