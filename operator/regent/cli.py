@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ def status(zookeeper: str, url: str, as_json: bool) -> None:
     """
     from regent.status import print_status, read_status
 
+    logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
     report = read_status(zookeeper, url=url)
     if as_json:
         click.echo(json.dumps(report, indent=2))

@@ -10,16 +10,18 @@ import asyncio
 import json
 import urllib.request
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from regent.model.errors import MalformedZNodeError
+from regent.model.errors import ConfigurationError, MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.controller import decode_controller, decode_controller_epoch
+from regent.zk_data.operations import ZNode
 from regent.zk_data.topics import decode_partition_state, decode_topic
 from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.session import ZooKeeperSession
@@ -35,7 +37,7 @@ def read_status(connect_string: str, *, url: str) -> Report:
     """Everything that ``regent status`` shows.
 
     Raises:
-        ConfigurationError: The connect string is malformed.
+        ConfigurationError: The connect string is malformed, or its chroot does not exist.
         ZooKeeperUnavailableError: No server answered.
     """
     report = asyncio.run(_read(connect_string))
@@ -45,12 +47,15 @@ def read_status(connect_string: str, *, url: str) -> Report:
 
 async def _read(connect_string: str) -> Report:
     hosts, chroot = parse_connect_string(connect_string)
-    session = ZooKeeperSession(
-        ZooKeeperSettings(hosts=hosts, chroot=chroot, session_timeout_ms=10_000)
-    )
+    session = ZooKeeperSession(ZooKeeperSettings(hosts=hosts, session_timeout_ms=10_000))
     try:
         await session.start(timeout_s=CONNECT_TIMEOUT_S)
-        client = KazooZooKeeper(session, on_watch=lambda _: None)
+        client = _Reader(KazooZooKeeper(session, on_watch=lambda _: None), chroot)
+        if not await client.has_chroot():
+            raise ConfigurationError(
+                f"there is no {chroot} in ZooKeeper; name the chroot of the brokers' "
+                "zookeeper.connect"
+            )
         problems: list[str] = []
         brokers = await _brokers(client, problems)
         controller = await _controller(client, brokers, problems)
@@ -65,7 +70,28 @@ async def _read(connect_string: str) -> Report:
     }
 
 
-async def _controller(client: KazooZooKeeper, brokers: list[Report], problems: list[str]) -> Report:
+class _Reader:
+    """Reads below a chroot.
+
+    The session has none itself: it would create one that is missing, and nothing is to be written.
+    """
+
+    def __init__(self, client: KazooZooKeeper, chroot: str) -> None:
+        self._client = client
+        self._chroot = chroot
+
+    async def has_chroot(self) -> bool:
+        (exists,) = await self._client.exists([self._chroot or "/"])
+        return exists
+
+    async def get_data(self, nodes: Sequence[str]) -> Sequence[ZNode | None]:
+        return await self._client.get_data([self._chroot + node for node in nodes])
+
+    async def get_children(self, nodes: Sequence[str]) -> Sequence[Sequence[str] | None]:
+        return await self._client.get_children([self._chroot + node for node in nodes])
+
+
+async def _controller(client: _Reader, brokers: list[Report], problems: list[str]) -> Report:
     holder, epoch = await client.get_data([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     controller_id: int | None = None
     controller_epoch: int | None = None
@@ -80,7 +106,7 @@ async def _controller(client: KazooZooKeeper, brokers: list[Report], problems: l
     return {"id": controller_id, "epoch": controller_epoch, "kind": kind}
 
 
-async def _brokers(client: KazooZooKeeper, problems: list[str]) -> list[Report]:
+async def _brokers(client: _Reader, problems: list[str]) -> list[Report]:
     (children,) = await client.get_children([paths.BROKER_IDS])
     ids = sorted(i for c in children or () if (i := paths.broker_id_of(c)) is not None)
     found: list[Report] = []
@@ -101,7 +127,7 @@ async def _brokers(client: KazooZooKeeper, problems: list[str]) -> list[Report]:
     return found
 
 
-async def _partitions(client: KazooZooKeeper, brokers: list[Report], problems: list[str]) -> Report:
+async def _partitions(client: _Reader, brokers: list[Report], problems: list[str]) -> Report:
     (names,) = await client.get_children([paths.BROKER_TOPICS])
     topics = list(names or ())
     replicas: dict[TopicPartition, tuple[int, ...]] = {}
