@@ -171,6 +171,13 @@ class TestFailure:
         assert told
         assert all(dead not in r.brokers for r in told)
 
+    def test_its_failed_log_dirs_are_forgotten(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        active.context.set_replicas_on_offline_dirs(2, [T0])
+        world.stop_broker(2)
+        world.run(process_broker_change(active))
+        assert not active.context.has_offline_replicas
+
     def test_its_channel_is_closed(self) -> None:
         world, active = cluster({0: (1, 2)})
         world.stop_broker(1)

@@ -122,6 +122,11 @@ def test_dead_and_negative_receivers_are_dropped() -> None:
     assert requests.update_metadata_receivers == (1,)
 
 
+def test_zero_is_the_id_of_a_broker_like_any_other() -> None:
+    requests = requests_of(loaded(0, 1), lambda b: b.add_leader_and_isr((0,), [A0], is_new=False))
+    assert list(requests.leader_and_isr) == [0]
+
+
 def test_a_batch_for_dead_brokers_only_is_not_sent() -> None:
     def fill(batch: ControllerBrokerRequestBatch) -> None:
         batch.add_stop_replica(9, [A0], delete=False)

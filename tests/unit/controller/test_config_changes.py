@@ -85,6 +85,15 @@ def test_a_cluster_that_forbids_it_now_elects_nothing() -> None:
     assert not active.context.unclean_leader_election_default
 
 
+def test_a_cluster_that_allowed_it_before_has_elected_already() -> None:
+    world, active = cluster("t")
+    active.context.unclean_leader_election_default = True
+    configure(world, paths.broker_config(None), "true")
+    world.notify_config_change(DEFAULTS)
+    world.run(process_config_change(active))
+    assert online(active) == []
+
+
 def test_without_a_dynamic_default_the_settings_hold_again() -> None:
     world, active = cluster("t")
     active.context.unclean_leader_election_default = True
@@ -102,6 +111,8 @@ def test_other_entities_elect_nobody(entity: str) -> None:
     world.run(process_config_change(active))
     assert online(active) == []
     assert world.driver.sent == []
+    read = {p for e in world.driver.performed if isinstance(e, effects.ReadData) for p in e.paths}
+    assert paths.broker_config(None) not in read
 
 
 def test_a_doomed_topic_is_not_elected() -> None:

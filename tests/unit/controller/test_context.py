@@ -131,6 +131,12 @@ class TestReplicas:
         context.set_replica_state(1, TP, ReplicaState.NON_EXISTENT)
         assert context.replica_states_on(1) == {}
 
+    def test_forgotten_replicas_do_not_exist_any_more(self) -> None:
+        context = make_context(1)
+        context.set_replica_states(1, [TP, OTHER], ReplicaState.DELETION_SUCCESSFUL)
+        context.set_replica_state(1, TP, ReplicaState.NON_EXISTENT)
+        assert list(context.replica_states_on(1)) == [OTHER]
+
     def test_replicas_of_a_topic_in_a_state_by_broker(self) -> None:
         context = make_context(1, 2)
         for tp in (TP, OTHER):

@@ -8,6 +8,7 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.config_changes import process_config_change
+from regent.controller.events import TopicDeletion
 from regent.controller.failover import (
     on_controller_failover,
     process_inter_broker_protocol_change,
@@ -302,6 +303,16 @@ class TestTopicIds:
         world.run(process_inter_broker_protocol_change(active, (3, 0)))
         assert world.driver.sent == []
 
+    def test_an_id_that_somebody_gave_meanwhile_is_announced_too(self) -> None:
+        world = cluster(1, protocol=(2, 7))
+        world.create_topic("t", {0: (1,)})
+        active = world.fail_over()
+        world.driver.take_sent()
+        world.create_topic("t", {0: (1,)}, topic_id=uuid.UUID(int=77))
+        world.run(process_inter_broker_protocol_change(active, (2, 8)))
+        (requests,) = world.driver.sent
+        assert requests.topic_ids == {"t": uuid.UUID(int=77)}
+
 
 class TestFeatures:
     @pytest.mark.parametrize(
@@ -347,6 +358,17 @@ class TestDeletions:
         world.mark_for_deletion("nobody")
         world.fail_over()
         assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
+
+    @pytest.mark.parametrize(("marked", "again"), [(["t"], []), (["t", "new"], [TopicDeletion()])])
+    def test_a_marker_of_an_unknown_topic_is_looked_at_once_more(
+        self, marked: list[str], again: list[TopicDeletion]
+    ) -> None:
+        """The topic may have been created and marked since the topics were read."""
+        world = cluster(1)
+        world.create_topic("t", {0: (1,)})
+        world.mark_for_deletion(*marked)
+        world.fail_over()
+        assert world.driver.enqueued == again
 
     def test_disabled_deletion_removes_the_markers_and_no_topic(self) -> None:
         world = cluster(1, delete_topic_enable=False)

@@ -65,6 +65,13 @@ class TestBecomingTheController:
         assert controller.controller_id_seen == -1
         assert controller.active is None
 
+    def test_a_process_that_may_not_does_not_wait_for_its_turn(self, world: World) -> None:
+        controller = world.controller()
+        world.process(controller, e.Startup())
+        world.elect_rival(1)
+        world.deliver(controller)
+        assert world.driver.timers == {}
+
     def test_an_eligible_process_takes_over_from_a_broker(self, world: World) -> None:
         world.elect_rival(1)
         controller = world.active_controller()
@@ -197,11 +204,14 @@ class TestFailures:
     def test_it_waits_even_though_the_place_is_free(self, world: World) -> None:
         controller = world.active_controller()
         self.fail(world, controller)
-        assert world.deliver(controller) == [e.ControllerChange()]
+        world.process(controller, e.Reelect())
+        wait = self.fail(world, controller)
+        assert e.ControllerChange() in world.deliver(controller)
         world.process(controller, e.Eligible())
         assert controller.active is None
         world.elect_rival(2)
         world.deliver(controller)
+        assert world.driver.timers[TIMER].after_ms == wait
         world.process(controller, world.driver.timers[TIMER].event)
         assert controller.active is not None
 

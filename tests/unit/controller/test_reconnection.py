@@ -8,7 +8,8 @@ from regent.controller import effects
 from regent.controller import events as e
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from tests.unit.controller.world import World
+from regent.zk_data.notifications import encode_isr_change_notification, encode_log_dir_event
+from tests.unit.controller.world import World, leader_and_isr
 
 T0 = TopicPartition("t", 0)
 
@@ -39,6 +40,26 @@ def test_whatever_happened_meanwhile_is_found(world: World) -> None:
     assert context.leadership[TopicPartition("u", 0)].leader == 2
     assert context.leadership[TopicPartition("t", 1)].leader == 2
     assert context.epoch == 1
+
+
+def test_what_brokers_have_said_meanwhile_is_heard(world: World) -> None:
+    controller = world.active_controller()
+    world.driver.client.disconnect()
+    world.start_broker(1, port=9999)
+    world.set_state(T0, 1, (1,), leader_epoch=5)
+    world.put(
+        paths.isr_change_notification("isr_change_0000000001"),
+        encode_isr_change_notification([T0]),
+    )
+    world.put(paths.log_dir_event_notification("log_dir_event_0000000001"), encode_log_dir_event(2))
+    world.driver.client.reconnect()
+    world.driver.take_sent()
+    world.process(controller, e.SessionReconnected())
+    assert controller.active is not None
+    context = controller.active.context
+    assert context.live_or_shutting_down_brokers[1].endpoints[0].port == 9999
+    assert context.leadership[T0].isr == (1,)
+    assert leader_and_isr(world.driver.sent) == {2: {T0: False}}
 
 
 def test_all_watches_are_set_again(world: World) -> None:

@@ -192,7 +192,6 @@ class World:
         """Become the controller, with nothing loaded."""
         context = self.run(controller_election.elect(self.config, self.log))
         assert context is not None, "the election was lost"
-        context.inter_broker_protocol = self.driver.inter_broker_protocol
         return ActiveController(context, config=self.config, log=self.log, chance=self.chance)
 
     def load(self) -> ActiveController:
@@ -202,6 +201,7 @@ class World:
         """
         active = self.elect()
         context = active.context
+        context.inter_broker_protocol = self.driver.inter_broker_protocol
         context.add_live_brokers(self.run(cluster_loading.read_brokers(self.log)).values())
         topics = self.zookeeper.children(paths.BROKER_TOPICS)
         znodes = self.run(cluster_loading.read_topics(topics, self.log))
