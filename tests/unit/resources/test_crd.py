@@ -1,0 +1,170 @@
+"""The generated definitions: structural, complete, and the same as those in the repository."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import yaml
+from pydantic import Field
+
+from regent.resources.base import ApiModel
+from regent.resources.crd import HEADER, RESOURCES, crd, render_crds, write_crds
+from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.kind import Cel
+from regent.resources.schema import structural_schema
+
+ROOT = Path(__file__).parents[3]
+FORBIDDEN = {
+    "$ref", "$defs", "title", "anyOf", "allOf", "oneOf", "not", "const", "examples",
+    "exclusiveMinimum", "exclusiveMaximum", "uniqueItems",
+}  # fmt: skip
+
+
+def _nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    yield path, schema
+    for name, child in schema.get("properties", {}).items():
+        yield from _nodes(child, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from _nodes(schema[key], f"{path}.{key}")
+
+
+def _schema(definition: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def test_the_repository_has_what_is_generated() -> None:
+    stored = {path.name: path.read_text() for path in (ROOT / "crds").iterdir()}
+    assert stored == render_crds()
+
+
+def test_writing(tmp_path: Path) -> None:
+    written = write_crds(tmp_path / "new")
+    assert {path.name: path.read_text() for path in written} == render_crds()
+    assert all(path.read_text().startswith(HEADER) for path in written)
+
+
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_schemas_are_structural(resource: type[KafkaTopic]) -> None:
+    for path, node in _nodes(_schema(crd(resource))):
+        assert not FORBIDDEN & node.keys(), path
+        assert "type" in node or node.get("x-kubernetes-preserve-unknown-fields"), path
+        assert node.get("default", "set") not in ("", [], {}, None), path
+
+
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_every_field_is_described(resource: type[KafkaTopic]) -> None:
+    schema = _schema(crd(resource))
+    for part in ("spec", "status"):
+        for path, node in _nodes(schema["properties"][part], part):
+            if path.endswith((".items", ".additionalProperties")) and "properties" not in node:
+                continue
+            assert node.get("description"), path
+
+
+def test_what_people_can_write_is_bounded() -> None:
+    for path, node in _nodes(_schema(crd(KafkaTopic))["properties"]["spec"], "spec"):
+        match node.get("type"):
+            case "array":
+                assert "maxItems" in node, path
+            case "string":
+                assert "maxLength" in node or "enum" in node, path
+            case "integer":
+                assert {"minimum", "maximum"} <= node.keys(), path
+            case "object" if "additionalProperties" in node:
+                assert "maxProperties" in node, path
+
+
+def test_printer_columns_lead_to_fields() -> None:
+    definition = crd(KafkaTopic)
+    version = definition["spec"]["versions"][0]
+    paths = {path.lstrip(".") for path, _ in _nodes(_schema(definition))}
+    for column in version["additionalPrinterColumns"]:
+        path = column["jsonPath"].lstrip(".")
+        if path.startswith("metadata") or "[?(" in path:
+            continue
+        assert path in paths, column
+    narrow = [c["name"] for c in version["additionalPrinterColumns"] if "priority" not in c]
+    assert narrow == ["Partitions", "Replicas", "URP", "Ready", "Reason", "Age"]
+
+
+def test_conditions_are_a_map_by_type() -> None:
+    conditions = _schema(crd(KafkaTopic))["properties"]["status"]["properties"]["conditions"]
+    assert conditions["x-kubernetes-list-type"] == "map"
+    assert conditions["x-kubernetes-list-map-keys"] == ["type"]
+
+
+def test_yaml_reads_back_as_it_was_meant() -> None:
+    (text,) = render_crds().values()
+    assert yaml.safe_load(text) == crd(KafkaTopic)
+
+
+class TestStructuralForm:
+    def test_exclusive_bounds_become_inclusive(self) -> None:
+        class Model(ApiModel):
+            number: int = Field(gt=0, lt=10)
+
+        number = structural_schema(Model)["properties"]["number"]
+        assert (number["minimum"], number["maximum"]) == (1, 9)
+
+    def test_exclusive_bounds_of_other_numbers_are_an_error(self) -> None:
+        class Model(ApiModel):
+            ratio: float = Field(gt=0)
+
+        with pytest.raises(ValueError, match=r"Model\.ratio: exclusiveMinimum"):
+            structural_schema(Model)
+
+    def test_optional_means_absent_not_null(self) -> None:
+        class Model(ApiModel):
+            name: str | None = None
+
+        schema = structural_schema(Model)
+        assert schema["properties"]["name"] == {"type": "string"}
+        assert "required" not in schema
+
+    def test_nested_models_are_written_out_with_their_rules(self) -> None:
+        class Inner(ApiModel):
+            """Inner."""
+
+            cel_rules: ClassVar[tuple[Cel, ...]] = (Cel("true", "never", field_path=".size"),)
+            size: int = 1
+
+        class Model(ApiModel):
+            many: tuple[Inner, ...] = ()
+
+        items = structural_schema(Model)["properties"]["many"]["items"]
+        assert items == {
+            "description": "Inner.",
+            "type": "object",
+            "properties": {"size": {"type": "integer", "default": 1}},
+            "x-kubernetes-validations": [
+                {"rule": "true", "message": "never", "fieldPath": ".size"}
+            ],
+        }
+
+    def test_a_union_of_scalars_takes_any_value(self) -> None:
+        class Model(ApiModel):
+            values: dict[str, str | int | bool | None] = Field(default={})
+
+        assert structural_schema(Model)["properties"]["values"]["additionalProperties"] == {
+            "nullable": True,
+            "x-kubernetes-preserve-unknown-fields": True,
+        }
+
+    def test_a_union_of_shapes_is_an_error(self) -> None:
+        class Model(ApiModel):
+            value: str | list[str] = ""
+
+        with pytest.raises(ValueError, match=r"Model\.value: no structural form for this union"):
+            structural_schema(Model)
+
+    def test_an_unknown_keyword_is_an_error(self) -> None:
+        class Model(ApiModel):
+            number: int = Field(multiple_of=2)
+
+        with pytest.raises(ValueError, match="multipleOf"):
+            structural_schema(Model)
