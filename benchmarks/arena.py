@@ -17,7 +17,7 @@ CHROOT = "/kafka"
 SESSIONS_GONE_TIMEOUT_S = 60.0
 QUIET_S = 1.0
 IDLE_SHARE = 0.15  # of the processors, before a measurement
-IDLE_TIMEOUT_S = 20.0
+IDLE_TIMEOUT_S = 10.0
 LARGEST_CLOCK_STEP_NS = 5_000_000
 SMALLEST_ENTRY_BYTES = 40  # of a partition in UpdateMetadata
 

@@ -23,6 +23,7 @@ KAFKA_VERSION = "3.9.1"
 KAFKA_HEAP_MB = 4096
 KAFKA_BROKER_ID = 6
 REGENT_CONTROLLER_ID = 1_000_000_001
+SESSION_TIMEOUT_MS = 6000
 
 # what Kafka's own start script gives a broker, but for the heap
 _KAFKA_JAVA_OPTIONS = (
@@ -104,6 +105,7 @@ class KafkaController(Contender):
             version=KAFKA_VERSION,
             broker_id=KAFKA_BROKER_ID,
             inter_broker_protocol_version=protocol_version,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
             heap_mb=KAFKA_HEAP_MB,
             java_options=_KAFKA_JAVA_OPTIONS,
         )
@@ -144,6 +146,7 @@ class RegentController(Contender):
         command = [sys.executable, "-m", "regent", "run", "--without-kubernetes"]
         command += ["--zookeeper", zookeeper, "--http-port", "0"]
         command += ["--controller-id", str(REGENT_CONTROLLER_ID)]
+        command += ["--zookeeper-session-timeout-ms", str(SESSION_TIMEOUT_MS)]
         self._process = ManagedProcess("regent", command, log_path=self._state.path / "regent.log")
 
     @property
