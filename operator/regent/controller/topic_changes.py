@@ -177,7 +177,9 @@ async def process_stop_replica_response(
         if asked.delete and context.replica_state(broker_id, tp) is ReplicaState.DELETION_STARTED
     ]
     failed = [tp for tp in started if response.error_code or tp in response.partition_errors]
-    deleted = [tp for tp in started if not response.error_code and tp not in failed]
+    deleted = (
+        [] if response.error_code else [tp for tp in started if tp not in response.partition_errors]
+    )
     if failed:
         active.log.error(
             "Replicas not deleted",

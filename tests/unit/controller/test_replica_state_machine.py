@@ -249,6 +249,16 @@ class TestStartup:
             3: {OTHER: ReplicaState.OFFLINE},
         }
 
+    def test_partitions_that_never_had_a_leader_are_not_announced(self) -> None:
+        world = World()
+        world.start_broker(1, 2)
+        world.create_topic("t", {0: (1, 2), 1: (2, 1)})
+        world.set_state(TP, 1, (1, 2), leader_epoch=5)
+        active = world.load()
+        world.run(active.replicas.startup())
+        assert leader_and_isr(world.driver.sent) == {1: {TP: False}, 2: {TP: False}}
+        assert active.context.replica_state(2, OTHER) is ReplicaState.ONLINE
+
 
 def test_leadership_without_a_replica_keeps_all_else() -> None:
     state = LeaderAndIsr(1, 5, (3, 1, 2), 4, 9, leader_recovery_state=1)
