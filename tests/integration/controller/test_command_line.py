@@ -1,0 +1,286 @@
+"""What people run and scrape: `regent status`, `regent run` with mistakes, the HTTP endpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox import ZooKeeper, wait_until
+from sandbox.ports import LOOPBACK
+from sandbox.process import Outcome, run_guarded
+from sandbox.regent_process import RegentProcess
+from tests.integration.controller.cluster import Cluster, controller_id_of, regent
+from tests.integration.controller.znodes import Znodes, difference
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[3]
+NOBODY_LISTENS = "127.0.0.1:1"
+
+KAFKA_METRICS = [
+    "kafkacontroller_activecontrollercount",
+    "kafkacontroller_offlinepartitionscount",
+    "kafkacontroller_globaltopiccount",
+    "kafkacontroller_globalpartitioncount",
+    "kafkacontroller_activebrokercount",
+    "kafkacontroller_fencedbrokercount",
+    "kafkacontroller_topicstodeletecount",
+    "kafkacontroller_replicastodeletecount",
+    "kafkacontroller_topicsineligibletodeletecount",
+    "kafkacontroller_replicasineligibletodeletecount",
+    "kafkacontroller_controllerstate",
+    "controllereventmanager_eventqueuesize",
+    "controllereventmanager_eventqueuetimems_count",
+    "controllerstats_leaderelectionrateandtimems_count",
+    "controllerstats_uncleanleaderelections_total",
+    "controllerchannelmanager_totalqueuesize",
+    "controllerchannelmanager_queuesize",
+]
+
+
+def run_regent(*arguments: str | Path, **environment: str) -> Outcome:
+    return run_guarded(
+        [sys.executable, "-m", "regent", *arguments],
+        environment={"PYTHONPATH": str(ROOT / "operator"), "COLUMNS": "160", **environment},
+        timeout_s=60,
+    )
+
+
+def status_of(zookeeper: str, process: RegentProcess | None = None) -> Any:
+    port = 1 if process is None else process.port
+    outcome = run_regent(
+        "status", "--json", "--zookeeper", zookeeper, "--url", f"http://{LOOPBACK}:{port}"
+    )
+    assert outcome.exit_code == 0, outcome
+    return json.loads(outcome.stdout)
+
+
+@pytest.fixture(scope="module")
+def process(cluster: Cluster) -> Iterator[RegentProcess]:
+    with regent(cluster) as started:
+        started.wait_until_active()
+        yield started
+
+
+@pytest.fixture(scope="module", autouse=True)
+def status_without_zookeeper() -> Iterator[Future[Outcome]]:
+    """`regent status` that finds no ZooKeeper. It tries for some time, while others are tested."""
+    with ThreadPoolExecutor() as pool:
+        yield pool.submit(run_regent, "status", "--zookeeper", NOBODY_LISTENS)
+
+
+# The first tests are made before Regent starts.
+
+
+def test_status_shows_a_brokers_own_controller(cluster: Cluster) -> None:
+    cluster.tools.create_topic("shown", partitions=6, replication_factor=3)
+    cluster.wait_for_consistency()
+    controller_id = cluster.wait_for_announced_controller()
+    before = cluster.znodes.dump()
+    report = status_of(cluster.kafka.zookeeper)
+    epoch = cluster.znodes.controller_epoch()
+    assert report["controller"] == {"id": controller_id, "epoch": epoch, "kind": "broker"}
+    assert report["regent"] is None
+    assert report["problems"] == []
+    assert {k: v for k, v in report["partitions"].items() if k != "topics"} == {
+        "total": len(cluster.znodes.states()),
+        "online": len(cluster.znodes.states()),
+        "offline": 0,
+        "new": 0,
+        "underReplicated": 0,
+    }
+    assert [broker["id"] for broker in report["brokers"]] == cluster.broker_ids
+    assert sum(broker["leads"] for broker in report["brokers"]) == report["partitions"]["total"]
+
+    text = run_regent("status", "--zookeeper", cluster.kafka.zookeeper).stdout
+    assert f"broker {controller_id}'s own controller, epoch {epoch}" in text
+    assert "no Regent's HTTP endpoint reached" in text
+    for broker in cluster.kafka.brokers:
+        assert broker.bootstrap_servers in text
+    assert not difference(before, cluster.znodes.dump())  # it reads, and leaves nothing behind
+
+
+def test_status_shows_that_nobody_is_the_controller(zookeeper: ZooKeeper) -> None:
+    connect_string = f"{zookeeper.connect_string}/nobody"
+    with Znodes(zookeeper.connect_string) as znodes:
+        create = znodes.client.create
+        create("/nobody/brokers/ids", makepath=True)
+        create("/nobody/controller_epoch", b"7")
+        create(
+            "/nobody/brokers/topics/t",
+            b'{"version":2,"partitions":{"0":[1],"1":[2]}}',
+            makepath=True,
+        )
+        create(
+            "/nobody/brokers/topics/t/partitions/0/state",
+            b'{"controller_epoch":7,"leader":-1,"version":1,"leader_epoch":3,"isr":[1]}',
+            makepath=True,
+        )
+        create("/nobody/brokers/topics/broken", b"{")
+        report = status_of(connect_string)
+        assert report["controller"] == {"id": None, "epoch": 7, "kind": "none"}
+        assert report["brokers"] == []
+        partitions = report["partitions"]
+        assert (partitions["total"], partitions["offline"], partitions["new"]) == (2, 1, 1)
+        assert "/brokers/topics/broken" in report["problems"][0]
+        text = run_regent("status", "--zookeeper", connect_string).stdout
+        assert "Controller  nobody, epoch 7" in text
+        assert "/brokers/topics/broken" in text
+
+
+def test_status_of_a_chroot_that_does_not_exist_says_so_and_does_not_create_it(
+    zookeeper: ZooKeeper,
+) -> None:
+    outcome = run_regent("status", "--zookeeper", f"{zookeeper.connect_string}/mistyped")
+    assert outcome.exit_code == 1
+    assert "there is no /mistyped in ZooKeeper" in outcome.stderr
+    with Znodes(zookeeper.connect_string) as znodes:
+        assert znodes.get("/mistyped") is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--zookeeper HOST:PORT"),
+        (["--zookeeper", "host:port"], "'port' in 'host:port' is not a port"),
+        (["--zookeeper", "host//x"], "'//x' is not a path in ZooKeeper"),
+        (["--zookeeper", "zk:2181", "--http-port", "abc"], "http_port"),
+        (["--zookeeper", "zk:2181", "--zookeeper-session-timeout-ms", "5"], "1000 (given: '5')"),
+        (["--zookeeper", "zk:2181", "--config", "{file}"], "zookeper: Extra inputs"),
+        (
+            ["--zookeeper", "zk:2181", "--broker-tls", "--broker-tls-ca-file", "/none"],
+            "TLS for brokers: [Errno 2] No such file or directory (/none)",
+        ),
+        (
+            ["--zookeeper", "zk:2181", "--zookeeper-tls", "--zookeeper-tls-ca-file", "/none"],
+            "TLS for ZooKeeper: [Errno 2] No such file or directory (/none)",
+        ),
+        (
+            ["--zookeeper", "zk:2181", "--zookeeper-sasl-username", "u"],
+            "zookeeper_sasl_password_file is missing",
+        ),
+        (
+            [
+                *("--zookeeper", "zk:2181", "--broker-sasl-username", "u"),
+                *("--broker-sasl-password-file", "/none"),
+            ],
+            "broker_sasl_password_file cannot be read",
+        ),
+        (["--zookeeper", "zk:2181", "--http-port", "{port}"], "Address already in use"),
+        (["--zookeeper", "zk:2181", "--http-port", "0"], "set KUBECONFIG"),
+    ],
+    ids=lambda value: None if isinstance(value, list) else value,
+)
+def test_run_with_settings_that_cannot_work_says_which_and_fails(
+    arguments: list[str], said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("zookeper: zk:2181\n")
+    with contextlib.closing(socket.create_server((LOOPBACK, 0))) as taken:
+        port = taken.getsockname()[1]
+        outcome = run_regent(
+            "run",
+            *(argument.format(file=file, port=port) for argument in arguments),
+            KUBECONFIG=os.devnull,
+        )
+    assert outcome.exit_code not in (0, None)
+    assert said in outcome.stderr
+    assert "Error: " in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+
+
+def test_without_zookeeper_regent_is_alive_but_not_ready() -> None:
+    started = RegentProcess(zookeeper=NOBODY_LISTENS)
+    try:
+        started.launch()
+        wait_until(
+            lambda: answer(started, "/readyz"),
+            timeout_s=60,
+            describe="the HTTP endpoint to answer",
+            watch=[started],
+        )
+        assert answer(started, "/readyz") == (503, "no ZooKeeper session\n")
+        assert answer(started, "/healthz") == (200, "ok\n")
+        started.stop()
+        assert started.process.exit_code == 0
+    finally:
+        started.close()
+
+
+# From here on Regent runs.
+
+
+def test_status_shows_regent(cluster: Cluster, process: RegentProcess) -> None:
+    epoch = cluster.znodes.controller_epoch()
+    controller_id = controller_id_of(process)
+    report = status_of(cluster.kafka.zookeeper, process)
+    assert report["controller"] == {"id": controller_id, "epoch": epoch, "kind": "regent"}
+    assert report["regent"]["isActive"]
+    assert report["regent"]["controllerEpoch"] == epoch
+    assert sorted(report["regent"]["channelQueueSizes"]) == ["1", "2", "3"]
+    text = run_regent(
+        *("status", "--zookeeper", cluster.kafka.zookeeper),
+        *("--url", f"http://{LOOPBACK}:{process.port}"),
+    ).stdout
+    assert f"Regent ({controller_id}), epoch {epoch}" in text
+    assert f"Regent {controller_id} (active)" in text
+
+
+def test_metrics_have_the_names_of_kafkas_controller_and_its_numbers(
+    cluster: Cluster, process: RegentProcess
+) -> None:
+    samples = dict(
+        line.rsplit(" ", 1) for line in process.metrics().splitlines() if line[:1] != "#"
+    )
+    names = {sample.partition("{")[0] for sample in samples}
+    assert not {f"kafka_controller_{name}" for name in KAFKA_METRICS} - names
+    values = {
+        name: float(samples[f"kafka_controller_kafkacontroller_{name}"])
+        for name in ("activecontrollercount", "activebrokercount", "globalpartitioncount")
+    }
+    assert values == {
+        "activecontrollercount": 1,
+        "activebrokercount": 3,
+        "globalpartitioncount": len(cluster.znodes.states()),
+    }
+
+
+def test_probes_of_an_active_regent(process: RegentProcess) -> None:
+    assert answer(process, "/healthz") == (200, "ok\n")
+    assert answer(process, "/readyz") == (200, "ok\n")
+    assert answer(process, "/nothing")[0] == 404
+
+
+def test_status_without_zookeeper_says_whom_it_asked(
+    status_without_zookeeper: Future[Outcome],
+) -> None:
+    outcome = status_without_zookeeper.result()
+    assert outcome.exit_code == 1
+    assert outcome.stderr.strip() == (
+        f"Error: no ZooKeeper session within 10.0 s; asked {NOBODY_LISTENS}"
+    )
+
+
+def answer(process: RegentProcess, path: str) -> tuple[int, str]:
+    """Status and body of an answer of the HTTP endpoint.
+
+    Raises:
+        OSError: There is none.
+    """
+    connection = http.client.HTTPConnection(LOOPBACK, process.port, timeout=5)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
