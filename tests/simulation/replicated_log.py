@@ -35,6 +35,7 @@ class Replica:
         replicas: The assignment.
         is_fetching: A follower that has found its leader.
         ends: On the leader: log end of each follower as of its last fetch.
+        missed_since_ms: On the leader: when it began to miss an in-sync follower.
     """
 
     log: Log
@@ -43,6 +44,7 @@ class Replica:
     is_leader: bool = False
     is_fetching: bool = False
     ends: dict[int, int] = field(default_factory=dict)
+    missed_since_ms: dict[int, int] = field(default_factory=dict)
 
     def advance_high_watermark(self, broker_id: int) -> bool:
         """On the leader: what all in-sync replicas have is committed. Whether that is more now."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 RECORDS_PER_FETCH = 3
+PATIENCE_MS = 10_000
+"""replica.lag.time.max.ms: usually the controller is faster to notice that a broker is gone."""
 
 
 class Replication:
@@ -112,18 +114,20 @@ class Replication:
     ) -> tuple[int, ...]:
         """The ISR as it ought to be: without those who have stopped, with those who caught up.
 
-        While faults happen a leader may also lose patience with a follower that merely lags.
+        While faults happen a leader may also lose patience at once, or with a follower that merely
+        lags.
         """
         end = len(replica.log.records)
         impatient = self._world.is_turbulent and self._world.dice.random() < 0.1
-        isr = list(replica.state.isr)
-        for member in replica.state.isr:
-            follower = self._world.brokers.get(member)
-            gone = follower is None or not follower.is_running or tp in follower.failed
-            if member != broker.broker_id and (
-                gone or (impatient and replica.ends.get(member) != end)
-            ):
-                isr.remove(member)
+        isr = [
+            member
+            for member in replica.state.isr
+            if member == broker.broker_id
+            or not (
+                self._is_missed(tp, replica, member)
+                or (impatient and (self._is_gone(tp, member) or replica.ends.get(member) != end))
+            )
+        ]
         for member in replica.replicas:
             if member not in isr and replica.ends.get(member) == end:
                 follower = self._world.brokers.get(member)
@@ -137,6 +141,21 @@ class Replication:
                 ):
                     isr.append(member)
         return tuple(isr)
+
+    def _is_gone(self, tp: TopicPartition, member: int) -> bool:
+        follower = self._world.brokers.get(member)
+        return follower is None or not follower.is_running or tp in follower.failed
+
+    def _is_missed(self, tp: TopicPartition, replica: Replica, member: int) -> bool:
+        """Whether a follower has been gone for so long that the leader gives it up."""
+        if not self._is_gone(tp, member):
+            replica.missed_since_ms.pop(member, None)
+            return False
+        now_ms = self._world.clock.now_ms()
+        if member not in replica.missed_since_ms:
+            replica.missed_since_ms[member] = now_ms
+            self._world.clock.after(PATIENCE_MS, lambda: None)  # time must not end before
+        return now_ms - replica.missed_since_ms[member] >= PATIENCE_MS
 
     def _change_isr(
         self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica, isr: tuple[int, ...]
