@@ -51,6 +51,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     context, log = active.context, active.log
     await _create_persistent_paths(active)
     brokers = await cluster_loading.read_brokers(log)
+    cluster_loading.refuse_unsupported(brokers.values())
     context.add_live_brokers(brokers.values())
     await UpdateChannels(opened=list(brokers.values()))
     await _delete_notifications(active)
