@@ -15,7 +15,11 @@ from typing import Final
 
 from regent.controller.commands import (
     Accepted,
+    AlterTopicConfig,
     Command,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
     DescribeTopicConfigs,
     Outcome,
     Reason,
@@ -30,6 +34,8 @@ LINGER_S: Final = 0.005
 
 BATCH_SIZE_MAX: Final = 2000
 """Commands in one submission."""
+
+_KINDS: Final = (CreateTopic, CreatePartitions, AlterTopicConfig, DeleteTopic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +113,21 @@ class CommandBatcher:
 
 
 def _merged(commands: list[Command]) -> list[Command]:
-    """The commands with all readings of configurations folded into one, which comes first."""
+    """The commands by kind, with all readings of configurations folded into one.
+
+    The controller carries neighbours of one kind out together. The order of kinds is the one in
+    which a resource asks for them, so what belongs together keeps its order.
+    """
     topics = [
         topic
         for command in commands
         if isinstance(command, DescribeTopicConfigs)
         for topic in command.topics
     ]
-    if not topics:
-        return commands
     others = [command for command in commands if not isinstance(command, DescribeTopicConfigs)]
-    return [DescribeTopicConfigs(tuple(dict.fromkeys(topics))), *others]
+    others.sort(key=lambda command: _KINDS.index(type(command)))
+    reading = [DescribeTopicConfigs(tuple(dict.fromkeys(topics)))] if topics else []
+    return [*reading, *others]
 
 
 def _outcome_of(

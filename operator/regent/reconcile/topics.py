@@ -8,7 +8,6 @@ commands; the others are named and do not stand in the way of the rest.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from regent.controller.commands import Command, DescribeTopicConfigs
@@ -216,11 +215,14 @@ def _plan_reading(request: TopicRequest) -> Plan:
     sent = dispatch(request, (DescribeTopicConfigs((request.topic_name,)),))
     if sent.send:
         return Plan(commands=sent.send)
-    finding = next(iter(sent.findings), None)
-    if finding is None:
-        # Accepted without an answer for this topic: it vanished, and the view will say so.
-        return Plan(requeue_after_s=sent.wait_s)
-    return replace(_waiting(request, finding.reason, finding.text), requeue_after_s=sent.wait_s)
+    if sent.findings:
+        reason, message = sent.findings[0].reason, sent.findings[0].text
+    else:
+        # Accepted without an answer for this topic: it has just vanished, or its znode is garbage.
+        reason = ConditionReason.INTERNAL_ERROR
+        message = f"the configuration of topic {request.topic_name} cannot be read; trying again"
+    assessment = Assessment(Progress.PROGRESSING, reason, message)
+    return Plan(status=blind_status(request, assessment), requeue_after_s=sent.wait_s)
 
 
 def _plan_watching(request: TopicRequest) -> Plan:

@@ -1,0 +1,169 @@
+"""Requests for the tables of the reconcile tests: a resource, a cluster, and what is known."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from regent.controller.commands import Command, Outcome
+from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
+from regent.model.cluster import Broker
+from regent.reconcile.plan import Attempt, Claim, Plan, TopicRequest
+from regent.resources.conditions import Condition, ConditionType, find_condition
+from regent.resources.kafka_topic import FINALIZER, KafkaTopic, parse_kafka_topic
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+ID = uuid.UUID(int=77)
+
+
+def resource(
+    *,
+    name: str = "orders",
+    uid: str = "u1",
+    generation: int = 1,
+    finalizer: bool = False,
+    deleted: bool = False,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> KafkaTopic:
+    """A KafkaTopic with 2 partitions and 2 replicas unless said otherwise."""
+    shape = {} if "replicaAssignment" in spec else {"replicas": 2}
+    body = {
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "uid": uid,
+            "generation": generation,
+            "creationTimestamp": "2026-05-01T10:00:00Z",
+            "finalizers": [FINALIZER] if finalizer else [],
+            **({"deletionTimestamp": "2026-05-01T11:00:00Z"} if deleted else {}),
+        },
+        "spec": {"partitions": 2, **shape, **spec},
+        "status": status or {},
+    }
+    parsed = parse_kafka_topic(body)
+    assert isinstance(parsed, KafkaTopic)
+    return parsed
+
+
+def topic(
+    *replicas: tuple[int, ...],
+    name: str = "orders",
+    topic_id: uuid.UUID | None = ID,
+    deleting: bool = False,
+) -> TopicView:
+    """A healthy topic with these replicas by partition; (1, 2) and (2, 1) by default."""
+    return TopicView(
+        name,
+        topic_id,
+        tuple(partition(i, r) for i, r in enumerate(replicas or ((1, 2), (2, 1)))),
+        is_being_deleted=deleting,
+    )
+
+
+def partition(
+    index: int,
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...] | None = None,
+    *,
+    leader: int | None = None,
+    state: str = PartitionHealth.ONLINE,
+    adding: tuple[int, ...] = (),
+    removing: tuple[int, ...] = (),
+) -> PartitionView:
+    in_sync = replicas if isr is None else isr
+    return PartitionView(
+        index,
+        state,
+        replicas,
+        in_sync[0] if leader is None else leader,
+        0,
+        in_sync,
+        adding,
+        removing,
+    )
+
+
+def view(
+    *topics: TopicView,
+    brokers: int = 3,
+    active: bool = True,
+    complete: bool = True,
+    epoch: int = 5,
+) -> ClusterView:
+    return ClusterView(
+        is_active=active,
+        is_complete=complete and active,
+        controller_id=1,
+        controller_epoch=epoch,
+        brokers={i: Broker(i, i, ()) for i in range(1, brokers + 1)},
+        topics={t.name: t for t in topics},
+    )
+
+
+def claim(of: KafkaTopic, *, created: str | None = None) -> Claim:
+    meta = of.metadata
+    return Claim(
+        meta.namespace,
+        meta.name,
+        meta.uid,
+        created or meta.creation_timestamp,
+        meta.is_being_deleted,
+    )
+
+
+def request(
+    subject: KafkaTopic | None = None,
+    seen: ClusterView | None = None,
+    *,
+    config: Mapping[str, str] | None = None,
+    others: Sequence[Claim] = (),
+    claims: Sequence[Claim] | None = None,
+    attempts: Sequence[Attempt] = (),
+    waited_s: float = 0.0,
+) -> TopicRequest:
+    subject = resource() if subject is None else subject
+    return TopicRequest(
+        resource=subject,
+        view=view() if seen is None else seen,
+        config=config,
+        claims=(claim(subject), *others) if claims is None else tuple(claims),
+        attempts=tuple(attempts),
+        seen_at=NOW - timedelta(seconds=waited_s),
+        now=NOW,
+    )
+
+
+def attempt(
+    command: Command,
+    outcome: Outcome,
+    *,
+    retry_in_s: float = 10.0,
+    generation: int = 1,
+    epoch: int = 5,
+) -> Attempt:
+    return Attempt(
+        command, outcome, generation, epoch, retry_at=NOW + timedelta(seconds=retry_in_s)
+    )
+
+
+def state(plan: Plan) -> dict[str, str]:
+    """Conditions of a plan as ``Type: Status/Reason``, in short."""
+    assert plan.status is not None
+    return {c.type: f"{c.status.value}/{c.reason}" for c in plan.status.conditions}
+
+
+def said(plan: Plan, type_: ConditionType = ConditionType.READY) -> Condition:
+    """A condition of a plan."""
+    assert plan.status is not None
+    condition = find_condition(plan.status.conditions, type_)
+    assert condition is not None
+    return condition
+
+
+def after(plan: Plan, **changes: Any) -> dict[str, Any]:
+    """The status of a plan as the API would hold it, for the next request."""
+    assert plan.status is not None
+    return {**plan.status.to_api(), **changes}

@@ -1,0 +1,211 @@
+"""The smaller parts: findings, events, unreadable resources, significance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from regent.controller.commands import (
+    AlterTopicConfig,
+    Command,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopicConfigs,
+    Reason,
+    Rejected,
+)
+from regent.reconcile.checks import Finding, all_findings, first_finding
+from regent.reconcile.plan import FinalizerAction, Plan
+from regent.reconcile.significance import is_significant
+from regent.reconcile.topic_commands import (
+    accepted_event,
+    describe_commands,
+    is_transient,
+    rejection_finding,
+)
+from regent.reconcile.topics import plan_topic
+from regent.reconcile.transitions import transition_events
+from regent.reconcile.unreadable import plan_unreadable
+from regent.resources.conditions import ConditionReason
+from regent.resources.kafka_topic import (
+    FINALIZER,
+    KafkaTopicStatus,
+    UnreadableTopic,
+    parse_kafka_topic,
+)
+from tests.unit.reconcile.requests import (
+    ID,
+    NOW,
+    partition,
+    request,
+    resource,
+    said,
+    state,
+    topic,
+    view,
+)
+
+
+def test_chains_keep_their_order() -> None:
+    def odd(number: int) -> Finding | None:
+        return Finding(ConditionReason.INVALID_SPEC, "odd") if number % 2 else None
+
+    def big(number: int) -> Finding | None:
+        return Finding(ConditionReason.INVALID_SPEC, "big", "x") if number > 9 else None
+
+    assert first_finding((odd, big), 2) is None
+    found = first_finding((big, odd), 11)
+    assert found is not None
+    assert found.text == "x: big"
+    assert [finding.text for finding in all_findings((odd, big), 11)] == ["odd", "x: big"]
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_refusal_becomes_a_finding(reason: Reason) -> None:
+    finding = rejection_finding(Rejected(reason, "because"))
+    assert finding.reason == reason.value
+    assert finding.text == "because"
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("topic", "spec.topicName"),
+        ("replication_factor", "spec.replicas"),
+        ("assignment", "spec.replicaAssignment"),
+        ("total", "spec.partitions"),
+        ("partitions", "spec.partitions"),
+        ('config["retention.ms"]', "spec.config[retention.ms]"),
+        ("", ""),
+    ],
+)
+def test_fields_are_those_of_the_resource(field: str, expected: str) -> None:
+    assert rejection_finding(Rejected(Reason.INVALID_CONFIG, "x", field)).field == expected
+
+
+def test_refusals_that_only_mean_that_the_view_was_behind_are_transient() -> None:
+    assert is_transient(Rejected(Reason.TOPIC_ALREADY_EXISTS, ""))
+    assert is_transient(Rejected(Reason.UNKNOWN_TOPIC, ""))
+    assert not is_transient(Rejected(Reason.INVALID_CONFIG, ""))
+
+
+COMMANDS: list[tuple[Command, str, str | None]] = [
+    (CreateTopic("orders", 2), "creating the topic with 2 partitions", "TopicCreated"),
+    (CreatePartitions("orders", 3), "growing the topic to 3 partitions", "PartitionsAdded"),
+    (
+        AlterTopicConfig("orders", {"a": "1"}, ("b",)),
+        "changing the configuration (a=1, b reset)",
+        "ConfigChanged",
+    ),
+    (DeleteTopic("orders"), "deleting the topic", "TopicDeletionStarted"),
+    (DescribeTopicConfigs(("orders",)), "reading the configuration of the topic", None),
+]
+
+
+@pytest.mark.parametrize(("command", "text", "event"), COMMANDS)
+def test_commands_are_told_of(command: Command, text: str, event: str | None) -> None:
+    assert describe_commands([command]) == text
+    told = accepted_event(request(), command)
+    assert (None if told is None else told.reason) == event
+
+
+def test_a_change_without_a_change_of_the_resource_is_drift() -> None:
+    status = {"observedGeneration": 1, "ownership": "Created", "managedConfig": ["a"]}
+    event = accepted_event(request(resource(status=status)), AlterTopicConfig("orders", {"a": "1"}))
+    assert event is not None
+    assert event.reason == "DriftReverted"
+    newer = request(resource(status=status, generation=2))
+    event = accepted_event(newer, AlterTopicConfig("orders", {"a": "1"}))
+    assert event is not None
+    assert event.reason == "ConfigChanged"
+
+
+class TestTransitions:
+    def _conditions(self, plan: Plan) -> Any:
+        assert plan.status is not None
+        return plan.status.conditions
+
+    def test_stalling_is_told_once(self) -> None:
+        stalled = self._conditions(plan_topic(request(resource(config={"x": 1}))))
+        assert [e.reason for e in transition_events((), stalled)] == ["InvalidConfig"]
+        assert transition_events(stalled, stalled) == ()
+
+    def test_another_reason_is_news(self) -> None:
+        before = self._conditions(plan_topic(request(resource(config={"x": 1}))))
+        later = self._conditions(plan_topic(request(resource(replicas=None))))
+        (event,) = transition_events(before, later)
+        assert (event.reason, event.is_warning) == ("InvalidReplicationFactor", True)
+
+    def test_health_lost_is_told_but_not_at_birth(self) -> None:
+        healthy = topic((1, 2), (2, 1))
+        sick = topic((1, 2), (2, 1))
+        sick = type(sick)("orders", ID, (partition(0, (1, 2), (1,)), partition(1, (2, 1))))
+        well, ill = (
+            self._conditions(plan_topic(request(seen=view(t), config={}))) for t in (healthy, sick)
+        )
+        assert transition_events((), ill) == ()
+        assert [e.reason for e in transition_events(well, ill)] == ["UnderReplicated"]
+        assert transition_events(ill, well) == ()
+
+
+class TestUnreadable:
+    def _parse(self, *, deleted: bool = False, finalizer: bool = False, **spec: Any) -> Any:
+        parsed = parse_kafka_topic(
+            {
+                "metadata": {
+                    "name": "orders",
+                    "generation": 4,
+                    "finalizers": [FINALIZER] if finalizer else [],
+                    **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}),
+                },
+                "spec": spec,
+            }
+        )
+        assert isinstance(parsed, UnreadableTopic)
+        return parsed
+
+    def test_it_stalls(self) -> None:
+        plan = plan_unreadable(self._parse(partitions="x"), now=NOW)
+        assert state(plan)["Stalled"] == "True/InvalidSpec"
+        assert said(plan).message.startswith("spec.partitions: ")
+        assert plan.status is not None
+        assert plan.status.observed_generation == 4
+
+    def test_a_configuration_has_a_reason_of_its_own(self) -> None:
+        plan = plan_unreadable(self._parse(partitions=1, config={"a": []}), now=NOW)
+        assert state(plan)["Stalled"] == "True/InvalidConfig"
+
+    def test_a_deleted_one_is_let_go(self) -> None:
+        plan = plan_unreadable(self._parse(deleted=True, finalizer=True, partitions=0), now=NOW)
+        assert plan.finalizer is FinalizerAction.REMOVE
+        assert [event.reason for event in plan.events] == ["TopicRetained"]
+        assert plan_unreadable(self._parse(deleted=True, partitions=0), now=NOW) == Plan()
+
+    def test_unless_it_asks_for_protection(self) -> None:
+        subject = self._parse(deleted=True, finalizer=True, partitions=0, deletionPolicy="Protect")
+        plan = plan_unreadable(subject, now=NOW)
+        assert plan.finalizer is FinalizerAction.LEAVE
+        assert state(plan)["Stalled"] == "True/InvalidSpec"
+
+
+@pytest.mark.parametrize(
+    ("change", "significant"),
+    [
+        ({"leaderless": 3, "under_replicated": 2}, False),
+        ({"partition_states": ()}, False),
+        ({"controller_epoch": 9}, False),
+        ({"observed_generation": 9}, True),
+        ({"partitions": 9}, True),
+        ({"drift": ({"field": "partitions"},)}, True),
+        ({"conditions": ()}, True),
+    ],
+)
+def test_significance(change: dict[str, Any], significant: bool) -> None:
+    plan = plan_topic(request(seen=view(topic()), config={}))
+    before = plan.status
+    assert before is not None
+    after = KafkaTopicStatus.model_validate(before.model_dump() | change)
+    assert is_significant(before, after) is significant
+    assert not is_significant(before, before)

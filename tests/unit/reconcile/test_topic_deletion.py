@@ -1,0 +1,175 @@
+"""Deleted KafkaTopics: what becomes of their topics, and when they may go."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from regent.controller.commands import Accepted, DeleteTopic, Reason, Rejected
+from regent.controller.view import ClusterView
+from regent.model.topic import topic_id_to_text
+from regent.reconcile.plan import FinalizerAction, Plan, TopicRequest
+from regent.reconcile.topics import INACTIVE_GRACE_S, plan_topic
+from tests.unit.reconcile.requests import (
+    ID,
+    attempt,
+    claim,
+    request,
+    resource,
+    said,
+    state,
+    topic,
+    view,
+)
+
+OWNED = {"observedGeneration": 1, "ownership": "Created", "topicId": topic_id_to_text(ID)}
+
+
+def deleted(
+    seen: ClusterView | None = None,
+    *,
+    status: dict[str, Any] | None = None,
+    finalizer: bool = True,
+    name: str = "orders",
+    generation: int = 2,
+    waited_s: float = 0.0,
+    others: Any = (),
+    attempts: Any = (),
+    **spec: Any,
+) -> TopicRequest:
+    subject = resource(
+        name=name,
+        deleted=True,
+        finalizer=finalizer,
+        generation=generation,
+        status=OWNED if status is None else status,
+        **spec,
+    )
+    return request(
+        subject,
+        view(topic()) if seen is None else seen,
+        config={},
+        waited_s=waited_s,
+        others=others,
+        attempts=attempts,
+    )
+
+
+def _released(plan: Plan, event: str) -> bool:
+    return (
+        plan.finalizer is FinalizerAction.REMOVE
+        and plan.commands == ()
+        and [e.reason for e in plan.events] == [event]
+    )
+
+
+def test_the_topic_is_deleted_first() -> None:
+    plan = plan_topic(deleted())
+    assert plan.commands == (DeleteTopic("orders"),)
+    assert plan.finalizer is FinalizerAction.LEAVE
+    assert state(plan)["Reconciling"] == "True/Deleting"
+    assert plan.status is not None
+    assert plan.status.observed_generation == 2
+
+
+def test_then_it_is_waited_for() -> None:
+    accepted = attempt(DeleteTopic("orders"), Accepted(), generation=2)
+    assert plan_topic(deleted(attempts=[accepted])).commands == ()
+    plan = plan_topic(deleted(view(topic(deleting=True))))
+    assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
+    assert state(plan)["Reconciling"] == "True/Deleting"
+
+
+def test_and_then_the_resource_may_go() -> None:
+    assert _released(plan_topic(deleted(view())), "TopicDeleted")
+
+
+def test_a_view_that_is_loading_proves_nothing() -> None:
+    plan = plan_topic(deleted(view(complete=False)))
+    assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
+    assert state(plan)["Reconciling"] == "True/ClusterLoading"
+
+
+def test_without_our_finalizer_there_is_nothing_to_do() -> None:
+    assert plan_topic(deleted(finalizer=False)) == Plan()
+
+
+@pytest.mark.parametrize(
+    ("changes", "event"),
+    [
+        ({"deletionPolicy": "Retain"}, "TopicRetained"),
+        ({"managementPolicy": "Paused"}, "TopicRetained"),
+        ({"managementPolicy": "Observe"}, "TopicRetained"),
+        ({"managementPolicy": "Observe", "deletionPolicy": "Protect"}, "TopicRetained"),
+        ({"adoptionPolicy": "Refuse", "status": {"observedGeneration": 1}}, "TopicRetained"),
+        ({"seen": view(topic(topic_id=uuid.UUID(int=78)))}, "TopicRetained"),
+        (
+            {"others": [claim(resource(name="elder", uid="u0"), created="2020-01-01T00:00:00Z")]},
+            "TopicRetained",
+        ),
+        ({"others": [claim(resource(name="heir", uid="u9"))]}, "TopicHandedOver"),
+    ],
+)
+def test_what_is_not_clearly_wanted_keeps_the_topic(changes: dict[str, Any], event: str) -> None:
+    assert _released(plan_topic(deleted(**changes)), event)
+
+
+def test_an_heir_that_goes_as_well_is_none() -> None:
+    heir = claim(resource(name="heir", uid="u9", deleted=True))
+    assert plan_topic(deleted(others=[heir])).commands == (DeleteTopic("orders"),)
+
+
+class TestProtection:
+    @pytest.mark.parametrize("management", ["Managed", "Paused"])
+    def test_as_long_as_the_topic_exists(self, management: str) -> None:
+        plan = plan_topic(deleted(deletionPolicy="Protect", managementPolicy=management))
+        assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
+        assert state(plan)["Stalled"] == "True/DeletionProtected"
+        assert "set deletionPolicy to Retain" in said(plan).message
+
+    def test_and_no_longer(self) -> None:
+        assert _released(plan_topic(deleted(view(), deletionPolicy="Protect")), "TopicDeleted")
+
+    def test_internal_topics_are_never_deleted(self) -> None:
+        name = "__consumer_offsets"
+        plan = plan_topic(deleted(view(topic(name=name)), topicName=name))
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/DeletionProtected"
+
+
+class TestRefusals:
+    def test_deletion_disabled_says_the_way_out(self) -> None:
+        refused = attempt(
+            DeleteTopic("orders"),
+            Rejected(Reason.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"),
+            generation=2,
+        )
+        plan = plan_topic(deleted(attempts=[refused]))
+        assert state(plan)["Stalled"] == "True/TopicDeletionDisabled"
+        assert "set deletionPolicy to Retain" in said(plan).message
+
+    def test_a_transient_refusal_is_tried_again(self) -> None:
+        refused = attempt(
+            DeleteTopic("orders"), Rejected(Reason.NOT_CONTROLLER, "moved"), generation=2
+        )
+        plan = plan_topic(deleted(attempts=[refused]))
+        assert state(plan)["Reconciling"] == "True/NotController"
+        assert plan.requeue_after_s == 10
+
+
+class TestWithoutController:
+    def test_time_is_given(self) -> None:
+        plan = plan_topic(deleted(view(active=False), waited_s=4))
+        assert plan == Plan(requeue_after_s=INACTIVE_GRACE_S - 4)
+
+    def test_then_the_reason_is_shown_once(self) -> None:
+        plan = plan_topic(deleted(view(active=False), waited_s=31))
+        assert state(plan)["Reconciling"] == "True/ControllerInactive"
+        assert "set deletionPolicy to Retain" in said(plan).message
+        assert plan_topic(deleted(view(active=False), waited_s=31, generation=1)) == Plan()
+
+    def test_and_what_needs_no_controller_is_done(self) -> None:
+        plan = plan_topic(deleted(view(active=False), waited_s=31, deletionPolicy="Retain"))
+        assert _released(plan, "TopicRetained")
