@@ -29,6 +29,7 @@ from sandbox import ZooKeeper
 from sandbox.java import TUNED_FOR_THROUGHPUT
 
 ZOOKEEPER_HEAP_MB = 2048
+_MUCH = 0.3
 _TITLES = {"kafka": f"Kafka {KAFKA_VERSION}", "regent": "Regent"}
 
 
@@ -151,7 +152,11 @@ def _disturbance(side: str, counted: Sequence[Measurement]) -> str:
     """How much else the machine did meanwhile: above some percents the figures are rough."""
     capacity = sum(m.window_s for m in counted) * machine.cores()
     share = sum(m.cpu["others"] for m in counted) / capacity
-    return f"Other processes used {share:.0%} of the processors while {_TITLES[side]} was measured."
+    rough = " That is much: these figures are rough." if share > _MUCH else ""
+    return (
+        f"Other processes used {share:.0%} of the processors while {_TITLES[side]} was measured."
+        + rough
+    )
 
 
 def _steps(side: str, counted: Sequence[Measurement]) -> Table:
