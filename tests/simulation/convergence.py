@@ -244,7 +244,13 @@ def _check_broker(
         # So does one of a topic whose node somebody removes by hand.
         forgotten = world.safety.deleted_under.get(tp.topic, loaded.epoch) < loaded.epoch
         require(loaded.assignment(tp) or forgotten, f"{broker} still announces {tp}")
-    for tp in broker.logs:
+    for tp, log in broker.logs.items():
+        known = loaded.topic_ids.get(tp.topic)
+        knows_ids = world.protocol >= cluster_loading.TOPIC_IDS_SINCE and loaded.has_topic(tp.topic)
+        require(
+            not knows_ids or log.topic_id == known or loaded.is_topic_queued_for_deletion(tp.topic),
+            f"{broker} has {tp} under the id {log.topic_id}, it is {known}",
+        )
         by_hand = world.safety.deleted_under.get(tp.topic) == -1
         require(
             broker.broker_id in loaded.replicas(tp) or by_hand,

@@ -158,6 +158,21 @@ class RegentProcess:
         self._world.workload.sender_died(self)
         self._world.abandon(self.client)
 
+    def shut_down(self) -> None:
+        """Ask the controller to hand over; when it says that it has, the process ends."""
+        self._world.trace.line(self.name, "is to stop")
+        self.put(e.Shutdown(reply_to=self._end))
+
+    def _end(self) -> None:
+        """And is started again some time later."""
+        self._world.trace.line(self.name, "ends")
+        self.is_alive = False
+        self._queue.clear()
+        self._drop_channels_and_timers()
+        self._world.workload.sender_died(self)
+        self.client.close()
+        self._world.restart_regent_after(self.slot, self._world.dice.randint(100, 12_000))
+
     def _drop_channels_and_timers(self) -> None:
         for channel in self._channels.values():
             self._world.network.close(channel)
@@ -241,10 +256,10 @@ class RegentProcess:
                 self.crash()
                 return True
             result = self._perform(effect)
-            if disturbance is Disturbance.CRASH_AFTER:
+            if disturbance is Disturbance.CRASH_AFTER and self.is_alive:
                 self.crash()
-                return True
-            self._resume(result)
+            if self.is_alive:
+                self._resume(result)
             return True
         if self._session_of_call != self.client.session_id:
             self._resume(error=SessionExpiredError("the session is gone"))
@@ -334,6 +349,8 @@ class RegentProcess:
                 self._cancel(effect.name)
             case fx.Enqueue():
                 self.put(effect.event)
+            case fx.Respond() if effect.reply_to == self._end:
+                self._end()
             case fx.Respond():
                 self._world.workload.answered(self, effect.reply_to, effect.answer)
             case fx.PublishView():

@@ -74,6 +74,14 @@ class Faults:
         self._world.restart_regent_after(process.slot, self._world.dice.randint(100, 12_000))
         return True
 
+    def stop_regent(self) -> bool:
+        """As Kubernetes does, by SIGTERM: the controller is handed over first."""
+        process = self._regent()
+        if process is None:
+            return False
+        process.shut_down()
+        return True
+
     def pause_regent(self) -> bool:
         """Like a garbage collection that outlasts the session, or nearly so."""
         process = self._regent()

@@ -13,6 +13,7 @@ PROTOCOLS = ((2, 4), (2, 6), (2, 8), (3, 2))
 
 FAULTS = (
     "crash_regent",
+    "stop_regent",
     "pause_regent",
     "lose_connection",
     "cut_from_zookeeper",
@@ -104,7 +105,7 @@ class Swarm:
             speeds=speeds,
             faults=faults,
             work=work or {"create_topic_by_hand": 1.0},
-            disturbance=dice.choice((0.0, 0.0, 0.003, 0.02)),
+            disturbance=dice.choice((0.0, 0.003, 0.01, 0.04)),
             lost_answers=dice.choice((0.0, 0.05, 0.2)),
             strays=dice.random() < 0.5,
             unclean_default=dice.random() < 0.15,

@@ -59,6 +59,7 @@ class TracingLog:
 
     _DEFECTS = (
         "Event failed, giving the controller up",
+        "Commands failed",
         "Illegal partition transition",
         "Illegal replica transition",
         "A new replica cannot be the leader",
