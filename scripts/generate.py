@@ -1,15 +1,16 @@
 """Writes everything in the repository that is generated from the code; with ``--check`` compares.
 
-Each generator returns paths and contents. Files that exist in a generated folder but are no longer
-generated are reported, too.
+Each generator returns paths and contents.
 """
 
 from __future__ import annotations
 
+import enum
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
+from regent.controller.states import PARTITION_PREVIOUS_STATES, REPLICA_PREVIOUS_STATES
 from regent.resources.crd import render_crds
 from regent.settings import render_markdown
 
@@ -20,11 +21,49 @@ def _crds() -> dict[Path, str]:
     return {ROOT / "crds" / name: content for name, content in render_crds().items()}
 
 
+def _chart_crds() -> dict[Path, str]:
+    folder = ROOT / "charts" / "regent" / "files" / "crds"
+    return {folder / name: content for name, content in render_crds().items()}
+
+
+def _state_diagrams() -> dict[Path, str]:
+    """Mermaid diagrams of the legal transitions, between their markers in the design document."""
+    path = ROOT / "operator" / "regent" / "controller" / "DESIGN.md"
+    text = path.read_text(encoding="utf-8")
+    for name, table in (
+        ("partitions", PARTITION_PREVIOUS_STATES),
+        ("replicas", REPLICA_PREVIOUS_STATES),
+    ):
+        begin = f"<!-- generated: {name} -->\n"
+        before, _, rest = text.partition(begin)
+        after = rest[rest.index("<!-- end -->") :]
+        text = f"{before}{begin}{_diagram(table)}{after}"
+    return {path: text}
+
+
+def _diagram(table: Mapping[enum.Enum, Collection[enum.Enum]]) -> str:
+    edges = sorted(
+        f"    {_camel(previous)} --> {_camel(target)}"
+        for target, allowed in table.items()
+        for previous in allowed
+    )
+    return "\n".join(["```mermaid", "stateDiagram-v2", *edges, "```", ""])
+
+
+def _camel(state: enum.Enum) -> str:
+    return "".join(word.capitalize() for word in state.name.split("_"))
+
+
 def _settings() -> dict[Path, str]:
     return {ROOT / "docs" / "settings.md": render_markdown()}
 
 
-GENERATORS: tuple[Callable[[], dict[Path, str]], ...] = (_crds, _settings)
+GENERATORS: tuple[Callable[[], dict[Path, str]], ...] = (
+    _crds,
+    _chart_crds,
+    _settings,
+    _state_diagrams,
+)
 
 
 def main() -> int:
