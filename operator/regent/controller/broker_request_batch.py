@@ -15,7 +15,10 @@ from regent.controller.context import ControllerContext
 from regent.controller.effects import SendRequests
 from regent.model.partition import (
     EPOCH_DURING_DELETE,
+    INITIAL_LEADER_EPOCH,
     NO_EPOCH,
+    NO_LEADER,
+    LeaderAndIsr,
     TopicPartition,
 )
 from regent.protocol.control_requests import ControlRequests, PartitionState, StopReplicaPartition
@@ -116,16 +119,22 @@ class ControllerBrokerRequestBatch:
         )
 
     def _states(self) -> dict[TopicPartition, PartitionState]:
-        """State of every partition announced, which includes those of every LeaderAndIsr; the ones
-        without leadership are left out."""
+        """State of every partition announced, which includes those of every LeaderAndIsr.
+
+        The ones without leadership are left out, unless their topic is to be deleted: brokers may
+        know them from before their state became unreadable, and are to forget them.
+        """
         leadership, partitions_of = self._context.leadership, self._context.partitions_of
+        doomed = self._context.topics_to_be_deleted
+        nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), self._context.epoch, 0)
         states: dict[TopicPartition, PartitionState] = {}
-        topic, assignments = "", partitions_of("")
+        topic, assignments, otherwise = "", partitions_of(""), None
         for tp in self._update_metadata:
             if tp[0] != topic:
                 topic = tp[0]
                 assignments = partitions_of(topic)
-            current = leadership.get(tp)
+                otherwise = nothing if topic in doomed else None
+            current = leadership.get(tp, otherwise)
             assignment = assignments.get(tp)
             if current is not None and assignment is not None:
                 states[tp] = PartitionState(current, assignment)

@@ -158,6 +158,17 @@ def test_partitions_without_leadership_are_not_announced() -> None:
     assert unborn not in requests.partitions
 
 
+def test_everybody_forgets_a_doomed_partition_whose_leadership_is_unknown() -> None:
+    context = loaded(1)
+    damaged = TopicPartition("a", 2)
+    context.set_assignment(damaged, ReplicaAssignment((1,)))
+    context.queue_topic_for_deletion("a")
+    requests = requests_of(context, lambda b: b.add_update_metadata([damaged, A0]))
+    assert requests.update_metadata == (damaged, A0)
+    assert requests.deleted_partitions == {damaged, A0}
+    assert requests.partitions[damaged].leader_and_isr.isr == ()
+
+
 def test_forgotten_partitions_are_not_announced() -> None:
     context = loaded(1)
     context.remove_topic("a")
