@@ -59,6 +59,7 @@ class SimulatedBroker:
         self.logs: dict[TopicPartition, Log] = {}
         self.is_running = False
         self.client: InMemoryClient | None = None
+        self._port = 9092
         self._forget()
 
     def _forget(self) -> None:
@@ -110,10 +111,20 @@ class SimulatedBroker:
         return True
 
     def _registration(self) -> bytes:
-        endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", f"host{self.broker_id}", 9092)
+        endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", f"host{self.broker_id}", self._port)
         # Version 4 says: the leader writes the ISR itself. So it does here under any protocol.
         broker = Broker(self.broker_id, 0, (endpoint,), registration_version=4)
         return encode_broker(broker, timestamp_ms=self._world.clock.now_ms())
+
+    def move_listener(self) -> bool:
+        """Rewrite the registration with another port."""
+        if self.client is None or not self.client.is_connected:
+            return False
+        self._port += 1
+        path = paths.broker_id(self.broker_id)
+        (result,) = self.client.multi([SetData(path, self._registration())])
+        self._world.trace.line(self.name, "moves its listener", self._port)
+        return isinstance(result, Written)
 
     def crash(self) -> None:
         """The process dies; its session outlives it for a while."""

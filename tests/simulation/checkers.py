@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from regent.controller.states import PartitionState
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
@@ -64,6 +66,11 @@ class SafetyChecker:
 
     def was_ever_created(self, topic: str) -> bool:
         return topic in self._ever_created
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """All that ever had a state."""
+        return list(self._history)
 
     # ZooKeeper
 
@@ -193,6 +200,10 @@ class SafetyChecker:
         assert isinstance(operation, Create | SetData)
         node = self._world.zookeeper.get(operation.path)
         assert node is not None
+        if writer == "admin":
+            history = self._history[tp]  # damaged, or mended
+            history.append(msgspec.structs.replace(history[-1], partition_epoch=len(history)))
+            return
         # The data of this operation: the node may have been written twice in one transaction.
         version = len(self._history.get(tp, ())) if isinstance(operation, SetData) else 0
         state = decode_partition_state(

@@ -245,3 +245,34 @@ class Faults:
         if not path.startswith(paths.DELETE_TOPICS):
             self._undo.append(partial(workload.delete_recursively, path))
         return True
+
+    def malform_state(self) -> bool:
+        """Somebody damages the state of a partition. In the end it is mended, and as nobody can
+        know of that, the brokers concerned are started anew."""
+        zookeeper, workload = self._world.zookeeper, self._world.workload
+        found = [
+            (tp, node)
+            for tp in self._world.safety.partitions
+            if (node := zookeeper.get(paths.partition_state(tp))) and node.data not in GARBAGE
+        ]
+        if not found:
+            return False
+        tp, node = self._world.dice.choice(found)
+        path, garbage = paths.partition_state(tp), self._world.dice.choice(GARBAGE)
+
+        def mend() -> None:
+            damaged = zookeeper.get(path)
+            if damaged is None or damaged.data not in GARBAGE:
+                return
+            workload.multi(SetData(path, node.data))
+            for broker in self._world.brokers.values():
+                if broker.is_running:
+                    broker.stop()
+
+        self._undo.append(mend)
+        return workload.multi(SetData(path, garbage))
+
+    def move_listener(self) -> bool:
+        """A broker rewrites its registration, as after a change of its advertised listeners."""
+        broker = self._broker()
+        return broker is not None and broker.move_listener()

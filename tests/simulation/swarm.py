@@ -27,6 +27,8 @@ FAULTS = (
     "fail_log_dir",
     "cut_link",
     "malform",
+    "malform_state",
+    "move_listener",
     "upgrade",
 )
 """Methods of :class:`~tests.simulation.faults.Faults`."""
