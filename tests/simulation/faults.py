@@ -25,6 +25,7 @@ class Faults:
     def __init__(self, world: World) -> None:
         self._world = world
         self._undo: list[Callable[[], object]] = []
+        self._damaged: dict[str, bytes] = {}
 
     def act(self) -> bool:
         """One fault, chosen by the weights of the seed."""
@@ -50,6 +51,7 @@ class Faults:
         for undo in self._undo:
             undo()
         self._undo.clear()
+        self._mend_states()
         for broker in world.brokers.values():
             if broker.failed:
                 broker.stop()
@@ -249,7 +251,7 @@ class Faults:
     def malform_state(self) -> bool:
         """Somebody damages the state of a partition. In the end it is mended, and as nobody can
         know of that, the brokers concerned are started anew."""
-        zookeeper, workload = self._world.zookeeper, self._world.workload
+        zookeeper = self._world.zookeeper
         found = [
             (tp, node)
             for tp in self._world.safety.partitions
@@ -258,19 +260,19 @@ class Faults:
         if not found:
             return False
         tp, node = self._world.dice.choice(found)
-        path, garbage = paths.partition_state(tp), self._world.dice.choice(GARBAGE)
+        path = paths.partition_state(tp)
+        self._damaged[path] = node.data
+        return self._world.workload.multi(SetData(path, self._world.dice.choice(GARBAGE)))
 
-        def mend() -> None:
-            damaged = zookeeper.get(path)
-            if damaged is None or damaged.data not in GARBAGE:
-                return
-            workload.multi(SetData(path, node.data))
-            for broker in self._world.brokers.values():
-                if broker.is_running:
-                    broker.stop()
-
-        self._undo.append(mend)
-        return workload.multi(SetData(path, garbage))
+    def _mend_states(self) -> None:
+        for path, data in self._damaged.items():
+            node = self._world.zookeeper.get(path)
+            if node is not None and node.data in GARBAGE:
+                self._world.workload.multi(SetData(path, data))
+                for broker in self._world.brokers.values():
+                    if broker.is_running:
+                        broker.stop()
+        self._damaged.clear()
 
     def move_listener(self) -> bool:
         """A broker rewrites its registration, as after a change of its advertised listeners."""
