@@ -68,8 +68,10 @@ class ControllerEventManager:
             was_active = self._controller.active
             with self._collector.paused():
                 await interpreter.drive(self._controller.process(event))
-            if self._controller.active is not was_active:
-                self._collector.population_changed(is_active=self._controller.active is not None)
+                if self._controller.active is not was_active:
+                    self._collector.population_changed(
+                        is_active=self._controller.active is not None
+                    )
             self.state, self.busy_since = ControllerState.IDLE, None
             self._observer.processed(
                 event.state,

@@ -39,11 +39,11 @@ class Interpreter:
             fx.Multi: lambda x: zookeeper.multi(x.operations),
             fx.Write: lambda x: zookeeper.write(x.operations, guard=x.guard),
             fx.InterBrokerProtocol: lambda x: channels.inter_broker_protocol(),
+            fx.SendRequests: self._send,
         }
         self._at_once: dict[type[fx.Effect[Any]], Callable[[Any], Any]] = {
             fx.UpdateChannels: lambda x: channels.update(opened=x.opened, closed=x.closed),
             fx.Resigned: self._resigned,
-            fx.SendRequests: lambda x: channels.send(x.requests),
             fx.ArmTimer: self._arm_timer,
             fx.CancelTimer: lambda x: self._cancel_timer(x.name),
             fx.Enqueue: lambda x: enqueue(x.event),
@@ -75,6 +75,12 @@ class Interpreter:
         """Disarm all timers."""
         for name in list(self._timers):
             self._cancel_timer(name)
+
+    async def _send(self, effect: fx.SendRequests) -> None:
+        self._channels.send(effect.requests)
+        # Let the channels write before the core goes on computing: until a broker has heard of the
+        # new controller epoch it still obeys the old controller.
+        await asyncio.sleep(0)
 
     def _arm_timer(self, effect: fx.ArmTimer) -> None:
         self._cancel_timer(effect.name)

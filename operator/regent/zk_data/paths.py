@@ -50,11 +50,14 @@ PERSISTENT_PATHS: Final = (
     DELETE_TOPICS,
     BROKER_SEQID,
     ISR_CHANGE_NOTIFICATION,
-    PRODUCER_ID_BLOCK,
     LOG_DIR_EVENT_NOTIFICATION,
     *(f"{CONFIG}/{entity_type}" for entity_type in CONFIG_ENTITY_TYPES),
 )
-"""Nodes that a broker creates at its start if they are missing, empty; parents come first."""
+"""Nodes that a broker creates at its start if they are missing, empty; parents come first.
+
+It creates ``/latest_producer_id_block``, too, but without data, which is not the same as empty: a
+broker that finds that node empty does not start. Nothing here needs it, so it is left to the brokers.
+"""
 
 _TOPIC_PREFIX: Final = BROKER_TOPICS + "/"
 _STATE_SUFFIX: Final = "/state"
