@@ -36,8 +36,9 @@ from regent.zk_data.operations import (
     ZkError,
     ZNode,
 )
+from regent.zookeeper.answering import post
 from regent.zookeeper.errors import EXPECTED, code_of, unexpected
-from regent.zookeeper.generation import is_repeatable, post
+from regent.zookeeper.generation import is_repeatable
 from regent.zookeeper.kazoo_client import access_control_list
 from regent.zookeeper.multi_read import GET_CHILDREN, GET_DATA
 from regent.zookeeper.multi_write import MultiWrite, serialize_acl

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, TypeVar
 from kazoo.protocol.serialization import Sync
 
 from regent.model.errors import SessionExpiredError, ZooKeeperUnavailableError
+from regent.zookeeper.answering import Batch, GiveUp, HeartbeatSink, Slot, post
 from regent.zookeeper.errors import Failure, failure_of
 from regent.zookeeper.kazoo_client import OneSessionClient
 from regent.zookeeper.settings import ZooKeeperSettings
@@ -25,7 +26,9 @@ T = TypeVar("T")
 
 FENCE_FRACTION: Final = 2 / 3
 """Of the session timeout."""
-HEARTBEAT_FRACTION: Final = 1 / 6
+SILENCE_FRACTION: Final = 1 / 2
+"""Of the session timeout: for so long a connection may say nothing before another one is tried."""
+HEARTBEAT_FRACTION: Final = 1 / 8
 """Of the session timeout."""
 _HEARTBEAT_INTERVAL_S_FIRST: Final = 0.2
 
@@ -37,7 +40,6 @@ unread: ``BATCHES_IN_FLIGHT * BATCH_SIZE`` stays below that, and so short that h
 through."""
 
 _REPEAT_PAUSE_S: Final = 0.05
-_NO_ANSWER: Final = object()
 
 Answer = object
 """What kazoo's request object made of an answer, or the exception that the server answered."""
@@ -87,6 +89,7 @@ class Generation:
         self._slots = asyncio.Semaphore(BATCHES_IN_FLIGHT)
         self._over = threading.Event()
         self._last_contact = float("-inf")
+        self._last_heard = float("-inf")
         self._granted_timeout_s = 0.0
         self.client = OneSessionClient(settings, self)
 
@@ -113,9 +116,19 @@ class Generation:
         return self._granted_timeout_s * HEARTBEAT_FRACTION or _HEARTBEAT_INTERVAL_S_FIRST
 
     def heartbeat(self) -> None:
-        """Ask the servers for a sign of life. Its answer moves ``fence_deadline``."""
-        if self.client.connected:
-            self.client._call(Sync("/"), _Heartbeat(self, time.monotonic()))
+        """Ask the servers for a sign of life. Its answer moves ``fence_deadline``.
+
+        A connection that has been silent for too long is given up. kazoo would notice that only by
+        its own pings, which it does not send as long as there are requests to be sent.
+        """
+        if not self.client.connected:
+            return
+        now = time.monotonic()
+        silence_s = now - self._last_heard
+        if silence_s > self._granted_timeout_s * SILENCE_FRACTION:
+            self.client._call(GiveUp(silence_s), HeartbeatSink(self.prove_contact, now))
+        else:
+            self.client._call(Sync("/"), HeartbeatSink(self.prove_contact, now))
 
     def wait_until_over(self, timeout_s: float) -> bool:
         """Block until the session is over or the time is up; whether it is over."""
@@ -128,6 +141,11 @@ class Generation:
     def prove_contact(self, sent_at: float) -> None:
         """The servers have answered what was sent at ``sent_at``."""
         self._last_contact = max(self._last_contact, sent_at)
+        self.hear()
+
+    def hear(self) -> None:
+        """Something has arrived over the connection."""
+        self._last_heard = time.monotonic()
 
     # kazoo's connection thread.
 
@@ -210,8 +228,8 @@ class Generation:
         async with self._slots:
             self.require()
             future: asyncio.Future[list[Any]] = self._loop.create_future()
-            batch = _Batch(len(requests), future)
-            entries = [(request, _Slot(batch, index)) for index, request in enumerate(requests)]
+            batch = Batch(len(requests), future, hear=self.hear)
+            entries = [(request, Slot(batch, index)) for index, request in enumerate(requests)]
             self._pending[future] = None
             try:
                 for request, slot in entries:
@@ -223,7 +241,7 @@ class Generation:
             finally:
                 del self._pending[future]
 
-    def _withdraw(self, entries: Sequence[tuple[object, _Slot]]) -> None:
+    def _withdraw(self, entries: Sequence[tuple[object, Slot]]) -> None:
         """Take back what waits for a connection, so that it is not carried out long after whoever
         asked for it has given up."""
         for entry in entries:
@@ -295,75 +313,3 @@ def is_repeatable(error: Exception) -> bool:
     if failure is Failure.SESSION_OVER:
         raise SessionExpiredError("the ZooKeeper session is gone") from error
     return failure is Failure.REPEATABLE
-
-
-def post(
-    loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: object
-) -> None:
-    """Call something in the loop, from any thread. A loop that is closed hears nothing any more."""
-    try:
-        loop.call_soon_threadsafe(callback, *arguments)
-    except RuntimeError:
-        if not loop.is_closed():
-            raise
-
-
-class _Batch:
-    """Answers to several requests, handed to the loop with one wake-up."""
-
-    __slots__ = ("_answers", "_future", "_lock", "_missing")
-
-    def __init__(self, size: int, future: asyncio.Future[list[Any]]) -> None:
-        self._answers: list[Any] = [_NO_ANSWER] * size
-        self._missing = size
-        self._future = future
-        self._lock = threading.Lock()
-        if not size:
-            future.set_result([])
-
-    def complete(self, index: int, answer: object) -> None:
-        """Any thread. Only the first answer to a request counts: kazoo may fail one twice."""
-        with self._lock:
-            if self._answers[index] is not _NO_ANSWER:
-                return
-            self._answers[index] = answer
-            self._missing -= 1
-            if self._missing:
-                return
-        post(self._future.get_loop(), self._deliver)
-
-    def _deliver(self) -> None:
-        if not self._future.done():
-            self._future.set_result(self._answers)
-
-
-class _Slot:
-    """What kazoo takes for its ``AsyncResult``: it calls only these two."""
-
-    __slots__ = ("_batch", "_index")
-
-    def __init__(self, batch: _Batch, index: int) -> None:
-        self._batch = batch
-        self._index = index
-
-    def set(self, value: object, /) -> None:
-        self._batch.complete(self._index, value)
-
-    def set_exception(self, exception: Exception, /) -> None:
-        self._batch.complete(self._index, exception)
-
-
-class _Heartbeat:
-    """Takes the answer to a heartbeat."""
-
-    __slots__ = ("_generation", "_sent_at")
-
-    def __init__(self, generation: Generation, sent_at: float) -> None:
-        self._generation = generation
-        self._sent_at = sent_at
-
-    def set(self, value: object, /) -> None:
-        self._generation.prove_contact(self._sent_at)
-
-    def set_exception(self, exception: Exception, /) -> None:
-        """A failed heartbeat proves nothing; the connection tells its own story."""

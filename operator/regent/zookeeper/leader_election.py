@@ -26,7 +26,8 @@ from kazoo.retry import KazooRetry
 
 from regent.runtime.ports import ZooKeeperPort
 from regent.zk_data.operations import SessionState
-from regent.zookeeper.generation import Generation, post
+from regent.zookeeper.answering import post
+from regent.zookeeper.generation import Generation
 from regent.zookeeper.session import ZooKeeperSession
 
 logger = logging.getLogger(__name__)

@@ -87,6 +87,11 @@ class Proxy:
     def connect_string(self) -> str:
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def is_used(self) -> bool:
+        """Whether there has been a connection."""
+        return bool(self._writers)
+
     def cut(self) -> None:
         """Close every connection, and accept none until :meth:`restore`."""
         self._is_cut = True
