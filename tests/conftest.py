@@ -1,7 +1,7 @@
 """For all tests: whoever starts a thread ends it.
 
-A thread that outlives its test works on in the background of others: it keeps connections, logs, and
-draws random numbers that hypothesis then finds missing.
+A thread that outlives its test works on in the background of others: it keeps connections, logs,
+and draws random numbers that hypothesis then finds missing.
 """
 
 from __future__ import annotations
