@@ -157,8 +157,11 @@ async def process_broker_modifications(active: ActiveController, broker_id: int)
     context = active.context
     (node,) = await ReadData([paths.broker_id(broker_id)], watch=True)
     known = context.live_or_shutting_down_brokers.get(broker_id)
-    if node is None or known is None:
+    if node is None:
         return  # the list of brokers has changed as well, and its watch tells
+    if known is None:
+        await process_broker_change(active)  # its registration was malformed, and is mended
+        return
     try:
         broker = decode_broker(broker_id, node)
     except MalformedZNodeError as error:

@@ -312,14 +312,23 @@ class TestModifications:
         assert active.context.live_or_shutting_down_brokers[1] == old
         assert world.driver.sent == []
 
-    def test_a_broker_that_is_gone_or_unknown_is_left_to_the_list_of_brokers(self) -> None:
+    def test_a_broker_that_is_gone_is_left_to_the_list_of_brokers(self) -> None:
         world, active = cluster()
         world.stop_broker(1)
-        world.start_broker(7)
-        for broker_id in (1, 7):
-            world.run(process_broker_modifications(active, broker_id))
+        world.run(process_broker_modifications(active, 1))
         assert list(active.context.live_or_shutting_down_brokers) == [1, 2, 3]
         assert world.driver.sent == []
+
+    def test_a_registration_that_was_malformed_and_is_mended_brings_its_broker_back(self) -> None:
+        world, active = cluster()
+        (node,) = world.driver.client.get_data([paths.broker_id(1)])
+        assert node is not None
+        world.put(paths.broker_id(1), b"{")
+        world.run(process_broker_change(active))
+        assert not active.context.is_broker_online(1)
+        world.put(paths.broker_id(1), node.data)
+        world.run(process_broker_modifications(active, 1))
+        assert active.context.is_broker_online(1)
 
     def test_a_malformed_registration_leaves_the_one_before(self) -> None:
         world, active = cluster()
