@@ -26,6 +26,7 @@ from regent.controller import events as e
 from regent.controller.active_controller import ActiveController, Chance
 from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
+from regent.controller.context import ControllerContext
 from regent.controller.effects import (
     ArmTimer,
     CancelTimer,
@@ -68,6 +69,7 @@ class KafkaController:
         self._failures = 0
         self._failed_at_ms = 0
         self._holds_off = False
+        self._unreleased: ControllerContext | None = None
         self.active: ActiveController | None = None
         self.controller_id_seen = controller_election.NO_CONTROLLER
         self.is_eligible = False
@@ -123,6 +125,7 @@ class KafkaController:
             case e.ControllerChange():
                 await self._controller_changed()
             case e.SessionReconnected():
+                await self._release()
                 await self._controller_changed()
                 if self.active is not None:
                     await reconnection.read_everything_anew(self.active)
@@ -188,14 +191,24 @@ class KafkaController:
 
     async def _give_up(self) -> None:
         """Resign and delete ``/controller``: some broker takes over within one watch round trip."""
-        active = self.active
+        if self.active is not None:
+            self._unreleased = self.active.context
         await self._resign()
-        if active is not None:
-            try:
-                await controller_election.release(active.context, self._log)
-            except ZooKeeperError as error:
-                # The node is ephemeral: it goes with our session.
-                self._log.warning("Controller node not deleted", reason=str(error))
+        await self._release()
+
+    async def _release(self) -> None:
+        """Delete ``/controller`` if we have given it up. If the connection is lost over that it may
+        still be there, held by nobody: then it is tried again when the connection is back."""
+        if self._unreleased is None:
+            return
+        try:
+            await controller_election.release(self._unreleased, self._log)
+        except ZooKeeperError as error:
+            # The node is ephemeral: at the latest it goes with our session.
+            self._log.warning("Controller node not deleted", reason=str(error))
+            if isinstance(error, ZooKeeperUnavailableError):
+                return
+        self._unreleased = None
 
     async def _fail(self) -> None:
         """Something is wrong with us or with what we read: let a broker lead for a while."""

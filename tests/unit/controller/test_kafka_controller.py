@@ -291,6 +291,25 @@ class TestHandingBack:
         assert [a.reply_to for a in world.driver.answers] == ["token"]
         assert controller.active is None
 
+    def test_what_a_lost_connection_kept_from_being_deleted_is_deleted_when_it_is_back(
+        self, world: World
+    ) -> None:
+        controller = world.active_controller()
+        world.driver.before = once(effects.Multi, raising(ZooKeeperUnavailableError("lost")))
+        world.process(controller, e.NotEligible())
+        assert world.holder() == CONTROLLER_ID
+        world.process(controller, e.SessionReconnected())
+        assert world.holder() is None
+        assert controller.active is None
+
+    def test_what_a_successor_has_taken_meanwhile_is_left_to_it(self, world: World) -> None:
+        controller = world.active_controller()
+        world.driver.before = once(effects.Multi, raising(ZooKeeperUnavailableError("lost")))
+        world.process(controller, e.NotEligible())
+        world.elect_rival(2)
+        world.process(controller, e.SessionReconnected())
+        assert world.holder() == 2
+
     def test_a_process_that_was_not_the_controller_leaves_the_other_alone(
         self, world: World
     ) -> None:
