@@ -50,6 +50,8 @@ class SimulatedBroker:
         metadata: Leadership of every partition that the controller has announced.
         known_brokers: Live brokers as last announced.
         changed_isrs: ISR changes that nobody was notified of yet.
+        was_away: Whether it has been taken for dead since it was started: what was announced
+            meanwhile has passed it by.
     """
 
     def __init__(self, world: World, broker_id: int) -> None:
@@ -71,6 +73,7 @@ class SimulatedBroker:
         self.metadata: dict[TopicPartition, LeaderAndIsr] = {}
         self.known_brokers: dict[int, Broker] = {}
         self.changed_isrs: dict[TopicPartition, None] = {}
+        self.was_away = False
 
     def __repr__(self) -> str:
         return self.name

@@ -35,12 +35,20 @@ def check_converged(world: World) -> None:
     _check_nothing_is_pending(world)
     _check_partitions(world, loaded)
     _check_deletions(world, loaded)
+    check_brokers_obey(world, loaded.epoch)
     for broker in world.brokers.values():
         if broker.is_running:
             _check_broker(world, broker, loaded, process)
     if world.protocol >= cluster_loading.TOPIC_IDS_SINCE:
         without = [t for t in loaded.topics if t not in loaded.topic_ids]
         require(not without, f"topics without an id: {without}")
+
+
+def check_brokers_obey(world: World, epoch: int) -> None:
+    """Raise unless every broker has heard of the controller of that epoch."""
+    for broker in world.brokers.values():
+        heard = broker.controller_epoch
+        require(not broker.is_running or heard == epoch, f"{broker} obeys {heard}, not {epoch}")
 
 
 def _only_active(world: World) -> RegentProcess:
@@ -224,7 +232,6 @@ def _check_deletions(world: World, loaded: ControllerContext) -> None:
 def _check_broker(
     world: World, broker: SimulatedBroker, loaded: ControllerContext, process: RegentProcess
 ) -> None:
-    require(broker.controller_epoch == loaded.epoch, f"{broker} obeys {broker.controller_epoch}")
     require(broker.controller_id == process.config.controller_id, f"{broker} obeys another")
     require(broker.known_brokers == _brokers_of(loaded), f"{broker} knows {broker.known_brokers}")
     for tp in loaded.all_partitions():
@@ -241,9 +248,11 @@ def _check_broker(
     for tp in broker.metadata:
         # A broker that the announcement of a deletion did not reach before the controller changed
         # keeps the entry: nobody knows of the topic any more. Kafka has it so, too.
-        # So does one of a topic whose node somebody removes by hand.
+        # So does one that lives on while it is taken for dead, and one of a topic whose node
+        # somebody removes by hand.
         forgotten = world.safety.deleted_under.get(tp.topic, loaded.epoch) < loaded.epoch
-        require(loaded.assignment(tp) or forgotten, f"{broker} still announces {tp}")
+        known = loaded.assignment(tp) or forgotten or broker.was_away
+        require(known, f"{broker} still announces {tp}")
     for tp, log in broker.logs.items():
         known = loaded.topic_ids.get(tp.topic)
         knows_ids = world.protocol >= cluster_loading.TOPIC_IDS_SINCE and loaded.has_topic(tp.topic)

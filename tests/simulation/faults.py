@@ -51,7 +51,7 @@ class Faults:
         for undo in self._undo:
             undo()
         self._undo.clear()
-        self._mend_states()
+        self._mend()
         for broker in world.brokers.values():
             if broker.failed:
                 broker.stop()
@@ -191,10 +191,15 @@ class Faults:
         """The process lives on without its session and registers anew later."""
         broker = self._broker()
         client = None if broker is None else broker.client
-        if client is None or not self._world.zookeeper.is_alive(client.session_id):
+        if (
+            broker is None
+            or client is None
+            or not self._world.zookeeper.is_alive(client.session_id)
+        ):
             return False
         self._world.trace.line(str(broker), "session expires")
         self._world.zookeeper.expire(client.session_id)
+        broker.was_away = True
         return True
 
     def fail_log_dir(self) -> bool:
@@ -264,14 +269,30 @@ class Faults:
         self._damaged[path] = node.data
         return self._world.workload.multi(SetData(path, self._world.dice.choice(GARBAGE)))
 
-    def _mend_states(self) -> None:
+    def malform_registration(self) -> bool:
+        """Somebody damages the registration of a broker, which does not notice."""
+        broker = self._broker()
+        if broker is None:
+            return False
+        path = paths.broker_id(broker.broker_id)
+        node = self._world.zookeeper.get(path)
+        if node is None or node.data in GARBAGE:
+            return False
+        broker.was_away = True
+        self._damaged[path] = node.data
+        return self._world.workload.multi(SetData(path, self._world.dice.choice(GARBAGE)))
+
+    def _mend(self) -> None:
         for path, data in self._damaged.items():
             node = self._world.zookeeper.get(path)
-            if node is not None and node.data in GARBAGE:
-                self._world.workload.multi(SetData(path, data))
-                for broker in self._world.brokers.values():
-                    if broker.is_running:
-                        broker.stop()
+            if node is None or node.data not in GARBAGE:
+                continue
+            self._world.workload.multi(SetData(path, data))
+            if paths.partition_of_state(path) is None:
+                continue
+            for broker in self._world.brokers.values():
+                if broker.is_running:
+                    broker.stop()
         self._damaged.clear()
 
     def move_listener(self) -> bool:

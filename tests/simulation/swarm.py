@@ -28,6 +28,7 @@ FAULTS = (
     "cut_link",
     "malform",
     "malform_state",
+    "malform_registration",
     "move_listener",
     "upgrade",
 )

@@ -1,0 +1,44 @@
+"""A controller that gives its office up is followed by a broker's own, whatever gets lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from regent.controller import effects as fx
+from regent.controller import events as e
+from tests.simulation.convergence import check_brokers_obey
+from tests.simulation.driver import Disturbance, RegentProcess
+from tests.simulation.swarm import CALM_SPEEDS, Swarm
+from tests.simulation.world import World
+
+
+@pytest.mark.parametrize("disturbance", [None, Disturbance.LOSE_BEFORE, Disturbance.LOSE_AFTER])
+def test_a_broker_takes_over(disturbance: Disturbance | None) -> None:
+    world = World("hand-over", swarm=Swarm(rivals=True, speeds=CALM_SPEEDS))
+    world.is_turbulent = False
+    world.settle()
+    world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
+    world.settle()
+    (process,) = world.regents
+    assert is_active(process)
+    befallen: list[fx.Multi] = []
+
+    def disturb(_: RegentProcess, effect: fx.Effect[Any]) -> Disturbance | None:
+        if not isinstance(effect, fx.Multi) or befallen:
+            return None
+        befallen.append(effect)
+        return disturbance
+
+    world.disturb = disturb
+    process.put(e.NotEligible())
+    world.settle()
+    assert len(befallen) == 1
+    assert not is_active(process)
+    assert [rival.is_active for rival in world.rivals].count(True) == 1
+    check_brokers_obey(world, world.safety.epoch)
+
+
+def is_active(process: RegentProcess) -> bool:
+    return process.controller.active is not None
