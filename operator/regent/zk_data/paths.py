@@ -56,7 +56,7 @@ PERSISTENT_PATHS: Final = (
 """Nodes that a broker creates at its start if they are missing, empty; parents come first.
 
 It creates ``/latest_producer_id_block``, too, but without data, which is not the same as empty: a
-broker that finds that node empty does not start. Nothing here needs it, so it is left to the brokers.
+broker that finds that node empty does not start. Nothing here needs it: it is left to the brokers.
 """
 
 _TOPIC_PREFIX: Final = BROKER_TOPICS + "/"
