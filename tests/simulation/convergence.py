@@ -251,8 +251,8 @@ def _check_broker(
         # So does one that lives on while it is taken for dead, and one of a topic whose node
         # somebody removes by hand.
         forgotten = world.safety.deleted_under.get(tp.topic, loaded.epoch) < loaded.epoch
-        known = loaded.assignment(tp) or forgotten or broker.was_away
-        require(known, f"{broker} still announces {tp}")
+        excused = loaded.assignment(tp) or forgotten or broker.was_away
+        require(excused, f"{broker} still announces {tp}")
     for tp, log in broker.logs.items():
         known = loaded.topic_ids.get(tp.topic)
         knows_ids = world.protocol >= cluster_loading.TOPIC_IDS_SINCE and loaded.has_topic(tp.topic)

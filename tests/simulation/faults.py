@@ -256,16 +256,16 @@ class Faults:
     def malform_state(self) -> bool:
         """Somebody damages the state of a partition. In the end it is mended, and as nobody can
         know of that, the brokers concerned are started anew."""
-        zookeeper = self._world.zookeeper
-        found = [
-            (tp, node)
-            for tp in self._world.safety.partitions
-            if (node := zookeeper.get(paths.partition_state(tp))) and node.data not in GARBAGE
-        ]
-        if not found:
+        partitions = self._world.safety.partitions
+        if not partitions:
             return False
-        tp, node = self._world.dice.choice(found)
-        path = paths.partition_state(tp)
+        return self.damage(paths.partition_state(self._world.dice.choice(partitions)))
+
+    def damage(self, path: str) -> bool:
+        """Overwrite a node with nonsense, until faults end."""
+        node = self._world.zookeeper.get(path)
+        if node is None or node.data in GARBAGE:
+            return False
         self._damaged[path] = node.data
         return self._world.workload.multi(SetData(path, self._world.dice.choice(GARBAGE)))
 
@@ -274,13 +274,8 @@ class Faults:
         broker = self._broker()
         if broker is None:
             return False
-        path = paths.broker_id(broker.broker_id)
-        node = self._world.zookeeper.get(path)
-        if node is None or node.data in GARBAGE:
-            return False
         broker.was_away = True
-        self._damaged[path] = node.data
-        return self._world.workload.multi(SetData(path, self._world.dice.choice(GARBAGE)))
+        return self.damage(paths.broker_id(broker.broker_id))
 
     def _mend(self) -> None:
         for path, data in self._damaged.items():

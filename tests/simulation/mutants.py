@@ -23,7 +23,7 @@ from regent.controller import (
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.context import ControllerContext
-from regent.controller.effects import ReadChildren, Write
+from regent.controller.effects import ReadChildren, ReadData, Write
 from regent.controller.election import Elected
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.partition_state_znodes import epoch_guard, write_partition_states
@@ -206,24 +206,49 @@ def unknown_topics_are_not_deleted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(topic_changes, "process_topic_deletion", process)
 
 
+def mended_registration_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    """A changed registration concerns only brokers that are known already."""
+
+    async def process(active: ActiveController, broker_id: int) -> None:
+        await ReadData([paths.broker_id(broker_id)], watch=True)
+        if broker_id in active.context.live_or_shutting_down_brokers:
+            await original(active, broker_id)
+
+    original = broker_changes.process_broker_modifications
+    patch.setattr(broker_changes, "process_broker_modifications", process)
+
+
+def deletion_of_the_unreadable_not_announced(patch: pytest.MonkeyPatch) -> None:
+    """Partitions without leadership are never announced, not even as deleted."""
+
+    def states(self: Any) -> Any:
+        leadership = self._context.leadership
+        return {tp: state for tp, state in original(self).items() if tp in leadership}
+
+    original = ControllerBrokerRequestBatch._states
+    patch.setattr(ControllerBrokerRequestBatch, "_states", states)
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     mutate.__name__: (mutate, caught_by)
     for mutate, caught_by in (
         (no_fence, "writes without the fence"),
-        (no_resignation, "active controllers|moved|deposed|reign|nobody has won|time is up"),
+        (no_resignation, "active controllers|brokers are|leadership are|obeys"),
         (leader_from_outside_the_isr, "from outside the ISR"),
         (no_new_leader_epoch, "leader epoch of"),
         (brokers_not_watched, "brokers are|time is up"),
         (topics_not_watched, "assignments are|never born|topic ids are"),
         (bounces_not_noticed, "brokers are|does not host|has .* at|obeys"),
-        (brokers_not_announced, "obeys|does not host|does not follow"),
+        (brokers_not_announced, "obeys|does not host|does not follow|ISR of"),
         (shrunk_isr_not_told, "ISR of|has .* at"),
         (lost_answer_not_told, "ISR of|has .* at"),
         (isr_changes_not_read, "leadership are|has .* as"),
         (deletion_does_not_wait, "still have it|keeps|Illegal replica transition"),
         (deletion_not_resumed, "is not deleted"),
-        (answers_of_the_past_count, "still have it|is not deleted"),
+        (answers_of_the_past_count, "still have it|is not deleted|leadership are"),
         (unknown_topics_are_not_deleted, "removes the mark of"),
+        (mended_registration_not_noticed, "brokers are"),
+        (deletion_of_the_unreadable_not_announced, "still announces"),
     )
 }
 """Name -> what it does, and what the checkers say about it."""

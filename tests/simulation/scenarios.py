@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from regent.controller import effects as fx
 from regent.controller import events as e
 from regent.controller.commands import AlterTopicConfig, CreatePartitions, CreateTopic, DeleteTopic
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
 from tests.simulation.convergence import check_converged
 from tests.simulation.driver import Disturbance, RegentProcess
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
@@ -24,10 +26,12 @@ class Scenario(NamedTuple):
     Attributes:
         prepare: What was before. Regent and the brokers are up and settled.
         tell: What happens. Whatever the controller does about it can be cut short.
+        is_whole_before: Whether nothing is wrong before the story begins.
     """
 
     prepare: Callable[[World], None]
     tell: Callable[[World], None]
+    is_whole_before: bool = True
 
 
 class Cut(NamedTuple):
@@ -57,7 +61,8 @@ def play(
     world.settle()
     scenario.prepare(world)
     world.settle()
-    check_converged(world)
+    if scenario.is_whole_before:
+        check_converged(world)
     (process,) = world.regents
     performed: list[fx.Effect[Any]] = []
 
@@ -153,6 +158,14 @@ def _recreate(world: World) -> None:
     world.workload.submit(CreateTopic("e", partitions=2, replication_factor=2))
 
 
+def _damaged(world: World) -> None:
+    """A controller that has come to power since cannot read the state of a partition."""
+    _topics(world)
+    world.settle()
+    world.faults.damage(paths.partition_state(TopicPartition("a", 0)))
+    _fail_over(world)
+
+
 def _crash_of_a_broker(world: World) -> None:
     world.brokers[1].crash()
     world.settle()
@@ -196,6 +209,7 @@ SCENARIOS: dict[str, Scenario] = {
     "deletion": Scenario(_topics, _delete),
     "deletion waits for a broker": Scenario(_broker_3_is_down, _delete_until_return),
     "deletion and another topic": Scenario(_topics, _recreate),
+    "deletion of what cannot be read": Scenario(_damaged, _delete, is_whole_before=False),
     "a broker crashes and returns": Scenario(_topics, _crash_of_a_broker),
     "a broker bounces": Scenario(_topics, _bounce),
     "two brokers go and return": Scenario(_topics, _two_brokers),
