@@ -27,6 +27,7 @@ from regent.protocol.control_requests import (
 )
 from regent.zk_data.operations import SessionState, WatchedEvent
 from tests.simulation.clock import Alarm
+from tests.simulation.describing import ZooKeeperEffect, describe_effect, describe_event
 from tests.simulation.network import Channel, requests_of
 from tests.simulation.trace import TracingLog
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 FIRST_CONTROLLER_ID = 1_000_000_000
-
-ZooKeeperEffect = fx.ReadData | fx.ReadChildren | fx.Exists | fx.Multi | fx.Write
 
 
 class Disturbance(enum.Enum):
@@ -227,7 +226,7 @@ class RegentProcess:
         if not self._queue:
             return False
         event = self._queue.popleft()
-        self._world.trace.line(self.name, "event", _describe_event(event))
+        self._world.trace.line(self.name, "event", describe_event(event))
         self.event_began = self._world.trace.count
         self._process = self.controller.process(event)
         self._resume()
@@ -290,7 +289,7 @@ class RegentProcess:
         return False
 
     def _disturb(self, effect: ZooKeeperEffect, disturbance: Disturbance) -> None:
-        self._world.trace.line(self.name, disturbance.value, _describe_effect(effect))
+        self._world.trace.line(self.name, disturbance.value, describe_effect(effect))
         error: RegentError | None = None
         try:
             if disturbance in (Disturbance.CRASH_AFTER, Disturbance.LOSE_AFTER):
@@ -312,7 +311,7 @@ class RegentProcess:
     def _ask_zookeeper(self, effect: ZooKeeperEffect) -> Any:
         client = self.client
         if not isinstance(effect, fx.Write | fx.Multi) or effect.operations:
-            self._world.trace.line(self.name, "  effect", _describe_effect(effect))
+            self._world.trace.line(self.name, "  effect", describe_effect(effect))
         match effect:
             case fx.ReadData():
                 return client.get_data(effect.paths, watch=effect.watch)
@@ -380,29 +379,3 @@ class RegentProcess:
         alarm = self._timers.pop(name, None)
         if alarm is not None:
             alarm.is_cancelled = True
-
-
-def _describe_event(event: e.ControllerEvent) -> str:
-    if isinstance(event, e.CommandsReceived):
-        return f"{event.commands}"
-    name = type(event).__name__
-    about = getattr(event, "response", None)
-    if about is not None:
-        return f"{name} broker-{about.broker_id} {about.error_code}"
-    return name + "".join(
-        f" {getattr(event, f)}" for f in ("broker_id", "topic", "version") if hasattr(event, f)
-    )
-
-
-def _describe_effect(effect: ZooKeeperEffect) -> str:
-    name = type(effect).__name__
-    match effect:
-        case fx.Multi() | fx.Write():
-            operations = ", ".join(
-                f"{type(op).__name__} {op.path}"
-                + (f"@{op.version}" if hasattr(op, "version") else "")
-                for op in effect.operations
-            )
-            return f"{name} {operations}"
-        case _:
-            return f"{name}{' watch' if effect.watch else ''} {' '.join(effect.paths)}"

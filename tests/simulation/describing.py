@@ -1,0 +1,36 @@
+"""Events and effects as text for the trace."""
+
+from __future__ import annotations
+
+from regent.controller import effects as fx
+from regent.controller import events as e
+
+ZooKeeperEffect = fx.ReadData | fx.ReadChildren | fx.Exists | fx.Multi | fx.Write
+
+
+def describe_event(event: e.ControllerEvent) -> str:
+    """The event with what it is about."""
+    if isinstance(event, e.CommandsReceived):
+        return f"{event.commands}"
+    name = type(event).__name__
+    about = getattr(event, "response", None)
+    if about is not None:
+        return f"{name} broker-{about.broker_id} {about.error_code}"
+    return name + "".join(
+        f" {getattr(event, f)}" for f in ("broker_id", "topic", "version") if hasattr(event, f)
+    )
+
+
+def describe_effect(effect: ZooKeeperEffect) -> str:
+    """The effect with its paths and expected versions."""
+    name = type(effect).__name__
+    match effect:
+        case fx.Multi() | fx.Write():
+            operations = ", ".join(
+                f"{type(op).__name__} {op.path}"
+                + (f"@{op.version}" if hasattr(op, "version") else "")
+                for op in effect.operations
+            )
+            return f"{name} {operations}"
+        case _:
+            return f"{name}{' watch' if effect.watch else ''} {' '.join(effect.paths)}"
