@@ -35,7 +35,7 @@ class Kubectl:
     `is_borrowed` tells that the cluster is the user's, who gets it back as it was.
     """
 
-    def __init__(self, kubeconfig: Path, *, is_borrowed: bool) -> None:
+    def __init__(self, kubeconfig: Path | str, *, is_borrowed: bool) -> None:
         self.kubeconfig = kubeconfig
         self.is_borrowed = is_borrowed
         self.program = kubernetes_binaries().path("kubectl")
@@ -136,7 +136,8 @@ def _run(stack: ExitStack, stopped: threading.Event, *, once: bool) -> None:
 def _kubernetes(stack: ExitStack) -> Kubectl:
     given = os.environ.get("KUBECONFIG")
     if given:
-        kubectl = Kubectl(Path(given).expanduser().resolve(), is_borrowed=True)
+        files = [str(Path(file).expanduser().resolve()) for file in given.split(os.pathsep)]
+        kubectl = Kubectl(os.pathsep.join(files), is_borrowed=True)
         note(f"using the Kubernetes API of {given}: {kubectl('config', 'current-context').strip()}")
         return kubectl
     kubernetes_binaries()

@@ -30,7 +30,7 @@ class RegentProcess(Server):
         self,
         *,
         zookeeper: str,
-        kubeconfig: Path | None = None,
+        kubeconfig: Path | str | None = None,
         settings: Mapping[str, str | int | bool] | None = None,
         name: str = "regent",
         state: Path | None = None,
