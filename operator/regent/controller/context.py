@@ -221,6 +221,9 @@ class ControllerContext:
     def set_leadership(self, changes: Mapping[TopicPartition, LeaderAndIsr]) -> None:
         self._leadership.update(changes)
 
+    def forget_leadership(self, tp: TopicPartition) -> None:
+        self._leadership.pop(tp, None)
+
     def partitions_led_by(self, broker_id: int) -> list[TopicPartition]:
         leadership = self._leadership
         return [

@@ -225,6 +225,11 @@ class ReplicaStateMachine:
                 for tp, reason in unusable.items()
                 if not context.is_topic_queued_for_deletion(tp.topic)
             }
+            for tp in read.failures:
+                if context.leadership[tp].leader == broker_id:
+                    # A leader that returns must not be told an ISR that may be out of date: it
+                    # would commit records that its true ISR does not have.
+                    context.forget_leadership(tp)
             shrunk: dict[TopicPartition, LeaderAndIsr] = {}
             for tp, state in read.states.items():
                 if state.controller_epoch > context.epoch:

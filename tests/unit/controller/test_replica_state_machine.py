@@ -128,6 +128,15 @@ class TestOffline:
         assert active.context.leadership[TP] == world.state(TP)
         assert active.context.replica_state(3, TP) is ReplicaState.OFFLINE
 
+    def test_a_leader_whose_state_cannot_be_read_is_not_sent_back_to_work(self) -> None:
+        world, active = loaded()
+        world.put(paths.partition_state(TP), b"[1")
+        stop(world, active, 1)
+        world.driver.take_sent()
+        replicas = {1: [TP]}
+        world.run(active.replicas.handle_state_changes(replicas, ReplicaState.ONLINE))
+        assert leader_and_isr(world.driver.sent) == {}
+
     def test_a_state_of_a_later_controller_is_left_alone(self) -> None:
         world, active = loaded(controller_epoch=2)
         stop(world, active, 3)
