@@ -70,6 +70,10 @@ class RivalController:
         self._epoch_version = 0
 
     @property
+    def broker_name(self) -> str:
+        return self._broker.name
+
+    @property
     def is_active(self) -> bool:
         return self._reign is not None
 

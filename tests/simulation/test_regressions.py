@@ -10,6 +10,7 @@ ONCE_FAILED = {
     10: "a broker whose damaged registration was mended stayed out",
     70: "a topic created and marked at once was not deleted",
     109: "an answer to a former term put a deletion off for ever",
+    3176: "a leader returned to work with an ISR that was out of date",
     535: "a deleted partition whose state was unreadable stayed in the metadata of brokers",
     12: "a StopReplica answered in a former term completed the deletion of the next one",
     49: "the marker of a topic whose creation was still news was taken for void",
