@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sandbox import KafkaCluster, KubernetesApi, ZooKeeper
-from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster
+from sandbox.regent_process import RegentProcess
+from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
 from tests.integration.controller.resources import Resources
 from tests.integration.controller.znodes import Znodes
 
@@ -90,3 +91,13 @@ def resources(kubernetes: KubernetesApi) -> Resources:
     namespace = f"test-{next(_namespaces)}"
     kubernetes.kubectl("create", "namespace", namespace)
     return Resources(kubernetes, namespace)
+
+
+@pytest.fixture(scope="module")
+def process(cluster: Cluster, resources: Resources) -> Iterator[RegentProcess]:
+    """A Regent that is the controller and serves the module's namespace."""
+    with regent(
+        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
+    ) as started:
+        started.wait_until_active()
+        yield started

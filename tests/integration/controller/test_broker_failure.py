@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from sandbox.regent_process import RegentProcess
 from tests.integration.conftest import Figure
-from tests.integration.controller.cluster import Cluster, regent
+from tests.integration.controller.cluster import Cluster
 from tests.integration.controller.resources import Resources, topic
 from tests.integration.controller.znodes import Znodes, state_path
 
 pytestmark = pytest.mark.integration
 
 UNCLEAN = "unclean.leader.election.enable"
-
-
-@pytest.fixture(scope="module")
-def process(cluster: Cluster, resources: Resources) -> Iterator[RegentProcess]:
-    with regent(
-        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
-    ) as started:
-        started.wait_until_active()
-        yield started
 
 
 def test_a_killed_brokers_partitions_get_leaders_from_the_isr_and_it_rejoins(

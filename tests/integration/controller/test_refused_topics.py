@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from sandbox.errors import CommandError
-from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, regent
+from tests.integration.controller.cluster import Cluster
 from tests.integration.controller.resources import Resources, topic
 from tests.integration.controller.znodes import Znode, difference
 
-pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module", autouse=True)
-def process(cluster: Cluster, resources: Resources) -> Iterator[RegentProcess]:
-    with regent(
-        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
-    ) as started:
-        started.wait_until_active()
-        yield started
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("process")]
 
 
 @pytest.fixture(scope="module")

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from tests.integration.conftest import Figure
-from tests.integration.controller.cluster import Cluster, regent
+from tests.integration.controller.cluster import Cluster
 from tests.integration.controller.resources import Resources, topic
 
-pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module", autouse=True)
-def process(cluster: Cluster, resources: Resources) -> Iterator[None]:
-    with regent(
-        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
-    ) as started:
-        started.wait_until_active()
-        yield
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("process")]
 
 
 def test_a_topic_lives_from_creation_through_growth_and_configuration_to_deletion(
