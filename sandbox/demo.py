@@ -209,7 +209,7 @@ Try next, in another terminal:
   kubectl patch ktopic {TOPIC} --type=merge -p '{{"spec": {{"partitions": 6}}}}'
   kubectl describe ktopic {TOPIC}
   {shown} -m regent status --zookeeper {zookeeper.connect_string} --url http://127.0.0.1:{regent.port}
-  {shown} -m sandbox tool kafka-topics --bootstrap-server {kafka.bootstrap_servers} --describe
+  {shown} -m sandbox tool kafka-topics --bootstrap-server {kafka.bootstrap_servers} --list
   kill -9 {regent.process.pid}    # a broker takes over by itself; nothing stops
 """,
         flush=True,
