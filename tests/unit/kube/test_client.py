@@ -1,0 +1,197 @@
+"""The API client against a small HTTP server: credentials, errors, patches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import kopf
+import pytest
+from aiohttp import web
+
+from regent.kube.client import CREDENTIALS_MAX_AGE_S, JSON_PATCH, MERGE_PATCH, KubeClient
+from regent.kube.errors import (
+    KubeApiError,
+    KubeConflictError,
+    KubeError,
+    KubeNotFoundError,
+    KubeUnavailableError,
+)
+from regent.kube.listing import list_topics
+from regent.kube.settings import KubeSettings
+
+
+class Server:
+    """Answers as told and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.valid_token = "one"
+        self.answers: list[web.Response] = []
+        self.requests: list[tuple[str, str, str, str]] = []
+        self.url = ""
+
+    async def handle(self, request: web.Request) -> web.Response:
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        body = (await request.read()).decode()
+        self.requests.append(
+            (request.method, str(request.rel_url), request.headers.get("Content-Type", ""), body)
+        )
+        if token != self.valid_token:
+            return web.json_response({"message": "who are you"}, status=401)
+        return self.answers.pop(0) if self.answers else web.json_response({"kind": "Thing"})
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    fake = Server()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", fake.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    fake.url = site.name if "://" in site.name and ":0" not in site.name else ""
+    port = runner.addresses[0][1]
+    fake.url = f"http://127.0.0.1:{port}"
+    yield fake
+    await runner.cleanup()
+
+
+class Credentials:
+    """What a login reads; counts how often."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.token = "one"
+        self.reads = 0
+
+    async def __call__(self) -> kopf.ConnectionInfo:
+        self.reads += 1
+        return kopf.ConnectionInfo(server=self._server.url, token=self.token)
+
+
+@pytest.fixture
+def credentials(server: Server) -> Credentials:
+    return Credentials(server)
+
+
+@pytest.fixture
+async def client(credentials: Credentials) -> AsyncIterator[KubeClient]:
+    async with KubeClient(max_connections=4, request_timeout_s=5, credentials=credentials) as made:
+        yield made
+
+
+async def test_verbs(client: KubeClient, server: Server) -> None:
+    assert await client.get("/a", query={"limit": "1"}) == {"kind": "Thing"}
+    await client.create("/b", {"x": 1})
+    await client.merge_patch("/c", {"x": None})
+    await client.json_patch("/d", [{"op": "test"}])
+    assert server.requests == [
+        ("GET", "/a?limit=1", "", ""),
+        ("POST", "/b", "application/json", '{"x": 1}'),
+        ("PATCH", "/c", MERGE_PATCH, '{"x": null}'),
+        ("PATCH", "/d", JSON_PATCH, '[{"op": "test"}]'),
+    ]
+
+
+async def test_a_renewed_token_is_read_once_for_all(
+    client: KubeClient, server: Server, credentials: Credentials
+) -> None:
+    await client.get("/a")
+    server.valid_token = credentials.token = "two"
+    await asyncio.gather(*(client.get("/a") for _ in range(20)))
+    assert credentials.reads == 2
+
+
+async def test_a_token_that_stays_invalid_is_an_error(client: KubeClient, server: Server) -> None:
+    server.valid_token = "other"
+    with pytest.raises(KubeApiError, match="who are you") as caught:
+        await client.get("/a")
+    assert caught.value.status == 401
+
+
+async def test_credentials_are_read_again_after_a_while(
+    client: KubeClient, credentials: Credentials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.get("/a")
+    await client.get("/a")
+    assert credentials.reads == 1
+    monkeypatch.setattr("regent.kube.client.CREDENTIALS_MAX_AGE_S", -1.0)
+    await client.get("/a")
+    assert credentials.reads == 2
+    assert CREDENTIALS_MAX_AGE_S > 0
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(404, KubeNotFoundError), (409, KubeConflictError), (403, KubeApiError), (500, KubeApiError)],
+)
+async def test_refusals(
+    client: KubeClient, server: Server, status: int, kind: type[KubeApiError]
+) -> None:
+    server.answers = [
+        web.json_response(
+            {"message": "no way", "reason": "Because"},
+            status=status,
+            headers={"Retry-After": "7"},
+        )
+    ]
+    with pytest.raises(kind, match="GET /a: no way") as caught:
+        await client.get("/a")
+    assert type(caught.value) is kind
+    assert (caught.value.status, caught.value.reason) == (status, "Because")
+    assert caught.value.retry_after_s == 7
+
+
+async def test_a_proxys_refusal_is_no_json(client: KubeClient, server: Server) -> None:
+    server.answers = [web.Response(status=502, text="<html>bad gateway</html>")]
+    with pytest.raises(KubeApiError, match="bad gateway"):
+        await client.get("/a")
+
+
+async def test_a_failed_test_of_a_json_patch_is_a_conflict(
+    client: KubeClient, server: Server
+) -> None:
+    server.answers = [web.json_response({"message": "test failed"}, status=422)]
+    with pytest.raises(KubeConflictError, match="test failed"):
+        await client.json_patch("/a", [])
+    server.answers = [web.json_response({"message": "invalid"}, status=422)]
+    with pytest.raises(KubeApiError, match="invalid") as caught:
+        await client.merge_patch("/a", {})
+    assert not isinstance(caught.value, KubeConflictError)
+
+
+async def test_nobody_answers(server: Server) -> None:
+    async def nowhere() -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server="http://127.0.0.1:1")
+
+    async with KubeClient(max_connections=1, request_timeout_s=5, credentials=nowhere) as client:
+        with pytest.raises(KubeUnavailableError, match="GET /a"):
+            await client.get("/a")
+
+
+async def test_closed(client: KubeClient) -> None:
+    await client.get("/a")
+    await client.close()
+    with pytest.raises(KubeError, match="closed"):
+        await client.get("/a")
+
+
+async def test_lists_come_in_pages_and_from_every_namespace(
+    client: KubeClient, server: Server
+) -> None:
+    def page(name: str, version: str, token: str = "") -> web.Response:
+        metadata = {"resourceVersion": version, "continue": token}
+        return web.json_response({"metadata": metadata, "items": [{"name": name}]})
+
+    server.answers = [page("a", "30", "more"), page("b", "30"), page("c", "7")]
+    settings = KubeSettings(namespaces=("x", "y"), page_size=1)
+    bodies, version = await list_topics(client, settings)
+    assert [body["name"] for body in bodies] == ["a", "b", "c"]
+    assert version == "7"
+    prefix = "/apis/kafka.regent.dev/v1alpha1/namespaces"
+    assert [path for _, path, _, _ in server.requests] == [
+        f"{prefix}/x/kafkatopics?limit=1",
+        f"{prefix}/x/kafkatopics?limit=1&continue=more",
+        f"{prefix}/y/kafkatopics?limit=1",
+    ]

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from regent.controller.commands import (
+    Accepted,
+    AlterTopicConfig,
+    Command,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopicConfigs,
+    Outcome,
+    Reason,
+    Rejected,
+)
+from regent.controller.view import ClusterView
+from regent.kube.command_batcher import BATCH_SIZE_MAX, CommandBatcher
+from tests.unit.kube.jumping_clock import elapse, run
+
+
+class Port:
+    """A controller that takes a second for each submission."""
+
+    view = ClusterView()
+
+    def __init__(self) -> None:
+        self.batches: list[Sequence[Command]] = []
+        self.answer: Callable[[Command], Outcome] = lambda _: Accepted()
+        self.takes_s = 1.0
+
+    async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:
+        self.batches.append(tuple(commands))
+        await elapse(self.takes_s)
+        return [self.answer(command) for command in commands]
+
+    def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
+        raise AssertionError("nobody listens here")
+
+
+async def _batcher(port: Port) -> CommandBatcher:
+    batcher = CommandBatcher(port, timeout_s=30)
+    task = asyncio.create_task(batcher.run())
+    batcher.keep = task  # type: ignore[attr-defined] # as long as the batcher
+    return batcher
+
+
+def test_what_comes_while_one_is_under_way_goes_together() -> None:
+    port = Port()
+
+    async def scenario() -> None:
+        batcher = await _batcher(port)
+        first = asyncio.create_task(batcher.submit([DeleteTopic("first")]))
+        await elapse(0.5)
+        rest = [asyncio.create_task(batcher.submit([DeleteTopic(str(i))])) for i in range(50)]
+        await asyncio.gather(first, *rest)
+        assert batcher.batches == 2
+
+    run(scenario())
+    assert [len(batch) for batch in port.batches] == [1, 50]
+
+
+def test_everybody_gets_their_own_outcomes() -> None:
+    port = Port()
+    port.answer = lambda command: Rejected(Reason.UNKNOWN_TOPIC, getattr(command, "topic", ""))
+
+    async def scenario() -> None:
+        batcher = await _batcher(port)
+        # In one batch, and sorted by kind there: the answers go back in the order of asking.
+        mixed = [
+            [CreateTopic("a", 1), AlterTopicConfig("a")],
+            [DeleteTopic("b")],
+            [CreateTopic("c", 1), AlterTopicConfig("c"), DeleteTopic("c")],
+        ]
+        answers = await asyncio.gather(*(batcher.submit(commands) for commands in mixed))
+        names = [
+            [outcome.message for outcome in outcomes if isinstance(outcome, Rejected)]
+            for outcomes in answers
+        ]
+        assert names == [["a", "a"], ["b"], ["c", "c", "c"]]
+
+    run(scenario())
+    (batch,) = port.batches
+    kinds = [type(command).__name__ for command in batch]
+    assert kinds == ["CreateTopic"] * 2 + ["AlterTopicConfig"] * 2 + ["DeleteTopic"] * 2
+
+
+def test_readings_become_one() -> None:
+    port = Port()
+    port.answer = lambda command: (
+        Accepted({"a": {"x": "1"}, "b": {}})
+        if isinstance(command, DescribeTopicConfigs)
+        else Accepted()
+    )
+
+    async def scenario() -> None:
+        batcher = await _batcher(port)
+        answers = await asyncio.gather(
+            batcher.submit([DescribeTopicConfigs(("a",))]),
+            batcher.submit([CreateTopic("z", 1)]),
+            batcher.submit([DescribeTopicConfigs(("gone",))]),
+            batcher.submit([DescribeTopicConfigs(("b", "a"))]),
+        )
+        assert answers == [
+            (Accepted({"a": {"x": "1"}}),),
+            (Accepted(),),
+            (Accepted({}),),
+            (Accepted({"b": {}, "a": {"x": "1"}}),),
+        ]
+
+    run(scenario())
+    assert port.batches == [(DescribeTopicConfigs(("a", "gone", "b")), CreateTopic("z", 1))]
+
+
+def test_a_refused_reading_is_refused_for_everybody() -> None:
+    port = Port()
+    port.answer = lambda _: Rejected(Reason.NOT_CONTROLLER, "no")
+
+    async def scenario() -> None:
+        batcher = await _batcher(port)
+        answers = await asyncio.gather(
+            *(batcher.submit([DescribeTopicConfigs((name,))]) for name in "ab")
+        )
+        assert answers == [(Rejected(Reason.NOT_CONTROLLER, "no"),)] * 2
+
+    run(scenario())
+
+
+def test_batches_are_bounded() -> None:
+    port = Port()
+
+    async def scenario() -> None:
+        batcher = await _batcher(port)
+        await asyncio.gather(
+            *(batcher.submit([DeleteTopic(str(i))]) for i in range(BATCH_SIZE_MAX + 10))
+        )
+
+    run(scenario())
+    assert [len(batch) for batch in port.batches] == [BATCH_SIZE_MAX, 10]
+
+
+def test_a_controller_that_does_not_answer_refuses() -> None:
+    port = Port()
+    port.takes_s = 100
+
+    async def scenario() -> None:
+        batcher = await _batcher(port)
+        (outcome,) = await batcher.submit([DeleteTopic("a")])
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.INTERNAL_ERROR
+        assert "30 seconds" in outcome.message
+        port.takes_s = 1
+        assert await batcher.submit([DeleteTopic("a")]) == (Accepted(),)
+
+    run(scenario())
+
+
+def test_a_defect_is_logged_and_the_next_batch_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    port = Port()
+
+    def fail(_: Command) -> Outcome:
+        raise ZeroDivisionError
+
+    port.answer = fail
+
+    async def scenario() -> None:
+        batcher = await _batcher(port)
+        (outcome,) = await batcher.submit([DeleteTopic("a")])
+        assert isinstance(outcome, Rejected)
+        port.answer = lambda _: Accepted()
+        assert await batcher.submit([DeleteTopic("a")]) == (Accepted(),)
+
+    run(scenario())
+    assert "ZeroDivisionError" in caplog.text

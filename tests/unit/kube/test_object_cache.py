@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.resources.kafka_topic import KafkaTopic
+
+
+def body(name: str = "orders", version: str = "1", **changes: Any) -> dict[str, Any]:
+    metadata = {
+        "name": name,
+        "namespace": "shop",
+        "uid": changes.pop("uid", f"uid-{name}"),
+        "generation": changes.pop("generation", 1),
+        "resourceVersion": version,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        **changes.pop("metadata", {}),
+    }
+    status = changes.pop("status", {})
+    return {
+        "metadata": metadata,
+        "spec": {"partitions": 1, "replicas": 1, **changes},
+        "status": status,
+    }
+
+
+def key(name: str = "orders") -> ObjectKey:
+    return ObjectKey("shop", name)
+
+
+def test_a_new_object_is_news() -> None:
+    cache = ObjectCache()
+    assert cache.put(body()) == {key()}
+    known = cache.get(key())
+    assert known is not None
+    assert (known.topic, known.uid, known.version) == ("orders", "uid-orders", "1")
+    assert isinstance(known.parse(), KafkaTopic)
+
+
+@pytest.mark.parametrize("version", ["5", "4", "10"])
+def test_versions_are_numbers_not_texts(version: str) -> None:
+    cache = ObjectCache()
+    cache.put(body(version="5"))
+    news = cache.put(body(version=version, generation=2))
+    assert bool(news) == (int(version) > 5)
+
+
+def test_versions_that_are_no_numbers_go_by_arrival() -> None:
+    cache = ObjectCache()
+    cache.put(body(version="a"))
+    assert cache.put(body(version="a", generation=2)) == set()
+    assert cache.put(body(version="b", generation=2)) == {key()}
+
+
+@pytest.mark.parametrize(
+    ("change", "news"),
+    [
+        ({"metadata": {"labels": {"a": "b"}}}, False),
+        ({"metadata": {"annotations": {"a": "b"}}}, False),
+        ({"generation": 2}, True),
+        ({"status": {"partitions": 1}}, True),
+        ({"metadata": {"finalizers": ["x"]}}, True),
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, True),
+    ],
+)
+def test_what_is_news(change: dict[str, Any], news: bool) -> None:
+    cache = ObjectCache()
+    cache.put(body())
+    assert bool(cache.put(body(version="2", **change))) is news
+    known = cache.get(key())
+    assert known is not None
+    assert known.version == "2"
+
+
+def test_managed_fields_and_annotations_are_not_kept() -> None:
+    cache = ObjectCache()
+    cache.put(body(metadata={"managedFields": [{"x": 1}], "annotations": {"a": "b"}}))
+    known = cache.get(key())
+    assert known is not None
+    assert "managedFields" not in known.body["metadata"]
+    assert "annotations" not in known.body["metadata"]
+
+
+def test_a_rival_is_news_for_all_who_declare_the_topic() -> None:
+    cache = ObjectCache()
+    cache.put(body("a", topicName="shared"))
+    assert cache.put(body("b", topicName="shared")) == {key("a"), key("b")}
+    assert {claim.name for claim in cache.claims("shared")} == {"a", "b"}
+    assert cache.remove(key("a"), uid="uid-a") == {key("a"), key("b")}
+    assert cache.keys_of_topic("shared") == (key("b"),)
+    assert cache.remove(key("b"), uid="uid-b") == {key("b")}
+    assert cache.claims("shared") == ()
+
+
+def test_an_observer_claims_nothing() -> None:
+    cache = ObjectCache()
+    cache.put(body("a", topicName="shared"))
+    cache.put(body("b", topicName="shared", managementPolicy="Observe"))
+    assert [claim.name for claim in cache.claims("shared")] == ["a"]
+    assert cache.keys_of_topic("shared") == (key("a"), key("b"))
+    turned = body("b", "2", topicName="shared", generation=2)
+    assert cache.put(turned) == {key("a"), key("b")}
+
+
+def test_going_is_news_for_the_heirs() -> None:
+    cache = ObjectCache()
+    cache.put(body("a", topicName="shared"))
+    cache.put(body("b", topicName="shared"))
+    going = body(
+        "a", "2", topicName="shared", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    )
+    assert cache.put(going) == {key("a"), key("b")}
+
+
+def test_an_object_created_again_is_another_one() -> None:
+    cache = ObjectCache()
+    cache.put(body(uid="old", version="7"))
+    # Versions of different objects of one name are not compared.
+    assert cache.put(body(uid="new", version="3")) == {key()}
+    assert cache.remove(key(), uid="old") == set()
+    assert cache.get(key()) is not None
+
+
+def test_a_list_finds_what_a_watch_has_lost() -> None:
+    cache = ObjectCache()
+    for name in ("kept", "changed", "gone", "newer"):
+        cache.put(body(name, version="50" if name == "newer" else "5"))
+    listed = [body("kept", "5"), body("changed", "9", generation=2), body("added", "8")]
+    assert cache.replace_all(listed, listed_version="20") == {
+        key("changed"),
+        key("gone"),
+        key("added"),
+    }
+    # Created after the list was made: its absence there says nothing.
+    assert cache.get(key("newer")) is not None
+    assert len(cache) == 4

@@ -1,0 +1,252 @@
+"""Merge patches, what is known of configurations, memory, workers, credentials, handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import kopf
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regent.controller.commands import (
+    Accepted,
+    AlterTopicConfig,
+    DeleteTopic,
+    DescribeTopicConfigs,
+    Reason,
+    Rejected,
+)
+from regent.kube import login as login_module
+from regent.kube.errors import KubeApiError, KubeLoginError
+from regent.kube.handlers import KOPF_FINALIZER, HandlerContext, build_registry, build_settings
+from regent.kube.login import login
+from regent.kube.merge_patch import merge_patch
+from regent.kube.object_cache import ObjectKey
+from regent.kube.settings import KubeSettings
+from regent.kube.topic_configs import TopicConfigs
+from regent.kube.topic_memory import TopicMemory
+from regent.kube.work_queue import WorkQueue
+from regent.kube.worker import work
+from regent.resources.kafka_topic import FINALIZER
+from tests.unit.kube.jumping_clock import elapse, run
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+_values = st.recursive(
+    st.integers() | st.text(max_size=3) | st.booleans() | st.lists(st.integers(), max_size=2),
+    lambda children: st.dictionaries(st.text(max_size=3), children, max_size=3),
+    max_leaves=8,
+)
+_documents = st.dictionaries(st.text(max_size=3), _values, max_size=4)
+
+
+def _apply(target: Any, patch: Any) -> Any:
+    """RFC 7386, as it says."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _apply(result.get(key), value)
+    return result
+
+
+class TestMergePatch:
+    @given(before=_documents, after=_documents)
+    def test_it_leads_from_one_to_the_other(self, before: Any, after: Any) -> None:
+        assert _apply(before, merge_patch(before, after)) == after
+
+    @given(_documents)
+    def test_nothing_to_do(self, document: Any) -> None:
+        assert merge_patch(document, copy.deepcopy(document)) == {}
+
+    def test_only_what_differs_is_sent(self) -> None:
+        before = {"a": 1, "b": {"x": 1, "y": 2}, "c": [1]}
+        after = {"a": 1, "b": {"x": 1}, "c": [1, 2]}
+        assert merge_patch(before, after) == {"b": {"y": None}, "c": [1, 2]}
+
+
+class TestTopicConfigs:
+    def test_a_reading_is_kept(self) -> None:
+        configs = TopicConfigs()
+        assert configs.get("t") is None
+        configs.put("t", {"a": "1"}, as_of=configs.clock)
+        assert configs.get("t") == {"a": "1"}
+
+    def test_a_reading_that_was_overtaken_is_not(self) -> None:
+        configs = TopicConfigs()
+        mark = configs.clock
+        configs.invalidate("t")
+        configs.put("t", {"a": "1"}, as_of=mark)
+        configs.put("other", {}, as_of=mark)
+        assert configs.get("t") is None
+        assert configs.get("other") == {}
+        mark = configs.clock
+        configs.invalidate_all()
+        configs.put("other", {}, as_of=mark)
+        assert configs.get("other") is None
+
+    def test_an_own_change_is_known(self) -> None:
+        configs = TopicConfigs()
+        configs.put("t", {"a": "1", "b": "2"}, as_of=0)
+        configs.apply(AlterTopicConfig("t", {"c": "3"}, ("a",)))
+        configs.apply(AlterTopicConfig("unknown", {"c": "3"}))
+        assert configs.get("t") == {"b": "2", "c": "3"}
+        assert configs.get("unknown") is None
+        configs.forget("t")
+        assert configs.get("t") is None
+
+
+class TestTopicMemory:
+    def _note(self, memory: TopicMemory, command: Any, outcome: Any, now: datetime = NOW) -> None:
+        memory.note(
+            command,
+            outcome,
+            controller_epoch=1,
+            now=now,
+            settings=KubeSettings(),
+            jitter=lambda: 1.0,
+        )
+
+    def test_how_long_an_answer_counts(self) -> None:
+        memory = TopicMemory(uid="u", generation=1, seen_at=NOW)
+        for outcome, delay_s in (
+            (Accepted(), 10.0),
+            (Rejected(Reason.INVALID_CONFIG, ""), 600.0),
+            (Rejected(Reason.CONCURRENT_CHANGE, ""), 1.0),
+            (Rejected(Reason.CONCURRENT_CHANGE, ""), 2.0),
+            (Rejected(Reason.CONCURRENT_CHANGE, ""), 4.0),
+        ):
+            self._note(memory, DeleteTopic("t"), outcome)
+            (attempt,) = memory.attempts
+            if attempt.count > 1 or isinstance(outcome, Accepted):
+                assert (attempt.retry_at - NOW).total_seconds() == delay_s
+
+    def test_a_successful_reading_is_no_attempt(self) -> None:
+        memory = TopicMemory(uid="u", generation=1, seen_at=NOW)
+        self._note(memory, DescribeTopicConfigs(("t",)), Accepted({"t": {}}))
+        assert memory.attempts == []
+        self._note(memory, DescribeTopicConfigs(("t",)), Accepted({}))
+        assert len(memory.attempts) == 1
+
+    def test_another_generation_begins_anew(self) -> None:
+        memory = TopicMemory(uid="u", generation=1, seen_at=NOW)
+        self._note(memory, DeleteTopic("t"), Rejected(Reason.INVALID_CONFIG, ""))
+        later = NOW + timedelta(seconds=5)
+        memory.see(1, now=later)
+        assert (memory.seen_at, len(memory.attempts)) == (NOW, 1)
+        memory.see(2, now=later)
+        assert (memory.seen_at, memory.attempts) == (later, [])
+
+    def test_an_accepted_command_is_forgotten_once_it_must_show(self) -> None:
+        memory = TopicMemory(uid="u", generation=1, seen_at=NOW)
+        self._note(memory, DeleteTopic("t"), Accepted())
+        memory.see(1, now=NOW + timedelta(seconds=9))
+        assert len(memory.attempts) == 1
+        memory.see(1, now=NOW + timedelta(seconds=10))
+        assert memory.attempts == []
+
+
+class TestWorker:
+    def test_errors_are_retried_and_stop_nobody(self, caplog: pytest.LogCaptureFixture) -> None:
+        looks: list[tuple[str, float]] = []
+
+        async def reconcile(key: ObjectKey) -> float | None:
+            looks.append((key.name, asyncio.get_running_loop().time() - 1000))
+            seen = [name for name, _ in looks].count(key.name)
+            if key.name == "busy" and seen == 1:
+                raise KubeApiError("too many requests", status=429, retry_after_s=9)
+            if key.name == "broken" and seen == 1:
+                raise ZeroDivisionError
+            return 50.0 if key.name == "again" and seen == 1 else None
+
+        async def scenario() -> None:
+            queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
+            for name in ("busy", "broken", "again", "fine"):
+                queue.add(ObjectKey("shop", name))
+            worker = asyncio.create_task(work(queue, reconcile))
+            await elapse(200)
+            assert queue.is_idle
+            worker.cancel()
+
+        run(scenario())
+        assert looks == [
+            ("busy", 0),
+            ("broken", 0),
+            ("again", 0),
+            ("fine", 0),
+            ("broken", 0.5),
+            ("busy", 9),
+            ("again", 50),
+        ]
+        assert "Looking at shop/busy again in 9.0 s: too many requests" in caplog.text
+        assert "ZeroDivisionError" in caplog.text
+
+
+class TestLogin:
+    @pytest.fixture
+    def account(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.setattr(login_module, "SERVICE_ACCOUNT", tmp_path)
+        (tmp_path / "token").write_text("first\n")
+        (tmp_path / "ca.crt").write_text("certificate")
+        return tmp_path
+
+    @pytest.mark.parametrize(
+        ("host", "server"), [("10.0.0.1", "https://10.0.0.1:6443"), ("fd00::1", "https://[fd00::1]:6443")]
+    )  # fmt: skip
+    async def test_in_a_pod(
+        self, account: Path, monkeypatch: pytest.MonkeyPatch, host: str, server: str
+    ) -> None:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
+        info = await login()
+        assert (info.server, info.token) == (server, "first")
+        assert info.ca_path == str(account / "ca.crt")
+        # The kubelet renews the token in place.
+        (account / "token").write_text("second")
+        assert (await login()).token == "second"
+
+    async def test_nowhere(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+        with pytest.raises(KubeLoginError, match="set KUBECONFIG"):
+            await login()
+
+    async def test_kubeconfig(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        config = tmp_path / "config"
+        config.write_text(
+            "{apiVersion: v1, kind: Config, current-context: c, "
+            "clusters: [{name: k, cluster: {server: 'https://example:6443'}}], "
+            "contexts: [{name: c, context: {cluster: k, user: u}}], "
+            "users: [{name: u, user: {token: secret}}]}"
+        )
+        monkeypatch.setenv("KUBECONFIG", str(config))
+        info = await login()
+        assert info.server == "https://example:6443"
+        assert info.as_http_headers() == {"Authorization": "Bearer secret"}
+
+
+class TestHandlers:
+    def test_kopf_gets_a_finalizer_of_its_own(self) -> None:
+        """kopf removes its finalizer wherever no handler of its needs it."""
+        settings = build_settings()
+        assert settings.persistence.finalizer == KOPF_FINALIZER != FINALIZER
+        assert settings.peering.standalone
+        assert settings.scanning.disabled
+        assert not settings.posting.enabled
+
+    def test_the_context_is_one_for_all_objects(self) -> None:
+        context = HandlerContext(on_event=lambda *_: None)
+        assert copy.copy(context) is context
+
+    def test_registries_do_not_touch_the_default_one(self) -> None:
+        registry = build_registry({"one": lambda: 1, "two": lambda: 2})
+        assert registry is not kopf.get_default_registry()

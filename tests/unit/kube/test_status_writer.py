@@ -1,0 +1,252 @@
+"""Writes to objects, against a store that behaves as the API server does about versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from regent.kube.client import KubeClient
+from regent.kube.errors import KubeApiError, KubeConflictError, KubeNotFoundError
+from regent.kube.event_recorder import EventRecorder
+from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.kube.status_writer import StatusWriter, WriteResult
+from regent.reconcile.plan import PlannedEvent
+from regent.resources.kafka_topic import FINALIZER, KafkaTopicStatus
+from tests.unit.kube.jumping_clock import run
+from tests.unit.kube.test_object_cache import body, key
+
+
+class Store(KubeClient):
+    """One object and its versions, in the place of the API server."""
+
+    def __init__(self, stored: dict[str, Any] | None) -> None:
+        super().__init__(max_connections=1, request_timeout_s=1)
+        self.stored = stored
+        self.before_write: list[Callable[[], None]] = []
+        self.created: list[dict[str, Any]] = []
+        self.patches: list[Any] = []
+
+    def change(self, **metadata: Any) -> None:
+        """Somebody else changes the object."""
+        assert self.stored is not None
+        self.stored["metadata"] |= metadata
+        self.stored["metadata"]["resourceVersion"] = str(self._version + 1)
+
+    @property
+    def _version(self) -> int:
+        assert self.stored is not None
+        return int(self.stored["metadata"]["resourceVersion"])
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        content_type: str = "application/json",
+        query: Any = None,
+    ) -> dict[str, Any]:
+        if method == "POST":
+            self.created.append(body)
+            return {}
+        if method == "PATCH" and self.before_write:
+            self.before_write.pop(0)()
+        if self.stored is None:
+            raise KubeNotFoundError("gone", status=404)
+        if method == "PATCH":
+            self.patches.append(body)
+            self._patch(body, is_status=path.endswith("/status"))
+        copied: dict[str, Any] = json.loads(json.dumps(self.stored))
+        return copied
+
+    def _patch(self, patch: Any, *, is_status: bool) -> None:
+        assert self.stored is not None
+        if isinstance(patch, list):
+            test, operation = patch
+            if test["value"] != str(self._version):
+                raise KubeApiError("the test failed", status=422)
+            assert operation["path"] == "/metadata/finalizers"
+            self.change(finalizers=operation["value"])
+            return
+        assert is_status
+        if patch["metadata"]["resourceVersion"] != str(self._version):
+            raise KubeConflictError("changed", status=409)
+        for name, value in patch["status"].items():
+            if value is None:
+                self.stored["status"].pop(name)
+            else:
+                self.stored["status"][name] = value
+        self.change()
+
+
+class Bench:
+    def __init__(self, stored: dict[str, Any] | None = None) -> None:
+        self.store = Store(body(version="5") if stored is None else stored)
+        self.cache = ObjectCache()
+        self.cache.put(json.loads(json.dumps(self.store.stored)))
+        self.news: list[frozenset[ObjectKey]] = []
+        self.writer = StatusWriter(self.store, self.cache, on_news=self.news.append)
+
+    def write(self, **fields: Any) -> WriteResult:
+        return run(self.writer.write_status(key(), "uid-orders", KafkaTopicStatus(**fields)))
+
+    @property
+    def status(self) -> dict[str, Any]:
+        assert self.store.stored is not None
+        status: dict[str, Any] = self.store.stored["status"]
+        return status
+
+
+def test_only_differences_are_written_and_the_answer_is_no_news() -> None:
+    bench = Bench(body(version="5", status={"partitions": 1, "topicName": "orders"}))
+    assert bench.write(partitions=2, replicas=3) is WriteResult.WRITTEN
+    assert bench.store.patches == [
+        {
+            "metadata": {"resourceVersion": "5"},
+            "status": {"topicName": None, "partitions": 2, "replicas": 3},
+        }
+    ]
+    assert bench.news == [frozenset()]
+    assert bench.write(partitions=2, replicas=3) is WriteResult.UNCHANGED
+    assert bench.writer.writes == 1
+
+
+def test_the_epoch_alone_is_no_difference() -> None:
+    bench = Bench(body(version="5", status={"partitions": 1, "controllerEpoch": 3}))
+    assert bench.write(partitions=1, controller_epoch=4) is WriteResult.UNCHANGED
+    assert bench.write(partitions=2, controller_epoch=4) is WriteResult.WRITTEN
+    assert bench.status == {"partitions": 2, "controllerEpoch": 4}
+
+
+def test_a_higher_epoch_is_never_overwritten() -> None:
+    bench = Bench(body(version="5", status={"controllerEpoch": 9}))
+    assert bench.write(partitions=2, controller_epoch=8) is WriteResult.OUTRANKED
+    assert bench.store.patches == []
+
+
+def test_a_higher_epoch_that_came_meanwhile_neither() -> None:
+    bench = Bench()
+
+    def rival() -> None:
+        bench.status["controllerEpoch"] = 9
+        bench.store.change()
+
+    bench.store.before_write = [rival]
+    assert bench.write(partitions=2, controller_epoch=8) is WriteResult.OUTRANKED
+    assert bench.status == {"controllerEpoch": 9}
+
+
+def test_a_conflict_is_read_and_written_again() -> None:
+    bench = Bench()
+    bench.store.before_write = [lambda: bench.store.change(generation=2)]
+    assert bench.write(partitions=2) is WriteResult.WRITTEN
+    assert bench.status == {"partitions": 2}
+    # The other change is news; what was just written is not.
+    assert bench.news == [frozenset({key()}), frozenset()]
+
+
+def test_endless_conflicts_are_left_to_the_next_look() -> None:
+    bench = Bench()
+    bench.store.before_write = [bench.store.change] * 10
+    with pytest.raises(KubeConflictError, match="faster than it can be written"):
+        bench.write(partitions=2)
+
+
+def test_an_object_that_is_gone() -> None:
+    bench = Bench()
+    bench.store.stored = None
+    assert bench.write(partitions=2) is WriteResult.GONE
+    assert bench.cache.get(key()) is None
+    assert bench.write(partitions=2) is WriteResult.GONE
+
+
+def test_an_object_that_goes_during_a_conflict() -> None:
+    bench = Bench()
+    versions = iter([bench.store.change])
+
+    def vanish() -> None:
+        next(versions)()
+
+    bench.store.before_write = [vanish]
+    original = bench.store.request
+
+    async def request(method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        if method == "GET":
+            bench.store.stored = None
+        return await original(method, *args, **kwargs)
+
+    bench.store.request = request  # type: ignore[method-assign]
+    assert bench.write(partitions=2) is WriteResult.GONE
+
+
+def test_another_object_of_the_same_name() -> None:
+    bench = Bench()
+    status = KafkaTopicStatus(partitions=2)
+    assert run(bench.writer.write_status(key(), "uid-before", status)) is WriteResult.GONE
+
+
+class TestFinalizers:
+    def test_added_and_removed_beside_others(self) -> None:
+        bench = Bench(body(version="5", metadata={"finalizers": ["other"]}))
+        assert run(bench.writer.add_finalizer(key(), "uid-orders")) is WriteResult.WRITTEN
+        assert run(bench.writer.add_finalizer(key(), "uid-orders")) is WriteResult.UNCHANGED
+        assert bench.store.stored is not None
+        assert bench.store.stored["metadata"]["finalizers"] == ["other", FINALIZER]
+        assert run(bench.writer.remove_finalizer(key(), "uid-orders")) is WriteResult.WRITTEN
+        assert bench.store.stored["metadata"]["finalizers"] == ["other"]
+        assert run(bench.writer.remove_finalizer(key(), "uid-orders")) is WriteResult.UNCHANGED
+
+    def test_one_that_came_meanwhile_is_kept(self) -> None:
+        bench = Bench()
+        bench.store.before_write = [lambda: bench.store.change(finalizers=["new"])]
+        assert run(bench.writer.add_finalizer(key(), "uid-orders")) is WriteResult.WRITTEN
+        assert bench.store.stored is not None
+        assert bench.store.stored["metadata"]["finalizers"] == ["new", FINALIZER]
+
+    def test_none_is_added_to_what_is_on_its_way_out(self) -> None:
+        going = body(version="5", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+        bench = Bench(going)
+        assert run(bench.writer.add_finalizer(key(), "uid-orders")) is WriteResult.UNCHANGED
+
+
+class TestEvents:
+    def _record(self, *events: PlannedEvent, times: int = 1) -> Store:
+        bench = Bench()
+
+        async def scenario() -> None:
+            recorder = EventRecorder(
+                bench.store, now=lambda: datetime(2026, 1, 1, tzinfo=UTC), instance="pod-1"
+            )
+            known = bench.cache.get(key())
+            assert known is not None
+            for _ in range(times):
+                for event in events:
+                    recorder.record(known, event)
+            import asyncio
+
+            sending = asyncio.create_task(recorder.run())
+            await recorder.flush()
+            sending.cancel()
+            assert recorder.recorded == len(bench.store.created)
+
+        run(scenario())
+        return bench.store
+
+    def test_the_same_one_is_told_once(self) -> None:
+        store = self._record(PlannedEvent("A", "x"), PlannedEvent("A", "y"), times=3)
+        assert [event["message"] for event in store.created] == ["x", "y"]
+
+    def test_what_it_says(self) -> None:
+        (event,) = self._record(PlannedEvent("Bad", "x" * 2000, is_warning=True)).created
+        assert event["type"] == "Warning"
+        assert event["reason"] == "Bad"
+        assert len(event["message"]) == 1024
+        assert event["involvedObject"]["uid"] == "uid-orders"
+        assert event["involvedObject"]["kind"] == "KafkaTopic"
+        assert event["metadata"]["namespace"] == "shop"
+        assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"
+        assert event["reportingInstance"] == "pod-1"

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regent.kube.work_queue import (
+    BACKOFF_MAX_S,
+    RETRIES_PER_S,
+    WorkQueue,
+    backoff_s,
+)
+from tests.unit.kube.jumping_clock import elapse, run
+
+
+def _queue() -> WorkQueue[str]:
+    return WorkQueue(jitter=lambda: 1.0)
+
+
+@given(count=st.integers(min_value=1, max_value=10_000), jitter=st.floats(0, 1))
+def test_backoff_stays_within_its_bounds(count: int, jitter: float) -> None:
+    delay_s = backoff_s(count, jitter=jitter)
+    assert 0.25 <= delay_s <= BACKOFF_MAX_S
+    assert delay_s <= backoff_s(count + 1, jitter=1.0)
+
+
+def test_a_key_is_queued_once_and_in_order() -> None:
+    async def scenario() -> list[str]:
+        queue = _queue()
+        for key in ("a", "b", "a", "c", "b"):
+            queue.add(key)
+        return [await queue.get() for _ in range(len(queue))]
+
+    assert run(scenario()) == ["a", "b", "c"]
+
+
+def test_a_key_is_with_one_worker_at_a_time_and_comes_back_if_added() -> None:
+    async def scenario() -> None:
+        queue = _queue()
+        queue.add("a")
+        assert await queue.get() == "a"
+        queue.add("a")
+        queue.add("a")
+        assert len(queue) == 0
+        assert not queue.is_idle
+        queue.done("a")
+        assert await queue.get() == "a"
+        queue.done("a")
+        assert queue.is_idle
+
+    run(scenario())
+
+
+def test_waiting_for_a_key() -> None:
+    async def scenario() -> str:
+        queue = _queue()
+        asyncio.get_running_loop().call_later(5, queue.add, "late")
+        return await queue.get()
+
+    assert run(scenario()) == "late"
+
+
+def test_of_several_delays_the_shortest_counts() -> None:
+    async def scenario() -> float:
+        queue = _queue()
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        for delay_s in (30, 10, 20):
+            queue.add_after("a", delay_s)
+        await queue.get()
+        queue.done("a")
+        took = loop.time() - started
+        # The longer ones are void: nothing comes any more.
+        await elapse(100)
+        assert queue.is_idle
+        return took
+
+    assert run(scenario()) == pytest.approx(10)
+
+
+def test_adding_now_makes_a_delay_void() -> None:
+    async def scenario() -> None:
+        queue = _queue()
+        queue.add_after("a", 10)
+        queue.add("a")
+        queue.add_after("a", 5)
+        await queue.get()
+        queue.done("a")
+        await elapse(100)
+        assert queue.is_idle
+
+    run(scenario())
+
+
+def test_no_delay_is_now() -> None:
+    async def scenario() -> int:
+        queue = _queue()
+        queue.add_after("a", 0)
+        return len(queue)
+
+    assert run(scenario()) == 1
+
+
+def test_failures_in_a_row_wait_longer_until_one_succeeds() -> None:
+    async def scenario() -> list[float]:
+        queue = _queue()
+        delays = []
+        for _ in range(9):
+            delays.append(queue.retry("a"))
+            await elapse(100)
+        queue.succeed("a")
+        delays.append(queue.retry("a"))
+        return delays
+
+    assert run(scenario()) == [0.5, 1, 2, 4, 8, 16, 32, 60, 60, 0.5]
+
+
+def test_what_the_server_asks_for_is_kept() -> None:
+    async def scenario() -> float:
+        return _queue().retry("a", at_least_s=7)
+
+    assert run(scenario()) == 7
+
+
+def test_many_failures_at_once_come_back_one_after_another() -> None:
+    async def scenario() -> float:
+        queue = _queue()
+        keys = [str(i) for i in range(1000)]
+        for key in keys:
+            queue.retry(key)
+        started = asyncio.get_running_loop().time()
+        for _ in keys:
+            queue.done(await queue.get())
+        return asyncio.get_running_loop().time() - started
+
+    assert run(scenario()) == pytest.approx(1000 / RETRIES_PER_S, rel=0.01)
+
+
+def test_the_oldest_key_has_an_age() -> None:
+    async def scenario() -> list[float]:
+        queue = _queue()
+        ages = [queue.oldest_age_s()]
+        queue.add("a")
+        await elapse(3)
+        queue.add("b")
+        ages.append(queue.oldest_age_s())
+        await queue.get()
+        await elapse(3)
+        ages.append(queue.oldest_age_s())
+        queue.done("a")
+        ages.append(queue.oldest_age_s())
+        return ages
+
+    assert run(scenario()) == pytest.approx([0, 3, 6, 3])
+
+
+def test_closed_means_that_nothing_comes_back() -> None:
+    async def scenario() -> None:
+        queue = _queue()
+        queue.add_after("a", 5)
+        queue.close()
+        await elapse(10)
+        assert queue.is_idle
+
+    run(scenario())
