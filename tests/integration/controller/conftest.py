@@ -29,13 +29,13 @@ rules:
 _namespaces = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the API server writes down who did what to custom resources: a JSON object a line."""
     return tmp_path_factory.mktemp("audit") / "audit.log"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kubernetes(audit_log: Path) -> Iterator[KubernetesApi]:
     """An API server with Regent's CRDs, and a user for each of two Regents."""
     policy = audit_log.with_name("policy.yaml")
@@ -53,13 +53,13 @@ def kubernetes(audit_log: Path) -> Iterator[KubernetesApi]:
         yield api
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def zookeeper() -> Iterator[ZooKeeper]:
     with ZooKeeper() as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kafka_and_znodes(zookeeper: ZooKeeper) -> Iterator[Cluster]:
     connect_string = f"{zookeeper.connect_string}/kafka"
     with (

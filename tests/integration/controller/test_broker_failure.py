@@ -13,7 +13,7 @@ from tests.integration.controller.cluster import Cluster
 from tests.integration.controller.resources import Resources, topic
 from tests.integration.controller.znodes import Znodes, state_path
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 UNCLEAN = "unclean.leader.election.enable"
 

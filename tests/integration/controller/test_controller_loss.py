@@ -69,3 +69,44 @@ def test_a_killed_regent_costs_no_acknowledged_message_and_takes_the_cluster_bac
 
     cluster.wait_for_a_broker_as_controller()
     assert znodes.controller_epoch() == epoch + 4
+
+
+def test_a_regent_that_dies_together_with_a_leader_costs_no_acknowledged_message(
+    cluster: Cluster, resources: Resources, tmp_path: Path, figure: Figure
+) -> None:
+    znodes = cluster.znodes
+    with regent(
+        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
+    ) as process:
+        process.wait_until_active()
+        resources.apply(topic("journal", config={"min.insync.replicas": 2}))
+        resources.wait_ready("journal")
+        victim = znodes.state("journal")["leader"]
+        epoch = znodes.controller_epoch()
+
+        with workload(cluster.tools, "journal", tmp_path) as producer:
+            producer.wait_for_progress()
+            process.kill()
+            cluster.broker(victim).kill()
+            cluster.wait_for_a_broker_as_controller()
+            cluster.wait(
+                lambda: {state["leader"] for state in znodes.states("journal").values()},
+                "the others to lead",
+                until=lambda leaders: not leaders & {victim, -1},
+            )
+            producer.wait_for_progress()
+
+            cluster.broker(victim).launch()
+            process.start()
+            process.wait_until_active()
+            assert znodes.controller_epoch() == epoch + 2
+            cluster.broker(victim).wait_until_ready()
+            cluster.wait_in_sync("journal")
+            producer.wait_for_progress()
+
+        figure("acknowledged messages", len(producer.acknowledged()))
+        figure("longest time between two acknowledgements", f"{producer.longest_gap_ms()} ms")
+        assert not producer.failed()
+        lost = producer.acknowledged().keys() - set(consume_all(cluster.tools, "journal"))
+        assert not lost
+        cluster.wait_for_consistency()

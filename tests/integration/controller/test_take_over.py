@@ -11,7 +11,7 @@ from tests.integration.conftest import Figure
 from tests.integration.controller.cluster import Cluster, regent
 from tests.integration.controller.metadata import Partition
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 States = dict[Partition, dict[str, Any]]
 
