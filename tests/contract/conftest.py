@@ -10,7 +10,7 @@ from sandbox import ZooKeeper
 from tests.contract.zookeeper_worlds import InMemoryWorld, RealWorld, World
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def zookeeper_server() -> Iterator[ZooKeeper]:
     with ZooKeeper() as server:
         yield server

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import json
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +25,23 @@ ROOT = Path(__file__).parents[3]
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Closing a client session does not wait for its TLS connections to say good-bye
+    (aio-libs/aiohttp#1925), and the test's loop may end before they have."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _leftovers_are_collected_here() -> Iterator[None]:
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+@pytest.fixture(scope="package")
 def api() -> Iterator[KubernetesApi]:
     """An API server with Regent's CRDs."""
     with KubernetesApi(users={"regent": []}) as server:
