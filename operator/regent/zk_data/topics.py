@@ -15,7 +15,7 @@ import msgspec
 
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment
-from regent.model.topic import topic_id_from_text, topic_id_to_text
+from regent.model.topic import MAX_TOPIC_NAME_LENGTH, topic_id_from_text, topic_id_to_text
 from regent.zk_data import paths
 from regent.zk_data.decoding import (
     DECODING_ERRORS,
@@ -88,9 +88,14 @@ def decode_topic(topic: str, data: bytes) -> TopicZNode:
     Raises:
         MalformedZNodeError: If the node as a whole, or the topic id, does not decode. The id is not
             shrugged off: a controller gives a topic without an id a new one, and the brokers then
-            refuse the topic.
+            refuse the topic. Or if the name is longer than Kafka allows: a broker cannot create the
+            directory, takes that for a failed disk, and stops once it has no other.
     """
     path = paths.topic(topic)
+    if len(topic.encode()) > MAX_TOPIC_NAME_LENGTH:
+        raise MalformedZNodeError(
+            path, f"the topic name is longer than {MAX_TOPIC_NAME_LENGTH} bytes"
+        )
     try:
         decoded = _decode_topic_json(data)
     except DECODING_ERRORS:

@@ -25,6 +25,8 @@ READ_AT_ONCE = {
     REGISTRATION: b"null",
     "/brokers/topics/nonsense": NONSENSE,
     "/brokers/topics/half-nonsense": b'{"version":2,"partitions":{"0":[1,2,3],"1":"two"}}',
+    # no broker can create such a directory: it would take its disk for broken, and stop
+    f"/brokers/topics/{300 * 'a'}": b'{"version":2,"partitions":{"0":[1,2,3]}}',
 }
 NOTIFICATIONS = {
     "/isr_change_notification/isr_change_": b"[]",

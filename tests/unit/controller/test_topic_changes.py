@@ -112,6 +112,17 @@ class TestNewTopics:
         (reported,) = world.log.errors("Malformed topic skipped")
         assert reported["path"] == paths.topic("broken")
 
+    def test_a_topic_with_a_name_that_no_directory_can_have_is_kept_from_the_brokers(self) -> None:
+        world, active = cluster()
+        endless = 300 * "a"
+        world.create_topic(endless, {0: (1,)})
+        world.create_topic("t", {0: (1,)})
+        world.run(process_topic_change(active))
+        assert world.state(T0) is not None
+        assert not active.context.has_topic(endless)
+        (reported,) = world.log.errors("Malformed topic skipped")
+        assert reported["path"] == paths.topic(endless)
+
     def test_a_mended_topic_is_born_when_its_node_changes(self) -> None:
         world, active = cluster()
         world.put(paths.topic("t"), b"[1")
