@@ -1,8 +1,8 @@
 """Credentials for the API server: in a pod from the service account, elsewhere from kubeconfig.
 
-In a pod the official client is never imported: three files are all there is to read, and the import
-costs some 40 MB. A kubeconfig can name exec plugins and token providers; there the official client
-does the work.
+In a pod three files are all there is to read, and they are read anew each time: the kubelet renews
+the token in place. A kubeconfig can name exec plugins and token providers; there the official
+client does the work.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import kopf
+import kubernetes.client
+import kubernetes.config
 
 from regent.kube.errors import KubeLoginError
 
@@ -52,9 +54,6 @@ def _service_account(host: str, token_file: Path) -> kopf.ConnectionInfo:
 
 
 def _kubeconfig() -> kopf.ConnectionInfo:
-    import kubernetes.client
-    import kubernetes.config
-
     loaded: Any = kubernetes.client.Configuration()
     try:
         load: Any = kubernetes.config.load_kube_config
