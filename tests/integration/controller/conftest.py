@@ -68,6 +68,8 @@ def kafka_and_znodes(zookeeper: ZooKeeper) -> Iterator[Cluster]:
             brokers=3,
             inter_broker_protocol_version="2.6",
             session_timeout_ms=SESSION_TIMEOUT_MS,
+            # a broker's controller would move leaders five seconds after its election
+            config={"auto.leader.rebalance.enable": False},
             # who sent what is seen in the brokers' logs
             log_levels={"state.change.logger": "INFO"},
         ) as kafka,
