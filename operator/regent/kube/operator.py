@@ -132,15 +132,15 @@ class KubeOperator:
             self._enqueue(self.cache.put(body))
 
     def check_queue(self) -> dict[str, float]:
-        """Liveness probe: work moves.
+        """Liveness probe: work moves. May be called in any thread.
 
         Raises:
-            RuntimeError: If something has been waiting for too long.
+            RuntimeError: If there is work and none of it was finished for too long.
         """
-        age_s = self.queue.oldest_age_s()
-        if age_s > self._settings.stuck_after_s:
-            raise RuntimeError(f"a resource has been waiting for {age_s:.0f} s")
-        return {"queued": float(len(self.queue)), "oldest_s": round(age_s, 1)}
+        stalled_s = self.queue.stalled_s()
+        if stalled_s > self._settings.stuck_after_s:
+            raise RuntimeError(f"no resource has been dealt with for {stalled_s:.0f} s")
+        return {"queued": float(len(self.queue)), "stalled_s": round(stalled_s, 1)}
 
     def _enqueue(self, keys: frozenset[ObjectKey]) -> None:
         for key in sorted(keys):

@@ -26,7 +26,8 @@ class KubeSettings:
         accepted_settle_s: How long an accepted command may take to show in the view before it is
             sent again.
         refused_retry_s: When a permanently refused command is tried again without a change.
-        stuck_after_s: The liveness probe fails when work has been waiting for this long.
+        stuck_after_s: The liveness probe fails when there is work and none of it was finished for
+            this long.
         page_size: Objects per page when listing.
     """
 

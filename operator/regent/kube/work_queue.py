@@ -35,7 +35,9 @@ def backoff_s(count: int, *, jitter: float) -> float:
 
 
 class WorkQueue(Generic[KeyT]):
-    """The queue. All methods must be called in the event loop's thread."""
+    """The queue. It is made, and its methods are called, in the event loop's thread;
+    :meth:`stalled_s` may be called in any.
+    """
 
     def __init__(self, *, jitter: Callable[[], float]) -> None:
         """
@@ -43,6 +45,7 @@ class WorkQueue(Generic[KeyT]):
             jitter: Returns numbers from 0 to 1 that spread retries.
         """
         self._jitter = jitter
+        self._now = asyncio.get_running_loop().time
         self._waiting: dict[KeyT, float] = {}  # in order of arrival -> when it was queued
         self._handed_out: dict[KeyT, float] = {}
         self._again: set[KeyT] = set()
@@ -52,6 +55,7 @@ class WorkQueue(Generic[KeyT]):
         self._sequence = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
         self._next_retry_at = 0.0
+        self._moved_at = 0.0
         self._available = asyncio.Event()
 
     def __len__(self) -> int:
@@ -66,7 +70,14 @@ class WorkQueue(Generic[KeyT]):
     def oldest_age_s(self) -> float:
         """Seconds since the key that waits or is worked on for longest was queued; 0 if none."""
         since = [*itertools.islice(self._waiting.values(), 1), *self._handed_out.values()]
-        return max(0.0, _now() - min(since)) if since else 0.0
+        return max(0.0, self._now() - min(since)) if since else 0.0
+
+    def stalled_s(self) -> float:
+        """Seconds since a worker last finished anything while there was something to do.
+
+        A long queue is no reason for concern, however old its end is, as long as it moves.
+        """
+        return 0.0 if self.is_idle else self._now() - self._moved_at
 
     def add(self, key: KeyT) -> None:
         """Queue a key now. A delay it had is void."""
@@ -74,7 +85,9 @@ class WorkQueue(Generic[KeyT]):
         if key in self._handed_out:
             self._again.add(key)
         elif key not in self._waiting:
-            self._waiting[key] = _now()
+            if self.is_idle:
+                self._moved_at = self._now()
+            self._waiting[key] = self._now()
             self._available.set()
 
     def add_after(self, key: KeyT, delay_s: float) -> None:
@@ -82,7 +95,7 @@ class WorkQueue(Generic[KeyT]):
         if delay_s <= 0:
             self.add(key)
             return
-        due = _now() + delay_s
+        due = self._now() + delay_s
         if key in self._waiting or self._due.get(key, float("inf")) <= due:
             return
         self._due[key] = due
@@ -97,7 +110,7 @@ class WorkQueue(Generic[KeyT]):
         """
         count = self._failures.get(key, 0) + 1
         self._failures[key] = count
-        now = _now()
+        now = self._now()
         slot = max(now, self._next_retry_at)
         self._next_retry_at = slot + 1.0 / RETRIES_PER_S
         delay_s = max(backoff_s(count, jitter=self._jitter()), slot - now, at_least_s)
@@ -120,6 +133,7 @@ class WorkQueue(Generic[KeyT]):
     def done(self, key: KeyT) -> None:
         """The worker is done with a key, successfully or not."""
         del self._handed_out[key]
+        self._moved_at = self._now()
         if key in self._again:
             self._again.discard(key)
             self.add(key)
@@ -140,14 +154,10 @@ class WorkQueue(Generic[KeyT]):
 
     def _release_due(self) -> None:
         self._timer = None
-        now = _now()
+        now = self._now()
         while self._timetable and self._timetable[0][0] <= now:
             due, _, key = heapq.heappop(self._timetable)
             # Entries that were overtaken by a shorter delay or by add() are void.
             if self._due.get(key) == due:
                 self.add(key)
         self._arm()
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 from hypothesis import given
@@ -154,6 +155,42 @@ def test_the_oldest_key_has_an_age() -> None:
         return ages
 
     assert run(scenario()) == pytest.approx([0, 3, 6, 3])
+
+
+def test_a_queue_that_moves_is_not_stalled_however_long_it_is() -> None:
+    async def scenario() -> list[float]:
+        queue = _queue()
+        stalled = [queue.stalled_s()]
+        await elapse(100)
+        for key in "abc":
+            queue.add(key)
+        await elapse(50)
+        stalled.append(queue.stalled_s())
+        queue.done(await queue.get())
+        stalled.append(queue.stalled_s())
+        await elapse(20)
+        stalled.append(queue.stalled_s())
+        for _ in "bc":
+            queue.done(await queue.get())
+        await elapse(20)
+        stalled.append(queue.stalled_s())
+        return stalled
+
+    assert run(scenario()) == pytest.approx([0, 50, 0, 20, 0])
+
+
+def test_whether_it_is_stalled_can_be_asked_from_any_thread() -> None:
+    async def scenario() -> float:
+        queue = _queue()
+        queue.add("a")
+        await elapse(30)
+        answers: list[float] = []
+        asking = threading.Thread(target=lambda: answers.append(queue.stalled_s()))
+        asking.start()
+        asking.join()
+        return answers[0]
+
+    assert run(scenario()) == pytest.approx(30)
 
 
 def test_closed_means_that_nothing_comes_back() -> None:
