@@ -17,7 +17,8 @@ from regent.kube.client import KubeClient
 from regent.kube.errors import KubeConflictError, KubeNotFoundError
 from regent.kube.merge_patch import merge_patch
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
-from regent.resources.kafka_topic import FINALIZER, KafkaTopic, KafkaTopicStatus
+from regent.resources.kafka_topic import FINALIZER, KafkaTopic
+from regent.resources.kafka_topic_status import KafkaTopicStatus
 from regent.resources.kind import API_VERSION
 
 logger = logging.getLogger(__name__)

@@ -35,7 +35,8 @@ from regent.reconcile.topic_commands import accepted_event
 from regent.reconcile.topics import plan_topic
 from regent.reconcile.transitions import transition_events
 from regent.reconcile.unreadable import plan_unreadable
-from regent.resources.kafka_topic import KafkaTopic, KafkaTopicStatus
+from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.kafka_topic_status import KafkaTopicStatus
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,8 @@ from datetime import datetime
 from regent.controller.commands import Accepted, Command, CreateTopic, Outcome
 from regent.controller.view import ClusterView, TopicView
 from regent.model.topic import topic_id_to_text
-from regent.resources.kafka_topic import AdoptionPolicy, KafkaTopic, KafkaTopicStatus
+from regent.resources.kafka_topic import AdoptionPolicy, KafkaTopic
+from regent.resources.kafka_topic_status import KafkaTopicStatus
 
 
 @dataclass(frozen=True, slots=True)

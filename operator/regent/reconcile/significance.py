@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from regent.resources.kafka_topic import KafkaTopicStatus
+from regent.resources.kafka_topic_status import KafkaTopicStatus
 
 
 def is_significant(before: KafkaTopicStatus, after: KafkaTopicStatus) -> bool:

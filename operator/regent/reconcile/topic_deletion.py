@@ -21,7 +21,8 @@ from regent.reconcile.topic_commands import describe_commands, dispatch
 from regent.reconcile.topic_drift import drift
 from regent.reconcile.topic_status import Assessment, Progress, blind_status, observed_status
 from regent.resources.conditions import ConditionReason
-from regent.resources.kafka_topic import DeletionPolicy, KafkaTopicStatus, ManagementPolicy
+from regent.resources.kafka_topic import DeletionPolicy, ManagementPolicy
+from regent.resources.kafka_topic_status import KafkaTopicStatus
 
 INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}

@@ -10,7 +10,8 @@ from regent.controller.view import TopicView
 from regent.reconcile.plan import TopicRequest
 from regent.reconcile.topic_checks import settled_replicas
 from regent.resources.conditions import shorten
-from regent.resources.kafka_topic import DriftEntry, KafkaTopicSpec
+from regent.resources.kafka_topic import KafkaTopicSpec
+from regent.resources.kafka_topic_status import DriftEntry
 
 _MAX_VALUE_LENGTH: Final = 256
 """Characters of a value shown in status.drift: lists of throttled replicas can be very long."""

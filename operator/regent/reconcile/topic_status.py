@@ -22,7 +22,7 @@ from regent.resources.conditions import (
     Verdict,
     update_conditions,
 )
-from regent.resources.kafka_topic import (
+from regent.resources.kafka_topic_status import (
     MAX_DRIFT_ENTRIES,
     MAX_PARTITION_STATES,
     DriftEntry,

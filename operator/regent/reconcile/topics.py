@@ -31,13 +31,8 @@ from regent.reconcile.topic_status import (
     observed_status,
 )
 from regent.resources.conditions import ConditionReason
-from regent.resources.kafka_topic import (
-    AdoptionPolicy,
-    DeletionPolicy,
-    KafkaTopicStatus,
-    ManagementPolicy,
-    Ownership,
-)
+from regent.resources.kafka_topic import AdoptionPolicy, DeletionPolicy, ManagementPolicy
+from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
 
 INACTIVE_GRACE_S: Final = 30.0
 """How long a resource must go unanswered before a process that is not the controller says so.

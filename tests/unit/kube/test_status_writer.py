@@ -15,7 +15,8 @@ from regent.kube.event_recorder import EventRecorder
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.status_writer import StatusWriter, WriteResult
 from regent.reconcile.plan import PlannedEvent
-from regent.resources.kafka_topic import FINALIZER, KafkaTopicStatus
+from regent.resources.kafka_topic import FINALIZER
+from regent.resources.kafka_topic_status import KafkaTopicStatus
 from tests.unit.kube.jumping_clock import run
 from tests.unit.kube.test_object_cache import body, key
 

@@ -29,12 +29,8 @@ from regent.reconcile.topics import plan_topic
 from regent.reconcile.transitions import transition_events
 from regent.reconcile.unreadable import plan_unreadable
 from regent.resources.conditions import ConditionReason
-from regent.resources.kafka_topic import (
-    FINALIZER,
-    KafkaTopicStatus,
-    UnreadableTopic,
-    parse_kafka_topic,
-)
+from regent.resources.kafka_topic import FINALIZER, UnreadableTopic, parse_kafka_topic
+from regent.resources.kafka_topic_status import KafkaTopicStatus
 from tests.unit.reconcile.requests import (
     ID,
     NOW,

@@ -21,7 +21,7 @@ from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.topics import INACTIVE_GRACE_S, plan_topic
 from regent.resources.conditions import ConditionType
-from regent.resources.kafka_topic import Ownership
+from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
     ID,
     after,

@@ -11,13 +11,12 @@ from regent.resources.conditions import ConditionStatus
 from regent.resources.kafka_topic import (
     DeletionPolicy,
     KafkaTopic,
-    KafkaTopicStatus,
-    Ownership,
     UnreadableTopic,
     config_value_to_text,
     parse_kafka_topic,
     topic_name_of,
 )
+from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
 
 
 def _body(**spec: Any) -> dict[str, Any]:
