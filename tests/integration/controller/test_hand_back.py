@@ -91,11 +91,19 @@ def test_more_signals_do_not_cut_the_hand_over_short(cluster: Cluster) -> None:
         process.wait_until_active()
         epoch = cluster.znodes.controller_epoch()
 
-        def exit_code() -> int | None:
+        def in_office() -> int | None:
             process.process.terminate()
-            return process.process.exit_code
+            return cluster.znodes.controller()
 
-        cluster.wait(exit_code, "it to end well", until=lambda code: code == 0, interval_s=0.001)
+        cluster.wait(
+            in_office,
+            "a broker to hold /controller",
+            until=lambda controller_id: controller_id in cluster.broker_ids,
+            interval_s=0.001,
+        )
+        cluster.wait(
+            lambda: process.process.exit_code, "it to end well", until=lambda code: code == 0
+        )
         assert '"Controller released"' in process.process.log_of_this_run()
     cluster.wait_for_a_broker_as_controller()
     assert cluster.znodes.controller_epoch() == epoch + 1
