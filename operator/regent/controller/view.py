@@ -79,6 +79,8 @@ class ClusterView(msgspec.Struct, frozen=True):
         controller_id: Id of the active controller as far as known, -1 if there is none.
         controller_epoch: Epoch under which this view was taken; 0 before the first election.
         brokers: Live brokers by id.
+        cluster_id: Id of the Kafka cluster (``/cluster/id``); None if it is not known. What is said
+            about a topic holds for this cluster only.
     """
 
     is_active: bool = False
@@ -87,3 +89,4 @@ class ClusterView(msgspec.Struct, frozen=True):
     controller_epoch: int = 0
     brokers: Mapping[int, Broker] = {}
     topics: Mapping[str, TopicView] = {}
+    cluster_id: str | None = None
