@@ -24,8 +24,8 @@ class Broker(msgspec.Struct, frozen=True):
 
     Attributes:
         broker_id: The id under ``/brokers/ids``.
-        epoch: czxid of the registration znode: the broker epoch of KIP-380, which tells two lives
-            of one broker apart.
+        epoch: czxid of the registration znode: the broker epoch of KIP-380, which differs
+            between two lives of one broker.
         endpoints: All listeners, in the order of the registration.
         rack: ``broker.rack``, if set.
         registration_version: ``version`` of the registration JSON. 5 exactly from

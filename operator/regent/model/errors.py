@@ -13,7 +13,7 @@
     │   ├─ ZooKeeperUnavailableError     no server in time
     │   └─ UnexpectedZooKeeperError      an answer that no caller expects (authorization, ...)
     ├─ MalformedZNodeError               a znode that does not decode: skip that entry
-    └─ ConfigurationError                settings that cannot work; the message says the way out
+    └─ ConfigurationError                invalid settings; the message says how to correct them
 """
 
 from __future__ import annotations

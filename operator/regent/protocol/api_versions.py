@@ -138,7 +138,7 @@ def cluster_protocol_version(
     """The lowest version over all brokers, where some are known only by their registration.
 
     Args:
-        known: Versions of the brokers that told theirs.
+        known: Versions of the brokers that have reported theirs.
         unknown: Registration version of each other broker. Registrations are written in version 5
             exactly from 2.7-IV0 on; that bounds the broker's version from below or from above.
 

@@ -64,9 +64,9 @@ class BrokerSettings(NamedTuple):
     """What a broker says of its own configuration.
 
     Attributes:
-        protocol_version: ``inter.broker.protocol.version``; None where the broker did not tell.
+        protocol_version: ``inter.broker.protocol.version``; None if the broker did not say.
         listener: Name of the listener that controllers use: that of the control plane (KIP-291) if
-            the broker has one, else the inter-broker one; None where the broker did not tell.
+            the broker has one, else the inter-broker one; None if the broker did not say.
     """
 
     protocol_version: ProtocolVersion | None
@@ -146,7 +146,7 @@ def broker_settings_request(broker_id: int) -> SetupRequest:
 
 
 def decode_broker_settings_response(body: bytes) -> BrokerSettings | str:
-    """The settings, or Kafka's name of the error with which the broker refused to tell them.
+    """The settings, or Kafka's name of the error with which the broker refused to give them.
 
     Raises:
         DecodeError: If the body is malformed.

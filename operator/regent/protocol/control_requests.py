@@ -1,4 +1,4 @@
-"""What the controller tells the brokers, as values: LeaderAndIsr, UpdateMetadata and StopReplica.
+"""The controller's requests to brokers, as values: LeaderAndIsr, UpdateMetadata and StopReplica.
 
 A :class:`ControlRequests` is one sealed batch of the controller. It says *which* partitions concern
 which broker, and holds each partition's state once; how that becomes bytes, in which version, is
@@ -81,7 +81,7 @@ class LeaderAndIsrResponse(msgspec.Struct, frozen=True):
             ``partition_errors`` were accepted (if ``error_code`` is 0).
         controller_epoch: Controller epoch of the request; -1 if not known.
         broker_epoch: Broker epoch of the request; -1 if not known. With the controller epoch it
-            tells an answer that a former channel left behind.
+            marks an answer that belongs to a former channel.
     """
 
     broker_id: int

@@ -184,7 +184,7 @@ def decode_leader_and_isr_response(
     """Decode a broker's answer to the body that it got for ``requests``.
 
     From version 5 on the answer names topics by id, so the request is needed to understand it.
-    Errors of topics that the request gave no id cannot be told apart there: they are left out
+    Errors of topics that the request gave no id cannot be distinguished there: they are left out
     unless there is only one such topic. Kafka's controller gives every topic an id before it uses
     these versions.
 

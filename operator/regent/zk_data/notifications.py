@@ -1,4 +1,4 @@
-"""What brokers tell the controller through sequential nodes: ISR changes and failed log dirs."""
+"""What brokers report through sequential nodes: ISR changes and failed log directories."""
 
 from __future__ import annotations
 

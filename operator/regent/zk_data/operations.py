@@ -117,7 +117,7 @@ class WatchedEventType(enum.Enum):
 
 
 class WatchedEvent(NamedTuple):
-    """A one-shot watch has fired and is gone; the next read with ``watch=True`` sets it anew."""
+    """A one-shot watch has fired and is gone; the next read with ``watch=True`` sets it again."""
 
     type: WatchedEventType
     path: str
@@ -129,7 +129,7 @@ class SessionState(enum.Enum):
     CONNECTED = "connected"
     """A new session was established. No watch and no ephemeral of an older one exists."""
     RECONNECTED = "reconnected"
-    """The same session found a server again. Watches may have been lost: read everything anew."""
+    """The same session found a server again. Watches may have been lost: read everything again."""
     SUSPENDED = "suspended"
     """No connection; the session may still be alive."""
     EXPIRED = "expired"

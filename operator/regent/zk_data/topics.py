@@ -35,7 +35,7 @@ class TopicZNode(msgspec.Struct, frozen=True):
     """Content of a topic node.
 
     Attributes:
-        topic_id: None for topics of inter.broker.protocol.version below 2.8 that nobody gave an id.
+        topic_id: None for topics of inter.broker.protocol.version below 2.8 that have no id.
         assignments: By partition, in ascending order.
         problems: Why a partition of the node is missing from ``assignments``, by the partition's
             key in the JSON. A node with problems must not be written back: that would drop

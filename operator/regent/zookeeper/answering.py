@@ -26,12 +26,12 @@ def post(
 class Batch:
     """Answers to several requests, handed to the loop with one wake-up."""
 
-    __slots__ = ("_answers", "_future", "_lock", "_missing", "hear")
+    __slots__ = ("_answers", "_future", "_lock", "_missing", "on_contact")
 
     def __init__(
-        self, size: int, future: asyncio.Future[list[Any]], *, hear: Callable[[], None]
+        self, size: int, future: asyncio.Future[list[Any]], *, on_contact: Callable[[], None]
     ) -> None:
-        self.hear = hear
+        self.on_contact = on_contact
         self._answers: list[Any] = [_NO_ANSWER] * size
         self._missing = size
         self._future = future
@@ -65,7 +65,7 @@ class Slot:
         self._index = index
 
     def set(self, value: object, /) -> None:
-        self._batch.hear()
+        self._batch.on_contact()
         self._batch.complete(self._index, value)
 
     def set_exception(self, exception: Exception, /) -> None:
@@ -90,7 +90,7 @@ class HeartbeatSink:
         self._prove_contact(self._sent_at)
 
     def set_exception(self, exception: Exception, /) -> None:
-        """A failed heartbeat proves nothing; the connection tells its own story."""
+        """A failed heartbeat proves nothing; a lost connection is noticed by kazoo."""
 
 
 class GiveUp:

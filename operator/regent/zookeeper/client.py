@@ -5,7 +5,7 @@ many nodes a SetWatches does that afterwards. Where that does not do (children a
 the servers are older than 3.6), reads are pipelined one by one.
 
 **Writes** go out as multis of many operations behind one check of the controller epoch. A multi
-fails as a whole, and the server tells which operation was at fault: that one's result is settled,
+fails as a whole, and the server names the operation at fault: that one's result is settled,
 and the operations before it and after it are sent again as two multis. When many of a chunk
 conflict, the rest of it is sent one by one, each behind its own check.
 
@@ -175,7 +175,7 @@ class KazooZooKeeper:
         if event.type == states.EventType.NONE:
             return  # the connection is lost, and with it the watch
         if event is self._last_event:
-            return  # one deletion, told to the watch on the data and to that on the children
+            return  # one deletion, reported to the data watch and to the child watch
         self._last_event = event
         path = event.path[len(self._chroot) :] or "/"
         assert self._loop is not None

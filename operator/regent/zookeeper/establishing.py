@@ -22,8 +22,8 @@ _ATTEMPTS: Final = 2
 async def find_bulk_reads(generation: Generation) -> None:
     """Find out whether the server knows MultiRead, and note it in the generation.
 
-    It is asked now and not when somebody wants to read: servers before 3.6 take offence at an
-    unknown request and close the connection, after an empty answer or without one. Every watch
+    The server is asked now and not at the first read: servers before 3.6 answer an unknown request
+    by closing the connection, after an empty answer or without one. Every watch
     would be lost. A connection that is lost for another reason is given a second chance.
 
     Raises:

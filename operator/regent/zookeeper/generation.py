@@ -1,7 +1,7 @@
 """One ZooKeeper session from its first connection to its end, and the requests made under it.
 
 A request belongs to the generation it was made under and to no other: when the session is gone, so
-are they. That is why whoever does several things in a row that belong to one session takes the
+are they. So a caller that does several things in a row that belong to one session takes the
 generation once and keeps it.
 """
 
@@ -141,9 +141,9 @@ class Generation:
     def prove_contact(self, sent_at: float) -> None:
         """The servers have answered what was sent at ``sent_at``."""
         self._last_contact = max(self._last_contact, sent_at)
-        self.hear()
+        self.record_contact()
 
-    def hear(self) -> None:
+    def record_contact(self) -> None:
         """Something has arrived over the connection."""
         self._last_heard = time.monotonic()
 
@@ -228,7 +228,7 @@ class Generation:
         async with self._slots:
             self.require()
             future: asyncio.Future[list[Any]] = self._loop.create_future()
-            batch = Batch(len(requests), future, hear=self.hear)
+            batch = Batch(len(requests), future, on_contact=self.record_contact)
             entries = [(request, Slot(batch, index)) for index, request in enumerate(requests)]
             self._pending[future] = None
             try:
@@ -296,7 +296,7 @@ class Generation:
         if self._is_over:
             return
         self._is_over = True
-        self._connected.set()  # whoever waits finds the session over
+        self._connected.set()  # those who wait find that the session is over
         for future in self._pending:
             if not future.done():
                 future.set_exception(SessionExpiredError("the ZooKeeper session is gone"))

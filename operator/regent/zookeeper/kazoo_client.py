@@ -6,7 +6,7 @@
   answers, instead of in a second thread. They only enqueue.
 - Connecting has an explicit bound per server; kazoo's own is the whole session timeout. TLS goes
   its own way: kazoo leaks the socket of a refused handshake, and waits for data that it has.
-- The granted session timeout and the moments of proven contact are told.
+- The granted session timeout and the moments of proven contact are reported.
 
 What is relied upon of kazoo's private parts (``_session_callback``, ``_stopped``, ``_connection``,
 ``ConnectionHandler._invoke``) is pinned down by the tests of this package.

@@ -229,7 +229,7 @@ class _Candidacy:
             post(self._loop, self._on_released, self)
 
     def _take_turn(self) -> None:
-        """Queue up; lead; let go."""
+        """Wait for the lock; lead; release the lock."""
         lock = self._client.Lock(self._path, self._identifier)
         # kazoo's own pauses grow with every lost connection of a long wait, up to a minute.
         lock._retry = KazooRetry(max_tries=-1, max_delay=_RETRY_PAUSE_S)
@@ -244,7 +244,7 @@ class _Candidacy:
             lock.release()
 
     def _hold(self, node: str) -> None:
-        """Return when the lock is to be let go, or its node is gone."""
+        """Return when the lock is to be released, or its node is gone."""
         while not self.is_leaving:
             self._wake.clear()
             if self.is_leaving or not self._is_there(node):

@@ -75,10 +75,10 @@ async def read_and_watch(
     since_zxid = generation.client.last_zxid
     nodes = cast("list[ZNode | None]", await read_in_bulk(generation, paths, GET_DATA))
     settled: list[str] = []
-    restless: list[int] = []
+    changed: list[int] = []
     for index, node in enumerate(nodes):
         if node is not None and node.mzxid > since_zxid:
-            restless.append(index)  # its watch would fire at once for what has been read already
+            changed.append(index)  # its watch fires at once for what has been read
         elif node is not None:
             settled.append(generation.absolute(paths[index]))
     watched = await together(
@@ -92,8 +92,8 @@ async def read_and_watch(
     for (answer,) in watched:
         if isinstance(answer, Exception):
             raise unexpected(code_of(answer), paths[0]) from answer
-    again = [paths[index] for index in restless]
-    for index, node in zip(restless, await get_one_by_one(generation, again, watcher), strict=True):
+    again = [paths[index] for index in changed]
+    for index, node in zip(changed, await get_one_by_one(generation, again, watcher), strict=True):
         nodes[index] = node
     return nodes
 

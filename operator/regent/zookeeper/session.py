@@ -2,7 +2,7 @@
 
 A :class:`ZooKeeperSession` keeps one session alive and replaces it by a new one when it is gone;
 each is a :class:`~regent.zookeeper.generation.Generation`. Everything public belongs to one asyncio
-loop, except what is said to be safe from any thread. kazoo's threads only hand things over to that
+loop, except what is said to be safe from any thread. kazoo's threads only pass events on to that
 loop.
 
 **Fencing.** Whoever acts on the strength of the session (sends requests to brokers) must stop
@@ -78,7 +78,7 @@ class ZooKeeperSession:
 
     @property
     def fence_deadline(self) -> float:
-        """From when on nobody may act on the strength of the session; monotonic seconds."""
+        """The time from which nothing may be done under this session; monotonic seconds."""
         generation = self._generation
         return float("-inf") if generation is None else generation.fence_deadline
 
@@ -124,7 +124,7 @@ class ZooKeeperSession:
         """Connect, and wait for the first session.
 
         Args:
-            timeout_s: How long to wait; None: for ever. Whatever happens, the attempts go on until
+            timeout_s: How long to wait; None: no bound. Whatever happens, the attempts go on until
                 :meth:`close`.
 
         Raises:
@@ -233,7 +233,7 @@ class ZooKeeperSession:
     # The supervisor's thread.
 
     def _supervise(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Keep a session alive, heartbeat by heartbeat; when it is over, start the next."""
+        """Keep a session alive, heartbeat by heartbeat; when it ends, start the next."""
         pause_s = 0.0
         while not self._closing.wait(pause_s):
             generation = Generation(self._settings, loop=loop, listener=self)

@@ -83,7 +83,7 @@ class ZooKeeperSettings:
         return (self.session_timeout_ms if bound_ms is None else bound_ms) / 1000
 
     def validate(self) -> None:
-        """Find out now what kazoo would only stumble over in its connection thread, for ever.
+        """Raise now what would otherwise fail in kazoo's connection thread, again and again.
 
         Raises:
             ConfigurationError: If a number makes no sense, or SASL is asked for without its

@@ -142,7 +142,7 @@ def culprit_of(answers: Sequence[WriteAnswer]) -> tuple[int, int] | None:
 
 
 def forgiven(operation: Operation, code: int) -> WriteResult:
-    """What the caller is told of an operation's error.
+    """The result that the caller gets for an operation's error.
 
     Raises:
         UnexpectedZooKeeperError: If callers do not expect the error.

@@ -12,7 +12,7 @@ from regent.zookeeper.answering import Batch, GiveUp, HeartbeatSink, Slot, post
 async def test_a_batch_is_delivered_when_all_answers_are_there() -> None:
     future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
     heard: list[str] = []
-    batch = Batch(3, future, hear=lambda: heard.append("heard"))
+    batch = Batch(3, future, on_contact=lambda: heard.append("heard"))
     slots = [Slot(batch, index) for index in range(3)]
     error = OSError("lost")
     slots[2].set("c")
@@ -26,7 +26,7 @@ async def test_a_batch_is_delivered_when_all_answers_are_there() -> None:
 
 async def test_only_the_first_answer_counts() -> None:
     future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-    batch = Batch(2, future, hear=lambda: None)
+    batch = Batch(2, future, on_contact=lambda: None)
     Slot(batch, 0).set("first")
     Slot(batch, 0).set("second")
     Slot(batch, 1).set("other")
@@ -36,13 +36,13 @@ async def test_only_the_first_answer_counts() -> None:
 
 async def test_a_batch_of_nothing_is_answered() -> None:
     future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-    Batch(0, future, hear=lambda: None)
+    Batch(0, future, on_contact=lambda: None)
     assert await future == []
 
 
 async def test_nobody_waits_for_an_abandoned_batch() -> None:
     future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-    batch = Batch(1, future, hear=lambda: None)
+    batch = Batch(1, future, on_contact=lambda: None)
     future.cancel()
     Slot(batch, 0).set("late")
     await asyncio.sleep(0)
