@@ -253,7 +253,7 @@ class KubernetesApi(Startable):
             f"--client-ca-file={pki.ca_certificate}",
             f"--token-auth-file={self._state.path / 'tokens.csv'}",
             "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={pki.service_account_public_key}",
+            f"--service-account-key-file={pki.service_account_key}",
             f"--service-account-signing-key-file={pki.service_account_key}",
             "--authorization-mode=RBAC",
             "--service-cluster-ip-range=10.96.0.0/16",
