@@ -6,7 +6,6 @@ either complete or absent; a lock file per entry keeps two processes from making
 Entries are never changed afterwards. Deleting the cache, or any entry, is always safe.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -14,6 +13,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from sandbox.progress import note
 
@@ -67,13 +68,16 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
 
 @contextmanager
 def exclusive(name: str) -> Iterator[None]:
-    """Be the only process in a block of this name; the kernel lets go when the holder ends."""
+    """Be the only one in a block of this name; the kernel frees it when the holder ends."""
     path = cache_directory() / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f".{path.name}.lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            note(f"waiting for another process that is busy with {name}")
-            fcntl.flock(file, fcntl.LOCK_EX)
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        note(f"waiting for another process that is busy with {name}")
+        lock.acquire()
+    try:
         yield
+    finally:
+        lock.release()

@@ -26,7 +26,7 @@ EXAMPLE = ROOT / "examples" / "kafkatopic.yaml"
 TOPIC = "orders"
 MESSAGES = 1_000
 INTER_BROKER_PROTOCOL = "2.6"
-_KUBECTL_TIMEOUT_S = 60.0
+_KUBECTL_TIMEOUT_S = 180.0
 
 
 class Kubectl:
@@ -150,7 +150,7 @@ def _apply_crds(stack: ExitStack, kubectl: Kubectl) -> None:
     for file in sorted((ROOT / "crds").glob("*.yaml")):
         existed = kubectl("get", "--ignore-not-found", "-o", "name", "-f", file).strip()
         kubectl("apply", "-f", file)
-        kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", file)
+        kubectl("wait", "--for=condition=Established", "--timeout=180s", "-f", file)
         if kubectl.is_borrowed and not existed:
             stack.callback(kubectl, "delete", "--wait=false", "-f", file)
 
@@ -159,8 +159,8 @@ def _apply_topic(stack: ExitStack, kubectl: Kubectl) -> None:
     note(f"kubectl apply -f {EXAMPLE.relative_to(ROOT)}")
     kubectl("apply", "-f", EXAMPLE)
     if kubectl.is_borrowed:
-        stack.callback(kubectl, "delete", "--timeout=30s", "--ignore-not-found", "-f", EXAMPLE)
-    kubectl("wait", "--for=condition=Ready", "--timeout=30s", "-f", EXAMPLE)
+        stack.callback(kubectl, "delete", "--timeout=180s", "--ignore-not-found", "-f", EXAMPLE)
+    kubectl("wait", "--for=condition=Ready", "--timeout=180s", "-f", EXAMPLE)
     print(kubectl("get", "ktopic"), flush=True)
 
 

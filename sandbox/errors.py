@@ -7,7 +7,6 @@ SandboxError(Exception)
 ├── UnknownToolError(LookupError)   this Kafka version has no such tool
 ├── ToolError                       one of Kafka's tools ended with an error
 ├── CommandError                    kubectl or helm ended with an error
-├── CertificateError                openssl refused
 ├── NoFreePortError                 every port of the range is taken
 └── WaitError(AssertionError)       something awaited did not happen
     ├── WaitTimeoutError            the deadline passed
@@ -41,10 +40,6 @@ class ToolError(SandboxError):
 
 class CommandError(SandboxError):
     """kubectl or helm ended with an error."""
-
-
-class CertificateError(SandboxError):
-    """openssl refused."""
 
 
 class NoFreePortError(SandboxError):

@@ -17,7 +17,7 @@ from sandbox.server import Server, Startable, close_all, stop_all
 from sandbox.waiting import wait_until
 from sandbox.znodes import znode_exists
 
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 30.0
 SESSION_TIMEOUT_MS = 6000
 
@@ -168,7 +168,7 @@ class KafkaBroker(Server):
             raise RuntimeError(f"{self.name} is running already")
         wait_until(
             lambda: not self.is_registered,
-            timeout_s=2 * int(self.config["zookeeper.session.timeout.ms"]) / 1000 + 10,
+            timeout_s=2 * int(self.config["zookeeper.session.timeout.ms"]) / 1000 + 60,
             describe=f"the old registration of broker {self.broker_id} to expire",
         )
         lines = [f"{key}={_property(value)}\n" for key, value in self.config.items()]

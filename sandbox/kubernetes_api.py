@@ -23,7 +23,7 @@ from sandbox.server import Startable
 from sandbox.state import StateDirectory
 from sandbox.waiting import wait_until
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 ADMIN = "admin"
 _ADMIN_GROUP = "system:masters"
 
@@ -165,7 +165,7 @@ class KubernetesApi(Startable):
         *arguments: str | Path,
         stdin: str | None = None,
         user: str = ADMIN,
-        timeout_s: float = 60.0,
+        timeout_s: float = 180.0,
     ) -> str:
         """Run kubectl as a user and return its standard output.
 
@@ -174,7 +174,7 @@ class KubernetesApi(Startable):
         """
         return self._run("kubectl", arguments, stdin=stdin, user=user, timeout_s=timeout_s)
 
-    def helm(self, *arguments: str | Path, user: str = ADMIN, timeout_s: float = 120.0) -> str:
+    def helm(self, *arguments: str | Path, user: str = ADMIN, timeout_s: float = 180.0) -> str:
         """Run helm as a user and return its standard output.
 
         Raises:
@@ -253,7 +253,7 @@ class KubernetesApi(Startable):
             f"--client-ca-file={pki.ca_certificate}",
             f"--token-auth-file={self._state.path / 'tokens.csv'}",
             "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={pki.service_account_public_key}",
+            f"--service-account-key-file={pki.service_account_key}",
             f"--service-account-signing-key-file={pki.service_account_key}",
             "--authorization-mode=RBAC",
             "--service-cluster-ip-range=10.96.0.0/16",
@@ -280,7 +280,7 @@ class KubernetesApi(Startable):
         )
 
     def _etcd_health(self) -> str:
-        connection = http.client.HTTPConnection(LOOPBACK, self._etcd_port, timeout=2)
+        connection = http.client.HTTPConnection(LOOPBACK, self._etcd_port, timeout=10)
         try:
             connection.request("GET", "/health")
             return str(json.loads(connection.getresponse().read())["health"])
@@ -290,7 +290,7 @@ class KubernetesApi(Startable):
     def _get(self, path: str) -> bool:
         """The API answers 200 to the administrator."""
         connection = http.client.HTTPSConnection(
-            LOOPBACK, self.port, timeout=5, context=self._trust
+            LOOPBACK, self.port, timeout=10, context=self._trust
         )
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}"})

@@ -1,32 +1,37 @@
-"""Certificates and keys of a throw-away Kubernetes API, made with openssl.
+"""Certificates and keys of throw-away servers, made by trustme.
 
-A certificate authority, the API server's certificate for loopback, and the key pair that signs
-service-account tokens.
+`create_pki` makes those of a Kubernetes API: a certificate authority, the API server's
+certificate for loopback, and the key that signs service-account tokens. `create_tls_files` makes
+those of a Java server and its clients, in the PEM form that Kafka and ZooKeeper read.
 """
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.errors import CertificateError
-from sandbox.programs import OPENSSL, require
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
-DAYS_VALID = 30
+from sandbox.ports import LOOPBACK
 
 _API_SERVER_NAMES = (
-    "IP:127.0.0.1",
-    "IP:10.96.0.1",
-    "DNS:localhost",
-    "DNS:kubernetes",
-    "DNS:kubernetes.default",
-    "DNS:kubernetes.default.svc",
-    "DNS:kubernetes.default.svc.cluster.local",
+    LOOPBACK,
+    "10.96.0.1",
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Pki:
-    """Where the files are."""
+    """Where the files of a Kubernetes API are."""
 
     directory: Path
 
@@ -44,68 +49,57 @@ class Pki:
 
     @property
     def service_account_key(self) -> Path:
+        """Signs tokens, and verifies them: the API server takes the public half out of it."""
         return self.directory / "sa.key"
-
-    @property
-    def service_account_public_key(self) -> Path:
-        return self.directory / "sa.pub"
 
 
 def create_pki(directory: Path) -> Pki:
-    """Make everything in an empty directory.
-
-    Raises:
-        MissingProgramError: there is no openssl, or one that is too old.
-        CertificateError: openssl failed.
-    """
-    require(OPENSSL)
+    """Make everything in an empty directory."""
     directory.chmod(0o700)
     pki = Pki(directory)
-    _elliptic_curve_key(directory, "ca.key")
-    _openssl(
-        directory,
-        *("req", "-x509", "-new", "-key", "ca.key", "-subj", "/CN=regent-sandbox-ca"),
-        *("-days", str(DAYS_VALID), "-out", "ca.crt"),
-        *("-addext", "basicConstraints=critical,CA:TRUE"),
-        *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
-    )
-    _server_certificate(directory)
-    _openssl(directory, "genrsa", "-out", "sa.key", "2048")
-    _openssl(directory, "rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
+    authority = trustme.CA()
+    server = authority.issue_cert(*_API_SERVER_NAMES, common_name="kube-apiserver")
+    signer = authority.issue_cert("service-accounts.invalid")
+    authority.cert_pem.write_to_path(pki.ca_certificate)
+    server.cert_chain_pems[0].write_to_path(pki.api_server_certificate)
+    server.private_key_pem.write_to_path(pki.api_server_key)
+    signer.private_key_pem.write_to_path(pki.service_account_key)
     return pki
 
 
-def _server_certificate(directory: Path) -> None:
-    _elliptic_curve_key(directory, "apiserver.key")
-    (directory / "apiserver.ext").write_text(
-        f"subjectAltName={','.join(_API_SERVER_NAMES)}\nextendedKeyUsage=serverAuth\n"
-    )
-    _openssl(
-        directory,
-        *("req", "-new", "-key", "apiserver.key", "-subj", "/CN=kube-apiserver"),
-        *("-out", "apiserver.csr"),
-    )
-    _openssl(
-        directory,
-        *("x509", "-req", "-in", "apiserver.csr", "-CA", "ca.crt", "-CAkey", "ca.key"),
-        *("-CAcreateserial", "-days", str(DAYS_VALID)),
-        *("-extfile", "apiserver.ext", "-out", "apiserver.crt"),
-    )
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Where the files of a server on loopback and its clients are, all PEM.
+
+    Attributes:
+        ca_certificate: What both sides trust.
+        certificate: Of the server, and good for a client, too.
+        key: Its private key (PKCS#8).
+        key_store: Key and certificate in one file, for servers that want a key store.
+    """
+
+    ca_certificate: Path
+    certificate: Path
+    key: Path
+    key_store: Path
 
 
-def _elliptic_curve_key(directory: Path, name: str) -> None:
-    _openssl(directory, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", name)
-
-
-def _openssl(directory: Path, *arguments: str) -> None:
-    outcome = subprocess.run(
-        ["openssl", *arguments],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=60,
-        check=False,
+def create_tls_files(directory: Path) -> TlsFiles:
+    """Make a certificate authority and a certificate for loopback in an empty directory."""
+    authority = trustme.CA()
+    server = authority.issue_cert(LOOPBACK)
+    key = load_pem_private_key(server.private_key_pem.bytes(), password=None)
+    # Java reads PKCS#8 only
+    key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    files = TlsFiles(
+        ca_certificate=directory / "ca.pem",
+        certificate=directory / "certificate.pem",
+        key=directory / "key.pem",
+        key_store=directory / "keystore.pem",
     )
-    if outcome.returncode != 0:
-        raise CertificateError(f"openssl {arguments[0]} failed:\n{outcome.stderr}")
+    certificate_pem = server.cert_chain_pems[0].bytes()
+    authority.cert_pem.write_to_path(files.ca_certificate)
+    files.certificate.write_bytes(certificate_pem)
+    files.key.write_bytes(key_pem)
+    files.key_store.write_bytes(key_pem + certificate_pem)
+    return files

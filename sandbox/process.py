@@ -28,7 +28,7 @@ from sandbox.waiting import LOG_LINES, log_tail, wait_until
 _LAUNCHER = 'read -r _ || exit 125; exec "$@"'
 _POLL_S = 0.01
 _STOPPED_STATES = {"T", "t"}
-KILL_TIMEOUT_S = 10.0
+KILL_TIMEOUT_S = 30.0
 
 
 def spawn(

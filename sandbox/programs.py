@@ -53,15 +53,7 @@ GO = Program(
     needed_for="building etcd, kube-apiserver, kubectl and helm",
     how_to_get="the Go toolchain: a package of your system, or the Go project's own release",
 )
-OPENSSL = Program(
-    name="openssl",
-    version_min=(1, 1, 1),
-    version_arguments=("version",),
-    version_pattern=r"OpenSSL (\d+(?:\.\d+)*)",
-    needed_for="the certificates of the Kubernetes API",
-    how_to_get="OpenSSL: Debian/Ubuntu `apt-get install openssl`",
-)
-ALL_PROGRAMS = (JAVA, MAVEN, GO, OPENSSL)
+ALL_PROGRAMS = (JAVA, MAVEN, GO)
 
 
 @dataclass(frozen=True, slots=True)

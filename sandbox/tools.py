@@ -16,7 +16,7 @@ from sandbox.java import java_command, write_log_configuration
 from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars, version_tuple
 from sandbox.process import ManagedProcess, Outcome, run_guarded
 
-TOOL_TIMEOUT_S = 60.0
+TOOL_TIMEOUT_S = 180.0
 _HEAP_MB = 256
 
 # script name -> the classes that it runs, newest first

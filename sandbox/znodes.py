@@ -14,7 +14,7 @@ _XID = 1
 _OK, _NO_NODE = 0, -101
 
 
-def znode_exists(connect_string: str, path: str, *, timeout_s: float = 2.0) -> bool:
+def znode_exists(connect_string: str, path: str, *, timeout_s: float = 10.0) -> bool:
     """Whether there is a znode, below the chroot if the connect string has one.
 
     Raises:

@@ -17,7 +17,7 @@ from sandbox.process import ManagedProcess
 from sandbox.server import Server, Startable, close_all, stop_all
 from sandbox.waiting import wait_until
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 TICK_TIME_MS = 500
 SESSION_TIMEOUT_MIN_MS = 1000
 SESSION_TIMEOUT_MAX_MS = 60_000

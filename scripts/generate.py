@@ -9,6 +9,7 @@ import enum
 import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from regent.controller.states import PARTITION_PREVIOUS_STATES, REPLICA_PREVIOUS_STATES
 from regent.resources.crd import render_crds
@@ -30,10 +31,11 @@ def _state_diagrams() -> dict[Path, str]:
     """Mermaid diagrams of the legal transitions, between their markers in the design document."""
     path = ROOT / "operator" / "regent" / "controller" / "DESIGN.md"
     text = path.read_text(encoding="utf-8")
-    for name, table in (
-        ("partitions", PARTITION_PREVIOUS_STATES),
-        ("replicas", REPLICA_PREVIOUS_STATES),
-    ):
+    tables: dict[str, Mapping[Any, Collection[enum.Enum]]] = {
+        "partitions": PARTITION_PREVIOUS_STATES,
+        "replicas": REPLICA_PREVIOUS_STATES,
+    }
+    for name, table in tables.items():
         begin = f"<!-- generated: {name} -->\n"
         before, _, rest = text.partition(begin)
         after = rest[rest.index("<!-- end -->") :]
@@ -41,7 +43,7 @@ def _state_diagrams() -> dict[Path, str]:
     return {path: text}
 
 
-def _diagram(table: Mapping[enum.Enum, Collection[enum.Enum]]) -> str:
+def _diagram(table: Mapping[Any, Collection[enum.Enum]]) -> str:
     edges = sorted(
         f"    {_camel(previous)} --> {_camel(target)}"
         for target, allowed in table.items()

@@ -61,7 +61,7 @@ def render() -> Render:
         arguments += ["--kube-version", "1.34.0"]
         for name, value in ({"zookeeper": "zk:2181/kafka"} | values).items():
             arguments += ["--set-json", f"{name.replace('__', '.')}={json.dumps(value)}"]
-        outcome = run_guarded(arguments, timeout_s=60)
+        outcome = run_guarded(arguments, timeout_s=180)
         if outcome.exit_code:
             raise CommandError(outcome.stderr)
         documents = (d for d in yaml.safe_load_all(outcome.stdout) if d)
@@ -224,7 +224,7 @@ async def _one_life(api: KubernetesApi, namespaces: tuple[str, ...]) -> None:
         await asyncio.to_thread(api.kubectl, "apply", "-f", "-", stdin=example)
         await asyncio.to_thread(
             api.kubectl, "-n", "team-b", "wait", "--for=condition=Ready", "ktopic/orders",
-            "--timeout=20s",
+            "--timeout=120s",
         )  # fmt: skip
         await asyncio.to_thread(api.kubectl, "-n", "team-b", "delete", "ktopic", "orders")
 
@@ -235,7 +235,7 @@ async def _one_life(api: KubernetesApi, namespaces: tuple[str, ...]) -> None:
             events,
             until=lambda text: "TopicDeleted" in text,
             describe="the Events to be recorded",
-            timeout_s=10,
+            timeout_s=60,
         )
         assert not controller.view.topics
     finally:

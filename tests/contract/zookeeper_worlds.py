@@ -18,7 +18,7 @@ from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
 from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper, InMemoryZooKeeperPort
 
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 SESSION_TIMEOUT_MS = 10_000
 
 

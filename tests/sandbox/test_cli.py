@@ -40,7 +40,7 @@ def test_up_serves_until_a_signal_and_leaves_nothing_behind(tmp_path: Path) -> N
         )
         assert "default" in kubectl.stdout
         process.send_signal(signal.SIGTERM)
-        _, messages = process.communicate(timeout=30)
+        _, messages = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "SIGTERM: everything has been stopped" in messages
     assert not any(can_connect(port) for port in ports)
@@ -50,14 +50,14 @@ def test_up_serves_until_a_signal_and_leaves_nothing_behind(tmp_path: Path) -> N
     state = [Path(path).parent for path in re.findall(r", log (\S+)", messages)]
     wait_until(
         lambda: not any(path.exists() for path in state),
-        timeout_s=10,
+        timeout_s=60,
         describe="the state directories to be removed",
     )
 
 
 def test_doctor_names_every_program() -> None:
     outcome = CliRunner().invoke(main, ["doctor"])
-    for name in ("java", "mvn", "go", "openssl", "memory"):
+    for name in ("java", "mvn", "go", "memory"):
         assert name in outcome.output
 
 

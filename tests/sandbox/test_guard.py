@@ -33,7 +33,7 @@ def test_closing_it_kills_the_processes_and_removes_the_directories(
     guard.add_process(sleeper.pid)
     guard.add_directory(directory)
     guard.close()
-    assert sleeper.wait(timeout=10) == -signal.SIGKILL
+    assert sleeper.wait(timeout=60) == -signal.SIGKILL
     assert not directory.exists()
 
 
@@ -58,7 +58,7 @@ def test_a_killed_guard_is_replaced_and_its_successor_knows_everything(
     os.waitid(os.P_PID, guard.pid, os.WEXITED | os.WNOWAIT)
     guard.add_directory(tmp_path / "state")
     guard.close()
-    assert sleeper.wait(timeout=10) == -signal.SIGKILL
+    assert sleeper.wait(timeout=60) == -signal.SIGKILL
 
 
 def test_an_interrupt_of_the_whole_terminal_does_not_end_it(
@@ -69,4 +69,4 @@ def test_an_interrupt_of_the_whole_terminal_does_not_end_it(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(guard.pid, number)
     guard.close()
-    assert sleeper.wait(timeout=10) == -signal.SIGKILL
+    assert sleeper.wait(timeout=60) == -signal.SIGKILL

@@ -43,7 +43,7 @@ def test_three_brokers_form_a_cluster_that_takes_and_gives_messages(zookeeper: Z
         wait_until(
             lambda: tools.topics("--describe", "--topic=t", "--unavailable-partitions").strip(),
             until=lambda described: described == "",
-            timeout_s=30,
+            timeout_s=60,
             describe="every partition to have a leader without broker 3",
             watch=survivors,
         )

@@ -46,7 +46,7 @@ def test_a_token_user_has_no_rights_but_what_rbac_gives(api: KubernetesApi) -> N
     api.kubectl("apply", "-f", "-", stdin=READ_CONFIG_MAPS)
     wait_until(
         lambda: api.kubectl("get", "configmaps", user="reader") or "no objects",
-        timeout_s=10,
+        timeout_s=60,
         describe="the role binding to be known",
     )
     with pytest.raises(CommandError, match="Forbidden"):
@@ -56,7 +56,7 @@ def test_a_token_user_has_no_rights_but_what_rbac_gives(api: KubernetesApi) -> N
 def test_the_stock_controllers_run_when_they_are_asked_for(api: KubernetesApi) -> None:
     wait_until(
         lambda: api.kubectl("get", "serviceaccount", "default"),
-        timeout_s=20,
+        timeout_s=60,
         describe="the default service account",
         watch=api.processes,
     )

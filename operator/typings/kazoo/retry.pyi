@@ -1,6 +1,10 @@
 from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from kazoo.exceptions import KazooException
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 class RetryFailedError(KazooException): ...
 
@@ -17,4 +21,5 @@ class KazooRetry:
         deadline: float | None = ...,
         interrupt: Callable[[], bool] | None = ...,
     ) -> None: ...
+    def __call__(self, func: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T: ...
     def copy(self) -> KazooRetry: ...

@@ -16,7 +16,7 @@ from tests.integration.controller.znodes import Znodes
 SESSION_TIMEOUT_MS = 4_000
 """Of brokers and Regents: short, since tests wait for its end; long enough for two busy cores."""
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 """For everything that is merely awaited. Nothing should come near it."""
 
 _numbers = itertools.count(1)

@@ -49,7 +49,7 @@ def kubernetes(audit_log: Path) -> Iterator[KubernetesApi]:
         ],
     ) as api:
         api.kubectl("apply", "-f", ROOT / "crds")
-        api.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", ROOT / "crds")
+        api.kubectl("wait", "--for=condition=Established", "--timeout=180s", "-f", ROOT / "crds")
         yield api
 
 

@@ -15,7 +15,7 @@ from kio.serial import entity_reader, entity_writer
 from sandbox.ports import LOOPBACK
 
 _METADATA = (3, 7)  # key and version
-_TIMEOUT_S = 5.0
+_TIMEOUT_S = 30.0
 
 Partition = tuple[str, int]
 

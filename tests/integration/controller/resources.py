@@ -7,7 +7,7 @@ from typing import Any
 
 from sandbox import KubernetesApi, wait_until
 
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 
 
 class Resources:

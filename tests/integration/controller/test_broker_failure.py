@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 
 import pytest
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.conftest import Figure
 from tests.integration.controller.cluster import Cluster
 from tests.integration.controller.resources import Resources, topic
 from tests.integration.controller.znodes import Znodes, state_path
+from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -39,7 +40,7 @@ def test_a_killed_brokers_partitions_get_leaders_from_the_isr_and_it_rejoins(
     for broker_id in cluster.broker_ids:
         if broker_id != victim:
             cluster.wait(
-                lambda b=broker_id: cluster.metadata(b),
+                partial(cluster.metadata, broker_id),
                 f"broker {broker_id} to tell clients of new leaders",
                 until=lambda told: all(
                     told.partitions[tp].leader not in (victim, -1) for tp in led

@@ -52,7 +52,7 @@ def run_regent(*arguments: str | Path, **environment: str) -> Outcome:
     return run_guarded(
         [sys.executable, "-m", "regent", *arguments],
         environment={"PYTHONPATH": str(ROOT / "operator"), "COLUMNS": "160", **environment},
-        timeout_s=60,
+        timeout_s=180,
     )
 
 
@@ -205,7 +205,7 @@ def test_without_zookeeper_regent_is_alive_but_not_ready() -> None:
         started.launch()
         wait_until(
             lambda: answer(started, "/readyz"),
-            timeout_s=60,
+            timeout_s=180,
             describe="the HTTP endpoint to answer",
             watch=[started],
         )

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from tests.integration.conftest import Figure
 from tests.integration.controller.cluster import Cluster, regent
 from tests.integration.controller.resources import Resources, topic
 from tests.integration.controller.znodes import Znode, state_path
+from tests.support.figures import Figure
 
 pytestmark = pytest.mark.integration
 
@@ -79,7 +79,9 @@ def test_after_sigterm_a_broker_is_the_controller_and_finds_nothing_foreign(
 
     # and the broker's controller can go on with it
     cluster.tools.topics("--alter", "--topic=by-regent", "--partitions=3")
-    assert cluster.wait_for_leader("by-regent", cluster.znodes.assignment("by-regent")[2][0], 2)
+    grown = cluster.znodes.assignment("by-regent")
+    assert grown is not None
+    assert cluster.wait_for_leader("by-regent", grown[2][0], 2)
     cluster.tools.topics("--delete", "--topic=by-regent")
     cluster.wait(
         lambda: znodes.assignment("by-regent") is None, "the broker's controller to delete it"

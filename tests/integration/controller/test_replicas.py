@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.conftest import Figure
 from tests.integration.controller.cluster import Cluster, controller_id_of, regent
 from tests.integration.controller.resources import Resources, topic
 from tests.integration.controller.znodes import Znodes, difference
+from tests.support.figures import Figure
 
 pytestmark = pytest.mark.integration
 

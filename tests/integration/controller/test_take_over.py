@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.integration.conftest import Figure
 from tests.integration.controller.cluster import Cluster, regent
 from tests.integration.controller.metadata import Partition
+from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

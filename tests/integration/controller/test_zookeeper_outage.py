@@ -9,7 +9,6 @@ import pytest
 
 from sandbox import KafkaCluster, KubernetesApi, ZooKeeper, ZooKeeperEnsemble, wait_until
 from sandbox.zookeeper import four_letter_word
-from tests.integration.conftest import Figure
 from tests.integration.controller.cluster import (
     SESSION_TIMEOUT_MS,
     Cluster,
@@ -18,6 +17,7 @@ from tests.integration.controller.cluster import (
 )
 from tests.integration.controller.resources import Resources, topic
 from tests.integration.controller.znodes import Znodes
+from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -65,14 +65,16 @@ def test_an_outage_longer_than_the_session_is_survived_and_clients_do_not_notice
         killed_at = time.monotonic()
         wait_until(
             lambda: process.get("/readyz") is None,
-            timeout_s=30,
+            timeout_s=120,
             describe="Regent to trust its session no more",
             watch=[process],
         )
         figure("Regent says that it is not ready after", f"{time.monotonic() - killed_at:.1f} s")
         cluster.tools.produce("through-the-outage", ["one", "two", "three"])
         over_at = killed_at + 1.2 * SESSION_TIMEOUT_MS / 1000
-        wait_until(lambda: time.monotonic() > over_at, timeout_s=30, describe="sessions to be over")
+        wait_until(
+            lambda: time.monotonic() > over_at, timeout_s=120, describe="sessions to be over"
+        )
         zookeeper.start()
         figure("ZooKeeper was away for", f"{time.monotonic() - killed_at:.1f} s")
         began = time.monotonic()
@@ -141,4 +143,4 @@ def server_of_session(ensemble: ZooKeeperEnsemble, session_id: int) -> ZooKeeper
                 return server
         return None
 
-    return wait_until(look, timeout_s=30, describe=f"a server with session {session_id:#x}")
+    return wait_until(look, timeout_s=120, describe=f"a server with session {session_id:#x}")

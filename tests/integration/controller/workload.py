@@ -39,7 +39,7 @@ class Workload:
         """What was given up."""
         return [str(e) for e in self._entries() if e["name"] == "producer_send_error"]
 
-    def wait_for_progress(self, messages: int = 100, *, timeout_s: float = 60.0) -> None:
+    def wait_for_progress(self, messages: int = 100, *, timeout_s: float = 180.0) -> None:
         """Wait until so many more messages are acknowledged than are now."""
         before = len(self.acknowledged())
         wait_until(

@@ -38,7 +38,7 @@ class Moment:
             self._at = time.monotonic()
             self._happened.set()
 
-    def wait(self, what: str, *, timeout_s: float = 30.0) -> float:
+    def wait(self, what: str, *, timeout_s: float = 120.0) -> float:
         """When it happened; waits until it does."""
         assert self._happened.wait(timeout_s), f"waited {timeout_s:g} s for {what}"
         return self._at
@@ -56,7 +56,7 @@ class Znodes:
         )
 
     def __enter__(self) -> Self:
-        self.client.start(timeout=30)
+        self.client.start(timeout=120)
         return self
 
     def __exit__(self, *exc_info: object) -> None:

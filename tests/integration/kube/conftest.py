@@ -46,7 +46,7 @@ def api() -> Iterator[KubernetesApi]:
     """An API server with Regent's CRDs."""
     with KubernetesApi(users={"regent": []}) as server:
         server.kubectl("apply", "-f", ROOT / "crds")
-        server.kubectl("wait", "--for=condition=Established", "--timeout=20s", "-f", ROOT / "crds")
+        server.kubectl("wait", "--for=condition=Established", "--timeout=120s", "-f", ROOT / "crds")
         yield server
 
 
@@ -99,7 +99,7 @@ class Namespace:
         until: Callable[[dict[str, Any]], bool],
         *,
         describe: str,
-        timeout_s: float = 20,
+        timeout_s: float = 120,
     ) -> dict[str, Any]:
         """Wait for a KafkaTopic to be as a test wants it; its body."""
 
@@ -130,7 +130,7 @@ class Namespace:
             return name in await asyncio.to_thread(self.all)
 
         await wait_until_async(
-            present, until=lambda there: not there, describe=f"{name} to be gone", timeout_s=20
+            present, until=lambda there: not there, describe=f"{name} to be gone", timeout_s=120
         )
 
 
@@ -181,7 +181,7 @@ async def running(
     )
     waiting = asyncio.create_task(ready.wait())
     try:
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED, timeout=120)
         if task.done():
             await task
         assert ready.is_set(), "the operator did not become ready"
@@ -189,7 +189,7 @@ async def running(
     finally:
         waiting.cancel()
         stop.set()
-        await asyncio.wait_for(task, timeout=30)
+        await asyncio.wait_for(task, timeout=120)
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ async def operator(
         yield started
 
 
-async def wait_for(holds: Callable[[], bool], *, describe: str, timeout_s: float = 20) -> None:
+async def wait_for(holds: Callable[[], bool], *, describe: str, timeout_s: float = 120) -> None:
     """Wait until something in this process holds."""
 
     async def look() -> bool:

@@ -20,7 +20,7 @@ async def test_a_topic_is_created_and_becomes_ready(
 ) -> None:
     namespace.apply(topic("orders", config={"min.insync.replicas": 2, "preallocate": True}))
     await asyncio.to_thread(
-        namespace.kubectl, "wait", "--for=condition=Ready", "ktopic/orders", "--timeout=20s"
+        namespace.kubectl, "wait", "--for=condition=Ready", "ktopic/orders", "--timeout=120s"
     )
 
     assert controller.changes == [
@@ -233,7 +233,7 @@ async def test_a_topic_that_somebody_deletes_is_created_again(
             and condition(body, "Ready")["status"] == "True"
         ),
         describe="the topic to be created again",
-        timeout_s=30,
+        timeout_s=120,
     )
     assert after["status"]["ownership"] == "Created"
 

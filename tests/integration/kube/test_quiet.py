@@ -291,13 +291,13 @@ async def test_the_liveness_endpoint_tells_of_failing_probes(
 
     try:
         _, text = await wait_until_async(
-            ask, until=lambda answer: answer[0] == 200, describe="the endpoint", timeout_s=20
+            ask, until=lambda answer: answer[0] == 200, describe="the endpoint", timeout_s=120
         )
         assert json.loads(text)["controller"] == "fine"
         failing = True
         # kopf keeps an answer for ten seconds.
         await wait_until_async(
-            ask, until=lambda answer: answer[0] == 500, describe="a failure", timeout_s=20
+            ask, until=lambda answer: answer[0] == 500, describe="a failure", timeout_s=120
         )
     finally:
         stop.set()

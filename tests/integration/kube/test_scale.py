@@ -48,11 +48,11 @@ async def test_five_hundred_topics_converge_in_few_batches(
             return sum(condition(body, "Ready").get("status") == "True" for body in bodies)
 
         await wait_until_async(
-            ready, until=lambda count: count == TOPICS, describe="all to be ready", timeout_s=120
+            ready, until=lambda count: count == TOPICS, describe="all to be ready", timeout_s=240
         )
         converged_s = time.monotonic() - started
         await wait_until_async(
-            _idle(operator.queue), until=bool, describe="the queue to be idle", timeout_s=30
+            _idle(operator.queue), until=bool, describe="the queue to be idle", timeout_s=240
         )
         creations = [c for c in controller.commands if isinstance(c, CreateTopic)]
         assert len(creations) == TOPICS
@@ -74,7 +74,7 @@ async def test_five_hundred_topics_converge_in_few_batches(
             return len((await list_topics(client, settings))[0])
 
         await wait_until_async(
-            left, until=lambda count: count == 0, describe="all to be gone", timeout_s=120
+            left, until=lambda count: count == 0, describe="all to be gone", timeout_s=240
         )
         print(
             f"deleted after {time.monotonic() - started:.1f} s: "

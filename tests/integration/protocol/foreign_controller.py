@@ -58,7 +58,7 @@ class ForeignController:
     async def take_over(self) -> None:
         """Become the controller, whoever is it now, and learn which brokers there are."""
         zookeeper = self._zookeeper
-        zookeeper.start(timeout=20)
+        zookeeper.start(timeout=120)
         for child in zookeeper.get_children("/brokers/ids"):
             data, stat = zookeeper.get(f"/brokers/ids/{child}")
             node = ZNode(data, stat.version, stat.czxid, stat.mzxid, stat.ephemeralOwner)
@@ -66,10 +66,10 @@ class ForeignController:
         # Before 2.2 a broker raises the epoch some time after it has created /controller
         # (KAFKA-6082). Taking over in between would leave it with the higher epoch.
         await wait_until_async(
-            self._predecessor_is_settled, describe="a broker to be the controller", timeout_s=30
+            self._predecessor_is_settled, describe="a broker to be the controller", timeout_s=120
         )
         await wait_until_async(
-            self._take_over_once, describe="the election to be won", timeout_s=20
+            self._take_over_once, describe="the election to be won", timeout_s=120
         )
 
     async def _predecessor_is_settled(self) -> bool:

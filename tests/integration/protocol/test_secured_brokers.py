@@ -8,7 +8,6 @@ import hmac
 import json
 import logging
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,13 @@ from kazoo.client import KazooClient
 from regent.network.settings import ChannelSettings
 from regent.protocol.sasl import MECHANISMS, SaslCredentials
 from sandbox import KafkaBroker, ZooKeeper, wait_until_async
+from sandbox.pki import create_tls_files
 from sandbox.ports import lease_port
 from tests.integration.protocol.foreign_controller import foreign_controller
 
 pytestmark = pytest.mark.integration
 
 USER, PASSWORD = "regent", "pen,cil="
-STORE_PASSWORD = "keystore"
 
 
 class SecuredBroker:
@@ -33,12 +32,9 @@ class SecuredBroker:
 
     def __init__(self, zookeeper: str, directory: Path) -> None:
         self.zookeeper = zookeeper
-        self.certificate = directory / "certificate.pem"
+        self._files = create_tls_files(directory)
         self._lease = lease_port()
         self.secure_port = self._lease.port
-        key_store = directory / "keystore.p12"
-        trust_store = directory / "truststore.p12"
-        _make_stores(key_store, trust_store, self.certificate)
         self.broker = KafkaBroker(zookeeper=zookeeper)
         plain = (
             "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -55,12 +51,10 @@ class SecuredBroker:
             "listener.name.secure.plain.sasl.jaas.config": plain,
             "listener.name.secure.scram-sha-256.sasl.jaas.config": scram,
             "listener.name.secure.scram-sha-512.sasl.jaas.config": scram,
-            "ssl.keystore.type": "PKCS12",
-            "ssl.keystore.location": str(key_store),
-            "ssl.keystore.password": STORE_PASSWORD,
-            "ssl.truststore.type": "PKCS12",
-            "ssl.truststore.location": str(trust_store),
-            "ssl.truststore.password": STORE_PASSWORD,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self._files.key_store),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self._files.ca_certificate),
             "controlled.shutdown.enable": False,
         }
 
@@ -70,7 +64,7 @@ class SecuredBroker:
 
     def settings(self, mechanism: str, password: str = PASSWORD) -> ChannelSettings:
         return ChannelSettings(
-            ssl_context=ssl.create_default_context(cafile=str(self.certificate)),
+            ssl_context=ssl.create_default_context(cafile=str(self._files.ca_certificate)),
             sasl=SaslCredentials(mechanism, USER, password),
         )
 
@@ -135,7 +129,7 @@ async def test_a_wrong_password_is_reported_and_retried(
         await wait_until_async(
             lambda: controller.channels.metrics()[1].failures > 1,
             describe="two refusals",
-            timeout_s=10,
+            timeout_s=120,
         )
     errors = [record.error for record in caplog.records if hasattr(record, "error")]
     assert any("AuthenticationError" in error for error in errors)
@@ -157,7 +151,7 @@ async def test_an_unknown_certificate_is_refused(
             await wait_until_async(
                 lambda: controller.channels.metrics()[1].failures > 0,
                 describe="the broker to be refused",
-                timeout_s=10,
+                timeout_s=120,
             )
     assert "CERTIFICATE_VERIFY_FAILED" in "".join(
         record.error for record in caplog.records if hasattr(record, "error")
@@ -171,20 +165,6 @@ def _endpoints(caplog: pytest.LogCaptureFixture) -> list[str]:
         for record in caplog.records
         if record.getMessage() == "connected to broker"
     ]
-
-
-def _make_stores(key_store: Path, trust_store: Path, certificate: Path) -> None:
-    common = ["-storepass", STORE_PASSWORD, "-storetype", "PKCS12", "-noprompt"]
-    commands: list[list[str | Path]] = [
-        [
-            *("-genkeypair", "-keystore", key_store, "-alias", "broker", "-keyalg", "EC"),
-            *("-dname", "CN=broker", "-ext", "SAN=IP:127.0.0.1", "-validity", "2"),
-        ],
-        ["-exportcert", "-rfc", "-keystore", key_store, "-alias", "broker", "-file", certificate],
-        ["-importcert", "-keystore", trust_store, "-alias", "broker", "-file", certificate],
-    ]
-    for command in commands:
-        subprocess.run(["keytool", *command, *common], check=True, capture_output=True)
 
 
 def _write_scram_user(zookeeper: str) -> None:
@@ -202,7 +182,7 @@ def _write_scram_user(zookeeper: str) -> None:
         fields = [f"{name}={base64.b64encode(value).decode()}" for name, value in stored.items()]
         config[mechanism] = ",".join([*fields, f"iterations={iterations}"])
     client: Any = KazooClient(zookeeper)
-    client.start(timeout=20)
+    client.start(timeout=120)
     value = json.dumps({"version": 1, "config": config}).encode()
     client.ensure_path(f"/config/users/{USER}")
     client.set(f"/config/users/{USER}", value)

@@ -12,7 +12,7 @@ from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
 
-DEADLINE_S = 40.0
+DEADLINE_S = 120.0
 
 
 class Connected:

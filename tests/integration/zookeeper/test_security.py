@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +13,7 @@ from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import SaslSettings, TlsSettings, ZooKeeperSettings
 from sandbox import ZooKeeper
 from sandbox.java import TUNED_FOR_QUICK_START
+from sandbox.pki import create_tls_files
 from sandbox.ports import lease_port
 from tests.integration.zookeeper.harness import connected, settings_for
 
@@ -22,40 +21,23 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate for 127.0.0.1 with its key behind it, in one file."""
-    directory = tmp_path_factory.mktemp("tls")
-    key, chain = directory / "key.pem", directory / "certificate.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *("-subj", "/CN=zookeeper", "-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-keyout", key, "-out", chain),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    (directory / "both.pem").write_text(key.read_text() + chain.read_text())
-    return directory
-
-
-@pytest.fixture(scope="module")
-def tls_settings(certificate: Path) -> Iterator[ZooKeeperSettings]:
+def tls_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperSettings]:
+    files = create_tls_files(tmp_path_factory.mktemp("tls"))
     lease = lease_port()
     config = {
         "secureClientPort": lease.port,
         "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
-        "ssl.keyStore.location": certificate / "both.pem",
-        "ssl.trustStore.location": certificate / "certificate.pem",
+        "ssl.keyStore.location": files.key_store,
+        "ssl.trustStore.location": files.ca_certificate,
         "ssl.clientAuth": "need",
     }
     with ZooKeeper(config={name: str(value) for name, value in config.items()}):
         yield dataclasses.replace(
             settings_for(f"127.0.0.1:{lease.port}/tls"),
             tls=TlsSettings(
-                ca_file=str(certificate / "certificate.pem"),
-                certificate_file=str(certificate / "certificate.pem"),
-                key_file=str(certificate / "key.pem"),
+                ca_file=str(files.ca_certificate),
+                certificate_file=str(files.certificate),
+                key_file=str(files.key),
             ),
         )
     lease.release()

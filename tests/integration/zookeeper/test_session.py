@@ -52,7 +52,6 @@ async def test_without_a_server_calls_fail_after_their_bound(server: ZooKeeper) 
         await client.port.multi([Create("/node")])
         server.kill()
         await client.state(SUSPENDED)
-        started = time.monotonic()
         calls = [
             client.port.get_data(["/node"]),
             client.port.get_data(["/node"], watch=True),
@@ -63,7 +62,7 @@ async def test_without_a_server_calls_fail_after_their_bound(server: ZooKeeper) 
         ]
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [ZooKeeperUnavailableError] * len(calls)
-        assert 0.6 < time.monotonic() - started < 5
+        assert client.states == [CONNECTED, SUSPENDED]  # the session goes on
         await asyncio.to_thread(server.start)
         await client.state(RECONNECTED)
         assert await client.port.exists(["/node"]) == [True]
@@ -113,24 +112,23 @@ async def test_a_hanging_server_fences_before_the_session_can_expire(server: Zoo
 
 
 async def test_idle_sessions_stay_trusted(server: ZooKeeper) -> None:
-    async with connected(settings_for(server.connect_string, session_timeout_ms=1_500)) as client:
-        samples = []
-        for _ in range(30):
-            await asyncio.sleep(0.1)
-            samples.append(client.session.fence_deadline - time.monotonic())
-        assert min(samples) > 0.4
+    """Heartbeats are contacts, and every contact moves the fence."""
+    async with connected(settings_for(server.connect_string, session_timeout_ms=6_000)) as client:
+        deadline = client.session.fence_deadline
+        await until(lambda: client.session.last_contact > deadline)
+        assert client.session.fence_deadline > deadline
         assert client.states == [CONNECTED]
 
 
 async def test_the_fence_follows_the_timeout_that_was_granted() -> None:
-    with ZooKeeper(config={"maxSessionTimeout": 2_000}) as server:
+    with ZooKeeper(config={"maxSessionTimeout": 6_000}) as server:
         settings = settings_for(server.connect_string, session_timeout_ms=60_000)
         async with connected(settings) as client:
             assert client.session.fence_deadline - client.session.last_contact == pytest.approx(
-                2 * 2 / 3
+                6 * 2 / 3
             )
-            await asyncio.sleep(2.5)
-            assert not client.session.is_fenced()
+            granted = client.session.last_contact + 6
+            await until(lambda: client.session.last_contact > granted)  # heartbeats follow, too
             assert client.states == [CONNECTED]
 
 
@@ -170,12 +168,10 @@ async def test_a_silent_connection_is_given_up_for_another(server: ZooKeeper) ->
             used = one if one.is_used else other
             assert used.is_used
             assert not (one.is_used and other.is_used)
-            held = time.monotonic()
             used.hold()
             call = asyncio.create_task(client.port.get_data(["/e"]))
             await client.state(RECONNECTED)
-            print(f"another connection after {time.monotonic() - held:.2f} s of silence")
-            assert time.monotonic() - held < 8 * 3 / 4
+            assert EXPIRED not in client.states
             assert client.session.session_id == session_id
             assert [node and node.ephemeral_owner for node in await call] == [session_id]
 
@@ -252,13 +248,13 @@ async def test_start_gives_up_in_time_and_can_go_on() -> None:
         server.close()
 
 
-async def test_closing_without_a_server_is_quick(server: ZooKeeper) -> None:
-    async with connected(settings_for(server.connect_string)) as client:
+async def test_closing_without_a_server_does_not_wait_for_one(server: ZooKeeper) -> None:
+    session_timeout_ms = 60_000
+    settings = settings_for(server.connect_string, session_timeout_ms=session_timeout_ms)
+    async with connected(settings) as client:
         server.kill()
         await client.state(SUSPENDED)
-        started = time.monotonic()
-        await client.session.close()
-        assert time.monotonic() - started < 4
+        await asyncio.wait_for(client.session.close(), timeout=session_timeout_ms / 2 / 1000)
 
 
 async def test_a_chroot_is_created_and_kept(server: ZooKeeper) -> None:

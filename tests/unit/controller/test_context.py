@@ -31,7 +31,7 @@ class TestBrokers:
     def test_a_broker_that_is_shutting_down_is_not_live_but_still_there(self) -> None:
         context = make_context(1, 2)
         context.mark_shutting_down(1)
-        assert context.live_broker_ids == (2,)
+        assert list(context.live_broker_ids) == [2]
         assert not context.is_broker_online(1)
         assert context.is_broker_online(1, include_shutting_down=True)
         context.clear_shutting_down(1)

@@ -97,7 +97,8 @@ class TestBecomingTheController:
         controller = world.controller()
         world.driver.before = once(effects.Multi, lambda: world.elect_rival(2), skip=1)
         world.process(controller, e.Startup(), e.Eligible())
-        assert controller.active is None
+        lost = controller.active
+        assert lost is None
         assert world.driver.timers[TIMER].after_ms == 1_000
         world.process(controller, world.driver.timers[TIMER].event)
         assert controller.active is not None

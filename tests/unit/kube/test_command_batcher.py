@@ -69,7 +69,7 @@ def test_everybody_gets_their_own_outcomes() -> None:
     async def scenario() -> None:
         batcher = await _batcher(port)
         # In one batch, and sorted by kind there: the answers go back in the order of asking.
-        mixed = [
+        mixed: list[list[Command]] = [
             [CreateTopic("a", 1), AlterTopicConfig("a")],
             [DeleteTopic("b")],
             [CreateTopic("c", 1), AlterTopicConfig("c"), DeleteTopic("c")],
@@ -103,7 +103,7 @@ def test_readings_become_one() -> None:
             batcher.submit([DescribeTopicConfigs(("gone",))]),
             batcher.submit([DescribeTopicConfigs(("b", "a"))]),
         )
-        assert answers == [
+        assert list(answers) == [
             (Accepted({"a": {"x": "1"}}),),
             (Accepted(),),
             (Accepted({}),),

@@ -46,7 +46,9 @@ def endpoint(liveness: Health) -> Iterator[HttpEndpoint]:
 
 def get(endpoint: HttpEndpoint, path: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{endpoint.port}{path}", timeout=30
+        ) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:

@@ -71,7 +71,8 @@ async def test_the_expiry_of_the_session_jumps_the_queue() -> None:
     async with running(process) as (manager, counts):
         manager.put(e.Eligible())
         await counts.until(1)
-        assert process.controller.active is not None
+        elected = process.controller.active
+        assert elected is not None
         answers: list[Any] = []
         manager.put(e.CommandsReceived((CreateTopic("t", 1),), reply_to=answers.append))
         manager.put(e.Expire())
