@@ -5,7 +5,6 @@
     RegentError
     ├─ ControllerError
     │   ├─ ControllerMovedError          someone else holds the epoch: resign
-    │   ├─ StateChangeFailedError        an election or transition is refused, for one partition
     │   ├─ StaleControllerEpochError     a broker has heard of a newer controller: resign
     │   └─ UnsupportedClusterError       brokers that need what we cannot do: leave them alone
     ├─ ZooKeeperError
@@ -37,10 +36,6 @@ class StaleControllerEpochError(ControllerError):
 
 class UnsupportedClusterError(ControllerError):
     """Some broker relies on a controller that answers requests; this one would harm the cluster."""
-
-
-class StateChangeFailedError(ControllerError):
-    """A transition of one partition or replica could not be carried out; its state is kept."""
 
 
 class ZooKeeperError(RegentError):

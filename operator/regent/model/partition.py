@@ -32,16 +32,6 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class PartitionReplica(NamedTuple):
-    """One replica of a partition: the partition and the id of the broker that hosts it."""
-
-    topic_partition: TopicPartition
-    replica: int
-
-    def __str__(self) -> str:
-        return f"{self.topic_partition} on broker {self.replica}"
-
-
 class LeaderRecoveryState(enum.IntEnum):
     """Whether the leader is known to hold every committed record (KIP-704)."""
 
@@ -86,27 +76,9 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, gc=False):
         return bool(self.adding_replicas or self.removing_replicas)
 
     @property
-    def origin_replicas(self) -> tuple[int, ...]:
-        """Replicas without the ones being added."""
-        return tuple(r for r in self.replicas if r not in self.adding_replicas)
-
-    @property
     def target_replicas(self) -> tuple[int, ...]:
         """Replicas without the ones being removed."""
         return tuple(r for r in self.replicas if r not in self.removing_replicas)
-
-    def reassign_to(self, target: tuple[int, ...]) -> ReplicaAssignment:
-        """The assignment with which a reassignment to ``target`` begins.
-
-        Idempotent. A reassignment that is under way is replaced: its adding replicas are forgotten.
-        Reassigning to the origin clears adding and removing replicas.
-        """
-        origin = self.origin_replicas
-        return ReplicaAssignment(
-            replicas=target + tuple(r for r in origin if r not in target),
-            adding_replicas=tuple(r for r in target if r not in origin),
-            removing_replicas=tuple(r for r in origin if r not in target),
-        )
 
     def remove_replica(self, replica: int) -> ReplicaAssignment:
         """The assignment without ``replica`` in any of its three lists."""

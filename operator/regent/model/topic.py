@@ -10,9 +10,6 @@ from typing import Final
 ZERO_TOPIC_ID: Final = uuid.UUID(int=0)
 """On the wire: no topic id is known."""
 
-METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
-"""Reserved by Kafka for ``__cluster_metadata``: never given to a topic."""
-
 MAX_TOPIC_NAME_LENGTH: Final = 249
 
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")

@@ -42,8 +42,6 @@ OLDEST: Final = ProtocolVersion(1, 0)
 
 _TEXT: Final = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*(?:-IV(\d+))?")
 
-API_KEYS: Final = (leader_and_isr.API_KEY, stop_replica.API_KEY, update_metadata.API_KEY)
-
 _VERSIONS: Final[Mapping[int, tuple[tuple[ProtocolVersion, int], ...]]] = {
     leader_and_isr.API_KEY: (
         (ProtocolVersion(3, 4), 7),

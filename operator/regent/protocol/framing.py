@@ -90,31 +90,6 @@ def encode_request(header: RequestHeader, body: Sequence[bytes], *, flexible: bo
     return [head + client_id + tags, *body]
 
 
-def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
-    """Header of a request and the offset behind its client id.
-
-    Where the version is flexible, tagged fields follow there: whether it is, only the API knows.
-
-    Raises:
-        DecodeError: If the frame is too short for a header.
-    """
-    if len(frame) < 10:
-        raise DecodeError("a request is too short for its header")
-    api_key, api_version, correlation_id = _unpack_request_head(frame)
-    length = int.from_bytes(frame[8:10], "big", signed=True)
-    end = 10 + max(length, 0)
-    if end > len(frame):
-        raise DecodeError("a client id is longer than its request")
-    client_id = None if length < 0 else frame[10:end].decode(errors="replace")
-    return RequestHeader(api_key, api_version, correlation_id, client_id), end
-
-
-def encode_response(correlation_id: int, body: bytes, *, api_key: int, flexible: bool) -> bytes:
-    """A whole response, length included."""
-    tags = NO_TAGS if flexible and api_key != API_VERSIONS_KEY else b""
-    return struct.pack(">ii", 4 + len(tags) + len(body), correlation_id) + tags + body
-
-
 def decode_response(frame: bytes, *, correlation_id: int, api_key: int, flexible: bool) -> bytes:
     """Body of the response to the request with that correlation id.
 

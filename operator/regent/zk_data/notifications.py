@@ -8,17 +8,26 @@ from typing import Final
 import msgspec
 
 from regent.model.partition import TopicPartition
-from regent.zk_data.admin import decode_partitions, encode_partitions
-from regent.zk_data.decoding import BrokerId, json_decoder, json_object
+from regent.zk_data.decoding import BrokerId, PartitionId, json_decoder, json_object
 
 LOG_DIR_FAILURE: Final = 1
 """The only type of log directory event."""
+
+
+class _Partition(msgspec.Struct):
+    topic: str
+    partition: PartitionId
+
+
+class _IsrChange(msgspec.Struct):
+    partitions: list[_Partition]
 
 
 class _LogDirEvent(msgspec.Struct):
     broker: BrokerId
 
 
+_decode_isr_change = json_decoder(_IsrChange)
 _decode_log_dir_event = json_decoder(_LogDirEvent)
 
 
@@ -28,12 +37,14 @@ def decode_isr_change_notification(path: str, data: bytes) -> tuple[TopicPartiti
     Raises:
         MalformedZNodeError: If the notification does not decode.
     """
-    return decode_partitions(path, data)
+    listed = _decode_isr_change(path, data).partitions
+    return tuple(dict.fromkeys(TopicPartition(p.topic, p.partition) for p in listed))
 
 
 def encode_isr_change_notification(partitions: Iterable[TopicPartition]) -> bytes:
     """Inverse of :func:`decode_isr_change_notification`."""
-    return encode_partitions(partitions)
+    listed = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
+    return json_object([("version", 1), ("partitions", listed)])
 
 
 def decode_log_dir_event(path: str, data: bytes) -> int:

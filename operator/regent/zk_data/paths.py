@@ -5,7 +5,6 @@ Source: ``kafka.zk.ZkData``. All paths are relative to the chroot.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from regent.model.partition import TopicPartition
@@ -31,8 +30,6 @@ BROKER_CONFIGS: Final = "/config/brokers"
 FEATURE: Final = "/feature"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 CONSUMERS: Final = "/consumers"
-MIGRATION: Final = "/migration"
-"""State of a migration to KRaft. Never created here; its presence means that one has begun."""
 
 DEFAULT_ENTITY: Final = "<default>"
 """Entity name of the cluster-wide default in ``/config/brokers``."""
@@ -62,7 +59,6 @@ broker that finds that node empty does not start. Nothing here needs it: it is l
 _TOPIC_PREFIX: Final = BROKER_TOPICS + "/"
 _STATE_SUFFIX: Final = "/state"
 _PARTITIONS: Final = "/partitions/"
-_SEQUENCE: Final = re.compile(r"_(-[0-9]{9,10}|[0-9]{10})\Z")
 
 
 def broker_id(broker: int) -> str:
@@ -125,11 +121,6 @@ def config_change(child: str) -> str:
     return f"{CONFIG_CHANGES}/{child}"
 
 
-def entity_config(entity_type: str, entity_name: str) -> str:
-    """Configuration of an entity, for instance of ``brokers`` and ``<default>``."""
-    return f"{CONFIG}/{entity_type}/{entity_name}"
-
-
 def topic_config(name: str) -> str:
     """Configuration overrides of a topic."""
     return f"{TOPIC_CONFIGS}/{name}"
@@ -170,12 +161,3 @@ def partition_of_state(path: str) -> TopicPartition | None:
     if not (separator and name and partition.isascii() and partition.isdigit()):
         return None
     return TopicPartition(name, int(partition)) if len(partition) <= 10 else None
-
-
-def notification_sequence(child: str) -> int | None:
-    """The number that ZooKeeper gave a notification, or None if the name does not end in one.
-
-    ZooKeeper pads it to ten characters; after 2,147,483,647 it turns negative.
-    """
-    match = _SEQUENCE.search(child)
-    return None if match is None else int(match[1])

@@ -129,9 +129,20 @@ async def test_a_wiped_status_is_written_again_and_foreign_annotations_stay(
     assert not controller.view.topics
 
 
-async def test_kopf_leaves_regents_finalizer_alone() -> None:
+async def test_kopf_leaves_regents_finalizer_alone(
+    namespace: Namespace, controller: MemoryController
+) -> None:
     """kopf removes its own finalizer wherever no handler of its needs it."""
-    assert KOPF_FINALIZER != FINALIZER
+    manifest = topic("orders")
+    manifest["metadata"]["finalizers"] = [KOPF_FINALIZER, FINALIZER]
+    async with running(controller, namespace):
+        namespace.apply(manifest)
+        body = await namespace.wait(
+            "orders",
+            lambda body: KOPF_FINALIZER not in body["metadata"].get("finalizers", []),
+            describe="kopf to remove its finalizer",
+        )
+        assert body["metadata"]["finalizers"] == [FINALIZER]
 
 
 async def test_a_standby_says_nothing_while_somebody_answers(

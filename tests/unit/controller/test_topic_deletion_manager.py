@@ -10,7 +10,7 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.broker_changes import process_broker_change
 from regent.controller.states import PartitionState, ReplicaState
 from regent.model.errors import ControllerMovedError, StaleControllerEpochError
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
 from regent.zk_data import paths
 from tests.unit.controller.driving import once
@@ -296,9 +296,8 @@ class TestObstacles:
 
     def test_a_topic_under_reassignment_waits(self) -> None:
         world, active = cluster("t", "other")
-        assignment = active.context.assignment(T0)
-        assert assignment is not None
-        active.context.set_assignment(T0, assignment.reassign_to((1, 3)))
+        under_way = ReplicaAssignment((1, 3, 2), adding_replicas=(3,), removing_replicas=(2,))
+        active.context.set_assignment(T0, under_way)
         delete(world, active, "t", "other")
         assert list(active.context.topics_ineligible_for_deletion) == ["t"]
         assert list(active.context.topics_with_deletion_started) == ["other"]

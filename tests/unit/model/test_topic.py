@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.model.topic import (
-    METADATA_TOPIC_ID,
     ZERO_TOPIC_ID,
     metric_name,
     topic_id_from_text,
@@ -52,7 +51,6 @@ def test_metric_names_do_not_tell_dots_and_underscores_apart() -> None:
 
 def test_ids_print_as_kafka_prints_them() -> None:
     assert topic_id_to_text(ZERO_TOPIC_ID) == "AAAAAAAAAAAAAAAAAAAAAA"
-    assert topic_id_to_text(METADATA_TOPIC_ID) == "AAAAAAAAAAAAAAAAAAAAAQ"
     assert topic_id_from_text("ngtY817YTzqcCg0-KjxvEQ") == uuid.UUID(
         "9e0b58f3-5ed8-4f3a-9c0a-0d3e2a3c6f11"
     )

@@ -13,10 +13,6 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
-from regent.protocol.entities.controlled_shutdown import (
-    CONTROLLED_SHUTDOWN_REQUEST,
-    CONTROLLED_SHUTDOWN_RESPONSE,
-)
 from regent.protocol.entities.declaration import Message
 from regent.protocol.entities.leader_and_isr import LEADER_AND_ISR_REQUEST, LEADER_AND_ISR_RESPONSE
 from regent.protocol.entities.stop_replica import STOP_REPLICA_REQUEST, STOP_REPLICA_RESPONSE
@@ -33,8 +29,6 @@ MESSAGES = (
     UPDATE_METADATA_RESPONSE,
     STOP_REPLICA_REQUEST,
     STOP_REPLICA_RESPONSE,
-    CONTROLLED_SHUTDOWN_REQUEST,
-    CONTROLLED_SHUTDOWN_RESPONSE,
 )
 ALL = [(message, version) for message in MESSAGES for version in message.versions]
 LIMITS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}

@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import (
-    admin,
     brokers,
     cluster,
     config,
     controller,
     features,
     notifications,
-    producer_ids,
     topics,
 )
 from regent.zk_data.operations import ZNode
@@ -34,14 +32,11 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
     "isr change": lambda data: notifications.decode_isr_change_notification("/n", data),
     "log dir event": lambda data: notifications.decode_log_dir_event("/n", data),
     "partition state": lambda data: topics.decode_partition_state("/n", ZNode(data, 0, 1, 1)),
-    "preferred election": admin.decode_preferred_replica_election,
-    "producer ids": producer_ids.decode_producer_id_block,
-    "reassignment": admin.decode_reassign_partitions,
     "topic": lambda data: topics.decode_topic("t", data),
 }
 
 FIELDS = [
-    *("adding_replicas", "block_end", "block_start", "broker", "brokerid", "config"),
+    *("adding_replicas", "broker", "brokerid", "config"),
     *("controller_epoch", "endpoints", "entity_name", "entity_path", "entity_type", "features"),
     *("host", "id", "isr", "jmx_port", "leader", "leader_epoch", "leader_recovery_state"),
     *("listener_security_protocol_map", "partition", "partitions", "port", "rack"),

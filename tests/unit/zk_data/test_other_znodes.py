@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
-from regent.zk_data import admin, cluster, config, controller, features, notifications
-from regent.zk_data import producer_ids as pid_codec
+from regent.zk_data import cluster, config, controller, features, notifications
 from regent.zk_data.features import FeatureStatus, FeatureZNode
-from regent.zk_data.producer_ids import ProducerIdBlock
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NODE = "/node"
@@ -103,62 +99,10 @@ def test_malformed_config_change(data: bytes) -> None:
         config.decode_config_change(NODE, data)
 
 
-def test_reassign_partitions() -> None:
-    data = (
-        b'{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[3,4]},'
-        b'{"topic":"t","partition":0,"replicas":[]}]}'
-    )
-    decoded = admin.decode_reassign_partitions(data)
-    assert list(decoded.items()) == [(T1, (3, 4)), (T0, ())]
-    assert admin.encode_reassign_partitions(decoded) == data
-
-
-@given(
-    st.dictionaries(
-        PARTITIONS, st.lists(st.integers(-1, 2**31 - 1), max_size=3).map(tuple), max_size=4
-    )
-)
-def test_reassign_partitions_round_trip(request: dict[TopicPartition, tuple[int, ...]]) -> None:
-    data = admin.encode_reassign_partitions(request)
-    assert admin.decode_reassign_partitions(data) == request
-
-
-def test_the_last_of_two_reassignments_counts() -> None:
-    entry = '{"topic":"t","partition":1,"replicas":[%d]}'
-    data = f'{{"version":1,"partitions":[{entry % 1},{entry % 2}]}}'.encode()
-    assert admin.decode_reassign_partitions(data) == {T1: (2,)}
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"{}",
-        b'{"partitions":[{"topic":"t","partition":0}]}',
-        b'{"partitions":[{"topic":"t","partition":-1,"replicas":[1]}]}',
-        b'{"partitions":[{"topic":"t","partition":0,"replicas":["1"]}]}',
-        b'{"partitions":{"t":0}}',
-    ],
-)
-def test_malformed_reassign_partitions(data: bytes) -> None:
-    with pytest.raises(MalformedZNodeError, match=r"^/admin/reassign_partitions: "):
-        admin.decode_reassign_partitions(data)
-
-
 @given(st.lists(PARTITIONS, max_size=5, unique=True).map(tuple))
 def test_lists_of_partitions_round_trip(partitions: tuple[TopicPartition, ...]) -> None:
-    data = admin.encode_preferred_replica_election(partitions)
-    assert admin.decode_preferred_replica_election(data) == partitions
     data = notifications.encode_isr_change_notification(partitions)
     assert notifications.decode_isr_change_notification(NODE, data) == partitions
-
-
-def test_preferred_replica_election() -> None:
-    data = b'{"version":1,"partitions":[{"topic":"t","partition":1},{"topic":"t","partition":0}]}'
-    assert admin.decode_preferred_replica_election(data) == (T1, T0)
-    assert admin.encode_preferred_replica_election((T1, T0)) == data
-    with pytest.raises(MalformedZNodeError, match=r"^/admin/preferred_replica_election: "):
-        admin.decode_preferred_replica_election(b'{"partitions":[{"topic":"t"}]}')
 
 
 def test_isr_change_notification() -> None:
@@ -212,30 +156,3 @@ def test_feature(data: bytes, feature: FeatureZNode) -> None:
 def test_malformed_feature(data: bytes) -> None:
     with pytest.raises(MalformedZNodeError, match=r"^/feature: "):
         features.decode_feature(data)
-
-
-def test_producer_id_block() -> None:
-    data = b'{"version":1,"broker":2,"block_start":"1000","block_end":"1999"}'
-    block = ProducerIdBlock(2, 1000, 1999)
-    assert pid_codec.decode_producer_id_block(data) == block
-    assert pid_codec.encode_producer_id_block(block) == data
-    assert json.loads(data)["block_end"] == str(
-        block.first_producer_id + pid_codec.PRODUCER_ID_BLOCK_SIZE - 1
-    )
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b'{"version":1,"broker":2,"block_start":1000,"block_end":1999}',
-        b'{"version":1,"broker":2,"block_start":"x","block_end":"1999"}',
-        b'{"version":1,"broker":2,"block_start":"","block_end":"1999"}',
-        b'{"version":1,"broker":2,"block_start":"1999","block_end":"1000"}',
-        b'{"version":1,"broker":2,"block_start":"-5","block_end":"1000"}',
-        b'{"version":1,"broker":2,"block_start":"0","block_end":"9223372036854775808"}',
-    ],
-)
-def test_malformed_producer_id_block(data: bytes) -> None:
-    with pytest.raises(MalformedZNodeError, match=r"^/latest_producer_id_block: "):
-        pid_codec.decode_producer_id_block(data)

@@ -59,24 +59,6 @@ def test_other_children_of_broker_ids_are_no_brokers(child: str) -> None:
     assert paths.broker_of(f"/brokers/topics/{child}") is None
 
 
-@pytest.mark.parametrize(
-    ("child", "sequence"),
-    [
-        ("isr_change_0000000042", 42),
-        ("config_change_2147483647", 2147483647),
-        ("config_change_-000000001", -1),
-        ("isr_change_", None),
-        ("short", None),
-        ("isr_change_00000000x2", None),
-        ("isr_change_--00000012", None),
-        ("isr_change_0-00000012", None),
-        ("", None),
-    ],
-)
-def test_sequence_of_a_notification(child: str, sequence: int | None) -> None:
-    assert paths.notification_sequence(child) == sequence
-
-
 def test_sequential_children_belong_to_what_is_watched() -> None:
     for prefix, parent, child in [
         (
@@ -99,7 +81,7 @@ def test_sequential_children_belong_to_what_is_watched() -> None:
 def test_config_paths() -> None:
     assert paths.broker_config() == "/config/brokers/<default>"
     assert paths.broker_config(3) == "/config/brokers/3"
-    assert paths.topic_config("t") == paths.entity_config("topics", "t") == "/config/topics/t"
+    assert paths.topic_config("t") == "/config/topics/t"
     assert paths.delete_topic("t") == "/admin/delete_topics/t"
 
 
