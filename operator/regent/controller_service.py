@@ -135,9 +135,12 @@ class ControllerService:
         """See :class:`~regent.runtime.ports.ControllerPort`."""
         commands = tuple(commands)
         future: concurrent.futures.Future[tuple[Outcome, ...]] = concurrent.futures.Future()
+        # From now on whoever waits may stop waiting, but only the controller's thread ends this.
+        future.set_running_or_notify_cancel()
         self._pending[future] = partial(not_controller, commands)
         future.add_done_callback(lambda done: self._pending.pop(done, None))
         if self._loop is None or self.has_ended or self._loop.is_closed():
+            self._pending.pop(future, None)
             return not_controller(commands)
         self._loop.call_soon_threadsafe(
             self._put, e.CommandsReceived(commands, reply_to=partial(_resolve, future))
@@ -375,5 +378,6 @@ class _Parts:
 
 
 def _resolve(future: concurrent.futures.Future[Any], answer: Any) -> None:
+    """Answer once. Only the controller's thread does, and nobody can cancel: so nothing races."""
     if not future.done():
         future.set_result(answer)

@@ -39,7 +39,6 @@ from regent.controller.log import ControllerLog
 from regent.model.errors import (
     ControllerError,
     ControllerMovedError,
-    RegentError,
     SessionExpiredError,
     StaleControllerEpochError,
     UnsupportedClusterError,
@@ -231,24 +230,11 @@ class KafkaController:
         self, active: ActiveController, event: e.ControllerEvent
     ) -> tuple[Outcome, ...] | None:
         if isinstance(event, e.CommandsReceived):
-            return await self._process_commands(active, event)
+            return await topic_commands.process_commands(active, event.commands)
         if isinstance(event, e.ChannelFailed):
             raise ControllerError(f"channel to broker {event.broker_id} failed: {event.reason}")
         await _PROCESS[type(event)](active, event)
         return None
-
-    async def _process_commands(
-        self, active: ActiveController, event: e.CommandsReceived
-    ) -> tuple[Outcome, ...]:
-        """Commands touch ZooKeeper only, so a defect in one leaves the context in no doubt: the
-        cluster must not lose its controller over a custom resource."""
-        try:
-            return await topic_commands.process_commands(active, event.commands)
-        except RegentError:
-            raise
-        except Exception as error:  # noqa: BLE001 - answered, and logged with its traceback
-            self._log.error("Commands failed", error=repr(error), exception=error)
-            return topic_commands.failed(event.commands, error)
 
 
 _Process = Callable[[ActiveController, Any], Awaitable[None]]

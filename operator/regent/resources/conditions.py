@@ -163,6 +163,10 @@ class ConditionReason(enum.StrEnum):
     CONCURRENT_CHANGE = "ConcurrentChange", "Somebody else changed the topic at the same moment."
     NOT_CONTROLLER = "NotController", "The controller moved while the change was being made."
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper did not answer in time."
+    ZOOKEEPER_REFUSED = (
+        "ZooKeeperRefused",
+        "ZooKeeper refused to read or write a znode; the message names it and the error.",
+    )
     INTERNAL_ERROR = "InternalError", "The controller failed unexpectedly; its log says why."
 
 
