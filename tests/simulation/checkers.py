@@ -62,6 +62,7 @@ class SafetyChecker:
         self._history: dict[TopicPartition, list[LeaderAndIsr]] = {}
         self._announced: dict[tuple[TopicPartition, int], int] = {}
         self._configured_at: dict[str, int] = {}
+        self._unmarked: list[str] = []
         world.zookeeper.on_transaction(self._transaction)
 
     def was_ever_created(self, topic: str) -> bool:
@@ -92,6 +93,7 @@ class SafetyChecker:
             require(is_fenced, f"{writer} writes without the fence: {writes}")
         if is_fenced and not raises_epoch:
             self._fenced_write(writer, applied.session_id)
+        self._unmarked = [op.path for op in writes if isinstance(op, Delete)]
         for operation in writes:
             self._write(writer, operation, is_controller=is_fenced)
 
@@ -174,8 +176,14 @@ class SafetyChecker:
 
     def _topic_deleted(self, writer: str, topic: str, *, is_controller: bool) -> None:
         if is_controller:
-            marked = self._world.zookeeper.get(paths.delete_topic(topic)) is not None
-            require(marked, f"{writer} deletes {topic}, which nobody asked for")
+            require(
+                paths.delete_topic(topic) in self._unmarked,
+                f"{writer} deletes {topic}, but not in one transaction with its marker",
+            )
+            require(
+                self._world.zookeeper.get(paths.topic_config(topic)) is None,
+                f"{writer} deletes {topic}, but not its configuration",
+            )
             for tp in [tp for tp in self._replicas if tp.topic == topic]:
                 kept = [b for b in self._replicas[tp] if tp in self._world.brokers[b].logs]
                 require(not kept, f"{writer} deletes {tp} while brokers {kept} still have it")

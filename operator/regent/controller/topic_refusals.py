@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from regent.controller.active_controller import ActiveController
 from regent.controller.commands import Reason, Rejected
 from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
 from regent.model.topic_config import config_conflicts, config_problem
 from regent.zk_data.operations import WriteResult, Written, ZkError
+
+if TYPE_CHECKING:
+    from regent.controller.active_controller import ActiveController
 
 MAX_PARTITIONS = 10_000
 """More partitions in one command than any topic has: a slip of the pen, not a wish."""
