@@ -276,11 +276,11 @@ class _Parts:
             settings=channels,
             may_send=lambda: not self.session.is_fenced(),
             on_response=self._responded,
-            on_failure=lambda broker_id, reason: self.manager.put(
-                e.ChannelFailed(broker_id, repr(reason))
+            on_failure=lambda broker, controller_epoch, reason: self.manager.put(
+                e.ChannelFailed(controller_epoch, broker.broker_id, broker.epoch, repr(reason))
             ),
-            on_protocol_version=lambda version: self.manager.put(
-                e.InterBrokerProtocolChanged(version)
+            on_protocol_version=lambda version, controller_epoch: self.manager.put(
+                e.InterBrokerProtocolChanged(controller_epoch, version)
             ),
         )
         self.interpreter = Interpreter(

@@ -157,8 +157,23 @@ class Faults:
         self._world.protocol = newer[0]
         self._world.trace.line("world", "upgrades", newer[0])
         for process in self._world.regents:
-            if process.is_alive:
-                process.put(e.InterBrokerProtocolChanged(newer[0]))
+            active = process.controller.active
+            if process.is_alive and active is not None:
+                process.put(e.InterBrokerProtocolChanged(active.context.epoch, newer[0]))
+        return True
+
+    def report_of_a_former_term(self) -> bool:
+        """A channel that failed in a former term, or that led to a former life of its broker."""
+        process, broker = self._regent(), self._broker()
+        active = None if process is None else process.controller.active
+        if process is None or broker is None or active is None:
+            return False
+        epoch, broker_epoch = active.context.epoch, broker.epoch
+        if self._world.dice.random() < 0.5:
+            epoch -= 1
+        else:
+            broker_epoch -= 1
+        process.put(e.ChannelFailed(epoch, broker.broker_id, broker_epoch, "of the past"))
         return True
 
     # Brokers

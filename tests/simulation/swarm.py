@@ -31,6 +31,7 @@ FAULTS = (
     "malform_registration",
     "move_listener",
     "upgrade",
+    "report_of_a_former_term",
 )
 """Methods of :class:`~tests.simulation.faults.Faults`."""
 

@@ -28,7 +28,6 @@ from regent.protocol.control_requests import (
     UpdateMetadataResponse,
 )
 from regent.zk_data import paths
-from regent.zk_data.brokers import decode_broker
 from regent.zk_data.notifications import decode_log_dir_event
 from regent.zk_data.operations import Delete
 
@@ -41,9 +40,9 @@ async def process_broker_change(active: ActiveController) -> None:
     """Compare the registrations with the context. A broker with another epoch has bounced, even if
     nobody ever saw it absent (KAFKA-7235)."""
     context = active.context
-    current = await cluster_loading.read_brokers(active.log)
-    cluster_loading.refuse_unsupported(current.values())
     known = context.live_or_shutting_down_brokers
+    current = await cluster_loading.read_brokers(active.log, known=known)
+    cluster_loading.refuse_unsupported(current.values())
     new = [b for i, b in current.items() if i not in known]
     bounced = [b for i, b in current.items() if i in known and b.epoch > known[i].epoch]
     dead = [i for i in known if i not in current]
@@ -57,7 +56,9 @@ async def process_broker_change(active: ActiveController) -> None:
         live=list(current),
     )
     bounced_ids = [b.broker_id for b in bounced]
-    await UpdateChannels(opened=[*new, *bounced], closed=[*dead, *bounced_ids])
+    await UpdateChannels(
+        context.epoch, opened=[*new, *bounced], closed=[*dead, *bounced_ids]
+    )
     if new:
         context.add_live_brokers(new)
         await on_broker_startup(active, new)
@@ -162,14 +163,10 @@ async def process_broker_modifications(active: ActiveController, broker_id: int)
     if known is None:
         await process_broker_change(active)  # its registration was malformed, and is mended
         return
-    try:
-        broker = decode_broker(broker_id, node)
-    except MalformedZNodeError as error:
-        active.log.error(
-            "Malformed broker registration skipped", path=error.path, reason=error.reason
-        )
-        return
-    if broker.epoch != known.epoch or broker == known:
+    broker = cluster_loading.decode_registration(broker_id, node, active.log, known=known)
+    if broker is None or broker.epoch != known.epoch:
+        return  # another life of it: the list of brokers has changed as well
+    if broker == known:
         return
     active.log.info("Broker changed its registration", broker=broker_id)
     context.add_live_brokers([broker])

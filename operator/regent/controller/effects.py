@@ -70,8 +70,12 @@ class UpdateChannels(Effect[None], frozen=True):
     """Open channels to brokers and close others.
 
     A broker in both gets a fresh channel: its queue is dropped, as after a bounce.
+
+    Attributes:
+        controller_epoch: The term for which the channels are opened; what they report carries it.
     """
 
+    controller_epoch: int
     opened: Sequence[Broker]
     closed: Sequence[int] = ()
 

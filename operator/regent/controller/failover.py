@@ -4,6 +4,10 @@ The order is that of ``KafkaController.onControllerFailover`` and matters: notif
 dropped before the state that they announce is read, brokers learn the list of live brokers before
 any leader is named, replicas come before elections. Everything is read in bulk and sent in merged
 batches.
+
+One step comes earlier than in Kafka: the list of live brokers is sent as soon as it is known. Until
+a broker has heard of the new controller epoch it obeys the former controller, and what is read next
+may take seconds: topics, and the protocol versions of hosts that are gone.
 """
 
 from __future__ import annotations
@@ -53,19 +57,17 @@ async def on_controller_failover(active: ActiveController) -> None:
     brokers = await cluster_loading.read_brokers(log)
     cluster_loading.refuse_unsupported(brokers.values())
     context.add_live_brokers(brokers.values())
-    await UpdateChannels(opened=list(brokers.values()))
+    await UpdateChannels(context.epoch, opened=list(brokers.values()))
+    await _announce_brokers(active)
     await _delete_notifications(active)
-    await _load_topics(active)
+    unreadable = await _load_topics(active)
     await _load_deletions(active)
     context.inter_broker_protocol = await InterBrokerProtocol()
     await _set_up_features(active)
     await cluster_loading.give_topic_ids(active, context.topics)
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
-    batch = ControllerBrokerRequestBatch(context)
-    batch.add_update_metadata()
-    await batch.send()
     await active.replicas.startup()
-    active.partitions.startup_states()
+    active.partitions.startup_states(unreadable=unreadable)
     await active.partitions.trigger_online()
     await active.deletions.resume()
     log.info(
@@ -77,6 +79,14 @@ async def on_controller_failover(active: ActiveController) -> None:
         offline=context.offline_partition_count,
     )
     await PublishView(None)
+
+
+async def _announce_brokers(active: ActiveController) -> None:
+    """An UpdateMetadata without partitions: brokers obey nobody of the past from now on, and know
+    who is alive before they hear of any leader."""
+    batch = ControllerBrokerRequestBatch(active.context)
+    batch.add_update_metadata()
+    await batch.send()
 
 
 async def process_inter_broker_protocol_change(
@@ -137,11 +147,12 @@ async def _delete_notifications(active: ActiveController) -> None:
     await Write([Delete(path, missing_ok=True) for path in stale], guard=epoch_guard(context))
 
 
-async def _load_topics(active: ActiveController) -> None:
+async def _load_topics(active: ActiveController) -> list[TopicPartition]:
+    """Topics, assignments, states. Returns the partitions whose state cannot be read."""
     (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
     topics = await cluster_loading.read_topics(sorted(children or ()), active.log)
     partitions = await cluster_loading.add_topics(active, topics)
-    await cluster_loading.load_leadership(active.context, partitions, active.log)
+    return await cluster_loading.load_leadership(active.context, partitions, active.log)
 
 
 async def _load_deletions(active: ActiveController) -> None:

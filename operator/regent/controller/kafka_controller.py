@@ -231,10 +231,17 @@ class KafkaController:
     ) -> tuple[Outcome, ...] | None:
         if isinstance(event, e.CommandsReceived):
             return await topic_commands.process_commands(active, event.commands)
-        if isinstance(event, e.ChannelFailed):
-            raise ControllerError(f"channel to broker {event.broker_id} failed: {event.reason}")
+        if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.epoch:
+            return None
         await _PROCESS[type(event)](active, event)
         return None
+
+
+async def _channel_failed(active: ActiveController, event: e.ChannelFailed) -> None:
+    """Give up, unless the broker has bounced meanwhile and got another channel."""
+    broker = active.context.live_or_shutting_down_brokers.get(event.broker_id)
+    if broker is not None and broker.epoch == event.broker_epoch:
+        raise ControllerError(f"channel to broker {event.broker_id} failed: {event.reason}")
 
 
 _Process = Callable[[ActiveController, Any], Awaitable[None]]
@@ -265,5 +272,6 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.InterBrokerProtocolChanged: lambda active, event: (
         failover.process_inter_broker_protocol_change(active, event.version)
     ),
+    e.ChannelFailed: _channel_failed,
     e.ConfigChange: lambda active, _: config_changes.process_config_change(active),
 }

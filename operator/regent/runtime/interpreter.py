@@ -42,7 +42,9 @@ class Interpreter:
             fx.SendRequests: self._send,
         }
         self._at_once: dict[type[fx.Effect[Any]], Callable[[Any], Any]] = {
-            fx.UpdateChannels: lambda x: channels.update(opened=x.opened, closed=x.closed),
+            fx.UpdateChannels: lambda x: channels.update(
+                opened=x.opened, closed=x.closed, controller_epoch=x.controller_epoch
+            ),
             fx.Resigned: self._resigned,
             fx.ArmTimer: self._arm_timer,
             fx.CancelTimer: lambda x: self._cancel_timer(x.name),

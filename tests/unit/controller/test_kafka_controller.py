@@ -40,6 +40,13 @@ def epoch(controller: KafkaController) -> int:
     return controller.active.context.epoch
 
 
+def channel_failed(controller: KafkaController, broker_id: int = 1) -> e.ChannelFailed:
+    """The end of the present channel to a broker."""
+    assert controller.active is not None
+    broker = controller.active.context.live_or_shutting_down_brokers[broker_id]
+    return e.ChannelFailed(epoch(controller), broker_id, broker.epoch, "a test")
+
+
 def denying(prefix: str, kind: type[Effect[object]]) -> Callable[[Effect[object]], None]:
     """A hook for the driver: ZooKeeper answers NOAUTH for nodes whose path begins like that."""
 
@@ -283,9 +290,35 @@ class TestFailures:
 
     def test_a_closed_channel_that_nobody_can_explain_is_a_failure(self, world: World) -> None:
         controller = world.active_controller()
-        world.process(controller, e.ChannelFailed(1, "a test"))
+        world.process(controller, channel_failed(controller))
         assert controller.active is None
         assert world.holder() is None
+
+    def test_a_channel_of_a_former_term_or_of_a_former_life_of_its_broker_is_no_failure(
+        self, world: World
+    ) -> None:
+        controller = world.active_controller()
+        former_term = channel_failed(controller)
+        world.process(controller, e.NotEligible(), e.Eligible())
+        world.process(controller, former_term)
+        former_life = channel_failed(controller)
+        world.bounce_broker(1)
+        world.deliver(controller)
+        world.process(controller, former_life)
+        world.stop_broker(1)
+        world.deliver(controller)
+        world.process(controller, former_life)
+        assert epoch(controller) == 2
+        assert world.log.errors("Event failed, giving the controller up") == []
+
+    def test_a_protocol_version_that_was_learned_in_a_former_term_is_not_taken_over(
+        self, world: World
+    ) -> None:
+        controller = world.active_controller()
+        world.process(controller, e.NotEligible(), e.Eligible())
+        world.process(controller, e.InterBrokerProtocolChanged(1, (2, 4)))
+        assert controller.active is not None
+        assert controller.active.context.inter_broker_protocol == (3, 9)
 
 
 class TestHandingBack:
@@ -460,7 +493,7 @@ def test_every_event_finds_its_process(world: World) -> None:
     world.mark_for_deletion("u")
     kinds = {type(event).__name__ for event in world.deliver(controller)}
     assert kinds == {"TopicDeletion"}
-    world.process(controller, e.InterBrokerProtocolChanged((3, 8)))
+    world.process(controller, e.InterBrokerProtocolChanged(epoch(controller), (3, 8)))
     assert controller.active is not None
     context = controller.active.context
     assert context.leadership[TopicPartition("t", 1)].leader == 3

@@ -28,7 +28,9 @@ class KeptChannels:
         self.open: dict[int, Broker] = {}
         self.sent: list[ControlRequests] = []
 
-    def update(self, *, opened: Sequence[Broker], closed: Sequence[int]) -> None:
+    def update(
+        self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
+    ) -> None:
         for broker_id in closed:
             self.open.pop(broker_id, None)
         self.open |= {broker.broker_id: broker for broker in opened}
