@@ -26,7 +26,7 @@ from regent.controller.commands import Command, Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.topic_commands import not_controller
-from regent.controller.view import ClusterView
+from regent.controller.view import ClusterView, RefusedReplica
 from regent.controller.watches import event_of
 from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.network.settings import ChannelSettings
@@ -209,6 +209,19 @@ class ControllerService:
             "refusal": None if self._parts is None else self._parts.controller.refusal,
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
+            **self._refusals(),
+        }
+
+    def _refusals(self) -> dict[str, object]:
+        parts = self._parts
+        return {
+            "refusedReplicas": {
+                "count": self.gauges.refused_replicas_count,
+                "sample": [] if parts is None else [r._asdict() for r in parts.refused_replicas],
+            },
+            "refusedMetadata": {}
+            if parts is None
+            else {str(b): error for b, error in parts.refused_metadata.items()},
         }
 
     # The controller's thread
@@ -264,6 +277,8 @@ class _Parts:
         self.metrics = metrics
         self.gauges = ControllerGauges()
         self.channel_queue_sizes: Mapping[int, int] = {}
+        self.refused_replicas: tuple[RefusedReplica, ...] = ()
+        self.refused_metadata: Mapping[int, str] = {}
         self.controller = KafkaController(
             config, log=StandardControllerLog(), chance=Chance(dice.randrange, uuid.uuid4)
         )
@@ -375,6 +390,8 @@ class _Parts:
         active = self.controller.active
         self.gauges = gauges_of(None if active is None else active.context)
         self.channel_queue_sizes = self.channels.queue_sizes()
+        self.refused_replicas = () if active is None else active.context.refusals.sample()
+        self.refused_metadata = {} if active is None else dict(active.context.refusals.metadata)
 
 
 def _resolve(future: concurrent.futures.Future[Any], answer: Any) -> None:

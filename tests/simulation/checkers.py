@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from regent.controller.context import ControllerContext
+from regent.controller.events import LeaderAndIsrResponseReceived
 from regent.controller.states import PartitionState
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
@@ -20,6 +22,7 @@ from regent.zk_data.config import decode_entity_config
 from regent.zk_data.controller import decode_controller_epoch
 from regent.zk_data.operations import ANY_VERSION, Check, Create, Delete, Operation, SetData, ZNode
 from regent.zk_data.topics import decode_partition_state, decode_topic
+from tests.simulation.broker import UNKNOWN_SERVER_ERROR
 from tests.simulation.driver import RegentProcess
 from tests.simulation.trace import InvariantViolatedError
 from tests.simulation.workload import UNCLEAN
@@ -400,3 +403,27 @@ class SafetyChecker:
             offline == context.offline_partition_count,
             f"{process} counts {context.offline_partition_count} offline, there are {offline}",
         )
+        self._check_refusals(process, context)
+
+    def _check_refusals(self, process: RegentProcess, context: ControllerContext) -> None:
+        """A refusal is kept from the answer on, and only of replicas that there are."""
+        for topic, partition, broker_id, error in context.refusals.sample(limit=1_000):
+            tp = TopicPartition(topic, partition)
+            require(
+                context.is_broker_online(broker_id) and broker_id in context.replicas(tp),
+                f"{process} keeps a refusal of broker {broker_id}: {tp} {error}",
+            )
+        event = process.event
+        if not isinstance(event, LeaderAndIsrResponseReceived):
+            return
+        answer = event.response
+        broker = context.live_or_shutting_down_brokers.get(answer.broker_id)
+        asked_as = (answer.controller_epoch, answer.broker_epoch)
+        if broker is None or asked_as != (context.epoch, broker.epoch):
+            return
+        whole = answer.error_code == UNKNOWN_SERVER_ERROR
+        for tp in answer.partitions:
+            refused = whole or answer.partition_errors.get(tp) == UNKNOWN_SERVER_ERROR
+            if refused and answer.broker_id in context.replicas(tp):
+                known = tp in context.refusals.on_broker(answer.broker_id)
+                require(known, f"{process} has no refusal of broker {answer.broker_id}: {tp}")

@@ -53,7 +53,7 @@ class Faults:
         self._undo.clear()
         self._mend()
         for broker in world.brokers.values():
-            if broker.failed:
+            if broker.failed or broker.refuses:
                 broker.stop()
             if not broker.is_running:
                 world.start_broker(broker)
@@ -227,6 +227,19 @@ class Faults:
         failed = self._world.dice.sample(hosted, self._world.dice.randint(1, len(hosted)))
         broker.fail_log_dir(failed)
         self._world.restart_broker_after(broker, self._world.dice.randint(1_000, 15_000))
+        return True
+
+    def refuse_replicas(self) -> bool:
+        """A broker does not lead or follow some of its partitions any more, until it restarts."""
+        broker = self._broker()
+        if broker is None or not broker.replicas:
+            return False
+        dice, hosted = self._world.dice, list(broker.replicas)
+        refused = dice.sample(hosted, dice.randint(1, len(hosted)))
+        self._world.trace.line(broker.name, "refuses from now on", [str(tp) for tp in refused])
+        broker.refuses.update(dict.fromkeys(refused))
+        broker.refuses_whole_requests = dice.random() < 0.3
+        self._world.restart_broker_after(broker, dice.randint(1_000, 15_000))
         return True
 
     # Network and znodes

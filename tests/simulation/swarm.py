@@ -32,6 +32,7 @@ FAULTS = (
     "move_listener",
     "upgrade",
     "report_of_a_former_term",
+    "refuse_replicas",
 )
 """Methods of :class:`~tests.simulation.faults.Faults`."""
 

@@ -1,4 +1,4 @@
-"""Commands from other threads: everybody is answered once, and nobody can disturb the controller."""
+"""Commands from other threads: all are answered, and nobody can disturb the controller."""
 
 from __future__ import annotations
 

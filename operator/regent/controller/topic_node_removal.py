@@ -61,9 +61,7 @@ async def _remove_below(context: ControllerContext, topics: Sequence[str]) -> No
             ]
         )
     for level in levels[-2:0:-1]:
-        await Write(
-            [Delete(path, missing_ok=True) for path in level], guard=epoch_guard(context)
-        )
+        await Write([Delete(path, missing_ok=True) for path in level], guard=epoch_guard(context))
 
 
 async def _remove_last_nodes(
@@ -71,8 +69,8 @@ async def _remove_last_nodes(
 ) -> Sequence[str]:
     """The last nodes of topics in one transaction; if something is in the way, each topic alone.
 
-    A lost answer, or a node that appeared or vanished meanwhile, leads to reading again what is left,
-    and once nothing is left, the topic is removed.
+    A lost answer, or a node that appeared or vanished meanwhile, leads to reading again what is
+    left, and once nothing is left, the topic is removed.
     """
     results: Sequence[WriteResult] = ()
     for _ in range(ATTEMPTS):

@@ -98,9 +98,7 @@ class ControllerChannelManager:
                 on_told=self._report_protocol_version,
                 before_encoding=self._keep_warm,
             )
-            channel.task.add_done_callback(
-                functools.partial(self._ended, broker, controller_epoch)
-            )
+            channel.task.add_done_callback(functools.partial(self._ended, broker, controller_epoch))
             self._channels[broker.broker_id] = channel
         self._report_protocol_version()
 

@@ -88,6 +88,11 @@ class ConditionReason(enum.StrEnum):
         "PartitionsLeaderless",
         "Partitions have no leader: none of their in-sync replicas is alive.",
     )
+    REPLICAS_REFUSED = (
+        "ReplicasRefused",
+        "Brokers refuse to lead, follow or delete replicas; the message names brokers, partitions "
+        "and errors.",
+    )
     UNDER_REPLICATED = "UnderReplicated", "Partitions have replicas that are not in sync."
 
     # Differences

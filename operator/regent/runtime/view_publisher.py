@@ -133,6 +133,7 @@ def topic_view(context: ControllerContext, topic: str) -> TopicView | None:
                 isr=() if leadership is None else leadership.isr,
                 adding_replicas=assignment.adding_replicas,
                 removing_replicas=assignment.removing_replicas,
+                refusals=context.refusals.of_partition(tp),
             )
         )
     return TopicView(

@@ -372,7 +372,7 @@ class TestAnswersToUpdateMetadata:
 
     def test_an_error_is_logged(self) -> None:
         (reported,) = self.answer(31).log.errors("UpdateMetadata refused")
-        assert reported == {"broker": 1, "error_code": 31}
+        assert reported == {"broker": 1, "error": "CLUSTER_AUTHORIZATION_FAILED"}
         assert self.answer(0).log.errors("UpdateMetadata refused") == []
 
     def test_a_stale_broker_epoch_makes_us_look_at_the_brokers(self) -> None:

@@ -620,7 +620,9 @@ class TestProtocolVersion:
         async with (
             StubBroker(1, protocol_version="3.9-IV0") as new,
             StubBroker(2, protocol_version="2.6") as old,
-            channels(new.registration, on_protocol_version=lambda *told: announced.put_nowait(told)) as (manager, _),
+            channels(
+                new.registration, on_protocol_version=lambda *told: announced.put_nowait(told)
+            ) as (manager, _),
         ):
             assert await manager.inter_broker_protocol() == (3, 9)
             manager.update(opened=(old.registration,), controller_epoch=7)
@@ -640,7 +642,9 @@ class TestProtocolVersion:
         announced: asyncio.Queue[tuple[tuple[int, int], int]] = asyncio.Queue()
         async with (
             StubBroker(1, protocol_version="3.9-IV0") as stub,
-            channels(stub.registration, on_protocol_version=lambda *told: announced.put_nowait(told)) as (manager, _),
+            channels(
+                stub.registration, on_protocol_version=lambda *told: announced.put_nowait(told)
+            ) as (manager, _),
         ):
             assert await manager.inter_broker_protocol() == (3, 9)
             manager.update(opened=(stub.registration,), closed=(1,))
