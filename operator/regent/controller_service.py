@@ -204,6 +204,7 @@ class ControllerService:
             "isActive": view.is_active,
             "isEligible": self.is_eligible,
             "activeControllerId": view.controller_id,
+            "clusterId": None if self._parts is None else self._parts.controller.cluster_id,
             "controllerEpoch": view.controller_epoch,
             "state": self.state.name,
             "refusal": None if self._parts is None else self._parts.controller.refusal,
@@ -303,6 +304,7 @@ class _Parts:
             channels=self.channels,
             view=self.publisher,
             enqueue=self.manager.put,
+            contend=self._contend,
         )
         self.election = LeaderElection(
             self.session,
@@ -322,7 +324,7 @@ class _Parts:
             events,
             stopping,
             asyncio.create_task(self.publisher.run(), name="view"),
-            asyncio.create_task(self._start_session(), name="session start"),
+            asyncio.create_task(self.session.start(), name="session start"),
         }
         try:
             while not stopping.done():
@@ -341,10 +343,11 @@ class _Parts:
                 await self.election.close()
             await self.session.close()
 
-    async def _start_session(self) -> None:
-        await self.session.start()
-        self.election.start()
-        self._is_contending = True
+    def _contend(self) -> None:
+        """Take part in the election among the replicas, once the core has found a cluster."""
+        if not self._is_contending:
+            self._is_contending = True
+            self.election.start()
 
     async def _hand_over(self, events: asyncio.Task[None]) -> None:
         """Finish the event in progress and give ``/controller`` up, unless the loop has failed."""

@@ -355,7 +355,7 @@ class RegentProcess:
                 self._end()
             case fx.Respond():
                 self._world.workload.answered(self, effect.reply_to, effect.answer)
-            case fx.PublishView():
+            case fx.PublishView() | fx.Contend():
                 pass
             case fx.Resigned():
                 self._drop_channels_and_timers()

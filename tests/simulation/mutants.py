@@ -242,11 +242,6 @@ def refusals_outlive_their_broker(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Refusals, "forget_broker", lambda *_: None)
 
 
-def refusals_outlive_their_topic(patch: pytest.MonkeyPatch) -> None:
-    """A topic that is gone is still said to be refused."""
-    patch.setattr(Refusals, "forget_partitions", lambda *_: None)
-
-
 def reports_of_the_past_count(patch: pytest.MonkeyPatch) -> None:
     """A channel that failed in a former term is taken for one of this term."""
 
@@ -295,7 +290,6 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (deletion_of_the_unreadable_not_announced, "still announces"),
         (refusals_not_kept, "has no refusal"),
         (refusals_outlive_their_broker, "keeps a refusal|refusals are"),
-        (refusals_outlive_their_topic, "keeps a refusal|refusals are"),
         (reports_of_the_past_count, "Event failed"),
         (last_nodes_one_by_one, "not in one transaction with its marker"),
     )

@@ -19,6 +19,7 @@ from regent.controller.effects import (
 from regent.controller.events import BrokerChange
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.states import PartitionState, ReplicaState
+from regent.controller.unusable_settings import refuse_id_of_a_registered_broker
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError, StaleControllerEpochError
 from regent.model.partition import NO_EPOCH, TopicPartition
@@ -44,6 +45,7 @@ async def process_broker_change(active: ActiveController) -> None:
     context = active.context
     known = context.live_or_shutting_down_brokers
     current = await cluster_loading.read_brokers(active.log, known=known)
+    refuse_id_of_a_registered_broker(context.controller_id, current)
     cluster_loading.refuse_unsupported(current.values())
     new = [b for i, b in current.items() if i not in known]
     bounced = [b for i, b in current.items() if i in known and b.epoch > known[i].epoch]

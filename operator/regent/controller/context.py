@@ -38,6 +38,7 @@ class ControllerContext:
         controller_id: Our id in ``/controller``.
         epoch: Our controller epoch.
         epoch_zk_version: dataVersion of ``/controller_epoch``: the fence of every write.
+        cluster_id: Id of the Kafka cluster; None as long as it has none.
         inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
         unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable.
         unclean_leader_elections: Unclean elections since this controller was elected.
@@ -49,6 +50,7 @@ class ControllerContext:
         self.controller_id = controller_id
         self.epoch = epoch
         self.epoch_zk_version = epoch_zk_version
+        self.cluster_id: str | None = None
         self.inter_broker_protocol = (0, 0)
         self.unclean_leader_election_default = False
         self.unclean_leader_elections = 0

@@ -140,6 +140,11 @@ class CurrentTime(Effect[int], frozen=True):
     """Milliseconds since the epoch."""
 
 
+class Contend(Effect[None], frozen=True):
+    """Take part in the election among the replicas of Regent, from now on. Its outcome comes as
+    events. Doing so already is fine."""
+
+
 class Resigned(Effect[None], frozen=True):
     """The controller is no longer active: close all channels (queues are dropped), disarm all
     timers, publish an empty view."""

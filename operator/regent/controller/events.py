@@ -91,6 +91,12 @@ class Reelect(ControllerEvent, frozen=True):
     state = ControllerState.CONTROLLER_CHANGE
 
 
+class ClusterIdChange(ControllerEvent, frozen=True):
+    """``/cluster/id`` was created, changed or deleted."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
 class Expire(ControllerEvent, frozen=True):
     """The ZooKeeper session is gone, or no server answered for as long as a session lives."""
 

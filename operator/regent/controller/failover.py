@@ -33,6 +33,7 @@ from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.replica_state_machine import by_broker
 from regent.controller.states import ReplicaState
 from regent.controller.unclean_election_config import load_unclean_election_default
+from regent.controller.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
@@ -61,8 +62,10 @@ async def on_controller_failover(active: ActiveController) -> None:
     await _announce_brokers(active)
     await _delete_notifications(active)
     unreadable = await _load_topics(active)
+    refuse_id_of_a_replica(context)
     await _load_deletions(active)
     context.inter_broker_protocol = await InterBrokerProtocol()
+    refuse_other_protocol(active.config, context.inter_broker_protocol)
     await _set_up_features(active)
     await cluster_loading.give_topic_ids(active, context.topics)
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
@@ -98,6 +101,7 @@ async def process_inter_broker_protocol_change(
     that get an id are announced: brokers take it over without a new leader epoch.
     """
     context = active.context
+    refuse_other_protocol(active.config, version)
     active.log.info(
         "Inter-broker protocol changed", before=context.inter_broker_protocol, now=version
     )

@@ -120,11 +120,10 @@ class ControllerChannelManager:
     def protocol_version(self) -> ProtocolVersion:
         """The lowest inter.broker.protocol.version, from what is known now.
 
-        A broker that has not told its version counts with what its registration says (version 5:
-        2.7 or newer), and beyond that like the others.
+        A broker that does not tell its version counts with that of the settings, unless some broker
+        does not understand it; without that, with what its registration says (version 5: 2.7 or
+        newer), and beyond that like the others.
         """
-        if self._settings.protocol_version is not None:
-            return self._settings.protocol_version
         known: dict[int, ProtocolVersion] = {}
         unknown: dict[int, int] = {}
         for broker_id, channel in self._channels.items():
@@ -133,6 +132,13 @@ class ControllerChannelManager:
                 unknown[broker_id] = channel.broker.registration_version
             else:
                 known[broker_id] = version
+        configured = self._settings.protocol_version
+        if (
+            configured is not None
+            and (unknown or not known)
+            and all(channel.understands(configured) for channel in self._channels.values())
+        ):
+            return min([configured, *known.values()])
         return cluster_protocol_version(known, unknown=unknown)
 
     async def inter_broker_protocol(self) -> tuple[int, int]:
@@ -145,7 +151,7 @@ class ControllerChannelManager:
             for channel in self._channels.values()
             if not channel.settled.is_set()
         ]
-        if unsettled and self._settings.protocol_version is None:
+        if unsettled:
             await asyncio.wait(unsettled, timeout=self._settings.protocol_version_wait)
         for waiting in unsettled:
             waiting.cancel()

@@ -577,7 +577,7 @@ class TestProtocolVersion:
                 assert await manager.inter_broker_protocol() == (2, 7)
         assert "broker does not tell its protocol version" in caplog.messages
 
-    async def test_the_setting_wins_and_waits_for_nobody(self) -> None:
+    async def test_the_setting_stands_in_for_a_broker_that_cannot_be_asked(self) -> None:
         settings = ChannelSettings(protocol_version=ProtocolVersion(2, 8, 1))
         silent = Broker(9, 1, (EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", _dead_port()),))
         async with (
@@ -587,6 +587,27 @@ class TestProtocolVersion:
             assert await manager.inter_broker_protocol() == (2, 8)
             manager.send(batch(stub))
             assert [each.api_version for each in await stub.wait_for(3)] == [5, 7, 3]
+
+    async def test_the_setting_does_not_overrule_what_brokers_tell(self) -> None:
+        settings = ChannelSettings(protocol_version=ProtocolVersion(3, 9))
+        async with (
+            StubBroker(1, protocol_version="2.6-IV0") as stub,
+            channels(stub.registration, settings=settings) as (manager, _),
+        ):
+            assert await manager.inter_broker_protocol() == (2, 6)
+
+    async def test_the_setting_does_not_count_where_a_broker_does_not_understand_it(self) -> None:
+        settings = ChannelSettings(protocol_version=ProtocolVersion(2, 8, 1))
+        supported = {**SUPPORTED_BY_3_9, LEADER_AND_ISR: (0, 4)}
+        async with StubBroker(1, supported=supported) as stub:
+            stub.configs = None
+            async with channels(stub.registration, settings=settings) as (manager, _):
+                assert await manager.inter_broker_protocol() == (2, 7)
+
+    async def test_without_any_broker_the_setting_is_all_there_is(self) -> None:
+        settings = ChannelSettings(protocol_version=ProtocolVersion(2, 6))
+        async with channels(settings=settings) as (manager, _):
+            assert await manager.inter_broker_protocol() == (2, 6)
 
     async def test_a_broker_that_does_not_answer_is_waited_for_only_so_long(self) -> None:
         settings = ChannelSettings(protocol_version_wait=0.05)
