@@ -233,6 +233,8 @@ def print_status(report: Report) -> None:
             f"Queues      Regent {regent['controllerId']} ({role}): {regent['eventQueueSize']} "
             f"events{', requests to ' + queues if queues else ''}"
         )
+        if regent.get("refusal"):
+            console.print(f"Left alone  {regent['refusal']}", style="red", markup=False)
         _print_refusals(console, regent)
     table = Table("Broker", "Epoch", "Rack", "Leads", "Hosts", "Out of sync", "Endpoints")
     for broker in report["brokers"]:

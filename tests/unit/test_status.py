@@ -52,3 +52,8 @@ def test_refused_replicas_are_named_and_the_rest_is_counted(
 def test_an_earlier_regent_does_not_tell_of_refusals(capsys: pytest.CaptureFixture[str]) -> None:
     print_status(report())
     assert "Refused" not in capsys.readouterr().out
+
+
+def test_why_a_regent_leaves_the_cluster_alone_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    print_status(report(isActive=False, refusal="there is no Kafka cluster"))
+    assert "Left alone  there is no Kafka cluster" in capsys.readouterr().out

@@ -156,12 +156,11 @@ class KafkaController:
         """Learn who is the controller, and become it if we may. A wait, if any, is over."""
         self._holds_off = False
         await self._follow_controller()
-        await self._check_cluster()
         if not self._contends:
             # Not before a cluster was found: the replicas' election leaves znodes, too.
+            await self._check_cluster()
             await Contend()
             self._contends = True
-        if not self._has_unusable_setting:
             self.refusal = None
         await self._elect_if_eligible()
 

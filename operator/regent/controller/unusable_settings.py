@@ -54,12 +54,14 @@ def refuse_id_of_a_replica(context: ControllerContext) -> None:
     Raises:
         UnusableSettingError: A topic names the id.
     """
-    ours, leadership = context.controller_id, context.leadership
+    ours = context.controller_id
     for topic in context.topics:
         for tp, assignment in context.partitions_of(topic).items():
-            state = leadership.get(tp)
-            if ours in assignment.replicas or (state is not None and ours in state.isr):
+            if ours in assignment.replicas:
                 raise _id_refused(ours, f"it is the id of a replica of {tp}")
+    for tp, state in context.leadership.items():
+        if ours in state.isr:
+            raise _id_refused(ours, f"it is the id of a replica of {tp}")
 
 
 def _id_refused(controller_id: int, reason: str) -> UnusableSettingError:
