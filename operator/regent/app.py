@@ -18,14 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from regent.controller.config import ControllerConfig
+from regent.controller.config import ControllerConfig, MissingCluster
 from regent.controller_service import ControllerService
 from regent.model.errors import ConfigurationError
 from regent.network.settings import ChannelSettings
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.metrics import ControllerCollector, EventMetrics
-from regent.protocol.api_versions import parse_protocol_version
+from regent.protocol.api_versions import (
+    LAST_WITH_ZOOKEEPER,
+    ProtocolVersion,
+    parse_protocol_version,
+)
 from regent.protocol.sasl import SaslCredentials
 from regent.settings import Settings
 from regent.zookeeper.settings import (
@@ -211,11 +215,18 @@ def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *
 
 
 def controller_config(settings: Settings) -> ControllerConfig:
-    """The core's part of the settings."""
+    """The core's part of the settings.
+
+    Raises:
+        ConfigurationError: A setting names what cannot be.
+    """
+    protocol = protocol_version(settings)
     return ControllerConfig(
         controller_id=settings.controller_id,
         unclean_leader_election_enable=settings.unclean_leader_election_enable,
         delete_topic_enable=settings.delete_topic_enable,
+        missing_cluster=MissingCluster(settings.missing_cluster),
+        inter_broker_protocol=None if protocol is None else protocol[:2],
         default_replication_factor=settings.default_replication_factor,
     )
 
@@ -243,6 +254,7 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
     return ZooKeeperSettings(
         hosts=hosts,
         chroot=chroot,
+        create_chroot=settings.missing_cluster == "create",
         session_timeout_ms=settings.zookeeper_session_timeout_ms,
         connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
         set_acl=settings.zookeeper_set_acl,
@@ -266,15 +278,31 @@ def channel_settings(settings: Settings) -> ChannelSettings:
             settings.broker_sasl_username,
             _secret("broker_sasl_password_file", settings.broker_sasl_password_file),
         )
-    protocol = settings.inter_broker_protocol
     return ChannelSettings(
         listener=settings.inter_broker_listener,
         ssl_context=context,
         sasl=sasl,
-        protocol_version=None if protocol is None else parse_protocol_version(protocol),
+        protocol_version=protocol_version(settings),
         response_timeout=settings.broker_request_timeout_ms / 1000,
         protocol_version_wait=1.0,
     )
+
+
+def protocol_version(settings: Settings) -> ProtocolVersion | None:
+    """The inter.broker.protocol.version of the settings, if they name one.
+
+    Raises:
+        ConfigurationError: No broker with ZooKeeper has such a version.
+    """
+    if settings.inter_broker_protocol is None:
+        return None
+    version = parse_protocol_version(settings.inter_broker_protocol)
+    if version[:2] > LAST_WITH_ZOOKEEPER:
+        raise ConfigurationError(
+            f"inter_broker_protocol {settings.inter_broker_protocol}: the last version of brokers "
+            "with ZooKeeper is 3.9"
+        )
+    return version
 
 
 def _broker_tls_context(settings: Settings) -> ssl.SSLContext:

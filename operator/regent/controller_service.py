@@ -26,7 +26,7 @@ from regent.controller.commands import Command, Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.topic_commands import not_controller
-from regent.controller.view import ClusterView
+from regent.controller.view import ClusterView, RefusedReplica
 from regent.controller.watches import event_of
 from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.network.settings import ChannelSettings
@@ -135,9 +135,12 @@ class ControllerService:
         """See :class:`~regent.runtime.ports.ControllerPort`."""
         commands = tuple(commands)
         future: concurrent.futures.Future[tuple[Outcome, ...]] = concurrent.futures.Future()
+        # From now on whoever waits may stop waiting, but only the controller's thread ends this.
+        future.set_running_or_notify_cancel()
         self._pending[future] = partial(not_controller, commands)
         future.add_done_callback(lambda done: self._pending.pop(done, None))
         if self._loop is None or self.has_ended or self._loop.is_closed():
+            self._pending.pop(future, None)
             return not_controller(commands)
         self._loop.call_soon_threadsafe(
             self._put, e.CommandsReceived(commands, reply_to=partial(_resolve, future))
@@ -201,11 +204,25 @@ class ControllerService:
             "isActive": view.is_active,
             "isEligible": self.is_eligible,
             "activeControllerId": view.controller_id,
+            "clusterId": None if self._parts is None else self._parts.controller.cluster_id,
             "controllerEpoch": view.controller_epoch,
             "state": self.state.name,
             "refusal": None if self._parts is None else self._parts.controller.refusal,
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
+            **self._refusals(),
+        }
+
+    def _refusals(self) -> dict[str, object]:
+        parts = self._parts
+        return {
+            "refusedReplicas": {
+                "count": self.gauges.refused_replicas_count,
+                "sample": [] if parts is None else [r._asdict() for r in parts.refused_replicas],
+            },
+            "refusedMetadata": {}
+            if parts is None
+            else {str(b): error for b, error in parts.refused_metadata.items()},
         }
 
     # The controller's thread
@@ -261,6 +278,8 @@ class _Parts:
         self.metrics = metrics
         self.gauges = ControllerGauges()
         self.channel_queue_sizes: Mapping[int, int] = {}
+        self.refused_replicas: tuple[RefusedReplica, ...] = ()
+        self.refused_metadata: Mapping[int, str] = {}
         self.controller = KafkaController(
             config, log=StandardControllerLog(), chance=Chance(dice.randrange, uuid.uuid4)
         )
@@ -273,11 +292,11 @@ class _Parts:
             settings=channels,
             may_send=lambda: not self.session.is_fenced(),
             on_response=self._responded,
-            on_failure=lambda broker_id, reason: self.manager.put(
-                e.ChannelFailed(broker_id, repr(reason))
+            on_failure=lambda broker, controller_epoch, reason: self.manager.put(
+                e.ChannelFailed(controller_epoch, broker.broker_id, broker.epoch, repr(reason))
             ),
-            on_protocol_version=lambda version: self.manager.put(
-                e.InterBrokerProtocolChanged(version)
+            on_protocol_version=lambda version, controller_epoch: self.manager.put(
+                e.InterBrokerProtocolChanged(controller_epoch, version)
             ),
         )
         self.interpreter = Interpreter(
@@ -285,6 +304,7 @@ class _Parts:
             channels=self.channels,
             view=self.publisher,
             enqueue=self.manager.put,
+            contend=self._contend,
         )
         self.election = LeaderElection(
             self.session,
@@ -304,7 +324,7 @@ class _Parts:
             events,
             stopping,
             asyncio.create_task(self.publisher.run(), name="view"),
-            asyncio.create_task(self._start_session(), name="session start"),
+            asyncio.create_task(self.session.start(), name="session start"),
         }
         try:
             while not stopping.done():
@@ -323,10 +343,11 @@ class _Parts:
                 await self.election.close()
             await self.session.close()
 
-    async def _start_session(self) -> None:
-        await self.session.start()
-        self.election.start()
-        self._is_contending = True
+    def _contend(self) -> None:
+        """Take part in the election among the replicas, once the core has found a cluster."""
+        if not self._is_contending:
+            self._is_contending = True
+            self.election.start()
 
     async def _hand_over(self, events: asyncio.Task[None]) -> None:
         """Finish the event in progress and give ``/controller`` up, unless the loop has failed."""
@@ -372,8 +393,11 @@ class _Parts:
         active = self.controller.active
         self.gauges = gauges_of(None if active is None else active.context)
         self.channel_queue_sizes = self.channels.queue_sizes()
+        self.refused_replicas = () if active is None else active.context.refusals.sample()
+        self.refused_metadata = {} if active is None else dict(active.context.refusals.metadata)
 
 
 def _resolve(future: concurrent.futures.Future[Any], answer: Any) -> None:
+    """Answer once. Only the controller's thread does, and nobody can cancel: so nothing races."""
     if not future.done():
         future.set_result(answer)

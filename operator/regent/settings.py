@@ -80,13 +80,20 @@ class Settings(BaseSettings):
     zookeeper_sasl_password_file: Path | None = Field(
         default=None, description="File with the user's password."
     )
+    missing_cluster: Literal["wait", "create"] = Field(
+        default="wait",
+        description="What to do where ZooKeeper has no Kafka cluster (no `/cluster/id` and no "
+        "broker): `wait` until there is one and write nothing before, or `create` the chroot and "
+        "be the controller of a new cluster whose brokers have yet to start.",
+    )
     controller_id: int = Field(
         default_factory=_random_controller_id,
-        ge=1,
+        ge=1_001,
         le=2_000_000_000,
         description="Id under which `/controller` is held. It must differ from the id of every "
-        "broker, present and future, and between the replicas of Regent. By default a number from "
-        "1,000,000,000 to 1,099,999,999 is drawn at the start.",
+        "broker, present, past and future, and between the replicas of Regent: an id that a broker "
+        "or a topic names is refused. By default a number from 1,000,000,000 to 1,099,999,999 is "
+        "drawn at the start.",
     )
     election_path: str = Field(
         default="/regent/election",
@@ -118,8 +125,10 @@ class Settings(BaseSettings):
     inter_broker_protocol: str | None = Field(
         default=None,
         pattern=r"^\d+\.\d+(-IV\d+)?$",
-        description="Assume this `inter.broker.protocol.version`, for instance `2.6`, instead of "
-        "asking the brokers.",
+        description="Assume this `inter.broker.protocol.version`, for instance `2.6`, of brokers "
+        "that do not tell theirs (for want of `DescribeConfigs`, or because they are down). It "
+        "cannot overrule what brokers tell: while they tell another one, Regent leaves the cluster "
+        "alone.",
     )
     broker_request_timeout_ms: int = Field(
         default=30_000,

@@ -190,6 +190,23 @@ def _ask_regent(url: str) -> Report | None:
     return status if isinstance(status, dict) else None
 
 
+def _print_refusals(console: Console, regent: Report) -> None:
+    """What brokers refuse; a Regent of an earlier version does not say."""
+    refused = regent.get("refusedReplicas", {"count": 0, "sample": []})
+    for each in refused["sample"]:
+        console.print(
+            f"Refused     broker {each['broker_id']} refuses {each['topic']}-{each['partition']}: "
+            f"{each['error']}",
+            style="red",
+            markup=False,
+        )
+    more = refused["count"] - len(refused["sample"])
+    if more > 0:
+        console.print(f"Refused     and {more} replicas more", style="red")
+    for broker_id, error in regent.get("refusedMetadata", {}).items():
+        console.print(f"Refused     broker {broker_id} refuses metadata: {error}", style="red")
+
+
 def print_status(report: Report) -> None:
     """For people."""
     console = Console(highlight=False)
@@ -216,6 +233,9 @@ def print_status(report: Report) -> None:
             f"Queues      Regent {regent['controllerId']} ({role}): {regent['eventQueueSize']} "
             f"events{', requests to ' + queues if queues else ''}"
         )
+        if regent.get("refusal"):
+            console.print(f"Left alone  {regent['refusal']}", style="red", markup=False)
+        _print_refusals(console, regent)
     table = Table("Broker", "Epoch", "Rack", "Leads", "Hosts", "Out of sync", "Endpoints")
     for broker in report["brokers"]:
         table.add_row(

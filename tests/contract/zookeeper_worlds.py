@@ -146,7 +146,12 @@ class RealWorld:
     async def connect(self) -> RealHandle:
         hosts, chroot = parse_connect_string(self._connect_string)
         session = ZooKeeperSession(
-            ZooKeeperSettings(hosts=hosts, chroot=chroot, session_timeout_ms=SESSION_TIMEOUT_MS)
+            ZooKeeperSettings(
+                hosts=hosts,
+                chroot=chroot,
+                create_chroot=True,
+                session_timeout_ms=SESSION_TIMEOUT_MS,
+            )
         )
         client = RealHandle(session)
         self._clients.append(client)

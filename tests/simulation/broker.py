@@ -29,6 +29,7 @@ from tests.simulation.zookeeper import InMemoryClient
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+UNKNOWN_SERVER_ERROR = -1
 NONE = 0
 UNKNOWN_TOPIC_OR_PARTITION = 3
 STALE_CONTROLLER_EPOCH = 11
@@ -46,6 +47,10 @@ class SimulatedBroker:
         epoch: Own broker epoch, the czxid of the last registration; -1 before the first.
         logs: Contents of the disk.
         failed: Partitions on a log directory that has failed since the start.
+        refuses: Partitions that it does not lead or follow any more, until it is started anew: some
+            defect of its own.
+        refuses_whole_requests: Whether the answer about one of them is an error of the whole
+            request, of which then nothing is done.
         replicas: Hosted partitions.
         metadata: Leadership of every partition that the controller has announced.
         known_brokers: Live brokers as last announced.
@@ -69,6 +74,8 @@ class SimulatedBroker:
         self.controller_id = -1
         self.controller_epoch = 0
         self.failed: dict[TopicPartition, None] = {}
+        self.refuses: dict[TopicPartition, None] = {}
+        self.refuses_whole_requests = False
         self.replicas: dict[TopicPartition, Replica] = {}
         self.metadata: dict[TopicPartition, LeaderAndIsr] = {}
         self.known_brokers: dict[int, Broker] = {}
@@ -190,6 +197,8 @@ class SimulatedBroker:
         named = requests.leader_and_isr[self.broker_id]
         refusal = self._refusal(requests)
         errors: dict[TopicPartition, int] = {}
+        if not refusal and self.refuses_whole_requests and any(tp in self.refuses for tp in named):
+            refusal = UNKNOWN_SERVER_ERROR
         if not refusal:
             for tp in named:
                 state = requests.partitions[tp]
@@ -203,6 +212,8 @@ class SimulatedBroker:
     ) -> int:
         if tp in self.failed:
             return KAFKA_STORAGE_ERROR
+        if tp in self.refuses:
+            return UNKNOWN_SERVER_ERROR
         log, replica = self.logs.get(tp), self.replicas.get(tp)
         if log is not None and None not in (log.topic_id, topic_id) and log.topic_id != topic_id:
             return INCONSISTENT_TOPIC_ID

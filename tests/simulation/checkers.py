@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from regent.controller.context import ControllerContext
+from regent.controller.events import LeaderAndIsrResponseReceived
 from regent.controller.states import PartitionState
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
@@ -20,6 +22,7 @@ from regent.zk_data.config import decode_entity_config
 from regent.zk_data.controller import decode_controller_epoch
 from regent.zk_data.operations import ANY_VERSION, Check, Create, Delete, Operation, SetData, ZNode
 from regent.zk_data.topics import decode_partition_state, decode_topic
+from tests.simulation.broker import UNKNOWN_SERVER_ERROR
 from tests.simulation.driver import RegentProcess
 from tests.simulation.trace import InvariantViolatedError
 from tests.simulation.workload import UNCLEAN
@@ -62,6 +65,7 @@ class SafetyChecker:
         self._history: dict[TopicPartition, list[LeaderAndIsr]] = {}
         self._announced: dict[tuple[TopicPartition, int], int] = {}
         self._configured_at: dict[str, int] = {}
+        self._unmarked: list[str] = []
         world.zookeeper.on_transaction(self._transaction)
 
     def was_ever_created(self, topic: str) -> bool:
@@ -92,6 +96,7 @@ class SafetyChecker:
             require(is_fenced, f"{writer} writes without the fence: {writes}")
         if is_fenced and not raises_epoch:
             self._fenced_write(writer, applied.session_id)
+        self._unmarked = [op.path for op in writes if isinstance(op, Delete)]
         for operation in writes:
             self._write(writer, operation, is_controller=is_fenced)
 
@@ -174,8 +179,14 @@ class SafetyChecker:
 
     def _topic_deleted(self, writer: str, topic: str, *, is_controller: bool) -> None:
         if is_controller:
-            marked = self._world.zookeeper.get(paths.delete_topic(topic)) is not None
-            require(marked, f"{writer} deletes {topic}, which nobody asked for")
+            require(
+                paths.delete_topic(topic) in self._unmarked,
+                f"{writer} deletes {topic}, but not in one transaction with its marker",
+            )
+            require(
+                self._world.zookeeper.get(paths.topic_config(topic)) is None,
+                f"{writer} deletes {topic}, but not its configuration",
+            )
             for tp in [tp for tp in self._replicas if tp.topic == topic]:
                 kept = [b for b in self._replicas[tp] if tp in self._world.brokers[b].logs]
                 require(not kept, f"{writer} deletes {tp} while brokers {kept} still have it")
@@ -392,3 +403,27 @@ class SafetyChecker:
             offline == context.offline_partition_count,
             f"{process} counts {context.offline_partition_count} offline, there are {offline}",
         )
+        self._check_refusals(process, context)
+
+    def _check_refusals(self, process: RegentProcess, context: ControllerContext) -> None:
+        """A refusal is kept from the answer on, and only of replicas that there are."""
+        for topic, partition, broker_id, error in context.refusals.sample(limit=1_000):
+            tp = TopicPartition(topic, partition)
+            require(
+                context.is_broker_online(broker_id) and broker_id in context.replicas(tp),
+                f"{process} keeps a refusal of broker {broker_id}: {tp} {error}",
+            )
+        event = process.event
+        if not isinstance(event, LeaderAndIsrResponseReceived):
+            return
+        answer = event.response
+        broker = context.live_or_shutting_down_brokers.get(answer.broker_id)
+        asked_as = (answer.controller_epoch, answer.broker_epoch)
+        if broker is None or asked_as != (context.epoch, broker.epoch):
+            return
+        whole = answer.error_code == UNKNOWN_SERVER_ERROR
+        for tp in answer.partitions:
+            refused = whole or answer.partition_errors.get(tp) == UNKNOWN_SERVER_ERROR
+            if refused and answer.broker_id in context.replicas(tp):
+                known = tp in context.refusals.on_broker(answer.broker_id)
+                require(known, f"{process} has no refusal of broker {answer.broker_id}: {tp}")

@@ -147,6 +147,7 @@ def _check_context(process: RegentProcess, loaded: ControllerContext) -> None:
         ("replica states", _settled_replicas(context), _settled_replicas(loaded)),
         ("offline", context.offline_partition_count, loaded.offline_partition_count),
     ]
+    pairs.append(("refusals", context.refusals.sample(), ()))
     for what, have, want in pairs:
         require(have == want, f"{process}: {what} are {_difference(have, want)} loaded afresh")
 

@@ -69,6 +69,7 @@ class RegentProcess:
         is_paused: Stopped as by a long garbage collection: nothing moves, nobody notices.
         effects: Number of effects that the core has asked for.
         event_began: Trace line at which the event in progress began.
+        event: The event in progress, or the last one.
         known_session_id: The session that the process was last told of.
     """
 
@@ -81,6 +82,7 @@ class RegentProcess:
         self.is_cut_off = False
         self.effects = 0
         self.event_began = 0
+        self.event: e.ControllerEvent | None = None
         self.known_session_id = 0
         self.log = TracingLog(world.trace, self.name, is_deposed=self._is_deposed)
         self.config = ControllerConfig(
@@ -228,6 +230,7 @@ class RegentProcess:
         event = self._queue.popleft()
         self._world.trace.line(self.name, "event", describe_event(event))
         self.event_began = self._world.trace.count
+        self.event = event
         self._process = self.controller.process(event)
         self._resume()
         return True
@@ -352,7 +355,7 @@ class RegentProcess:
                 self._end()
             case fx.Respond():
                 self._world.workload.answered(self, effect.reply_to, effect.answer)
-            case fx.PublishView():
+            case fx.PublishView() | fx.Contend():
                 pass
             case fx.Resigned():
                 self._drop_channels_and_timers()

@@ -53,7 +53,7 @@ class Faults:
         self._undo.clear()
         self._mend()
         for broker in world.brokers.values():
-            if broker.failed:
+            if broker.failed or broker.refuses:
                 broker.stop()
             if not broker.is_running:
                 world.start_broker(broker)
@@ -157,8 +157,23 @@ class Faults:
         self._world.protocol = newer[0]
         self._world.trace.line("world", "upgrades", newer[0])
         for process in self._world.regents:
-            if process.is_alive:
-                process.put(e.InterBrokerProtocolChanged(newer[0]))
+            active = process.controller.active
+            if process.is_alive and active is not None:
+                process.put(e.InterBrokerProtocolChanged(active.context.epoch, newer[0]))
+        return True
+
+    def report_of_a_former_term(self) -> bool:
+        """A channel that failed in a former term, or that led to a former life of its broker."""
+        process, broker = self._regent(), self._broker()
+        active = None if process is None else process.controller.active
+        if process is None or broker is None or active is None:
+            return False
+        epoch, broker_epoch = active.context.epoch, broker.epoch
+        if self._world.dice.random() < 0.5:
+            epoch -= 1
+        else:
+            broker_epoch -= 1
+        process.put(e.ChannelFailed(epoch, broker.broker_id, broker_epoch, "of the past"))
         return True
 
     # Brokers
@@ -212,6 +227,19 @@ class Faults:
         failed = self._world.dice.sample(hosted, self._world.dice.randint(1, len(hosted)))
         broker.fail_log_dir(failed)
         self._world.restart_broker_after(broker, self._world.dice.randint(1_000, 15_000))
+        return True
+
+    def refuse_replicas(self) -> bool:
+        """A broker does not lead or follow some of its partitions any more, until it restarts."""
+        broker = self._broker()
+        if broker is None or not broker.replicas:
+            return False
+        dice, hosted = self._world.dice, list(broker.replicas)
+        refused = dice.sample(hosted, dice.randint(1, len(hosted)))
+        self._world.trace.line(broker.name, "refuses from now on", [str(tp) for tp in refused])
+        broker.refuses.update(dict.fromkeys(refused))
+        broker.refuses_whole_requests = dice.random() < 0.3
+        self._world.restart_broker_after(broker, dice.randint(1_000, 15_000))
         return True
 
     # Network and znodes

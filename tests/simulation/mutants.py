@@ -19,14 +19,17 @@ from regent.controller import (
     replica_state_machine,
     topic_changes,
     topic_deletion_manager,
+    topic_node_removal,
 )
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.context import ControllerContext
 from regent.controller.effects import ReadChildren, ReadData, Write
 from regent.controller.election import Elected
+from regent.controller.events import ChannelEvent
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.partition_state_znodes import epoch_guard, write_partition_states
+from regent.controller.refusals import Refusals
 from regent.controller.replica_state_machine import ReplicaStateMachine
 from regent.controller.states import ReplicaState
 from regent.controller.topic_deletion_manager import TopicDeletionManager
@@ -96,8 +99,8 @@ def topics_not_watched(patch: pytest.MonkeyPatch) -> None:
 def bounces_not_noticed(patch: pytest.MonkeyPatch) -> None:
     """Another life of a broker is taken for the same."""
 
-    async def read(log: Any) -> Any:
-        found = await original(log)
+    async def read(log: Any, **known: Any) -> Any:
+        found = await original(log, **known)
         for broker_id, broker in found.items():
             first = seen.setdefault((id(log), broker_id), broker.epoch)
             found[broker_id] = msgspec.structs.replace(broker, epoch=first)
@@ -229,6 +232,42 @@ def deletion_of_the_unreadable_not_announced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ControllerBrokerRequestBatch, "_states", states)
 
 
+def refusals_not_kept(patch: pytest.MonkeyPatch) -> None:
+    """What a broker refuses is not written down."""
+    patch.setattr(Refusals, "update", lambda *_, **__: {})
+
+
+def refusals_outlive_their_broker(patch: pytest.MonkeyPatch) -> None:
+    """A broker that has ended is still said to refuse."""
+    patch.setattr(Refusals, "forget_broker", lambda *_: None)
+
+
+def reports_of_the_past_count(patch: pytest.MonkeyPatch) -> None:
+    """A channel that failed in a former term is taken for one of this term."""
+
+    async def process(self: Any, active: ActiveController, event: Any) -> Any:
+        if isinstance(event, ChannelEvent):
+            event = msgspec.structs.replace(event, controller_epoch=active.context.epoch)
+        return await original(self, active, event)
+
+    original = KafkaController._dispatch_active
+    patch.setattr(KafkaController, "_dispatch_active", process)
+
+
+def last_nodes_one_by_one(patch: pytest.MonkeyPatch) -> None:
+    """The last nodes of a topic are deleted one after the other."""
+
+    async def remove(context: ControllerContext, topics: Sequence[str], _: Any) -> Sequence[str]:
+        for path in (paths.topic, paths.topic_config, paths.delete_topic):
+            await Write(
+                [Delete(path(topic), missing_ok=True) for topic in topics],
+                guard=epoch_guard(context),
+            )
+        return topics
+
+    patch.setattr(topic_node_removal, "_remove_last_nodes", remove)
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     mutate.__name__: (mutate, caught_by)
     for mutate, caught_by in (
@@ -239,7 +278,7 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (brokers_not_watched, "brokers are|time is up"),
         (topics_not_watched, "assignments are|never born|topic ids are"),
         (bounces_not_noticed, "brokers are|does not host|has .* at|obeys"),
-        (brokers_not_announced, "obeys|does not host|does not follow|ISR of"),
+        (brokers_not_announced, "obeys|does not host|does not follow|ISR of|differs on"),
         (shrunk_isr_not_told, "ISR of|has .* at"),
         (lost_answer_not_told, "ISR of|has .* at"),
         (isr_changes_not_read, "leadership are|has .* as"),
@@ -249,6 +288,10 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (unknown_topics_are_not_deleted, "removes the mark of"),
         (mended_registration_not_noticed, "brokers are"),
         (deletion_of_the_unreadable_not_announced, "still announces"),
+        (refusals_not_kept, "has no refusal"),
+        (refusals_outlive_their_broker, "keeps a refusal|refusals are"),
+        (reports_of_the_past_count, "Event failed"),
+        (last_nodes_one_by_one, "not in one transaction with its marker"),
     )
 }
 """Name -> what it does, and what the checkers say about it."""

@@ -31,6 +31,8 @@ FAULTS = (
     "malform_registration",
     "move_listener",
     "upgrade",
+    "report_of_a_former_term",
+    "refuse_replicas",
 )
 """Methods of :class:`~tests.simulation.faults.Faults`."""
 

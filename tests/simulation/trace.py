@@ -59,7 +59,7 @@ class TracingLog:
 
     _DEFECTS = (
         "Event failed, giving the controller up",
-        "Commands failed",
+        "Command failed",
         "Illegal partition transition",
         "Illegal replica transition",
         "A new replica cannot be the leader",

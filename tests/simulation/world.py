@@ -13,6 +13,7 @@ from typing import Any
 
 from regent.controller.effects import Effect
 from regent.zk_data import paths
+from regent.zk_data.cluster import encode_cluster_id
 from regent.zk_data.operations import Create
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checkers import SafetyChecker
@@ -82,6 +83,8 @@ class World:
         admin = self.connect("admin")
         for path in paths.PERSISTENT_PATHS:
             admin.multi([Create(path)])
+        for path, data in ((paths.CLUSTER, b""), (paths.CLUSTER_ID, encode_cluster_id("one"))):
+            admin.multi([Create(path, data)])
         for broker in self.brokers.values():
             broker.start()
         for slot in range(1, self.swarm.regents + 1):

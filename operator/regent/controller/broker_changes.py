@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from regent.controller import cluster_loading
+from regent.controller import cluster_loading, refusals
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.effects import (
@@ -19,6 +19,7 @@ from regent.controller.effects import (
 from regent.controller.events import BrokerChange
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.states import PartitionState, ReplicaState
+from regent.controller.unusable_settings import refuse_id_of_a_registered_broker
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError, StaleControllerEpochError
 from regent.model.partition import NO_EPOCH, TopicPartition
@@ -27,23 +28,25 @@ from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
     UpdateMetadataResponse,
 )
+from regent.protocol.error_codes import (
+    KAFKA_STORAGE_ERROR,
+    STALE_BROKER_EPOCH,
+    STALE_CONTROLLER_EPOCH,
+    error_name,
+)
 from regent.zk_data import paths
-from regent.zk_data.brokers import decode_broker
 from regent.zk_data.notifications import decode_log_dir_event
 from regent.zk_data.operations import Delete
-
-STALE_CONTROLLER_EPOCH = 11
-STALE_BROKER_EPOCH = 77
-KAFKA_STORAGE_ERROR = 56
 
 
 async def process_broker_change(active: ActiveController) -> None:
     """Compare the registrations with the context. A broker with another epoch has bounced, even if
     nobody ever saw it absent (KAFKA-7235)."""
     context = active.context
-    current = await cluster_loading.read_brokers(active.log)
-    cluster_loading.refuse_unsupported(current.values())
     known = context.live_or_shutting_down_brokers
+    current = await cluster_loading.read_brokers(active.log, known=known)
+    refuse_id_of_a_registered_broker(context.controller_id, current)
+    cluster_loading.refuse_unsupported(current.values())
     new = [b for i, b in current.items() if i not in known]
     bounced = [b for i, b in current.items() if i in known and b.epoch > known[i].epoch]
     dead = [i for i in known if i not in current]
@@ -57,7 +60,7 @@ async def process_broker_change(active: ActiveController) -> None:
         live=list(current),
     )
     bounced_ids = [b.broker_id for b in bounced]
-    await UpdateChannels(opened=[*new, *bounced], closed=[*dead, *bounced_ids])
+    await UpdateChannels(context.epoch, opened=[*new, *bounced], closed=[*dead, *bounced_ids])
     if new:
         context.add_live_brokers(new)
         await on_broker_startup(active, new)
@@ -162,14 +165,10 @@ async def process_broker_modifications(active: ActiveController, broker_id: int)
     if known is None:
         await process_broker_change(active)  # its registration was malformed, and is mended
         return
-    try:
-        broker = decode_broker(broker_id, node)
-    except MalformedZNodeError as error:
-        active.log.error(
-            "Malformed broker registration skipped", path=error.path, reason=error.reason
-        )
-        return
-    if broker.epoch != known.epoch or broker == known:
+    broker = cluster_loading.decode_registration(broker_id, node, active.log, known=known)
+    if broker is None or broker.epoch != known.epoch:
+        return  # another life of it: the list of brokers has changed as well
+    if broker == known:
         return
     active.log.info("Broker changed its registration", broker=broker_id)
     context.add_live_brokers([broker])
@@ -182,7 +181,7 @@ async def process_broker_modifications(active: ActiveController, broker_id: int)
 async def process_leader_and_isr_response(
     active: ActiveController, response: LeaderAndIsrResponse
 ) -> None:
-    """A broker names the replicas that are on failed log directories.
+    """A broker names the replicas that are on failed log directories, and those that it refuses.
 
     Raises:
         StaleControllerEpochError: The broker obeys a controller with a higher epoch.
@@ -190,8 +189,8 @@ async def process_leader_and_isr_response(
     context, broker_id = active.context, response.broker_id
     if await is_of_the_past(active, response):
         return
+    await refusals.take_answer(active, response)
     if response.error_code:
-        active.log.error("LeaderAndIsr refused", broker=broker_id, error_code=response.error_code)
         return
     errors = response.partition_errors
     failed = [
@@ -214,15 +213,21 @@ async def process_leader_and_isr_response(
 async def process_update_metadata_response(
     active: ActiveController, response: UpdateMetadataResponse
 ) -> None:
-    """Nothing follows from an error but a log line.
+    """A broker that refuses UpdateMetadata misleads its clients; it is named until it obeys.
 
     Raises:
         StaleControllerEpochError: The broker obeys a controller with a higher epoch.
     """
-    if not await is_of_the_past(active, response) and response.error_code:
-        active.log.error(
-            "UpdateMetadata refused", broker=response.broker_id, error_code=response.error_code
-        )
+    if await is_of_the_past(active, response):
+        return
+    refused, broker_id = active.context.refusals.metadata, response.broker_id
+    if not response.error_code:
+        refused.pop(broker_id, None)
+        return
+    error = error_name(response.error_code)
+    if refused.get(broker_id) != error:
+        active.log.error("UpdateMetadata refused", broker=broker_id, error=error)
+    refused[broker_id] = error
 
 
 async def is_of_the_past(active: ActiveController, response: ControlResponse) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.context import ControllerContext
@@ -28,8 +29,14 @@ TOPIC_IDS_SINCE = (2, 8)
 """inter.broker.protocol.version from which brokers know topic ids (KIP-516)."""
 
 
-async def read_brokers(log: ControllerLog) -> dict[int, Broker]:
-    """All registered brokers by id; leaves watches on the list and on every registration."""
+async def read_brokers(
+    log: ControllerLog, *, known: Mapping[int, Broker] = MappingProxyType({})
+) -> dict[int, Broker]:
+    """All registered brokers by id; leaves watches on the list and on every registration.
+
+    A registration that does not decode is skipped, unless it is that of a broker of ``known`` in
+    the same life (see :func:`decode_registration`).
+    """
     (children,) = await ReadChildren([paths.BROKER_IDS], watch=True)
     broker_ids = sorted(
         broker_id
@@ -41,11 +48,30 @@ async def read_brokers(log: ControllerLog) -> dict[int, Broker]:
     for broker_id, node in zip(broker_ids, nodes, strict=True):
         if node is None:
             continue
-        try:
-            brokers[broker_id] = decode_broker(broker_id, node)
-        except MalformedZNodeError as error:
-            log.error("Malformed broker registration skipped", path=error.path, reason=error.reason)
+        broker = decode_registration(broker_id, node, log, known=known.get(broker_id))
+        if broker is not None:
+            brokers[broker_id] = broker
     return brokers
+
+
+def decode_registration(
+    broker_id: int, node: ZNode, log: ControllerLog, *, known: Broker | None
+) -> Broker | None:
+    """The broker that a registration names; None if it does not decode.
+
+    What counts for life and death is the ephemeral node, not its content: as long as it exists with
+    the czxid that is known, the broker's session lives, and the broker serves its partitions. So a
+    registration that was overwritten leaves the broker as it is known. Kafka's own controller fails
+    at such an event and thereby keeps the broker, too.
+    """
+    try:
+        return decode_broker(broker_id, node)
+    except MalformedZNodeError as error:
+        if known is not None and known.epoch == node.czxid:
+            log.error("Malformed broker registration kept", path=error.path, reason=error.reason)
+            return known
+        log.error("Malformed broker registration skipped", path=error.path, reason=error.reason)
+        return None
 
 
 def refuse_unsupported(brokers: Iterable[Broker]) -> None:
@@ -156,10 +182,16 @@ def _decode_whole_topic(topic: str, node: ZNode | None) -> TopicZNode | None:
 
 async def load_leadership(
     context: ControllerContext, partitions: Collection[TopicPartition], log: ControllerLog
-) -> None:
-    """Read partition states and keep those that exist."""
+) -> list[TopicPartition]:
+    """Read partition states and keep those that exist.
+
+    Returns:
+        Partitions whose state exists and cannot be read: they are not new, and have no leader that
+        anybody knows of.
+    """
     read = await read_partition_states(list(partitions), log)
     context.set_leadership(read.states)
+    return list(read.failures)
 
 
 async def refresh_leadership(

@@ -86,6 +86,7 @@ class Reason(enum.StrEnum):
     CONCURRENT_CHANGE = "ConcurrentChange"
     NOT_CONTROLLER = "NotController"
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable"
+    ZOOKEEPER_REFUSED = "ZooKeeperRefused"
     INTERNAL_ERROR = "InternalError"
 
 
@@ -96,6 +97,7 @@ TRANSIENT_REASONS = frozenset(
         Reason.CONCURRENT_CHANGE,
         Reason.NOT_CONTROLLER,
         Reason.ZOOKEEPER_UNAVAILABLE,
+        Reason.ZOOKEEPER_REFUSED,
         Reason.INTERNAL_ERROR,
     }
 )

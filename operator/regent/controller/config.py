@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import enum
+
 import msgspec
+
+
+class MissingCluster(enum.StrEnum):
+    """What to do where ZooKeeper has no Kafka cluster: no ``/cluster/id`` and no broker."""
+
+    WAIT = "wait"
+    """Write nothing, elect nobody, and keep looking."""
+    CREATE = "create"
+    """Be the controller of the cluster that is to begin there."""
 
 
 class ControllerConfig(msgspec.Struct, frozen=True):
@@ -15,6 +26,9 @@ class ControllerConfig(msgspec.Struct, frozen=True):
             dynamic default in ``/config/brokers/<default>`` and a topic's own value win over it.
         delete_topic_enable: As in the brokers' configuration; when False, markers of topics to be
             deleted are removed unheeded.
+        missing_cluster: What to do where ZooKeeper has no Kafka cluster.
+        inter_broker_protocol: Lowest inter.broker.protocol.version, (major, minor), as the settings
+            have it; None: the brokers alone say.
         default_replication_factor: For topics that ask for none.
         election_backoff_ms: Wait before ``/controller`` is taken from another holder again, after
             it was lost to one.
@@ -24,6 +38,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     controller_id: int
     unclean_leader_election_enable: bool = False
     delete_topic_enable: bool = True
+    missing_cluster: MissingCluster = MissingCluster.WAIT
+    inter_broker_protocol: tuple[int, int] | None = None
     default_replication_factor: int = 1
     election_backoff_ms: int = 1_000
     election_backoff_max_ms: int = 60_000

@@ -44,21 +44,27 @@ async def process_config_change(active: ActiveController) -> None:
             topics[entity.entity_name] = None
         elif entity.entity_type == "brokers" and entity.entity_name == paths.DEFAULT_ENTITY:
             defaults_changed = True
+    changed = frozenset(topics)
     if defaults_changed:
-        await _default_changed(active)
+        changed |= await _default_changed(active)
     await elect_where_unclean_is_allowed(active, [t for t in topics if context.has_topic(t)])
-    if topics:
-        await PublishView(frozenset(topics))
+    if changed:
+        await PublishView(changed)
 
 
-async def _default_changed(active: ActiveController) -> None:
+async def _default_changed(active: ActiveController) -> frozenset[str]:
+    """Elect where the new default allows it. Returns the topics that have new leaders."""
     before = active.context.unclean_leader_election_default
     await load_unclean_election_default(
         active.context, active.config.unclean_leader_election_enable, active.log
     )
-    if active.context.unclean_leader_election_default and not before:
-        active.log.warning("Unclean leader election is enabled for the cluster")
-        await active.partitions.trigger_online()
+    if before or not active.context.unclean_leader_election_default:
+        return frozenset()
+    active.log.warning("Unclean leader election is enabled for the cluster")
+    leaderless = active.context.partitions_in_state(PartitionState.NEW, PartitionState.OFFLINE)
+    await active.partitions.trigger_online()
+    state_of = active.context.partition_state
+    return frozenset(tp.topic for tp in leaderless if state_of(tp) is PartitionState.ONLINE)
 
 
 async def elect_where_unclean_is_allowed(active: ActiveController, topics: list[str]) -> None:

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from regent.controller.refusals import Refusals
 from regent.controller.states import PartitionState, ReplicaState
 from regent.model.cluster import Broker
 from regent.model.partition import (
@@ -37,20 +38,24 @@ class ControllerContext:
         controller_id: Our id in ``/controller``.
         epoch: Our controller epoch.
         epoch_zk_version: dataVersion of ``/controller_epoch``: the fence of every write.
+        cluster_id: Id of the Kafka cluster; None as long as it has none.
         inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
         unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable.
         unclean_leader_elections: Unclean elections since this controller was elected.
         seen_config_changes: Notifications of config changes that need not be looked at any more.
+        refusals: What brokers refuse to do.
     """
 
     def __init__(self, *, controller_id: int, epoch: int, epoch_zk_version: int) -> None:
         self.controller_id = controller_id
         self.epoch = epoch
         self.epoch_zk_version = epoch_zk_version
+        self.cluster_id: str | None = None
         self.inter_broker_protocol = (0, 0)
         self.unclean_leader_election_default = False
         self.unclean_leader_elections = 0
         self.seen_config_changes: dict[str, None] = {}
+        self.refusals = Refusals()
         self._brokers: dict[int, Broker] = {}
         self._shutting_down: dict[int, None] = {}
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
@@ -87,8 +92,10 @@ class ControllerContext:
         self._brokers = dict(sorted(merged.items()))
 
     def remove_live_brokers(self, broker_ids: Iterable[int]) -> None:
-        gone = set(broker_ids)
+        gone = dict.fromkeys(broker_ids)
         self._brokers = {i: b for i, b in self._brokers.items() if i not in gone}
+        for broker_id in gone:
+            self.refusals.forget_broker(broker_id)
 
     def mark_shutting_down(self, broker_id: int) -> None:
         self._shutting_down[broker_id] = None
@@ -198,6 +205,7 @@ class ControllerContext:
     def remove_topic(self, topic: str) -> None:
         """Forget a topic and everything about its partitions."""
         partitions = self._assignments.pop(topic, {})
+        self.refusals.forget_partitions(partitions)
         for tp in partitions:
             self.set_partition_state(tp, PartitionState.NON_EXISTENT)
             self._leadership.pop(tp, None)

@@ -70,8 +70,12 @@ class UpdateChannels(Effect[None], frozen=True):
     """Open channels to brokers and close others.
 
     A broker in both gets a fresh channel: its queue is dropped, as after a bounce.
+
+    Attributes:
+        controller_epoch: The term for which the channels are opened; what they report carries it.
     """
 
+    controller_epoch: int
     opened: Sequence[Broker]
     closed: Sequence[int] = ()
 
@@ -134,6 +138,11 @@ class PublishView(Effect[None], frozen=True):
 
 class CurrentTime(Effect[int], frozen=True):
     """Milliseconds since the epoch."""
+
+
+class Contend(Effect[None], frozen=True):
+    """Take part in the election among the replicas of Regent, from now on. Its outcome comes as
+    events. Doing so already is fine."""
 
 
 class Resigned(Effect[None], frozen=True):

@@ -91,6 +91,12 @@ class Reelect(ControllerEvent, frozen=True):
     state = ControllerState.CONTROLLER_CHANGE
 
 
+class ClusterIdChange(ControllerEvent, frozen=True):
+    """``/cluster/id`` was created, changed or deleted."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
 class Expire(ControllerEvent, frozen=True):
     """The ZooKeeper session is gone, or no server answered for as long as a session lives."""
 
@@ -133,18 +139,34 @@ class BrokerModifications(ControllerEvent, frozen=True):
     broker_id: int
 
 
-class InterBrokerProtocolChanged(ControllerEvent, frozen=True):
-    """The channels have learned another lowest inter.broker.protocol.version."""
+class ChannelEvent(ControllerEvent, frozen=True):
+    """Base of what the channels report of themselves.
+
+    It may have waited in the event queue while this process lost and won ``/controller`` again.
+
+    Attributes:
+        controller_epoch: The term whose channels report; in another term it means nothing.
+    """
 
     state = ControllerState.BROKER_CHANGE
+    controller_epoch: int
+
+
+class InterBrokerProtocolChanged(ChannelEvent, frozen=True):
+    """The channels have learned another lowest inter.broker.protocol.version."""
+
     version: tuple[int, int]
 
 
-class ChannelFailed(ControllerEvent, frozen=True):
-    """A defect ended a broker's channel: the broker would never hear of us again."""
+class ChannelFailed(ChannelEvent, frozen=True):
+    """A defect ended a broker's channel: the broker would never hear of us again.
 
-    state = ControllerState.BROKER_CHANGE
+    Attributes:
+        broker_epoch: The life of the broker that the channel led to. Another has another channel.
+    """
+
     broker_id: int
+    broker_epoch: int
     reason: str
 
 

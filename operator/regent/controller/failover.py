@@ -4,6 +4,10 @@ The order is that of ``KafkaController.onControllerFailover`` and matters: notif
 dropped before the state that they announce is read, brokers learn the list of live brokers before
 any leader is named, replicas come before elections. Everything is read in bulk and sent in merged
 batches.
+
+One step comes earlier than in Kafka: the list of live brokers is sent as soon as it is known. Until
+a broker has heard of the new controller epoch it obeys the former controller, and what is read next
+may take seconds: topics, and the protocol versions of hosts that are gone.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.replica_state_machine import by_broker
 from regent.controller.states import ReplicaState
 from regent.controller.unclean_election_config import load_unclean_election_default
+from regent.controller.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
@@ -53,19 +58,19 @@ async def on_controller_failover(active: ActiveController) -> None:
     brokers = await cluster_loading.read_brokers(log)
     cluster_loading.refuse_unsupported(brokers.values())
     context.add_live_brokers(brokers.values())
-    await UpdateChannels(opened=list(brokers.values()))
+    await UpdateChannels(context.epoch, opened=list(brokers.values()))
+    await _announce_brokers(active)
     await _delete_notifications(active)
-    await _load_topics(active)
+    unreadable = await _load_topics(active)
+    refuse_id_of_a_replica(context)
     await _load_deletions(active)
     context.inter_broker_protocol = await InterBrokerProtocol()
+    refuse_other_protocol(active.config, context.inter_broker_protocol)
     await _set_up_features(active)
     await cluster_loading.give_topic_ids(active, context.topics)
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
-    batch = ControllerBrokerRequestBatch(context)
-    batch.add_update_metadata()
-    await batch.send()
     await active.replicas.startup()
-    active.partitions.startup_states()
+    active.partitions.startup_states(unreadable=unreadable)
     await active.partitions.trigger_online()
     await active.deletions.resume()
     log.info(
@@ -79,6 +84,14 @@ async def on_controller_failover(active: ActiveController) -> None:
     await PublishView(None)
 
 
+async def _announce_brokers(active: ActiveController) -> None:
+    """An UpdateMetadata without partitions: brokers obey nobody of the past from now on, and know
+    who is alive before they hear of any leader."""
+    batch = ControllerBrokerRequestBatch(active.context)
+    batch.add_update_metadata()
+    await batch.send()
+
+
 async def process_inter_broker_protocol_change(
     active: ActiveController, version: tuple[int, int]
 ) -> None:
@@ -88,6 +101,7 @@ async def process_inter_broker_protocol_change(
     that get an id are announced: brokers take it over without a new leader epoch.
     """
     context = active.context
+    refuse_other_protocol(active.config, version)
     active.log.info(
         "Inter-broker protocol changed", before=context.inter_broker_protocol, now=version
     )
@@ -137,11 +151,12 @@ async def _delete_notifications(active: ActiveController) -> None:
     await Write([Delete(path, missing_ok=True) for path in stale], guard=epoch_guard(context))
 
 
-async def _load_topics(active: ActiveController) -> None:
+async def _load_topics(active: ActiveController) -> list[TopicPartition]:
+    """Topics, assignments, states. Returns the partitions whose state cannot be read."""
     (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
     topics = await cluster_loading.read_topics(sorted(children or ()), active.log)
     partitions = await cluster_loading.add_topics(active, topics)
-    await cluster_loading.load_leadership(active.context, partitions, active.log)
+    return await cluster_loading.load_leadership(active.context, partitions, active.log)
 
 
 async def _load_deletions(active: ActiveController) -> None:

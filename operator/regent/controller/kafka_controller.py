@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from regent.controller import (
     broker_changes,
+    cluster_identity,
     cluster_loading,
     config_changes,
     controller_election,
@@ -25,24 +26,28 @@ from regent.controller import (
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController, Chance
 from regent.controller.commands import Outcome
-from regent.controller.config import ControllerConfig
+from regent.controller.config import ControllerConfig, MissingCluster
 from regent.controller.context import ControllerContext
 from regent.controller.effects import (
     ArmTimer,
     CancelTimer,
+    Contend,
     CurrentTime,
     PublishView,
     Resigned,
     Respond,
 )
 from regent.controller.log import ControllerLog
+from regent.controller.unusable_settings import refuse_id_of_a_broker
 from regent.model.errors import (
+    ClusterChangedError,
     ControllerError,
     ControllerMovedError,
-    RegentError,
+    MissingClusterError,
     SessionExpiredError,
     StaleControllerEpochError,
     UnsupportedClusterError,
+    UnusableSettingError,
     ZooKeeperError,
     ZooKeeperUnavailableError,
 )
@@ -60,6 +65,7 @@ class KafkaController:
         controller_id_seen: Id in ``/controller`` when it was last read; negative if there is none.
         is_eligible: Whether this process may become the controller.
         refusal: Why it does not want to, though it may; None if there is no reason.
+        cluster_id: Id of the Kafka cluster, once it was found.
     """
 
     def __init__(self, config: ControllerConfig, *, log: ControllerLog, chance: Chance) -> None:
@@ -70,10 +76,13 @@ class KafkaController:
         self._failed_at_ms = 0
         self._holds_off = False
         self._unreleased: ControllerContext | None = None
+        self._contends = False
+        self._has_unusable_setting = False
         self.active: ActiveController | None = None
         self.controller_id_seen = controller_election.NO_CONTROLLER
         self.is_eligible = False
         self.refusal: str | None = None
+        self.cluster_id: str | None = None
 
     async def process(self, event: e.ControllerEvent) -> None:
         """Process one event to its end, including what becomes of us if that fails.
@@ -91,10 +100,17 @@ class KafkaController:
             self._log.warning("ZooKeeper lost, resigning", reason=str(lost))
             await self._resign()
             await self._retry_later()
-        except UnsupportedClusterError as unsupported:
+        except MissingClusterError as missing:
+            await self._wait_for_cluster(str(missing))
+        except (UnsupportedClusterError, ClusterChangedError) as unsupported:
             self._log.error("Cluster left alone", reason=str(unsupported))
             self.refusal = str(unsupported)
             await self._fail()
+        except UnusableSettingError as unusable:
+            self._log.error("Cluster left alone until a restart", reason=str(unusable))
+            self.refusal = str(unusable)
+            self._has_unusable_setting = True
+            await self._give_up()
         except Exception as error:  # noqa: BLE001 - whatever it is, the context is in doubt
             self._log.error(
                 "Event failed, giving the controller up",
@@ -125,12 +141,11 @@ class KafkaController:
             case e.ControllerChange():
                 await self._controller_changed()
             case e.SessionReconnected():
-                await self._release()
-                await self._controller_changed()
-                if self.active is not None:
-                    await reconnection.read_everything_anew(self.active)
+                await self._reconnected()
             case e.Expire():
                 await self._resign()
+            case e.ClusterIdChange():
+                await self._check_cluster()
             case _ if self.active is not None:
                 return await self._dispatch_active(self.active, event)
         return None
@@ -141,7 +156,36 @@ class KafkaController:
         """Learn who is the controller, and become it if we may. A wait, if any, is over."""
         self._holds_off = False
         await self._follow_controller()
+        if not self._contends:
+            # Not before a cluster was found: the replicas' election leaves znodes, too.
+            await self._check_cluster()
+            await Contend()
+            self._contends = True
+            self.refusal = None
         await self._elect_if_eligible()
+
+    async def _check_cluster(self) -> None:
+        """Learn the id of the Kafka cluster, and leave a watch on it.
+
+        Raises:
+            MissingClusterError: There is no cluster, and none is to be created.
+            ClusterChangedError: It is not the cluster of before.
+        """
+        found = await cluster_identity.find_cluster(self._log)
+        may_create = self._config.missing_cluster is MissingCluster.CREATE
+        cluster_identity.refuse_other_cluster(self.cluster_id, found, may_create=may_create)
+        self.cluster_id = found.cluster_id
+        if self.active is not None and self.active.context.cluster_id != self.cluster_id:
+            self.active.context.cluster_id = self.cluster_id
+            await PublishView(frozenset())
+
+    async def _wait_for_cluster(self, reason: str) -> None:
+        """Look again and again: a missing chroot cannot be watched."""
+        if self.refusal != reason:
+            self._log.warning("No Kafka cluster found, waiting for one", reason=reason)
+        self.refusal = reason
+        await self._give_up()
+        await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
 
     async def _follow_controller(self) -> None:
         self.controller_id_seen = await controller_election.watch_controller(self._log)
@@ -159,16 +203,28 @@ class KafkaController:
         else:
             await self._retry_later()
 
+    async def _reconnected(self) -> None:
+        await self._release()
+        await self._controller_changed()
+        if self.active is not None:
+            await self._check_cluster()
+            await reconnection.read_everything_anew(self.active)
+
     async def _elect_if_eligible(self) -> None:
         if not self.is_eligible or self._holds_off or self.active is not None:
             return
+        if self._has_unusable_setting:
+            return
+        await self._check_cluster()
         brokers = await cluster_loading.read_brokers(self._log)
         cluster_loading.refuse_unsupported(brokers.values())
+        await refuse_id_of_a_broker(self._config.controller_id, brokers)
         self.refusal = None
         context = await controller_election.elect(self._config, self._log)
         if context is None:
             await self._retry_later()
             return
+        context.cluster_id = self.cluster_id
         await CancelTimer(_REELECT_TIMER)
         self.active = ActiveController(
             context, config=self._config, log=self._log, chance=self._chance
@@ -178,7 +234,7 @@ class KafkaController:
 
     async def _retry_later(self) -> None:
         """Try again after a wait, even if no watch should tell that there is reason to."""
-        if self.is_eligible and not self._holds_off:
+        if (self.is_eligible or not self._contends) and not self._holds_off:
             await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
 
     async def _resign(self) -> None:
@@ -231,24 +287,18 @@ class KafkaController:
         self, active: ActiveController, event: e.ControllerEvent
     ) -> tuple[Outcome, ...] | None:
         if isinstance(event, e.CommandsReceived):
-            return await self._process_commands(active, event)
-        if isinstance(event, e.ChannelFailed):
-            raise ControllerError(f"channel to broker {event.broker_id} failed: {event.reason}")
+            return await topic_commands.process_commands(active, event.commands)
+        if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.epoch:
+            return None
         await _PROCESS[type(event)](active, event)
         return None
 
-    async def _process_commands(
-        self, active: ActiveController, event: e.CommandsReceived
-    ) -> tuple[Outcome, ...]:
-        """Commands touch ZooKeeper only, so a defect in one leaves the context in no doubt: the
-        cluster must not lose its controller over a custom resource."""
-        try:
-            return await topic_commands.process_commands(active, event.commands)
-        except RegentError:
-            raise
-        except Exception as error:  # noqa: BLE001 - answered, and logged with its traceback
-            self._log.error("Commands failed", error=repr(error), exception=error)
-            return topic_commands.failed(event.commands, error)
+
+async def _channel_failed(active: ActiveController, event: e.ChannelFailed) -> None:
+    """Give up, unless the broker has bounced meanwhile and got another channel."""
+    broker = active.context.live_or_shutting_down_brokers.get(event.broker_id)
+    if broker is not None and broker.epoch == event.broker_epoch:
+        raise ControllerError(f"channel to broker {event.broker_id} failed: {event.reason}")
 
 
 _Process = Callable[[ActiveController, Any], Awaitable[None]]
@@ -279,5 +329,6 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.InterBrokerProtocolChanged: lambda active, event: (
         failover.process_inter_broker_protocol_change(active, event.version)
     ),
+    e.ChannelFailed: _channel_failed,
     e.ConfigChange: lambda active, _: config_changes.process_config_change(active),
 }

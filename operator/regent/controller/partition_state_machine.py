@@ -40,9 +40,14 @@ class PartitionStateMachine:
         self._context = context
         self._log = log
 
-    def startup_states(self) -> None:
+    def startup_states(self, *, unreadable: Collection[TopicPartition] = ()) -> None:
         """Initial states at failover: New without leadership, Online if the leader is live, else
-        Offline."""
+        Offline.
+
+        Args:
+            unreadable: Partitions whose state znode is malformed. They are Offline: nobody knows
+                their leader, and as New they would be taken for partitions that never had one.
+        """
         context = self._context
         leadership = context.leadership
         live = frozenset(context.live_broker_ids)
@@ -54,6 +59,7 @@ class PartitionStateMachine:
         for tp, current in leadership.items():
             if current.leader not in live:
                 states[tp] = PartitionState.OFFLINE
+        states.update(dict.fromkeys(unreadable, PartitionState.OFFLINE))
         context.load_partition_states(states)
 
     async def trigger_online(self, *, topics: Collection[str] | None = None) -> Failures:
@@ -138,6 +144,9 @@ class PartitionStateMachine:
                 # ours whose answer was lost with the connection, or by a predecessor. Upstream
                 # leaves such a partition New until some later event; reading settles it.
                 failures |= await self._elect(existing, election.OFFLINE, batch, is_new=True)
+                for tp in existing:
+                    if state_of(tp) is PartitionState.NEW:
+                        self._set_state(tp, PartitionState.OFFLINE)
         if electable:
             failures |= await self._elect(electable, strategy, batch, is_new=False)
         for tp, reason in failures.items():

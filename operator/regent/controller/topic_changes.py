@@ -9,6 +9,7 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.broker_changes import is_of_the_past
 from regent.controller.effects import Exists, PublishView, ReadChildren, ReadData, Write
 from regent.controller.partition_state_znodes import epoch_guard
+from regent.controller.refusals import take_answer
 from regent.controller.replica_state_machine import by_broker
 from regent.controller.states import PartitionState, ReplicaState
 from regent.model.partition import TopicPartition
@@ -171,6 +172,7 @@ async def process_stop_replica_response(
     context, broker_id = active.context, response.broker_id
     if await is_of_the_past(active, response):
         return
+    await take_answer(active, response)
     started = [
         tp
         for tp, asked in response.partitions.items()

@@ -4,6 +4,9 @@ A command is checked first and refused with a reason, then written as Kafka's ``
 writes: the same znodes in the same order. What follows (partition states, requests to brokers)
 follows from the watches on those nodes, as it does for Kafka's own tools. Commands of one kind that
 arrive together are read and written together.
+
+Commands touch ZooKeeper only, so one that fails leaves the context in no doubt: whatever fails but
+the controller's own standing is the answer to that one command, and the others are carried out.
 """
 
 from __future__ import annotations
@@ -28,21 +31,36 @@ from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.topic_configuration import alter_topic_config, describe_topic_configs
 from regent.controller.topic_creation import create_topics
 from regent.controller.topic_growth import create_partitions
-from regent.controller.topic_refusals import concurrent_change, unknown
+from regent.controller.topic_refusals import concurrent_change, refused_by_zookeeper, unknown
+from regent.model.errors import (
+    ControllerMovedError,
+    SessionExpiredError,
+    UnexpectedZooKeeperError,
+    ZooKeeperUnavailableError,
+)
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Written
+
+_BULK = (CreateTopic, DeleteTopic)
+"""Kinds of commands that are read and written together."""
 
 
 async def process_commands(
     active: ActiveController, commands: Sequence[Command]
 ) -> tuple[Outcome, ...]:
-    """Carry commands out in order; neighbours of the same kind go together."""
+    """Carry commands out in order; neighbours of the same kind go together.
+
+    Raises:
+        ControllerMovedError: Another controller was elected.
+        SessionExpiredError: The session is gone.
+        ZooKeeperUnavailableError: No ZooKeeper server answered in time.
+    """
     outcomes: list[Outcome] = []
     position = 0
     while position < len(commands):
         kind = type(commands[position])
         end = position + 1
-        while end < len(commands) and type(commands[end]) is kind:
+        while kind in _BULK and end < len(commands) and type(commands[end]) is kind:
             end += 1
         outcomes += await _process_run(active, commands[position:end])
         position = end
@@ -60,36 +78,39 @@ def not_controller(commands: Sequence[Command]) -> tuple[Outcome, ...]:
     )
 
 
-def failed(commands: Sequence[Command], error: Exception) -> tuple[Outcome, ...]:
-    """The answer after a defect of ours."""
-    message = f"the controller failed at these commands, its log says where: {error!r}"
-    return tuple(Rejected(Reason.INTERNAL_ERROR, message) for _ in commands)
-
-
 async def _process_run(active: ActiveController, commands: Sequence[Command]) -> list[Outcome]:
+    """Commands of one kind, together; where that fails, each alone.
+
+    Repeating is safe: what a bulk write of topics refuses it answers itself, and marking a marked
+    topic again is fine.
+    """
+    try:
+        return await _carry_out(active, commands)
+    except (ControllerMovedError, SessionExpiredError, ZooKeeperUnavailableError):
+        raise
+    except Exception as error:  # noqa: BLE001 - answered, and logged with its traceback
+        if len(commands) > 1:
+            return [(await _process_run(active, [command]))[0] for command in commands]
+        if isinstance(error, UnexpectedZooKeeperError):
+            active.log.error("Command refused by ZooKeeper", path=error.path, code=error.code)
+            return [refused_by_zookeeper(error)]
+        active.log.error("Command failed", error=repr(error), exception=error)
+        message = f"the controller failed at this command, its log says where: {error!r}"
+        return [Rejected(Reason.INTERNAL_ERROR, message)]
+
+
+async def _carry_out(active: ActiveController, commands: Sequence[Command]) -> list[Outcome]:
     match commands[0]:
         case CreateTopic():
             return await create_topics(active, [c for c in commands if isinstance(c, CreateTopic)])
         case DeleteTopic():
             return await _delete_topics(active, [c for c in commands if isinstance(c, DeleteTopic)])
-        case CreatePartitions():
-            return [
-                await create_partitions(active, c)
-                for c in commands
-                if isinstance(c, CreatePartitions)
-            ]
-        case AlterTopicConfig():
-            return [
-                await alter_topic_config(active, c)
-                for c in commands
-                if isinstance(c, AlterTopicConfig)
-            ]
-        case DescribeTopicConfigs():
-            return [
-                await describe_topic_configs(active, c)
-                for c in commands
-                if isinstance(c, DescribeTopicConfigs)
-            ]
+        case CreatePartitions() as command:
+            return [await create_partitions(active, command)]
+        case AlterTopicConfig() as command:
+            return [await alter_topic_config(active, command)]
+        case DescribeTopicConfigs() as command:
+            return [await describe_topic_configs(active, command)]
 
 
 async def _delete_topics(

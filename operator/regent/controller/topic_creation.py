@@ -19,13 +19,14 @@ from regent.controller.topic_refusals import (
     concurrent_change,
     config_refused,
     raise_if_moved,
+    refused_by_zookeeper,
 )
-from regent.model.errors import ZooKeeperUnavailableError
+from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic import metric_name, topic_name_problem
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
-from regent.zk_data.operations import Create, Operation, SetData, WriteResult, ZkError, ZNode
+from regent.zk_data.operations import Create, Operation, SetData, WriteResult, ZkError
 from regent.zk_data.topics import TopicZNode, encode_topic
 
 TOPICS_PER_TRANSACTION = 50
@@ -125,26 +126,25 @@ def _creation_problem(
 async def _write_topics(
     active: ActiveController, topics: Mapping[str, _NewTopic]
 ) -> dict[str, Outcome]:
-    """Configuration and assignment of topics in one transaction; if one is in the way, each alone.
-
-    The configuration comes first, as in Kafka: the topic node is what everybody watches.
-    """
-    existing = await ReadData([paths.topic_config(topic) for topic in topics])
-    operations = {
-        topic: _creation(topic, new, config_node)
-        for (topic, new), config_node in zip(topics.items(), existing, strict=True)
-    }
-    guard = epoch_guard(active.context)
+    """Topics in one transaction; if something is in the way of one, each alone."""
     try:
-        results = await Multi([guard, *(op for ops in operations.values() for op in ops)])
+        operations = await _creation(active, topics)
+        try:
+            results = await Multi(operations)
+        except ZooKeeperUnavailableError:
+            return await _outcomes_found(topics)
+    except UnexpectedZooKeeperError as error:
+        if len(topics) == 1:
+            return dict.fromkeys(topics, refused_by_zookeeper(error))
+    else:
         if all_written(results):
             return dict.fromkeys(topics, Accepted())
-        outcomes: dict[str, Outcome] = {}
-        for topic, ops in operations.items():
-            results = await Multi([guard, *ops])
-            outcomes[topic] = _creation_outcome(topic, results)
-    except ZooKeeperUnavailableError:
-        return await _outcomes_found(topics)
+        raise_if_moved(results)
+        if len(topics) == 1:
+            return {topic: _creation_outcome(topic, results) for topic in topics}
+    outcomes: dict[str, Outcome] = {}
+    for topic, new in topics.items():
+        outcomes |= await _write_topics(active, {topic: new})
     return outcomes
 
 
@@ -166,21 +166,23 @@ def _exists_already(topic: str) -> Rejected:
     return Rejected(Reason.TOPIC_ALREADY_EXISTS, f"topic {topic!r} exists already", "topic")
 
 
-def _creation(topic: str, new: _NewTopic, config_node: ZNode | None) -> list[Operation]:
-    content = encode_entity_config(new.config)
-    path = paths.topic_config(topic)
-    config: Operation = (
-        Create(path, content)
-        if config_node is None
-        else SetData(path, content, config_node.version)
-    )
-    return [config, Create(paths.topic(topic), encode_topic(new.znode))]
+async def _creation(active: ActiveController, topics: Mapping[str, _NewTopic]) -> list[Operation]:
+    """The transaction that creates topics.
+
+    The configuration comes first, as in Kafka: the topic node is what everybody watches.
+    """
+    existing = await ReadData([paths.topic_config(topic) for topic in topics])
+    operations: list[Operation] = [epoch_guard(active.context)]
+    for (topic, new), node in zip(topics.items(), existing, strict=True):
+        path, content = paths.topic_config(topic), encode_entity_config(new.config)
+        operations += [
+            Create(path, content) if node is None else SetData(path, content, node.version),
+            Create(paths.topic(topic), encode_topic(new.znode)),
+        ]
+    return operations
 
 
 def _creation_outcome(topic: str, results: Sequence[WriteResult]) -> Outcome:
-    if all_written(results):
-        return Accepted()
-    raise_if_moved(results)
     if results[-1] is ZkError.NODE_EXISTS:
         return _exists_already(topic)
     return concurrent_change(topic)

@@ -13,15 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.context import ControllerContext
-from regent.controller.effects import PublishView, ReadChildren, Write
+from regent.controller.effects import PublishView
 from regent.controller.log import ControllerLog
 from regent.controller.partition_state_machine import PartitionStateMachine
-from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.replica_state_machine import ReplicaStateMachine, by_broker
 from regent.controller.states import PartitionState, ReplicaState
+from regent.controller.topic_node_removal import remove_topic_nodes
 from regent.model.partition import TopicPartition
-from regent.zk_data import paths
-from regent.zk_data.operations import Delete, WriteResult, Written
 
 
 class TopicDeletionManager:
@@ -156,7 +154,7 @@ class TopicDeletionManager:
         )
 
     async def _complete(self, topics: Sequence[str]) -> None:
-        """Every replica is gone: remove the znodes, the marker last, and forget the topics.
+        """Every replica is gone: remove the znodes and forget the topics.
 
         A topic whose nodes cannot all be removed (somebody wrote below them just now) keeps its
         marker and its place in the queue, else it would be taken for a new one.
@@ -167,41 +165,8 @@ class TopicDeletionManager:
                 context.replicas_of_topic_in_state(topic, ReplicaState.DELETION_SUCCESSFUL),
                 ReplicaState.NON_EXISTENT,
             )
-        removed = await self._remove_nodes(topics)
-        guard = epoch_guard(context)
-        await Write([Delete(paths.topic_config(t), missing_ok=True) for t in removed], guard=guard)
-        await Write([Delete(paths.delete_topic(t), missing_ok=True) for t in removed], guard=guard)
+        removed = await remove_topic_nodes(context, topics, self._log)
         for topic in removed:
             context.remove_topic(topic)
             self._log.info("Topic deleted", topic=topic)
         await PublishView(frozenset(removed))
-
-    async def _remove_nodes(self, topics: Sequence[str]) -> list[str]:
-        """Remove the nodes of topics as they are in ZooKeeper, level by level, the deepest first.
-
-        Returns:
-            The topics of which nothing is left.
-        """
-        levels = [[paths.topic(topic) for topic in topics]]
-        while levels[-1]:
-            children = await ReadChildren(levels[-1])
-            levels.append(
-                [
-                    f"{path}/{child}"
-                    for path, names in zip(levels[-1], children, strict=True)
-                    for child in names or ()
-                ]
-            )
-        results: Sequence[WriteResult] = ()
-        for level in levels[-2::-1]:
-            results = await Write(
-                [Delete(path, missing_ok=True) for path in level],
-                guard=epoch_guard(self._context),
-            )
-        removed: list[str] = []
-        for topic, result in zip(topics, results, strict=True):
-            if isinstance(result, Written):
-                removed.append(topic)
-            else:
-                self._log.error("Topic node not deleted", topic=topic, answer=result.value)
-        return removed

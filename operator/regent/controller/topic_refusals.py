@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from regent.controller.active_controller import ActiveController
 from regent.controller.commands import Reason, Rejected
-from regent.model.errors import ControllerMovedError
+from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
 from regent.model.topic_config import config_conflicts, config_problem
 from regent.zk_data.operations import WriteResult, Written, ZkError
+
+if TYPE_CHECKING:
+    from regent.controller.active_controller import ActiveController
 
 MAX_PARTITIONS = 10_000
 """More partitions in one command than any topic has: a slip of the pen, not a wish."""
@@ -42,6 +45,15 @@ def answer_lost(topic: str) -> Rejected:
         Reason.ZOOKEEPER_UNAVAILABLE,
         f"the connection to ZooKeeper broke while topic {topic!r} was written; the command is "
         "tried again",
+    )
+
+
+def refused_by_zookeeper(error: UnexpectedZooKeeperError) -> Rejected:
+    """An answer that concerns the znodes of one command, such as NOAUTH."""
+    return Rejected(
+        Reason.ZOOKEEPER_REFUSED,
+        f"{error}; give Regent's ZooKeeper user the rights of the brokers on this znode. The "
+        "command is tried again",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,12 +20,27 @@ class PartitionHealth(enum.StrEnum):
     OFFLINE = "Offline"
 
 
+class RefusedReplica(NamedTuple):
+    """A broker does not lead, follow or delete a partition as it was told.
+
+    Attributes:
+        error: Kafka's name of the error that it answered.
+    """
+
+    topic: str
+    partition: int
+    broker_id: int
+    error: str
+
+
 class PartitionView(msgspec.Struct, frozen=True, gc=False):
     """One partition.
 
     Attributes:
         leader: Broker id, -1 if there is none.
         isr: Empty if the partition never had a leader.
+        refusals: Brokers that refuse what they were told about this partition, each with the name
+            of the error.
     """
 
     partition: int
@@ -35,6 +51,7 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
     isr: tuple[int, ...]
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
+    refusals: tuple[tuple[int, str], ...] = ()
 
     @property
     def has_leader(self) -> bool:
@@ -66,6 +83,15 @@ class TopicView(msgspec.Struct, frozen=True):
     @property
     def under_replicated(self) -> int:
         return sum(p.is_under_replicated for p in self.partitions)
+
+    @property
+    def refused(self) -> tuple[RefusedReplica, ...]:
+        """Replicas that their brokers refuse."""
+        return tuple(
+            RefusedReplica(self.name, p.partition, broker_id, error)
+            for p in self.partitions
+            for broker_id, error in p.refusals
+        )
 
 
 class ClusterView(msgspec.Struct, frozen=True):

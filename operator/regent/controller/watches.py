@@ -5,6 +5,7 @@ from __future__ import annotations
 from regent.controller.events import (
     BrokerChange,
     BrokerModifications,
+    ClusterIdChange,
     ConfigChange,
     ControllerChange,
     ControllerEvent,
@@ -34,6 +35,8 @@ def event_of(watched: WatchedEvent) -> ControllerEvent | None:
     """
     if watched.path == paths.CONTROLLER:
         return ControllerChange()
+    if watched.path == paths.CLUSTER_ID:
+        return ClusterIdChange()
     if watched.type is WatchedEventType.NODE_CHILDREN_CHANGED:
         return _CHILD_EVENTS.get(watched.path)
     if watched.type is not WatchedEventType.NODE_DATA_CHANGED:

@@ -6,7 +6,10 @@
     ├─ ControllerError
     │   ├─ ControllerMovedError          someone else holds the epoch: resign
     │   ├─ StaleControllerEpochError     a broker has heard of a newer controller: resign
-    │   └─ UnsupportedClusterError       brokers that need what we cannot do: leave them alone
+    │   ├─ UnsupportedClusterError       brokers that need what we cannot do: leave them alone
+    │   ├─ MissingClusterError           there is no Kafka cluster (yet): wait for one
+    │   ├─ ClusterChangedError           another Kafka cluster than before: leave it alone
+    │   └─ UnusableSettingError          a setting contradicts the cluster: only a restart helps
     ├─ ZooKeeperError
     │   ├─ SessionExpiredError           session and ephemerals are gone: resign, write nothing
     │   ├─ ZooKeeperUnavailableError     no server in time
@@ -36,6 +39,18 @@ class StaleControllerEpochError(ControllerError):
 
 class UnsupportedClusterError(ControllerError):
     """Some broker relies on a controller that answers requests; this one would harm the cluster."""
+
+
+class MissingClusterError(ControllerError):
+    """This path of ZooKeeper is not that of a Kafka cluster."""
+
+
+class ClusterChangedError(ControllerError):
+    """The id of the Kafka cluster is not the one that this process has known so far."""
+
+
+class UnusableSettingError(ControllerError):
+    """A setting of Regent contradicts what the cluster says."""
 
 
 class ZooKeeperError(RegentError):

@@ -29,6 +29,7 @@ from regent.protocol.api_versions import (
     UnsupportedBrokerError,
     VersionRange,
     choose_version,
+    understands,
 )
 from regent.protocol.connection_setup import (
     AuthenticationError,
@@ -134,6 +135,10 @@ class BrokerChannel:
     def task(self) -> asyncio.Task[None]:
         """Ends when the channel is closed, and with an exception only for a defect."""
         return self._task
+
+    def understands(self, protocol: ProtocolVersion) -> bool:
+        """Whether the broker may run this protocol version, as far as is known yet."""
+        return understands(protocol, supported=self._supported)
 
     @property
     def queue_size(self) -> int:

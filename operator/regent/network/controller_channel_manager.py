@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from regent.model.cluster import Broker
+from regent.model.partition import NO_EPOCH
 from regent.network.broker_channel import BrokerChannel, ChannelMetrics
 from regent.network.outgoing import (
     OutgoingLeaderAndIsr,
@@ -38,14 +39,14 @@ class ControllerChannelManager:
     Args:
         controller_id: Client id of all connections.
         settings: How channels behave.
-        may_send: The fence: False while the controller may have lost its office unknowingly.
+        may_send: The fence: False while another controller may have been elected unknowingly.
         on_response: Gets every broker's answers in the order of its requests. Answers of different
             brokers come in any order. An answer for which
             ``error_codes.is_stale_controller_epoch`` holds means: resign.
-        on_failure: Gets a channel's exception where a defect ended it. Its broker gets no more
-            requests, so the controller should resign.
-        on_protocol_version: Told when what :meth:`inter_broker_protocol` answered turns out to have
-            changed.
+        on_failure: Gets the broker, the controller epoch and the exception of a channel that a
+            defect ended. Its broker gets no more requests, so the controller should resign.
+        on_protocol_version: Called with the version and the controller epoch when what
+            :meth:`inter_broker_protocol` answered turns out to have changed.
     """
 
     def __init__(
@@ -55,8 +56,8 @@ class ControllerChannelManager:
         settings: ChannelSettings,
         may_send: Callable[[], bool],
         on_response: Callable[[ControlResponse], None],
-        on_failure: Callable[[int, BaseException], None],
-        on_protocol_version: Callable[[tuple[int, int]], None] | None = None,
+        on_failure: Callable[[Broker, int, BaseException], None],
+        on_protocol_version: Callable[[tuple[int, int], int], None] | None = None,
     ) -> None:
         self._controller_id = controller_id
         self._settings = settings
@@ -64,17 +65,25 @@ class ControllerChannelManager:
         self._on_response = on_response
         self._on_failure = on_failure
         self._on_protocol_version = on_protocol_version
+        self._controller_epoch = NO_EPOCH
         self._reported_version: tuple[int, int] | None = None
         self._channels: dict[int, BrokerChannel] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._warm: deque[weakref.ref[RequestEncoder]] = deque()
 
-    def update(self, *, opened: Sequence[Broker], closed: Sequence[int] = ()) -> None:
+    def update(
+        self,
+        *,
+        opened: Sequence[Broker],
+        closed: Sequence[int] = (),
+        controller_epoch: int = NO_EPOCH,
+    ) -> None:
         """Close channels, then open others; the effect ``UpdateChannels``.
 
         A broker in both, or one that has a channel already, gets a fresh one: the old queue is
         dropped with its requests, which carry a past broker epoch.
         """
+        self._controller_epoch = controller_epoch
         for broker_id in closed:
             self._close(broker_id)
         for broker in opened:
@@ -89,7 +98,7 @@ class ControllerChannelManager:
                 on_told=self._report_protocol_version,
                 before_encoding=self._keep_warm,
             )
-            channel.task.add_done_callback(functools.partial(self._ended, broker.broker_id))
+            channel.task.add_done_callback(functools.partial(self._ended, broker, controller_epoch))
             self._channels[broker.broker_id] = channel
         self._report_protocol_version()
 
@@ -111,11 +120,10 @@ class ControllerChannelManager:
     def protocol_version(self) -> ProtocolVersion:
         """The lowest inter.broker.protocol.version, from what is known now.
 
-        A broker that has not told its version counts with what its registration says (version 5:
-        2.7 or newer), and beyond that like the others.
+        A broker that does not tell its version counts with that of the settings, unless some broker
+        does not understand it; without that, with what its registration says (version 5: 2.7 or
+        newer), and beyond that like the others.
         """
-        if self._settings.protocol_version is not None:
-            return self._settings.protocol_version
         known: dict[int, ProtocolVersion] = {}
         unknown: dict[int, int] = {}
         for broker_id, channel in self._channels.items():
@@ -124,6 +132,13 @@ class ControllerChannelManager:
                 unknown[broker_id] = channel.broker.registration_version
             else:
                 known[broker_id] = version
+        configured = self._settings.protocol_version
+        if (
+            configured is not None
+            and (unknown or not known)
+            and all(channel.understands(configured) for channel in self._channels.values())
+        ):
+            return min([configured, *known.values()])
         return cluster_protocol_version(known, unknown=unknown)
 
     async def inter_broker_protocol(self) -> tuple[int, int]:
@@ -136,7 +151,7 @@ class ControllerChannelManager:
             for channel in self._channels.values()
             if not channel.settled.is_set()
         ]
-        if unsettled and self._settings.protocol_version is None:
+        if unsettled:
             await asyncio.wait(unsettled, timeout=self._settings.protocol_version_wait)
         for waiting in unsettled:
             waiting.cancel()
@@ -199,7 +214,7 @@ class ControllerChannelManager:
         version = self.protocol_version()[:2]
         if version != self._reported_version:
             self._reported_version = version
-            self._on_protocol_version(version)
+            self._on_protocol_version(version, self._controller_epoch)
 
     def _close(self, broker_id: int) -> None:
         channel = self._channels.pop(broker_id, None)
@@ -208,12 +223,14 @@ class ControllerChannelManager:
             channel.task.add_done_callback(self._closing.discard)
             channel.close()
 
-    def _ended(self, broker_id: int, task: asyncio.Task[None]) -> None:
+    def _ended(self, broker: Broker, controller_epoch: int, task: asyncio.Task[None]) -> None:
         if task.cancelled():
             return
         error = task.exception()
         if error is not None:
             logger.error(
-                "channel ended by a defect", extra={"broker_id": broker_id}, exc_info=error
+                "channel ended by a defect",
+                extra={"broker_id": broker.broker_id},
+                exc_info=error,
             )
-            self._on_failure(broker_id, error)
+            self._on_failure(broker, controller_epoch, error)

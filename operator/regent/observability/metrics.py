@@ -39,6 +39,7 @@ class ControllerGauges(msgspec.Struct, frozen=True):
     replicas_to_delete_count: int = 0
     replicas_ineligible_to_delete_count: int = 0
     unclean_leader_elections: int = 0
+    refused_replicas_count: int = 0
 
 
 def gauges_of(context: ControllerContext | None) -> ControllerGauges:
@@ -63,6 +64,7 @@ def gauges_of(context: ControllerContext | None) -> ControllerGauges:
         replicas_to_delete_count=sum(s is not ReplicaState.DELETION_SUCCESSFUL for s in doomed),
         replicas_ineligible_to_delete_count=doomed.count(ReplicaState.DELETION_INELIGIBLE),
         unclean_leader_elections=context.unclean_leader_elections,
+        refused_replicas_count=context.refusals.count,
     )
 
 
@@ -79,6 +81,7 @@ _GAUGES = {
     "replicas_to_delete_count": "ReplicasToDeleteCount: replicas whose deletion is not finished.",
     "replicas_ineligible_to_delete_count": "ReplicasIneligibleToDeleteCount: of those, replicas "
     "that cannot be deleted now.",
+    "refused_replicas_count": "Replicas that their brokers refuse to lead, follow or delete.",
 }
 
 

@@ -34,11 +34,16 @@ class ProtocolVersion(NamedTuple):
         return release if self.iv == LATEST_IV else f"{release}-IV{self.iv}"
 
 
+API_KEYS: Final = (leader_and_isr.API_KEY, stop_replica.API_KEY, update_metadata.API_KEY)
+
 LATEST_IV: Final = 99
 """Internal version of the short forms: ``2.8`` stands for the newest one of that line."""
 
 OLDEST: Final = ProtocolVersion(1, 0)
 """What a broker counts with of which nothing is known: every supported broker understands it."""
+
+LAST_WITH_ZOOKEEPER: Final = (3, 9)
+"""The last line of brokers that run with ZooKeeper."""
 
 _TEXT: Final = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*(?:-IV(\d+))?")
 
@@ -100,6 +105,18 @@ def version_for(api_key: int, protocol: ProtocolVersion) -> int:
     understand them.
     """
     return next(version for since, version in _VERSIONS[api_key] if protocol >= since)
+
+
+def understands(protocol: ProtocolVersion, *, supported: Mapping[int, VersionRange]) -> bool:
+    """Whether a broker knows the requests of a protocol version, by its answer to ApiVersions.
+
+    One that has not answered yet may.
+    """
+    return all(
+        version_for(api_key, protocol) <= known.highest
+        for api_key in API_KEYS
+        if (known := supported.get(api_key)) is not None
+    )
 
 
 def choose_version(

@@ -11,6 +11,9 @@ from regent.protocol.control_requests import ControlResponse
 NONE: Final = 0
 STALE_CONTROLLER_EPOCH: Final = 11
 UNSUPPORTED_VERSION: Final = 35
+KAFKA_STORAGE_ERROR: Final = 56
+FENCED_LEADER_EPOCH: Final = 74
+STALE_BROKER_EPOCH: Final = 77
 
 
 def error_name(code: int) -> str:

@@ -87,9 +87,14 @@ def synced_verdict(topic: TopicView | None, entries: tuple[DriftEntry, ...]) -> 
 
 
 def healthy_verdict(topic: TopicView | None) -> Verdict:
-    """Whether every partition has a leader and all its replicas in sync."""
+    """Whether every partition has a leader and all its replicas in sync, and brokers obey."""
     if topic is None:
         return unknown_verdict(ConditionType.HEALTHY, "the topic does not exist")
+    refused = refusal_assessment(topic)
+    if refused is not None:
+        return Verdict(
+            ConditionType.HEALTHY, ConditionStatus.FALSE, refused.reason, refused.message
+        )
     leaderless, under_replicated = topic.leaderless, topic.under_replicated
     if not leaderless and not under_replicated:
         return Verdict(
@@ -132,6 +137,29 @@ def leadership_assessment(topic: TopicView) -> Assessment | None:
     )
 
 
+def refusal_assessment(topic: TopicView) -> Assessment | None:
+    """Stalled while brokers refuse replicas of the topic, otherwise None.
+
+    ZooKeeper may show a leader and a full ISR all the while. It ends when the broker obeys or
+    restarts, which takes somebody who looks at its log.
+    """
+    replicas: dict[tuple[int, str], list[int]] = {}
+    for refused in topic.refused:
+        replicas.setdefault((refused.broker_id, refused.error), []).append(refused.partition)
+    if not replicas:
+        return None
+    named = [
+        f"broker {broker_id} refuses {len(partitions)} partitions {partitions[:10]} with {error}"
+        for (broker_id, error), partitions in replicas.items()
+    ]
+    more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
+    return Assessment(
+        Progress.STALLED,
+        ConditionReason.REPLICAS_REFUSED,
+        f"{'; '.join(named[:5])}{more}; the broker's log says why",
+    )
+
+
 def observed_fields(request: TopicRequest) -> dict[str, Any]:
     """The fields of status that report what the view shows."""
     topic, spec = request.topic, request.resource.spec
@@ -160,10 +188,16 @@ def observed_fields(request: TopicRequest) -> dict[str, Any]:
 
 
 def partition_states(topic: TopicView) -> tuple[PartitionState, ...]:
-    """A bounded sample: leaderless partitions first, then under-replicated ones, then by index."""
+    """A bounded sample: leaderless partitions first, then refused ones, under-replicated ones, and
+    the others by index."""
 
-    def urgency(partition: PartitionView) -> tuple[bool, bool, int]:
-        return (partition.has_leader, not partition.is_under_replicated, partition.partition)
+    def urgency(partition: PartitionView) -> tuple[bool, bool, bool, int]:
+        return (
+            partition.has_leader,
+            not partition.refusals,
+            not partition.is_under_replicated,
+            partition.partition,
+        )
 
     return tuple(
         PartitionState(

@@ -29,6 +29,7 @@ from regent.reconcile.topic_status import (
     blind_status,
     leadership_assessment,
     observed_status,
+    refusal_assessment,
 )
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import AdoptionPolicy, DeletionPolicy, ManagementPolicy
@@ -293,9 +294,10 @@ def _assess(
 
 
 def leadership_assessment_or(request: TopicRequest, otherwise: Assessment) -> Assessment:
-    """That partitions have no leader, if so; else ``otherwise``."""
-    missing = None if request.topic is None else leadership_assessment(request.topic)
-    return otherwise if missing is None else missing
+    """That brokers refuse replicas or partitions have no leader, if so; else ``otherwise``."""
+    if request.topic is None:
+        return otherwise
+    return refusal_assessment(request.topic) or leadership_assessment(request.topic) or otherwise
 
 
 def _status(

@@ -88,6 +88,11 @@ class ConditionReason(enum.StrEnum):
         "PartitionsLeaderless",
         "Partitions have no leader: none of their in-sync replicas is alive.",
     )
+    REPLICAS_REFUSED = (
+        "ReplicasRefused",
+        "Brokers refuse to lead, follow or delete replicas; the message names brokers, partitions "
+        "and errors.",
+    )
     UNDER_REPLICATED = "UnderReplicated", "Partitions have replicas that are not in sync."
 
     # Differences
@@ -163,6 +168,10 @@ class ConditionReason(enum.StrEnum):
     CONCURRENT_CHANGE = "ConcurrentChange", "Somebody else changed the topic at the same moment."
     NOT_CONTROLLER = "NotController", "The controller moved while the change was being made."
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper did not answer in time."
+    ZOOKEEPER_REFUSED = (
+        "ZooKeeperRefused",
+        "ZooKeeper refused to read or write a znode; the message names it and the error.",
+    )
     INTERNAL_ERROR = "InternalError", "The controller failed unexpectedly; its log says why."
 
 

@@ -26,6 +26,7 @@ class Interpreter:
         channels: BrokerChannelsPort,
         view: ViewPort,
         enqueue: Callable[[ControllerEvent], None],
+        contend: Callable[[], None],
     ) -> None:
         self._zookeeper = zookeeper
         self._channels = channels
@@ -42,10 +43,13 @@ class Interpreter:
             fx.SendRequests: self._send,
         }
         self._at_once: dict[type[fx.Effect[Any]], Callable[[Any], Any]] = {
-            fx.UpdateChannels: lambda x: channels.update(opened=x.opened, closed=x.closed),
+            fx.UpdateChannels: lambda x: channels.update(
+                opened=x.opened, closed=x.closed, controller_epoch=x.controller_epoch
+            ),
             fx.Resigned: self._resigned,
             fx.ArmTimer: self._arm_timer,
             fx.CancelTimer: lambda x: self._cancel_timer(x.name),
+            fx.Contend: lambda x: contend(),
             fx.Enqueue: lambda x: enqueue(x.event),
             fx.Respond: _respond,
             fx.PublishView: lambda x: view.publish(x.topics),

@@ -81,8 +81,13 @@ class ZooKeeperPort(Protocol):
 class BrokerChannelsPort(Protocol):
     """One ordered channel to each broker. Answers come back through a callback."""
 
-    def update(self, *, opened: Sequence[Broker], closed: Sequence[int]) -> None:
-        """Close channels, open others; a broker in both gets a fresh one, its queue empty."""
+    def update(
+        self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
+    ) -> None:
+        """Close channels, open others; a broker in both gets a fresh one, its queue empty.
+
+        What the channels report of themselves carries ``controller_epoch``.
+        """
         ...
 
     def send(self, requests: ControlRequests) -> None:

@@ -109,6 +109,7 @@ class ViewPublisher:
             controller_epoch=self.view.controller_epoch if active is None else active.context.epoch,
             brokers={} if active is None else dict(active.context.live_or_shutting_down_brokers),
             topics=topics if active is not None else {},
+            cluster_id=None if active is None else active.context.cluster_id,
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:
@@ -133,6 +134,7 @@ def topic_view(context: ControllerContext, topic: str) -> TopicView | None:
                 isr=() if leadership is None else leadership.isr,
                 adding_replicas=assignment.adding_replicas,
                 removing_replicas=assignment.removing_replicas,
+                refusals=context.refusals.of_partition(tp),
             )
         )
     return TopicView(

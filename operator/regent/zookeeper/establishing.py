@@ -43,9 +43,9 @@ async def find_bulk_reads(generation: Generation) -> None:
 
 
 async def ensure_chroot(generation: Generation, settings: ZooKeeperSettings) -> None:
-    """Create the chroot if it is missing.
+    """Create the chroot if it is missing, and the settings say so.
 
-    Without a chroot this is a mere round trip. It proves the credentials: kazoo reports a
+    Without that this is a mere round trip. It proves the credentials: kazoo reports a
     connection before it has authenticated, and sends requests only afterwards. And it sees off the
     connection that an old server closes after :func:`find_bulk_reads`.
 
@@ -55,7 +55,9 @@ async def ensure_chroot(generation: Generation, settings: ZooKeeperSettings) -> 
         ZooKeeperUnavailableError: If no server answers within the bound.
     """
     (found,) = await generation.answers([Exists(settings.chroot or "/", None)])
-    if not settings.chroot or (found is not None and not isinstance(found, Exception)):
+    if not settings.chroot or not settings.create_chroot:
+        return
+    if found is not None and not isinstance(found, Exception):
         return
     path = ""
     for name in settings.chroot.strip("/").split("/"):

@@ -56,8 +56,9 @@ class ZooKeeperSettings:
 
     Attributes:
         hosts: Servers as ``host:port``; tried in random order.
-        chroot: Path below which everything happens, such as ``/kafka``; empty for the root. It is
-            created if it is missing.
+        chroot: Path below which everything happens, such as ``/kafka``; empty for the root.
+        create_chroot: Whether to create a chroot that is missing. Otherwise it is as if there was
+            nothing below it.
         session_timeout_ms: Wanted session timeout; the servers may grant another one.
         connect_timeout_ms: The longest to wait for one server to accept a connection, and again
             to answer the session request, before the next one is tried.
@@ -69,6 +70,7 @@ class ZooKeeperSettings:
 
     hosts: tuple[str, ...]
     chroot: str = ""
+    create_chroot: bool = False
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS
     unavailable_after_ms: int | None = None

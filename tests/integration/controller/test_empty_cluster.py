@@ -14,7 +14,8 @@ def test_brokers_start_after_regent_and_serve_a_topic() -> None:
     """What Regent creates ahead of the first broker must not keep that broker from starting."""
     with ZooKeeper() as zookeeper:
         chroot = zookeeper.connect_string + "/new/cluster"
-        with RegentProcess(zookeeper=chroot) as regent:
+        settings = {"missing_cluster": "create"}
+        with RegentProcess(zookeeper=chroot, settings=settings) as regent:
             assert regent.wait_until_active()["controllerEpoch"] == 1
             with KafkaBroker(
                 zookeeper=chroot,

@@ -102,7 +102,7 @@ class ForeignController:
             settings=self._settings,
             may_send=lambda: True,
             on_response=self._responses.put_nowait,
-            on_failure=lambda _, error: self.failures.append(error),
+            on_failure=lambda _broker, _epoch, error: self.failures.append(error),
         )
         self.channels.update(opened=tuple(self.brokers.values()))
 

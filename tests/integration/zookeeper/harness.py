@@ -44,6 +44,7 @@ def settings_for(
     return ZooKeeperSettings(
         hosts=hosts,
         chroot=chroot,
+        create_chroot=True,
         session_timeout_ms=session_timeout_ms,
         connect_timeout_ms=connect_timeout_ms,
         unavailable_after_ms=unavailable_after_ms,

@@ -130,6 +130,8 @@ class Driver:
                 self.timers[effect.name] = effect
             case effects.CancelTimer():
                 self.timers.pop(effect.name, None)
+            case effects.Contend():
+                pass
             case effects.Enqueue():
                 self.enqueued.append(effect.event)
             case effects.Respond():

@@ -17,8 +17,9 @@ from regent.model.errors import ControllerMovedError, StaleControllerEpochError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.zk_data import paths
+from regent.zk_data.brokers import encode_broker
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import World, leader_and_isr, stop_replica
+from tests.unit.controller.world import World, leader_and_isr, make_broker, stop_replica
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
@@ -319,23 +320,47 @@ class TestModifications:
         assert list(active.context.live_or_shutting_down_brokers) == [1, 2, 3]
         assert world.driver.sent == []
 
-    def test_a_registration_that_was_malformed_and_is_mended_brings_its_broker_back(self) -> None:
+    def test_a_registration_that_was_malformed_from_the_start_and_is_mended_brings_its_broker_in(
+        self,
+    ) -> None:
         world, active = cluster()
-        (node,) = world.driver.client.get_data([paths.broker_id(1)])
-        assert node is not None
+        world.put(paths.broker_id(4), b"{")
+        world.run(process_broker_change(active))
+        assert not active.context.is_broker_online(4)
+        world.put(paths.broker_id(4), encode_broker(make_broker(4), timestamp_ms=0))
+        world.run(process_broker_modifications(active, 4))
+        assert active.context.is_broker_online(4)
+
+    @pytest.mark.parametrize("seen_by", ["its own watch", "the change of another broker"])
+    def test_a_registration_that_was_overwritten_leaves_its_broker_as_it_is_known(
+        self, seen_by: str
+    ) -> None:
+        """Its ephemeral node exists in the same life, so its session lives."""
+        world, active = cluster({0: (1, 2)})
+        before = active.context.live_or_shutting_down_brokers[1]
         world.put(paths.broker_id(1), b"{")
+        if seen_by == "its own watch":
+            world.run(process_broker_modifications(active, 1))
+        else:
+            world.stop_broker(3)
+            world.run(process_broker_change(active))
+        assert active.context.live_or_shutting_down_brokers[1] == before
+        state = world.state(T0)
+        assert state is not None
+        assert state.leader == 1
+        (reported,) = world.log.errors("Malformed broker registration kept")
+        assert reported["path"] == paths.broker_id(1)
+
+    def test_another_life_whose_registration_is_malformed_does_not_keep_the_former_alive(
+        self,
+    ) -> None:
+        world, active = cluster({0: (1, 2)})
+        world.stop_broker(1)
+        world.put(paths.broker_id(1), b"{")
+        world.run(process_broker_modifications(active, 1))
         world.run(process_broker_change(active))
         assert not active.context.is_broker_online(1)
-        world.put(paths.broker_id(1), node.data)
-        world.run(process_broker_modifications(active, 1))
-        assert active.context.is_broker_online(1)
-
-    def test_a_malformed_registration_leaves_the_one_before(self) -> None:
-        world, active = cluster()
-        world.put(paths.broker_id(1), b"{")
-        world.run(process_broker_modifications(active, 1))
-        assert active.context.is_broker_online(1)
-        assert len(world.log.errors("Malformed broker registration skipped")) == 1
+        assert active.context.leadership[T0].leader == 2
 
 
 class TestAnswersToUpdateMetadata:
@@ -347,7 +372,7 @@ class TestAnswersToUpdateMetadata:
 
     def test_an_error_is_logged(self) -> None:
         (reported,) = self.answer(31).log.errors("UpdateMetadata refused")
-        assert reported == {"broker": 1, "error_code": 31}
+        assert reported == {"broker": 1, "error": "CLUSTER_AUTHORIZATION_FAILED"}
         assert self.answer(0).log.errors("UpdateMetadata refused") == []
 
     def test_a_stale_broker_epoch_makes_us_look_at_the_brokers(self) -> None:

@@ -73,6 +73,7 @@ def test_a_cluster_that_allows_it_now_elects_everything_that_has_no_other_opinio
     world.run(process_config_change(active))
     assert online(active) == ["t"]
     assert active.context.unclean_leader_election_default
+    assert world.driver.views == [frozenset({"t"})]
 
 
 def test_a_cluster_that_forbids_it_now_elects_nothing() -> None:

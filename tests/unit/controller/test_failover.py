@@ -91,6 +91,21 @@ class TestOrder:
         kinds = [type(e) for e in world.driver.performed]
         assert kinds.index(effects.UpdateChannels) < kinds.index(effects.SendRequests)
 
+    def test_the_list_of_live_brokers_is_sent_before_anything_that_may_take_long(
+        self, world: World
+    ) -> None:
+        """It is what makes brokers refuse the former controller."""
+        sent = next(
+            i for i, e in enumerate(world.driver.performed) if isinstance(e, effects.SendRequests)
+        )
+        asked = next(
+            i
+            for i, e in enumerate(world.driver.performed)
+            if isinstance(e, effects.InterBrokerProtocol)
+        )
+        assert sent < asked
+        assert sent < reading(world, paths.BROKER_TOPICS)
+
     def test_the_list_of_live_brokers_is_announced_before_any_leader(self, world: World) -> None:
         first = world.driver.sent[0]
         assert first.update_metadata_receivers == (1, 2)
@@ -188,7 +203,8 @@ class TestLoading:
         assert list(context.live_or_shutting_down_brokers) == [1, 2]
         assert list(context.topics) == ["half", "t"]
         assert context.partition_state(T0) is PartitionState.ONLINE
-        assert context.partition_state(T1) is PartitionState.NEW
+        assert context.partition_state(T1) is PartitionState.OFFLINE
+        assert context.offline_partition_count == 1
         assert context.partition_state(TopicPartition("half", 0)) is PartitionState.ONLINE
         skipped = {str(r.fields.get("path")) for r in world.log.records if r.level == "error"}
         assert {
@@ -230,8 +246,17 @@ class TestLoading:
         world.elect_rival()
         with pytest.raises(ControllerMovedError):
             world.run(on_controller_failover(active))
-        assert world.driver.sent == []
+        assert [requests.leader_and_isr for requests in world.driver.sent] == [{}]
         assert world.state(T0) is None
+
+    def test_an_unreadable_partition_state_without_a_live_replica_counts_as_offline(self) -> None:
+        """As ``regent status`` has it: it is not a partition that never had a leader."""
+        world = cluster(1)
+        world.create_topic("t", {0: (2,)})
+        world.put(paths.partition_state(T0), b"{")
+        context = world.fail_over().context
+        assert context.partition_state(T0) is PartitionState.OFFLINE
+        assert (context.offline_partition_count, context.new_partition_count) == (1, 0)
 
 
 class TestWatches:

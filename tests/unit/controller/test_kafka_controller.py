@@ -8,7 +8,15 @@ import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.controller.commands import Accepted, CreateTopic, DescribeTopicConfigs, Reason, Rejected
+from regent.controller.commands import (
+    Accepted,
+    AlterTopicConfig,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopicConfigs,
+    Reason,
+    Rejected,
+)
 from regent.controller.effects import Effect
 from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import (
@@ -30,6 +38,29 @@ TIMER = "reelect"
 def epoch(controller: KafkaController) -> int:
     assert controller.active is not None
     return controller.active.context.epoch
+
+
+def channel_failed(controller: KafkaController, broker_id: int = 1) -> e.ChannelFailed:
+    """The end of the present channel to a broker."""
+    assert controller.active is not None
+    broker = controller.active.context.live_or_shutting_down_brokers[broker_id]
+    return e.ChannelFailed(epoch(controller), broker_id, broker.epoch, "a test")
+
+
+def denying(prefix: str, kind: type[Effect[object]]) -> Callable[[Effect[object]], None]:
+    """A hook for the driver: ZooKeeper answers NOAUTH for nodes whose path begins like that."""
+
+    def hook(effect: Effect[object]) -> None:
+        if not isinstance(effect, kind):
+            return
+        touched = getattr(effect, "paths", None) or [
+            operation.path for operation in getattr(effect, "operations", ())
+        ]
+        for path in touched:
+            if path.startswith(prefix):
+                raise UnexpectedZooKeeperError("NOAUTH", path)
+
+    return hook
 
 
 def update_metadata_response(world: World, controller: KafkaController, code: int) -> None:
@@ -260,9 +291,35 @@ class TestFailures:
 
     def test_a_closed_channel_that_nobody_can_explain_is_a_failure(self, world: World) -> None:
         controller = world.active_controller()
-        world.process(controller, e.ChannelFailed(1, "a test"))
+        world.process(controller, channel_failed(controller))
         assert controller.active is None
         assert world.holder() is None
+
+    def test_a_channel_of_a_former_term_or_of_a_former_life_of_its_broker_is_no_failure(
+        self, world: World
+    ) -> None:
+        controller = world.active_controller()
+        former_term = channel_failed(controller)
+        world.process(controller, e.NotEligible(), e.Eligible())
+        world.process(controller, former_term)
+        former_life = channel_failed(controller)
+        world.bounce_broker(1)
+        world.deliver(controller)
+        world.process(controller, former_life)
+        world.stop_broker(1)
+        world.deliver(controller)
+        world.process(controller, former_life)
+        assert epoch(controller) == 2
+        assert world.log.errors("Event failed, giving the controller up") == []
+
+    def test_a_protocol_version_that_was_learned_in_a_former_term_is_not_taken_over(
+        self, world: World
+    ) -> None:
+        controller = world.active_controller()
+        world.process(controller, e.NotEligible(), e.Eligible())
+        world.process(controller, e.InterBrokerProtocolChanged(1, (2, 4)))
+        assert controller.active is not None
+        assert controller.active.context.inter_broker_protocol == (3, 9)
 
 
 class TestHandingBack:
@@ -369,7 +426,45 @@ class TestCommands:
         (answer,) = world.driver.answers
         assert self.refusals(list(answer.answer)) == [Reason.INTERNAL_ERROR]
         assert controller.active is not None
-        assert len(world.log.errors("Commands failed")) == 1
+        assert len(world.log.errors("Command failed")) == 1
+
+    @pytest.mark.parametrize("kind", [effects.ReadData, effects.Multi])
+    def test_a_znode_that_may_not_be_touched_is_the_answer_to_that_command_alone(
+        self, world: World, kind: type[Effect[object]]
+    ) -> None:
+        """For creating many topics together as for everything else."""
+        controller = world.active_controller()
+        world.driver.before = denying(paths.topic_config("denied"), kind)
+        world.create_topic("denied", {0: (1,)})
+        world.deliver(controller)
+        commands = (
+            CreateTopic("a", 1, 1),
+            CreateTopic("denied-too", 1, 1),
+            CreateTopic("b", 1, 1),
+            AlterTopicConfig("t", set={"retention.ms": "1"}),
+            AlterTopicConfig("denied", set={"retention.ms": "1"}),
+            DeleteTopic("t"),
+        )
+        world.process(controller, e.CommandsReceived(commands, "token"))
+        assert controller.active is not None
+        (answer,) = world.driver.answers
+        denied = [i for i, o in enumerate(answer.answer) if isinstance(o, Rejected)]
+        assert denied == [1, 4]
+        for index in denied:
+            assert answer.answer[index].reason is Reason.ZOOKEEPER_REFUSED
+            assert "NOAUTH for /config/topics/denied" in answer.answer[index].message
+        assert world.topic("a").assignments
+        assert world.topic("b").assignments
+        assert not world.exists(paths.topic("denied-too"))
+        assert world.exists(paths.delete_topic("t"))
+
+    def test_a_defect_at_one_of_several_topics_leaves_the_others_alone(self, world: World) -> None:
+        controller = world.active_controller()
+        commands = (CreateTopic("a", 1, 1), CreateTopic("b", "many", 1))  # type: ignore[arg-type]
+        world.process(controller, e.CommandsReceived(commands, "token"))
+        (answer,) = world.driver.answers
+        assert answer.answer[0] == Accepted()
+        assert self.refusals(list(answer.answer)) == [Reason.INTERNAL_ERROR]
 
     def test_no_command_at_all_is_answered_too(self, world: World) -> None:
         controller = world.active_controller()
@@ -399,7 +494,7 @@ def test_every_event_finds_its_process(world: World) -> None:
     world.mark_for_deletion("u")
     kinds = {type(event).__name__ for event in world.deliver(controller)}
     assert kinds == {"TopicDeletion"}
-    world.process(controller, e.InterBrokerProtocolChanged((3, 8)))
+    world.process(controller, e.InterBrokerProtocolChanged(epoch(controller), (3, 8)))
     assert controller.active is not None
     context = controller.active.context
     assert context.leadership[TopicPartition("t", 1)].leader == 3

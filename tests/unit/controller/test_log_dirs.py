@@ -7,7 +7,6 @@ import pytest
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_changes import (
-    KAFKA_STORAGE_ERROR,
     process_leader_and_isr_response,
     process_log_dir_event_notification,
 )
@@ -16,6 +15,7 @@ from regent.controller.states import ReplicaState
 from regent.model.errors import StaleControllerEpochError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse
+from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
 from regent.zk_data import paths
 from regent.zk_data.notifications import encode_log_dir_event
 from tests.unit.controller.driving import once
@@ -118,7 +118,7 @@ class TestAnswers:
         world, active = cluster()
         answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR}, error_code=31)
         assert not active.context.has_offline_replicas
-        assert len(world.log.errors("LeaderAndIsr refused")) == 1
+        assert len(world.log.errors("Replicas refused by their broker")) == 1
 
     def test_an_answer_of_a_broker_that_has_died_is_ignored(self) -> None:
         world, active = cluster()

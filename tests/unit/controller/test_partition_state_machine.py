@@ -102,7 +102,7 @@ class TestFirstLeader:
         world.set_state(TP, 2, (2,), leader_epoch=3, controller_epoch=2)
         assert "controller epoch 2" in go_online(world, active, TP)[TP]
         assert world.state(TP) == LeaderAndIsr(2, 3, (2,), 2, 0)
-        assert active.context.partition_state(TP) is PartitionState.NEW
+        assert active.context.partition_state(TP) is PartitionState.OFFLINE
         assert world.driver.sent == []
 
     def test_a_topic_that_vanishes_meanwhile_gets_no_leader(self) -> None:

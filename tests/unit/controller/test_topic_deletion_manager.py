@@ -9,11 +9,16 @@ from regent.controller import effects, topic_changes
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_changes import process_broker_change
 from regent.controller.states import PartitionState, ReplicaState
-from regent.model.errors import ControllerMovedError, StaleControllerEpochError
+from regent.model.errors import (
+    ControllerMovedError,
+    StaleControllerEpochError,
+    ZooKeeperUnavailableError,
+)
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
 from regent.zk_data import paths
-from tests.unit.controller.driving import once
+from regent.zk_data.operations import Delete
+from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import World, stop_replica
 
 T0 = TopicPartition("t", 0)
@@ -146,25 +151,72 @@ class TestCompletion:
         assert world.exists(paths.topic("t"))
         assert replica_states(active)["1 on 3"] == "DELETION_STARTED"
 
-    def test_the_topic_goes_first_and_the_marker_last(self) -> None:
+    def test_what_lies_below_goes_first_and_the_last_nodes_go_in_one_transaction(self) -> None:
         world, active = cluster()
         delete(world, active, "t")
         world.driver.performed.clear()
         self.finish(world, active)
         deleted = [
-            op.path
+            [op.path for op in e.operations if isinstance(op, Delete)]
             for e in world.driver.performed
-            if isinstance(e, effects.Write)
-            for op in e.operations
+            if isinstance(e, effects.Write | effects.Multi)
         ]
         assert deleted == [
-            *(paths.partition_state(tp) for tp in (T0, T1)),
-            *(paths.topic_partition(tp) for tp in (T0, T1)),
-            paths.topic_partitions("t"),
-            paths.topic("t"),
-            paths.topic_config("t"),
-            paths.delete_topic("t"),
+            [paths.partition_state(tp) for tp in (T0, T1)],
+            [paths.topic_partition(tp) for tp in (T0, T1)],
+            [paths.topic_partitions("t")],
+            [paths.topic_config("t"), paths.topic("t"), paths.delete_topic("t")],
         ]
+
+    def test_a_topic_created_anew_as_soon_as_it_can_be_keeps_its_configuration(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+
+        def create_as_soon_as_possible(_: object) -> None:
+            """What Kafka's tools do once the topic node is gone: configuration, then topic."""
+            if not world.exists(paths.topic("t")):
+                world.driver.after = world.driver.before = lambda _: None
+                world.create_topic("t", {0: (1,)}, config={"retention.ms": "2"})
+
+        world.driver.after = world.driver.before = create_as_soon_as_possible
+        self.finish(world, active)
+        create_as_soon_as_possible(None)
+        assert world.exists(paths.topic("t"))
+        config = world.zookeeper.get(paths.topic_config("t"))
+        assert config is not None
+        assert b"retention.ms" in config.data
+        assert not world.exists(paths.delete_topic("t"))
+
+    def test_a_configuration_that_appears_at_the_last_moment_goes_too(self) -> None:
+        world, active = cluster()
+        world.delete(paths.topic_config("t"))
+        delete(world, active, "t")
+        world.driver.before = once(
+            effects.Multi, lambda: world.put(paths.topic_config("t"), b'{"version":1}')
+        )
+        self.finish(world, active)
+        assert not world.exists(paths.topic_config("t"))
+        assert not active.context.has_topic("t")
+
+    def test_a_lost_answer_to_the_last_transaction_changes_nothing(self) -> None:
+        for when in ("before", "after"):
+            world, active = cluster()
+            delete(world, active, "t")
+            lost = once(effects.Multi, raising(ZooKeeperUnavailableError("connection lost")))
+            setattr(world.driver, when, lost)
+            self.finish(world, active)
+            assert not active.context.has_topic("t")
+            assert not world.exists(paths.delete_topic("t"))
+
+    def test_one_topic_that_is_in_the_way_does_not_keep_the_others(self) -> None:
+        world, active = cluster("t", "u")
+        delete(world, active, "t", "u")
+        world.driver.before = once(effects.Multi, lambda: world.put(paths.topic("u") + "/new"))
+        for broker_id in BROKERS:
+            answer(world, active, broker_id, *active.context.replica_states_on(broker_id))
+        assert list(active.context.topics) == ["u"]
+        assert world.exists(paths.delete_topic("u"))
+        assert len(world.log.errors("Topic nodes not deleted")) == 1
 
     def test_topics_that_finish_together_cost_as_many_writes_as_one(self) -> None:
         topics = [f"t{i}" for i in range(20)]
@@ -175,7 +227,7 @@ class TestCompletion:
             hosted = active.context.replica_states_on(broker_id)
             answer(world, active, broker_id, *hosted)
         assert list(active.context.topics) == []
-        assert world.driver.transactions() == 6
+        assert world.driver.transactions() == 4
 
     def test_a_node_that_appears_meanwhile_keeps_the_topic_in_the_queue(self) -> None:
         world, active = cluster()

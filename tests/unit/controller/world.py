@@ -20,6 +20,7 @@ from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartiti
 from regent.protocol.control_requests import ControlRequests
 from regent.zk_data import paths
 from regent.zk_data.brokers import encode_broker
+from regent.zk_data.cluster import encode_cluster_id
 from regent.zk_data.config import encode_config_change, encode_entity_config
 from regent.zk_data.controller import decode_controller
 from regent.zk_data.operations import Create, Delete, SetData, WatchedEvent, Written
@@ -36,6 +37,7 @@ from tests.unit.controller.driving import NEWEST, Driver, RecordingLog
 T = TypeVar("T")
 
 CONTROLLER_ID = 1_000_000_001
+CLUSTER = "n3LGxFDzQWqSyzyhB5OxsA"
 
 
 class World:
@@ -52,6 +54,7 @@ class World:
         self._brokers: dict[int, InMemoryClient] = {}
         for path in paths.PERSISTENT_PATHS:
             self.put(path)
+        self.put(paths.CLUSTER_ID, encode_cluster_id(CLUSTER))
         self.driver.client.take_events()
 
     # What brokers and people do

@@ -80,7 +80,7 @@ async def channels(
         settings=settings,
         may_send=may_send,
         on_response=on_response or responses,
-        on_failure=lambda broker_id, error: failures.append((broker_id, error)),
+        on_failure=lambda broker, _, error: failures.append((broker.broker_id, error)),
         **options,
     )
     manager.update(opened=registrations)
@@ -491,21 +491,23 @@ async def test_a_slow_reader_gets_a_large_request_whole() -> None:
 
 async def test_a_defect_ends_the_channel_and_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     """A partition without a state cannot be encoded. Sending on without it would be worse."""
-    failed: asyncio.Future[tuple[int, BaseException]] = asyncio.get_running_loop().create_future()
+    failed: asyncio.Future[tuple[Broker, int, BaseException]] = (
+        asyncio.get_running_loop().create_future()
+    )
     async with StubBroker(1) as stub:
         manager = ControllerChannelManager(
             controller_id=CONTROLLER_ID,
             settings=FAST,
             may_send=lambda: True,
             on_response=Responses(),
-            on_failure=lambda broker_id, error: failed.set_result((broker_id, error)),
+            on_failure=lambda *failure: failed.set_result(failure),
         )
-        manager.update(opened=(stub.registration,))
+        manager.update(opened=(stub.registration,), controller_epoch=5)
         manager.send(batch(stub, partitions={}))
-        broker_id, error = await asyncio.wait_for(failed, 5)
+        broker, controller_epoch, error = await asyncio.wait_for(failed, 5)
         manager.close_all()
         await manager.wait_closed()
-    assert broker_id == 1
+    assert (broker, controller_epoch) == (stub.registration, 5)
     assert isinstance(error, KeyError)
     assert "channel ended by a defect" in caplog.messages
 
@@ -575,7 +577,7 @@ class TestProtocolVersion:
                 assert await manager.inter_broker_protocol() == (2, 7)
         assert "broker does not tell its protocol version" in caplog.messages
 
-    async def test_the_setting_wins_and_waits_for_nobody(self) -> None:
+    async def test_the_setting_stands_in_for_a_broker_that_cannot_be_asked(self) -> None:
         settings = ChannelSettings(protocol_version=ProtocolVersion(2, 8, 1))
         silent = Broker(9, 1, (EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", _dead_port()),))
         async with (
@@ -585,6 +587,27 @@ class TestProtocolVersion:
             assert await manager.inter_broker_protocol() == (2, 8)
             manager.send(batch(stub))
             assert [each.api_version for each in await stub.wait_for(3)] == [5, 7, 3]
+
+    async def test_the_setting_does_not_overrule_what_brokers_tell(self) -> None:
+        settings = ChannelSettings(protocol_version=ProtocolVersion(3, 9))
+        async with (
+            StubBroker(1, protocol_version="2.6-IV0") as stub,
+            channels(stub.registration, settings=settings) as (manager, _),
+        ):
+            assert await manager.inter_broker_protocol() == (2, 6)
+
+    async def test_the_setting_does_not_count_where_a_broker_does_not_understand_it(self) -> None:
+        settings = ChannelSettings(protocol_version=ProtocolVersion(2, 8, 1))
+        supported = {**SUPPORTED_BY_3_9, LEADER_AND_ISR: (0, 4)}
+        async with StubBroker(1, supported=supported) as stub:
+            stub.configs = None
+            async with channels(stub.registration, settings=settings) as (manager, _):
+                assert await manager.inter_broker_protocol() == (2, 7)
+
+    async def test_without_any_broker_the_setting_is_all_there_is(self) -> None:
+        settings = ChannelSettings(protocol_version=ProtocolVersion(2, 6))
+        async with channels(settings=settings) as (manager, _):
+            assert await manager.inter_broker_protocol() == (2, 6)
 
     async def test_a_broker_that_does_not_answer_is_waited_for_only_so_long(self) -> None:
         settings = ChannelSettings(protocol_version_wait=0.05)
@@ -614,31 +637,35 @@ class TestProtocolVersion:
             assert await manager.inter_broker_protocol() == (1, 0)
 
     async def test_a_change_is_announced(self) -> None:
-        announced: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
+        announced: asyncio.Queue[tuple[tuple[int, int], int]] = asyncio.Queue()
         async with (
             StubBroker(1, protocol_version="3.9-IV0") as new,
             StubBroker(2, protocol_version="2.6") as old,
-            channels(new.registration, on_protocol_version=announced.put_nowait) as (manager, _),
+            channels(
+                new.registration, on_protocol_version=lambda *told: announced.put_nowait(told)
+            ) as (manager, _),
         ):
             assert await manager.inter_broker_protocol() == (3, 9)
-            manager.update(opened=(old.registration,))
-            assert await asyncio.wait_for(announced.get(), 5) == (2, 6)
+            manager.update(opened=(old.registration,), controller_epoch=7)
+            assert await asyncio.wait_for(announced.get(), 5) == ((2, 6), 7)
             assert old.configs is not None
             old.configs["inter.broker.protocol.version"] = "3.9"
-            manager.update(opened=(old.registration,), closed=(2,))
-            assert await asyncio.wait_for(announced.get(), 5) == (3, 9)
+            manager.update(opened=(old.registration,), closed=(2,), controller_epoch=7)
+            assert await asyncio.wait_for(announced.get(), 5) == ((3, 9), 7)
             old.configs["inter.broker.protocol.version"] = "2.8"
-            manager.update(opened=(old.registration,), closed=(2,))
-            assert await asyncio.wait_for(announced.get(), 5) == (2, 8)
-            manager.update(opened=(), closed=(2,))
-            assert announced.get_nowait() == (3, 9)
+            manager.update(opened=(old.registration,), closed=(2,), controller_epoch=7)
+            assert await asyncio.wait_for(announced.get(), 5) == ((2, 8), 7)
+            manager.update(opened=(), closed=(2,), controller_epoch=8)
+            assert announced.get_nowait() == ((3, 9), 8)
 
     async def test_a_bounce_that_changes_nothing_is_not_announced(self) -> None:
         """While the only broker is away its version is a guess; nobody is told of that."""
-        announced: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
+        announced: asyncio.Queue[tuple[tuple[int, int], int]] = asyncio.Queue()
         async with (
             StubBroker(1, protocol_version="3.9-IV0") as stub,
-            channels(stub.registration, on_protocol_version=announced.put_nowait) as (manager, _),
+            channels(
+                stub.registration, on_protocol_version=lambda *told: announced.put_nowait(told)
+            ) as (manager, _),
         ):
             assert await manager.inter_broker_protocol() == (3, 9)
             manager.update(opened=(stub.registration,), closed=(1,))

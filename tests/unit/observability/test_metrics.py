@@ -82,8 +82,10 @@ def test_numbers_are_those_of_the_context() -> None:
     context.queue_topic_for_deletion("doomed")
     context.set_replica_state(1, TopicPartition("doomed", 0), ReplicaState.DELETION_SUCCESSFUL)
     context.set_replica_state(2, TopicPartition("doomed", 0), ReplicaState.DELETION_INELIGIBLE)
+    context.refusals.update(1, refused={TopicPartition("kept", 0): "X"}, done=())
     gauges = gauges_of(context)
     assert gauges.active_controller_count == 1
+    assert gauges.refused_replicas_count == 1
     assert gauges.offline_partitions_count == 1
     assert gauges.new_partitions_count == 1
     assert (gauges.global_topic_count, gauges.global_partition_count) == (2, 2)

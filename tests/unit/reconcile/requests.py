@@ -72,6 +72,7 @@ def partition(
     state: str = PartitionHealth.ONLINE,
     adding: tuple[int, ...] = (),
     removing: tuple[int, ...] = (),
+    refusals: tuple[tuple[int, str], ...] = (),
 ) -> PartitionView:
     in_sync = replicas if isr is None else isr
     return PartitionView(
@@ -83,6 +84,7 @@ def partition(
         in_sync,
         adding,
         removing,
+        refusals,
     )
 
 

@@ -545,6 +545,26 @@ class TestHealth:
         assert state(plan)["Healthy"] == "False/PartitionsLeaderless"
         assert "on brokers [1, 2]" in said(plan).message
 
+    def test_a_topic_that_a_broker_refuses_is_neither_ready_nor_healthy(self) -> None:
+        """ZooKeeper shows a leader and a full ISR all the while."""
+        refusal = ((2, "UNKNOWN_SERVER_ERROR"),)
+        plan = self._plan(partition(0, (1, 2)), partition(1, (2, 1), refusals=refusal))
+        assert state(plan)["Ready"] == "False/ReplicasRefused"
+        assert state(plan)["Stalled"] == "True/ReplicasRefused"
+        assert state(plan)["Healthy"] == "False/ReplicasRefused"
+        assert said(plan, ConditionType.HEALTHY).message == (
+            "broker 2 refuses 1 partitions [1] with UNKNOWN_SERVER_ERROR; the broker's log says why"
+        )
+        assert plan.status is not None
+        assert plan.status.partition_states[0].partition == 1
+
+    def test_many_refusals_make_a_short_message(self) -> None:
+        refusals = tuple((broker_id, f"ERROR_{broker_id}") for broker_id in range(8))
+        plan = self._plan(*(partition(i, (1, 2), refusals=refusals) for i in range(50)))
+        message = said(plan, ConditionType.HEALTHY).message
+        assert "broker 0 refuses 50 partitions [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] with" in message
+        assert "; and 3 more;" in message
+
     def test_without_a_first_leader_it_is_still_being_created(self) -> None:
         plan = self._plan(
             partition(0, (1, 2), (), leader=-1, state=PartitionHealth.NEW), partition(1, (2, 1))

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from regent.controller import events as e
-from regent.controller.view import PartitionHealth
+from regent.controller.view import PartitionHealth, RefusedReplica
+from regent.model.partition import TopicPartition
 from regent.runtime import view_publisher
 from regent.runtime.view_publisher import ViewPublisher
 from tests.unit.runtime.worlds import Process
@@ -118,3 +119,14 @@ async def test_the_loop_is_free_between_slices() -> None:
                 turns += 1
                 await asyncio.sleep(0)
         assert turns > 2
+
+
+async def test_a_refused_replica_is_in_the_view_of_its_topic() -> None:
+    process = await cluster()
+    active = process.controller.active
+    assert active is not None
+    active.context.refusals.update(2, refused={TopicPartition("a", 1): "SOME_ERROR"}, done=())
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        assert publisher.view.topics["a"].refused == (RefusedReplica("a", 1, 2, "SOME_ERROR"),)
+        assert publisher.view.topics["b"].refused == ()

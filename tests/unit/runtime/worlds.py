@@ -16,6 +16,7 @@ from regent.protocol.control_requests import ControlRequests
 from regent.runtime.interpreter import Interpreter
 from regent.zk_data import paths
 from regent.zk_data.brokers import encode_broker
+from regent.zk_data.cluster import encode_cluster_id
 from regent.zk_data.operations import Create
 from regent.zk_data.topics import TopicZNode, encode_topic
 from tests.simulation.zookeeper import InMemoryZooKeeper, InMemoryZooKeeperPort
@@ -28,7 +29,9 @@ class KeptChannels:
         self.open: dict[int, Broker] = {}
         self.sent: list[ControlRequests] = []
 
-    def update(self, *, opened: Sequence[Broker], closed: Sequence[int]) -> None:
+    def update(
+        self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
+    ) -> None:
         for broker_id in closed:
             self.open.pop(broker_id, None)
         self.open |= {broker.broker_id: broker for broker in opened}
@@ -79,6 +82,8 @@ class Process:
         self.outsider = self.server.connect()
         for path in paths.PERSISTENT_PATHS:
             self.outsider.multi([Create(path)])
+        self.outsider.multi([Create(paths.CLUSTER)])
+        self.outsider.multi([Create(paths.CLUSTER_ID, encode_cluster_id("one"))])
         self.channels = KeptChannels()
         self.view = KeptView()
         self.events: list[ControllerEvent] = []
@@ -92,6 +97,7 @@ class Process:
             channels=self.channels,
             view=self.view,
             enqueue=self._enqueue,
+            contend=lambda: None,
         )
         self._arrived = asyncio.Event()
 

@@ -1,0 +1,100 @@
+"""Commands from other threads: all are answered, and nobody can disturb the controller."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from regent.controller import events as e
+from regent.controller.commands import DescribeTopicConfigs
+from regent.controller.config import ControllerConfig
+from regent.controller.topic_commands import not_controller
+from regent.controller_service import ControllerService
+from regent.network.settings import ChannelSettings
+from regent.observability.metrics import EventMetrics
+from regent.zookeeper.settings import ZooKeeperSettings
+
+COMMANDS = (DescribeTopicConfigs(("t",)),)
+
+
+@pytest.fixture
+def service() -> ControllerService:
+    """Never started: its answers are given by the test."""
+    return ControllerService(
+        config=ControllerConfig(1_000_000_001),
+        zookeeper=ZooKeeperSettings(hosts=("127.0.0.1:1",)),
+        election_path="/regent/election",
+        channels=ChannelSettings(),
+        metrics=EventMetrics(CollectorRegistry()),
+    )
+
+
+class Controller:
+    """Stands for the controller's thread: takes the event, answers when told to."""
+
+    def __init__(self, service: ControllerService, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.events: list[e.CommandsReceived] = []
+        self.arrived = asyncio.Event()
+        monkeypatch.setattr(service, "_loop", asyncio.get_running_loop())
+        monkeypatch.setattr(service, "_put", self._put)
+        # The thread is not started, which must not be taken for its end.
+        monkeypatch.setattr(ControllerService, "has_ended", False)
+
+    def _put(self, event: e.CommandsReceived) -> None:
+        self.events.append(event)
+        self.arrived.set()
+
+    def answer(self) -> list[BaseException]:
+        """Answer everything in a thread of its own. Returns what that raised."""
+        raised: list[BaseException] = []
+
+        def respond() -> None:
+            try:
+                for event in self.events:
+                    event.reply_to(not_controller(event.commands))
+            except BaseException as error:  # noqa: BLE001 - handed to the test
+                raised.append(error)
+
+        thread = threading.Thread(target=respond)
+        thread.start()
+        thread.join()
+        return raised
+
+
+async def test_whoever_stops_waiting_cannot_change_the_future_that_the_controller_answers(
+    service: ControllerService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a cancellation between the controller's look and its answer ends its thread."""
+    controller = Controller(service, monkeypatch)
+    waiting = asyncio.create_task(service.submit(COMMANDS))
+    await controller.arrived.wait()
+    (future,) = service._pending
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not future.cancelled()
+    assert controller.answer() == []
+    assert future.result() == not_controller(COMMANDS)
+    assert not service._pending
+
+
+async def test_an_answer_reaches_whoever_waits(
+    service: ControllerService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = Controller(service, monkeypatch)
+    waiting: asyncio.Task[Sequence[Any]] = asyncio.create_task(service.submit(COMMANDS))
+    await controller.arrived.wait()
+    assert controller.answer() == []
+    assert await waiting == not_controller(COMMANDS)
+
+
+async def test_nothing_is_kept_of_commands_to_a_service_that_does_not_run(
+    service: ControllerService,
+) -> None:
+    assert await service.submit(COMMANDS) == not_controller(COMMANDS)
+    assert not service._pending
