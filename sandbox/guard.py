@@ -26,7 +26,7 @@ import threading
 import time
 from pathlib import Path
 
-# whoever tells a whole service or terminal to stop means the owner; the guard has to outlive it
+# sent to a whole service or terminal they are meant for the owner; the guard has to outlive it
 _SIGNALS_FOR_THE_OWNER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Message = dict[str, str | int | None]

@@ -13,7 +13,7 @@ from sandbox.regent_process import RegentProcess
 from tests.integration.controller.metadata import Connection, Leadership, Metadata, Partition
 from tests.integration.controller.znodes import Znodes
 
-SESSION_TIMEOUT_MS = 4_000
+SESSION_TIMEOUT_MS = 6_000
 """Of brokers and Regents: short, since tests wait for its end; long enough for two busy cores."""
 
 DEADLINE_S = 180.0

@@ -24,7 +24,8 @@ def test_a_killed_regent_costs_no_acknowledged_message_and_takes_the_cluster_bac
         cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
     ) as process:
         process.wait_until_active()
-        assert znodes.controller_epoch() == epoch + 1
+        taken_over = znodes.controller_epoch()
+        assert taken_over > epoch
         resources.apply(topic("ledger", config={"min.insync.replicas": 2}))
         resources.wait_ready("ledger")
 
@@ -43,7 +44,8 @@ def test_a_killed_regent_costs_no_acknowledged_message_and_takes_the_cluster_bac
                 f"{(announced_at - expired_at) * 1000:.0f} ms",
             )
             assert broker_id in cluster.broker_ids
-            assert znodes.controller_epoch() == epoch + 2
+            lost = znodes.controller_epoch()
+            assert lost > taken_over
 
             resources.apply(topic("meanwhile", partitions=2))
             producer.wait_for_progress()
@@ -53,8 +55,9 @@ def test_a_killed_regent_costs_no_acknowledged_message_and_takes_the_cluster_bac
             process.start()
             process.wait_until_active()
             assert cluster.wait_for_announced_controller() == controller_id_of(process)
-            figure("restarted and in office after", f"{time.monotonic() - started_at:.1f} s")
-            assert znodes.controller_epoch() == epoch + 3
+            figure("restarted and the controller after", f"{time.monotonic() - started_at:.1f} s")
+            taken_back = znodes.controller_epoch()
+            assert taken_back > lost
 
             resources.wait_ready("meanwhile")
             assert sorted(znodes.assignment("meanwhile") or {}) == [0, 1]
@@ -64,11 +67,10 @@ def test_a_killed_regent_costs_no_acknowledged_message_and_takes_the_cluster_bac
         figure("acknowledged messages", len(acknowledged))
         figure("longest time between two acknowledgements", f"{producer.longest_gap_ms()} ms")
         assert not producer.failed()
-        lost = acknowledged.keys() - set(consume_all(cluster.tools, "ledger"))
-        assert not lost
+        assert not acknowledged.keys() - set(consume_all(cluster.tools, "ledger"))
 
     cluster.wait_for_a_broker_as_controller()
-    assert znodes.controller_epoch() == epoch + 4
+    assert znodes.controller_epoch() > taken_back
 
 
 def test_a_regent_that_dies_together_with_a_leader_costs_no_acknowledged_message(
@@ -99,7 +101,7 @@ def test_a_regent_that_dies_together_with_a_leader_costs_no_acknowledged_message
             cluster.broker(victim).launch()
             process.start()
             process.wait_until_active()
-            assert znodes.controller_epoch() == epoch + 2
+            assert znodes.controller_epoch() >= epoch + 2
             cluster.broker(victim).wait_until_ready()
             cluster.wait_in_sync("journal")
             producer.wait_for_progress()

@@ -216,14 +216,14 @@ def test_without_a_readable_controller_epoch_nothing_is_written_until_it_is_mend
 
 
 def depose(cluster: Cluster, process: RegentProcess) -> None:
-    """Somebody else takes the office for a moment: Regent resigns, and is elected anew."""
+    """Another controller holds /controller for a moment: Regent resigns, and is elected anew."""
     epoch = cluster.znodes.controller_epoch()
-    office = json.dumps({"version": 1, "brokerid": RIVAL_ID, "timestamp": "0"}).encode()
+    registration = json.dumps({"version": 1, "brokerid": RIVAL_ID, "timestamp": "0"}).encode()
     with Znodes(cluster.kafka.zookeeper) as rival:
         transaction = rival.client.transaction()
         transaction.set_data("/controller_epoch", str(epoch + 1).encode(), version=epoch)
         transaction.delete("/controller")
-        transaction.create("/controller", office, ephemeral=True)
+        transaction.create("/controller", registration, ephemeral=True)
         assert not [result for result in transaction.commit() if isinstance(result, Exception)]
         cluster.wait(
             cluster.znodes.controller,

@@ -125,7 +125,7 @@ def test_the_standby_takes_over_from_one_that_is_stopped(
     figure("active after SIGTERM of the other", f"{(time.monotonic() - began) * 1000:.0f} ms")
     active.stop()
     assert active.process.exit_code == 0
-    # at most one broker can have been in office in between
+    # at most one broker can have been the controller in between
     assert cluster.znodes.controller_epoch() - epoch in (1, 2)
 
     resources.apply(topic("second", partitions=1))
@@ -227,7 +227,7 @@ def test_a_write_that_comes_after_a_rival_has_taken_over_is_refused(
             until=lambda controller_id: controller_id == controller_id_of(active),
             logs=[active.log_path],
         )
-        figure("office taken back after", f"{time.monotonic() - began:.2f} s")
+        figure("the controller again after", f"{time.monotonic() - began:.2f} s")
     assert znodes.controller_epoch() == epoch + 2
     assert cluster.wait_for_leader("trap", 1)["controller_epoch"] == epoch + 2
     # by a refused write, not by the watch

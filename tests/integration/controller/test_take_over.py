@@ -22,40 +22,40 @@ def test_a_cluster_with_a_past_is_taken_over_and_given_back_unharmed(
     znodes, tools = cluster.znodes, cluster.tools
     tools.create_topic("inherited", partitions=6, replication_factor=3)
     tools.topics("--create", "--topic=alone", "--replica-assignment=3")
-    tools.create_topic("doomed", partitions=4, replication_factor=3)
+    tools.create_topic("leaving", partitions=4, replication_factor=3)
     tools.produce("inherited", ["one", "two", "three"])
     assert len(tools.consume("inherited", 3)) == 3  # by a group, whose offsets are a topic, too
     assert len(znodes.assignment("__consumer_offsets") or {}) == 5
     cluster.kill_broker(3)
     cluster.wait_for_a_broker_as_controller()
     assert cluster.wait_for_leader("alone", -1)
-    tools.topics("--delete", "--topic=doomed")
-    assert znodes.get("/admin/delete_topics/doomed")
-    cluster.wait_for_consistency(ignore=["doomed"])
-    lasting = [topic for topic in znodes.topics() if topic != "doomed"]
+    tools.topics("--delete", "--topic=leaving")
+    assert znodes.get("/admin/delete_topics/leaving")
+    cluster.wait_for_consistency(ignore=["leaving"])
+    lasting = [topic for topic in znodes.topics() if topic != "leaving"]
     before = znodes.states(*lasting)
 
     with regent(cluster) as process:
         began = time.monotonic()
         process.wait_until_active()
-        figure("in office after the start", f"{time.monotonic() - began:.1f} s")
+        figure("the controller after the start", f"{time.monotonic() - began:.1f} s")
         cluster.wait_for_announced_controller()
-        cluster.wait_for_consistency(ignore=["doomed"])
+        cluster.wait_for_consistency(ignore=["leaving"])
         taken_over = znodes.states(*lasting)
         assert_sound(cluster, taken_over)
         assert taken_over.keys() == before.keys()
         for tp, state in taken_over.items():
             assert (state["leader"], state["isr"]) == (before[tp]["leader"], before[tp]["isr"]), tp
             assert state["leader_epoch"] >= before[tp]["leader_epoch"], tp
-        assert znodes.get("/admin/delete_topics/doomed")  # waits for broker 3 still
+        assert znodes.get("/admin/delete_topics/leaving")  # waits for broker 3 still
         assert len(tools.consume("inherited", 3)) == 3
 
         cluster.broker(3).start()
         began = time.monotonic()
-        cluster.wait(lambda: znodes.assignment("doomed") is None, "the deletion to be completed")
+        cluster.wait(lambda: znodes.assignment("leaving") is None, "the deletion to be completed")
         figure("deletion completed after the broker's return", f"{time.monotonic() - began:.1f} s")
-        assert znodes.get("/admin/delete_topics/doomed") is None
-        assert not list(cluster.broker(3).state_path.glob("data-*/doomed-[0-9]"))
+        assert znodes.get("/admin/delete_topics/leaving") is None
+        assert not list(cluster.broker(3).state_path.glob("data-*/leaving-[0-9]"))
         assert (
             cluster.wait_for_leader("alone", 3)["leader_epoch"] > before["alone", 0]["leader_epoch"]
         )

@@ -35,7 +35,7 @@ def test_a_restart_of_zookeeper_within_the_session_timeout_changes_nothing(
         process.wait_until_active()
         resources.apply(topic("before-the-restart"))
         resources.wait_ready("before-the-restart")
-        office = znodes.dump("/controller")
+        registration = znodes.dump("/controller")
 
         began = time.monotonic()
         zookeeper.kill()
@@ -43,7 +43,7 @@ def test_a_restart_of_zookeeper_within_the_session_timeout_changes_nothing(
         figure("ZooKeeper was away for", f"{time.monotonic() - began:.1f} s")
         resources.apply(topic("after-the-restart"))
         resources.wait_ready("after-the-restart")
-        assert znodes.dump("/controller") == office  # the same node of the same session
+        assert znodes.dump("/controller") == registration  # the same node of the same session
         assert (process.status() or {})["isActive"]
         assert znodes.broker_ids() == cluster.broker_ids
         cluster.wait_for_consistency()
@@ -119,8 +119,8 @@ def test_the_loss_of_the_zookeeper_server_that_regent_is_connected_to_costs_no_s
         ) as process,
     ):
         process.wait_until_active()
-        office = znodes.dump("/controller")
-        server = server_of_session(ensemble, office["/controller"].owner)
+        registration = znodes.dump("/controller")
+        server = server_of_session(ensemble, registration["/controller"].owner)
         figure("the lost server was", server.mode)
 
         server.kill()
@@ -128,8 +128,8 @@ def test_the_loss_of_the_zookeeper_server_that_regent_is_connected_to_costs_no_s
         resources.apply(topic("without-one", partitions=2, replicas=1))
         resources.wait_ready("without-one")
         figure("a topic created and served after", f"{time.monotonic() - began:.1f} s")
-        assert znodes.dump("/controller") == office
-        assert server_of_session(ensemble, office["/controller"].owner) is not server
+        assert znodes.dump("/controller") == registration
+        assert server_of_session(ensemble, registration["/controller"].owner) is not server
         assert (process.status() or {})["isActive"]
 
 

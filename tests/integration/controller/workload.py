@@ -18,7 +18,6 @@ delivery.timeout.ms=120000
 request.timeout.ms=10000
 max.in.flight.requests.per.connection=1
 """
-_CONSUMER_IS_DONE_AFTER_MS = 5_000
 
 
 class Workload:
@@ -79,11 +78,8 @@ def workload(tools: KafkaTools, topic: str, directory: Path) -> Iterator[Workloa
 
 
 def consume_all(tools: KafkaTools, topic: str) -> list[str]:
-    """Every message of a topic."""
-    return tools.run(
-        "kafka-console-consumer",
-        f"--bootstrap-server={tools.bootstrap_servers}",
-        f"--topic={topic}",
-        "--from-beginning",
-        f"--timeout-ms={_CONSUMER_IS_DONE_AFTER_MS}",
-    ).stdout.splitlines()
+    """Every message of a topic of which nothing has been deleted."""
+    servers = f"--bootstrap-server={tools.bootstrap_servers}"
+    ends = tools.run("kafka-get-offsets", servers, f"--topic={topic}").stdout.split()
+    count = sum(int(end.rpartition(":")[2]) for end in ends)
+    return tools.consume(topic, count, timeout_s=120)

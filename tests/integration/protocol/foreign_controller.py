@@ -1,4 +1,4 @@
-"""A controller that is no broker, reduced to the bone: it takes the office and sends requests.
+"""A controller that is no broker, as small as can be: it takes over /controller and sends requests.
 
 It uses kazoo and the channels directly, so what real brokers do with these requests is seen without
 anything of the controller core in between.
@@ -73,7 +73,7 @@ class ForeignController:
         )
 
     async def _predecessor_is_settled(self) -> bool:
-        """A broker holds the office and has told all brokers so."""
+        """A broker is the controller and has announced itself to all brokers."""
         if not self._zookeeper.exists("/controller"):
             return False
         controller_id = json.loads(self._zookeeper.get("/controller")[0])["brokerid"]
@@ -235,7 +235,7 @@ async def foreign_controller(
     *,
     client_settings: ChannelSettings | None = None,
 ) -> AsyncIterator[ForeignController]:
-    """A controller in office; its metadata requests go by settings of their own, if given."""
+    """An active foreign controller; its metadata requests take `client_settings`, if given."""
     settings = settings or ChannelSettings()
     controller = ForeignController(zookeeper, settings, client_settings=client_settings or settings)
     await controller.take_over()
