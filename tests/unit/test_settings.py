@@ -74,7 +74,7 @@ def test_a_bad_settings_file_is_named(tmp_path: Path, content: str, part: str) -
 def test_a_binary_settings_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "regent.jks"
     file.write_bytes(b"\xfe\xed\xfe\xed\x00")
-    with pytest.raises(ConfigurationError, match="regent.jks is not text in UTF-8"):
+    with pytest.raises(ConfigurationError, match=r"regent\.jks is not text in UTF-8"):
         load_settings({"zookeeper": "z:1"}, file=file)
 
 
