@@ -14,7 +14,7 @@ from sandbox.process import ManagedProcess
 from sandbox.server import Server
 from sandbox.waiting import wait_until
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 180.0
 _HTTP_TIMEOUT_S = 5.0
 _ROOT = Path(__file__).resolve().parent.parent
 
