@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -21,8 +22,12 @@ def print_status(report: Report) -> None:
     for line in (_controller(report), _partitions(report), *_regent(report)):
         console.print(line)
     console.print(_brokers(report))
-    for problem in report["problems"]:
-        console.print(f"Malformed   {problem}", style="red")
+    warnings = [
+        *_refused_requests(report["regent"] or {}),
+        *(f"Malformed   {problem}" for problem in report["problems"]),
+    ]
+    for warning in warnings:
+        console.print(warning, style="red")
 
 
 def _controller(report: Report) -> str:
@@ -55,6 +60,19 @@ def _regent(report: Report) -> list[str]:
     queues = ", ".join(f"broker {b}: {n}" for b, n in regent["channelQueueSizes"].items())
     requests = f", requests to {queues}" if queues else ""
     return [*lines, f"Queues      {regent['eventQueueSize']} events{requests}"]
+
+
+def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:
+    """Which requests of Regent brokers refuse. Not every version of Regent says so."""
+    refused = regent.get("refusedReplicas", {"count": 0, "sample": []})
+    for each in refused["sample"]:
+        replica = f"{each['topic']}-{each['partition']}"
+        yield f"Refused     broker {each['broker_id']} refuses {replica}: {each['error']}"
+    further = refused["count"] - len(refused["sample"])
+    if further > 0:
+        yield f"Refused     and {further} replicas more"
+    for broker_id, error in regent.get("refusedMetadata", {}).items():
+        yield f"Refused     broker {broker_id} refuses metadata: {error}"
 
 
 def _brokers(report: Report) -> Table:

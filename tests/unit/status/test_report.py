@@ -70,3 +70,20 @@ def test_a_regent_that_does_not_lead_says_why(capsys: pytest.CaptureFixture[str]
     output = capsys.readouterr().out
     assert "1000 (standby)" in output
     assert "does not take the cluster: broker 1 uses inter.broker.protocol.version 3.0" in output
+
+
+def test_requests_that_brokers_refuse_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = [{"topic": "orders", "partition": 3, "broker_id": 2, "error": "UNKNOWN_SERVER_ERROR"}]
+    regent = {
+        "controllerId": 1000,
+        "isActive": True,
+        "eventQueueSize": 0,
+        "channelQueueSizes": {"1": 0},
+        "refusedReplicas": {"count": 5, "sample": sample},
+        "refusedMetadata": {"2": "CLUSTER_AUTHORIZATION_FAILED"},
+    }
+    print_status(report(regent=regent, regentProblem=None))
+    output = capsys.readouterr().out
+    assert "broker 2 refuses orders-3: UNKNOWN_SERVER_ERROR" in output
+    assert "and 4 replicas more" in output
+    assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED" in output
