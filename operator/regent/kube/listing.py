@@ -45,7 +45,7 @@ async def _list(
             page = await client.get(path, query=query)
         except KubeNotFoundError as error:
             raise KubeNotFoundError(
-                f"the API server does not know KafkaTopics: the CustomResourceDefinition "
+                "the API server does not know KafkaTopics: the CustomResourceDefinition "
                 f"{KafkaTopic.kind.crd_name} is not installed; `regent crds | kubectl apply -f -` "
                 "does it",
                 status=error.status,
