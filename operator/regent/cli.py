@@ -156,9 +156,20 @@ def status(config_file: Path | None, url: str | None, as_json: bool, **options: 
     help="First scale this Deployment of Regent to 0 and wait until its pods are gone: a Regent "
     "that runs puts its finalizers back.",
 )
+@click.option(
+    "--skip-forbidden",
+    is_flag=True,
+    help="Skip a --namespace whose KafkaTopics may not be listed, for instance because it was "
+    "deleted, and the rights with it.",
+)
 @click.option("--dry-run", is_flag=True, help="Change nothing, print what would be done.")
 def release(
-    everything: bool, namespaces: tuple[str, ...], deployment: str | None, dry_run: bool
+    *,
+    everything: bool,
+    namespaces: tuple[str, ...],
+    deployment: str | None,
+    skip_forbidden: bool,
+    dry_run: bool,
 ) -> None:
     """Remove Regent's finalizer from KafkaTopics, before Regent is uninstalled.
 
@@ -175,6 +186,7 @@ def release(
             namespaces=namespaces,
             deployment=None if deployment is None else Deployment.parse(deployment),
             dry_run=dry_run,
+            skip_forbidden=skip_forbidden,
             report=click.echo,
         )
     )

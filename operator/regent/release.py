@@ -12,10 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from http import HTTPStatus
+from typing import Any, Final
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeError, KubeNotFoundError
+from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
 from regent.kube.listing import list_topics
 from regent.kube.login import login
 from regent.kube.object_cache import ObjectCache, ObjectKey
@@ -64,6 +65,7 @@ async def release(
     deployment: Deployment | None,
     dry_run: bool,
     report: Callable[[str], None],
+    skip_forbidden: bool = False,
 ) -> None:
     """Release all KafkaTopics.
 
@@ -72,12 +74,13 @@ async def release(
         deployment: Regent's, to be scaled to zero first; None: nothing of it runs.
         dry_run: Only report.
         report: Called with a line for everything that is done.
+        skip_forbidden: Skip namespaces in which KafkaTopics may not be listed.
 
     Raises:
         ReleaseError: Some resources could not be released, or a Regent put finalizers back.
         KubeError: The API server does not answer or refuses.
     """
-    settings = KubeSettings(namespaces=tuple(namespaces))
+    settings = KubeSettings()
     async with KubeClient(
         max_connections=_CONCURRENCY,
         request_timeout_s=settings.request_timeout_s,
@@ -85,7 +88,7 @@ async def release(
     ) as client:
         if deployment is not None:
             await _stop(client, deployment, dry_run=dry_run, report=report)
-        cache = await _list(client, settings)
+        cache = await _list(client, namespaces, skip_forbidden=skip_forbidden, report=report)
         held = _holding(cache)
         if dry_run:
             for key in held:
@@ -94,7 +97,10 @@ async def release(
             return
         await _release_all(client, cache, held, report=report)
         report(f"{len(held)} of {len(cache)} KafkaTopics released; their topics stay in Kafka")
-        left = _holding(await _list(client, settings))
+        again = await _list(
+            client, namespaces, skip_forbidden=skip_forbidden, report=lambda _: None
+        )
+        left = _holding(again)
     if left:
         raise ReleaseError(
             f"{len(left)} KafkaTopics have the finalizer {FINALIZER} again, for instance "
@@ -103,13 +109,29 @@ async def release(
         )
 
 
-async def _list(client: KubeClient, settings: KubeSettings) -> ObjectCache:
+async def _list(
+    client: KubeClient,
+    namespaces: Sequence[str],
+    *,
+    skip_forbidden: bool,
+    report: Callable[[str], None],
+) -> ObjectCache:
     """All KafkaTopics. Without the CRD there are none."""
+    bodies: list[dict[str, Any]] = []
+    version = ""
+    scopes: list[tuple[str, ...]] = [(namespace,) for namespace in namespaces]
+    for scope in scopes or [()]:
+        try:
+            listed, version = await list_topics(client, KubeSettings(namespaces=scope))
+        except KubeNotFoundError:
+            continue
+        except KubeApiError as error:
+            if not (scope and skip_forbidden and error.status == HTTPStatus.FORBIDDEN):
+                raise
+            report(f"skipped namespace {scope[0]}: {error}")
+            continue
+        bodies.extend(listed)
     cache = ObjectCache()
-    try:
-        bodies, version = await list_topics(client, settings)
-    except KubeNotFoundError:
-        return cache
     cache.replace_all(bodies, listed_version=version)
     return cache
 

@@ -112,10 +112,11 @@ def test_release_without_all_says_what_to_say(api: KubernetesApi) -> None:
     assert finalizers_in(api, "team-a") == HELD
 
 
-@pytest.mark.parametrize("namespaces", [[], ["team-b"]], ids=["cluster", "namespaces"])
+@pytest.mark.parametrize("namespaces", [[], ["team-b", "gone"]], ids=["cluster", "namespaces"])
 def test_uninstalling_stops_regent_and_releases_what_it_served(
     api: KubernetesApi, namespaces: list[str], tmp_path: Path
 ) -> None:
+    api.kubectl("create", "namespace", "gone")
     api.helm(
         "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",
         "--set", "zookeeper=zk:2181", "--set-json", f"namespaces={json.dumps(namespaces)}",
@@ -131,6 +132,7 @@ def test_uninstalling_stops_regent_and_releases_what_it_served(
         "name",
     )
     wait_until(lambda: api.kubectl(*regent_pods), describe="the pod of Regent", timeout_s=60)
+    api.kubectl("delete", "namespace", "gone")
     with ThreadPoolExecutor(1) as pool:
         uninstalling = pool.submit(api.helm, "uninstall", "demo", "--namespace", "kafka")
         pod = wait_until(lambda: hook_pod(api), describe="the hook's pod", timeout_s=60)

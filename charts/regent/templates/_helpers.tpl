@@ -48,7 +48,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- printf "%s-%s" .Release.Namespace (include "regent.fullname" .) | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* Names of what the hook needs: see templates/release-topics.yaml. */}}
+{{- /* Names in templates/release-topics.yaml. */}}
 {{- define "regent.releaseName" -}}
 {{- printf "%s-release" (include "regent.fullname" . | trunc 55 | trimSuffix "-") }}
 {{- end }}
@@ -65,14 +65,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
-{{- /* The rights come before the Job (weight), and go with it. */}}
-{{- define "regent.releaseHook" -}}
-helm.sh/hook: pre-delete
-helm.sh/hook-weight: "{{ . }}"
-helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
-{{- end }}
-
-{{- /* The definitions that this release installs: those that no other release, and nobody else, has. */}}
+{{- /* Who a definition belongs to, if it exists and this release has not installed it. */}}
 {{- define "regent.foreignCrd" -}}
 {{- $found := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" .name }}
 {{- if $found }}

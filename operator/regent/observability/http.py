@@ -106,8 +106,9 @@ class HttpEndpoint:
             asyncio.run(self._serve())
         except BaseException as failure:
             if self._started.done():
-                raise
-            self._started.set_exception(failure)
+                logger.critical("HTTP endpoint failed", exc_info=failure)
+            else:
+                self._started.set_exception(failure)
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -135,7 +136,7 @@ class HttpEndpoint:
 
     def _application(self) -> web.Application:
         application = web.Application(middlewares=[self._guarded])
-        application.router.add_get("/metrics", self._answer_metrics)
+        application.router.add_get("/metrics", self._answer_metrics, allow_head=False)
         application.router.add_get("/status", self._answer_status)
         for path in self._probes:
             application.router.add_get(path, self._answer_probe)

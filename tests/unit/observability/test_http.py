@@ -129,6 +129,14 @@ def test_metrics_come_as_the_scraper_wants_them(endpoint: HttpEndpoint) -> None:
         assert answer.read() == b"# EOF\n"
 
 
+def test_metrics_are_not_rendered_for_their_length_alone(
+    endpoint: HttpEndpoint, connect: Connect
+) -> None:
+    connection = connect(endpoint)
+    connection.sendall(b"HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert received(connection).startswith(b"HTTP/1.1 405 ")
+
+
 def test_a_probe_names_the_problem(endpoint: HttpEndpoint, liveness: Health) -> None:
     assert get(endpoint, "/healthz") == (200, "ok\n")
     liveness.problem = "stuck"
@@ -203,7 +211,10 @@ def test_bytes_that_drip_do_not_prolong_a_request(start: Start, connect: Connect
 
 
 def test_a_client_that_does_not_take_its_answer_is_cut(
-    start: Start, connect: Connect, registry: CollectorRegistry
+    start: Start,
+    connect: Connect,
+    registry: CollectorRegistry,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     registry.register(Huge())
     endpoint = start(HttpLimits(total_s=3))
@@ -214,6 +225,8 @@ def test_a_client_that_does_not_take_its_answer_is_cut(
         lambda: endpoint.connection_count, until=lambda n: n == 0, describe="the cut", timeout_s=30
     )
     assert get(endpoint, "/healthz") == (200, "ok\n")
+    endpoint.close()
+    assert [r.message for r in caplog.records if r.levelno > logging.DEBUG] == []
 
 
 @pytest.mark.parametrize("seed", range(20))
