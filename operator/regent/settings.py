@@ -11,7 +11,7 @@ import difflib
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import yaml
 from pydantic import Field, ValidationError, field_validator
@@ -23,9 +23,6 @@ from pydantic_settings import (
 )
 
 from regent.model.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 ENVIRONMENT_PREFIX = "REGENT_"
 CONTROLLER_ID_BASE = 1_000_000_000
@@ -235,7 +232,7 @@ def load_settings(options: Mapping[str, Any], *, file: Path | None = None) -> Se
         from_environment = Settings(**options).model_dump(exclude_unset=True)
         settings = Settings(**(from_file | from_environment))
     except ValidationError as error:
-        raise _invalid([_describe(problem) for problem in error.errors()]) from error
+        raise _invalid([_describe({**problem}) for problem in error.errors()]) from error
     if not settings.zookeeper:
         raise ConfigurationError(
             "no ZooKeeper given; name the servers of the Kafka cluster with --zookeeper "
@@ -255,7 +252,8 @@ def _invalid(problems: Sequence[str]) -> ConfigurationError:
     return ConfigurationError("\n".join(["invalid settings:", *(f"  {p}" for p in problems)]))
 
 
-def _describe(problem: ErrorDetails) -> str:
+def _describe(problem: Mapping[str, Any]) -> str:
+    """A problem, given as pydantic's ErrorDetails."""
     name = ".".join(map(str, problem["loc"]))
     if problem["type"] == "extra_forbidden":
         similar = difflib.get_close_matches(name, Settings.model_fields, n=1)
