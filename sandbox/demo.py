@@ -11,11 +11,10 @@ from pathlib import Path
 
 import click
 
+from sandbox.demo_kubernetes import Kubectl, borrowed_cluster, own_cluster, refuse_if_served
 from sandbox.errors import CommandError, SandboxError
 from sandbox.kafka import KafkaCluster
-from sandbox.kubernetes_api import KubernetesApi
-from sandbox.kubernetes_binaries import kubernetes_binaries
-from sandbox.process import ManagedProcess, run_guarded
+from sandbox.process import ManagedProcess
 from sandbox.progress import note
 from sandbox.regent_process import RegentProcess
 from sandbox.tools import KafkaTools
@@ -26,30 +25,6 @@ EXAMPLE = ROOT / "examples" / "kafkatopic.yaml"
 TOPIC = "orders"
 MESSAGES = 1_000
 INTER_BROKER_PROTOCOL = "2.6"
-_KUBECTL_TIMEOUT_S = 180.0
-
-
-class Kubectl:
-    """kubectl with one kubeconfig.
-
-    `is_borrowed` tells that the cluster is the user's, who gets it back as it was.
-    """
-
-    def __init__(self, kubeconfig: Path | str, *, is_borrowed: bool) -> None:
-        self.kubeconfig = kubeconfig
-        self.is_borrowed = is_borrowed
-        self.program = kubernetes_binaries().path("kubectl")
-
-    def __call__(self, *arguments: str | Path) -> str:
-        outcome = run_guarded(
-            [self.program, *arguments],
-            environment={"KUBECONFIG": str(self.kubeconfig)},
-            timeout_s=_KUBECTL_TIMEOUT_S,
-        )
-        if outcome.exit_code != 0:
-            shown = " ".join(str(argument) for argument in arguments)
-            raise CommandError(f"kubectl {shown} failed ({outcome.exit_code}):\n{outcome.stderr}")
-        return outcome.stdout
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -57,7 +32,8 @@ class Kubectl:
 def main(once: bool) -> None:
     """Kubernetes API, ZooKeeper, three Kafka brokers and Regent, and a topic served by them.
 
-    With KUBECONFIG set, that cluster's API is used instead of one of our own.
+    With KUBECONFIG set, that cluster's API is used instead of one of our own: in a namespace that
+    is removed at the end, and nothing else of the cluster is changed.
     """
     with _stop_event() as stopped:
         try:
@@ -75,7 +51,7 @@ def main(once: bool) -> None:
 
 
 class _StopRequestedError(Exception):
-    """The user has asked for the end."""
+    """Ctrl-C or SIGTERM."""
 
 
 @contextmanager
@@ -98,6 +74,7 @@ def _stop_event() -> Iterator[threading.Event]:
 
 def _run(stack: ExitStack, stopped: threading.Event, *, once: bool) -> None:
     began = time.monotonic()
+    is_borrowed = bool(os.environ.get("KUBECONFIG"))
     kubectl = _kubernetes(stack)
     note("starting ZooKeeper and three Kafka 3.9.1 brokers")
     zookeeper = stack.enter_context(ZooKeeper())
@@ -108,12 +85,13 @@ def _run(stack: ExitStack, stopped: threading.Event, *, once: bool) -> None:
             inter_broker_protocol_version=INTER_BROKER_PROTOCOL,
         )
     )
-    _apply_crds(stack, kubectl)
+    if is_borrowed:
+        refuse_if_served(kubectl)
     note("starting Regent, which takes the cluster over from a broker's own controller")
     regent = RegentProcess(
         zookeeper=zookeeper.connect_string,
         kubeconfig=kubectl.kubeconfig,
-        settings={"log_format": "text"},
+        settings={"log_format": "text", "namespace": kubectl.namespace},
     )
     # Registered before it starts: stopped in an orderly way, it hands the controller back.
     stack.callback(regent.close)
@@ -123,7 +101,7 @@ def _run(stack: ExitStack, stopped: threading.Event, *, once: bool) -> None:
     note(
         f"Regent is the controller: id {status['controllerId']}, epoch {status['controllerEpoch']}"
     )
-    _apply_topic(stack, kubectl)
+    _apply_topic(stack, kubectl, regent)
     _round_trip(kafka.bootstrap_servers)
     took = time.monotonic() - began
     _explain(kubectl, zookeeper, kafka, regent, took_s=took)
@@ -135,33 +113,21 @@ def _run(stack: ExitStack, stopped: threading.Event, *, once: bool) -> None:
 
 def _kubernetes(stack: ExitStack) -> Kubectl:
     given = os.environ.get("KUBECONFIG")
-    if given:
-        files = [str(Path(file).expanduser().resolve()) for file in given.split(os.pathsep)]
-        kubectl = Kubectl(os.pathsep.join(files), is_borrowed=True)
-        note(f"using the Kubernetes API of {given}: {kubectl('config', 'current-context').strip()}")
-        return kubectl
-    kubernetes_binaries()
-    note("starting a Kubernetes API (etcd and kube-apiserver)")
-    return Kubectl(stack.enter_context(KubernetesApi()).kubeconfig, is_borrowed=False)
+    return borrowed_cluster(stack, given) if given else own_cluster(stack)
 
 
-def _apply_crds(stack: ExitStack, kubectl: Kubectl) -> None:
-    """Apply what is missing; what was not there before goes at the end."""
-    for file in sorted((ROOT / "crds").glob("*.yaml")):
-        existed = kubectl("get", "--ignore-not-found", "-o", "name", "-f", file).strip()
-        kubectl("apply", "-f", file)
-        kubectl("wait", "--for=condition=Established", "--timeout=180s", "-f", file)
-        if kubectl.is_borrowed and not existed:
-            stack.callback(kubectl, "delete", "--wait=false", "-f", file)
-
-
-def _apply_topic(stack: ExitStack, kubectl: Kubectl) -> None:
+def _apply_topic(stack: ExitStack, kubectl: Kubectl, regent: RegentProcess) -> None:
     note(f"kubectl apply -f {EXAMPLE.relative_to(ROOT)}")
-    kubectl("apply", "-f", EXAMPLE)
-    if kubectl.is_borrowed:
-        stack.callback(kubectl, "delete", "--timeout=180s", "--ignore-not-found", "-f", EXAMPLE)
-    kubectl("wait", "--for=condition=Ready", "--timeout=180s", "-f", EXAMPLE)
+    kubectl("apply", "--filename", EXAMPLE)
+    stack.callback(_delete_topic, kubectl, regent)
+    kubectl("wait", "--for=condition=Ready", "--timeout=180s", "--filename", EXAMPLE)
     print(kubectl("get", "ktopic"), flush=True)
+
+
+def _delete_topic(kubectl: Kubectl, regent: RegentProcess) -> None:
+    """While Regent still runs, which deletes the topic with its resource."""
+    if regent.process.is_running:
+        kubectl("delete", "--timeout=180s", "--ignore-not-found", "--filename", EXAMPLE)
 
 
 def _round_trip(bootstrap_servers: str) -> None:
@@ -189,6 +155,7 @@ def _explain(
     *,
     took_s: float,
 ) -> None:
+    namespace = f" -n {kubectl.namespace}" if kubectl.namespace != "default" else ""
     python = Path(sys.executable)
     shown = python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
     print(
@@ -205,9 +172,9 @@ Done in {took_s:.0f} s: a topic applied with kubectl, created by Regent, served 
 
 Try next, in another terminal:
 
-  kubectl get ktopic -o wide
-  kubectl patch ktopic {TOPIC} --type=merge -p '{{"spec": {{"partitions": 6}}}}'
-  kubectl describe ktopic {TOPIC}
+  kubectl{namespace} get ktopic -o wide
+  kubectl{namespace} patch ktopic {TOPIC} --type=merge -p '{{"spec": {{"partitions": 6}}}}'
+  kubectl{namespace} describe ktopic {TOPIC}
   {shown} -m regent status --zookeeper {zookeeper.connect_string} --url http://127.0.0.1:{regent.port}
   {shown} -m sandbox tool kafka-topics --bootstrap-server {kafka.bootstrap_servers} --list
   kill -9 {regent.process.pid}    # a broker takes over by itself; nothing stops
@@ -218,11 +185,11 @@ Try next, in another terminal:
 
 def _watch(stopped: threading.Event, processes: Sequence[ManagedProcess]) -> None:
     """Wait for the end; say so when a process dies, which the user may well have wanted."""
-    told: set[str] = set()
+    reported: set[str] = set()
     while not stopped.wait(0.5):
         for process in processes:
-            if not process.is_running and process.name not in told:
-                told.add(process.name)
+            if not process.is_running and process.name not in reported:
+                reported.add(process.name)
                 note(f"{process.name} has ended (exit status {process.exit_code})")
 
 

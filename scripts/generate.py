@@ -6,6 +6,7 @@ Each generator returns paths and contents.
 from __future__ import annotations
 
 import enum
+import json
 import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from regent.controller.states import PARTITION_PREVIOUS_STATES, REPLICA_PREVIOUS_STATES
 from regent.resources.crd import render_crds
-from regent.settings import render_markdown
+from regent.settings import Settings, render_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -60,10 +61,38 @@ def _settings() -> dict[Path, str]:
     return {ROOT / "docs" / "settings.md": render_markdown()}
 
 
+_SET_BY_THE_CHART = {"zookeeper", "namespaces", "http_host", "http_port"}
+_NOT_IN_A_CHART = {"without_kubernetes", "controller_id"}
+"""Its pods serve custom resources, and each needs an id of its own."""
+
+
+def _chart_values_schema() -> dict[Path, str]:
+    """The chart's schema, whose part on ``settings`` comes from the settings of the program."""
+    path = ROOT / "charts" / "regent" / "values.schema.json"
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    fields = Settings.model_json_schema()["properties"]
+    schema["properties"]["settings"] = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            name: _plain(field)
+            for name, field in fields.items()
+            if name not in _SET_BY_THE_CHART | _NOT_IN_A_CHART
+        },
+    }
+    return {path: json.dumps(schema, indent=2) + "\n"}
+
+
+def _plain(field: dict[str, Any]) -> dict[str, Any]:
+    """A field's schema without the title that pydantic makes up."""
+    return {key: value for key, value in field.items() if key != "title"}
+
+
 GENERATORS: tuple[Callable[[], dict[Path, str]], ...] = (
     _crds,
     _chart_crds,
     _settings,
+    _chart_values_schema,
     _state_diagrams,
 )
 

@@ -10,35 +10,20 @@ import asyncio
 import contextlib
 import logging
 import signal
-import ssl
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from regent.client_settings import channel_settings, protocol_version, zookeeper_settings
 from regent.controller.config import ControllerConfig, MissingCluster
 from regent.controller_service import ControllerService
 from regent.model.errors import ConfigurationError
-from regent.network.settings import ChannelSettings
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.metrics import ControllerCollector, EventMetrics
-from regent.protocol.api_versions import (
-    LAST_WITH_ZOOKEEPER,
-    ProtocolVersion,
-    parse_protocol_version,
-)
-from regent.protocol.sasl import SaslCredentials
 from regent.settings import Settings
-from regent.zookeeper.settings import (
-    SaslSettings,
-    TlsSettings,
-    ZooKeeperSettings,
-    parse_connect_string,
-)
-from regent.zookeeper.tls import tls_context
 
 if TYPE_CHECKING:
     from regent.kube.operator import KubeOperator
@@ -229,107 +214,3 @@ def controller_config(settings: Settings) -> ControllerConfig:
         inter_broker_protocol=None if protocol is None else protocol[:2],
         default_replication_factor=settings.default_replication_factor,
     )
-
-
-def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
-    """The ZooKeeper client's part of the settings.
-
-    Raises:
-        ConfigurationError: The connect string is malformed, or a file cannot be used.
-    """
-    hosts, chroot = parse_connect_string(settings.zookeeper)
-    sasl = tls = None
-    if settings.zookeeper_sasl_username is not None:
-        sasl = SaslSettings(
-            username=settings.zookeeper_sasl_username,
-            password=_secret("zookeeper_sasl_password_file", settings.zookeeper_sasl_password_file),
-        )
-    if settings.zookeeper_tls:
-        tls = TlsSettings(
-            ca_file=_text(settings.zookeeper_tls_ca_file),
-            certificate_file=_text(settings.zookeeper_tls_certificate_file),
-            key_file=_text(settings.zookeeper_tls_key_file),
-        )
-        tls_context(tls)  # to find out now whether the files are good
-    return ZooKeeperSettings(
-        hosts=hosts,
-        chroot=chroot,
-        create_chroot=settings.missing_cluster == "create",
-        session_timeout_ms=settings.zookeeper_session_timeout_ms,
-        connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
-        set_acl=settings.zookeeper_set_acl,
-        sasl=sasl,
-        tls=tls,
-    )
-
-
-def channel_settings(settings: Settings) -> ChannelSettings:
-    """The broker channels' part of the settings.
-
-    Raises:
-        ConfigurationError: A file cannot be used.
-    """
-    context = sasl = None
-    if settings.broker_tls:
-        context = _broker_tls_context(settings)
-    if settings.broker_sasl_username is not None:
-        sasl = SaslCredentials(
-            settings.broker_sasl_mechanism,
-            settings.broker_sasl_username,
-            _secret("broker_sasl_password_file", settings.broker_sasl_password_file),
-        )
-    return ChannelSettings(
-        listener=settings.inter_broker_listener,
-        ssl_context=context,
-        sasl=sasl,
-        protocol_version=protocol_version(settings),
-        response_timeout=settings.broker_request_timeout_ms / 1000,
-        protocol_version_wait=1.0,
-    )
-
-
-def protocol_version(settings: Settings) -> ProtocolVersion | None:
-    """The inter.broker.protocol.version of the settings, if they name one.
-
-    Raises:
-        ConfigurationError: No broker with ZooKeeper has such a version.
-    """
-    if settings.inter_broker_protocol is None:
-        return None
-    version = parse_protocol_version(settings.inter_broker_protocol)
-    if version[:2] > LAST_WITH_ZOOKEEPER:
-        raise ConfigurationError(
-            f"inter_broker_protocol {settings.inter_broker_protocol}: the last version of brokers "
-            "with ZooKeeper is 3.9"
-        )
-    return version
-
-
-def _broker_tls_context(settings: Settings) -> ssl.SSLContext:
-    files = (
-        settings.broker_tls_ca_file,
-        settings.broker_tls_certificate_file,
-        settings.broker_tls_key_file,
-    )
-    authorities, certificate, key = files
-    try:
-        context = ssl.create_default_context(cafile=_text(authorities))
-        if certificate is not None:
-            context.load_cert_chain(certificate, key)
-    except OSError as error:  # ssl.SSLError included
-        named = ", ".join(str(file) for file in files if file is not None)
-        raise ConfigurationError(f"TLS for brokers: {error} ({named})") from error
-    return context
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
-
-
-def _secret(setting: str, file: Path | None) -> str:
-    if file is None:
-        raise ConfigurationError(f"{setting} is missing: name the file with the user's password")
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{setting} cannot be read: {error}") from error

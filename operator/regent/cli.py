@@ -1,17 +1,19 @@
-"""The command line: ``regent run``, ``status``, ``crds``, ``settings``."""
+"""The command line: ``regent run``, ``status``, ``release``, ``crds``, ``settings``."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 from pydantic.fields import FieldInfo
 
-from regent.model.errors import RegentError
+from regent.model.errors import RegentError, ZooKeeperUnavailableError
 from regent.settings import ENVIRONMENT_PREFIX, Settings, load_settings, render_markdown
 
 
@@ -25,17 +27,37 @@ class _Group(click.Group):
             raise click.ClickException(str(error)) from error
 
 
+class _UnreachableError(click.ClickException):
+    """No ZooKeeper server answers."""
+
+    exit_code = 3
+
+
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="regent")
 def main() -> None:
     """Regent is the Kafka controller of a cluster that runs on ZooKeeper."""
 
 
-def _setting_options(command: Any) -> Any:
-    """An option for every setting, none with a default: what is not given is not passed on."""
-    for name, field in reversed(Settings.model_fields.items()):
-        command = _setting_option(name, field)(command)
-    return command
+def _setting_options(names: Iterable[str]) -> Callable[[Any], Any]:
+    """An option for each setting, none with a default: what is not given is not passed on."""
+
+    def decorate(command: Any) -> Any:
+        for name in reversed(list(names)):
+            command = _setting_option(name, Settings.model_fields[name])(command)
+        return command
+
+    return decorate
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value not in (None, ())}
+
+
+def _http_url(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.startswith(("http://", "https://")):
+        raise click.BadParameter(f"{value!r} must begin with http:// or https://")
+    return None if value is None else value.rstrip("/")
 
 
 def _setting_option(name: str, field: FieldInfo) -> Any:
@@ -53,18 +75,20 @@ def _setting_option(name: str, field: FieldInfo) -> Any:
     return click.option(option, name, default=None, help=help_text, metavar="VALUE")
 
 
-@main.command()
-@click.option(
+_config_option = click.option(
     "--config",
     "config_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Settings file (YAML).",
 )
-@_setting_options
+
+
+@main.command()
+@_config_option
+@_setting_options(Settings.model_fields)
 def run(config_file: Path | None, **options: Any) -> None:
     """Be the controller, and serve the custom resources."""
-    given = {name: value for name, value in options.items() if value not in (None, ())}
-    settings = load_settings(given, file=config_file)
+    settings = load_settings(_given(options), file=config_file)
     # Imported here so that the other commands start quickly.
     from regent.app import App
 
@@ -72,33 +96,100 @@ def run(config_file: Path | None, **options: Any) -> None:
 
 
 @main.command()
-@click.option(
-    "--zookeeper",
-    envvar=f"{ENVIRONMENT_PREFIX}ZOOKEEPER",
-    required=True,
-    metavar="HOST:PORT[/CHROOT]",
-    help="ZooKeeper of the Kafka cluster.",
-)
+@_config_option
+@_setting_options([name for name in Settings.model_fields if name.startswith("zookeeper")])
 @click.option(
     "--url",
-    default="http://127.0.0.1:8080",
-    show_default=True,
-    help="HTTP endpoint of a Regent, for what only it knows (queue lengths).",
+    callback=_http_url,
+    metavar="URL",
+    help="HTTP endpoint of a Regent, for what only it knows. Default: where a Regent with the same "
+    "settings listens, http://127.0.0.1:8080 without any.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(zookeeper: str, url: str, as_json: bool) -> None:
+def status(config_file: Path | None, url: str | None, as_json: bool, **options: Any) -> None:
     """Show who is the controller, the brokers, and the partitions by state.
 
-    Reads ZooKeeper, so it works whoever is the controller, and even if nobody is.
+    Reads ZooKeeper, so it works whoever is the controller, and even if nobody is. Takes the
+    settings file and the environment of `regent run`.
+
+    \b
+    Exit status, the first that applies:
+      0  there is a controller, and every partition has a leader
+      1  a setting is invalid, or ZooKeeper refuses to be read
+      2  the command is used wrongly
+      3  no ZooKeeper server answers
+      4  there is no controller
+      5  partitions have no leader
+      6  znodes are malformed
     """
-    from regent.status import print_status, read_status
+    from regent.client_settings import zookeeper_settings
+    from regent.status.endpoint import default_url
+    from regent.status.report import exit_status, read_status
+    from regent.status.text import print_status
 
     logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
-    report = read_status(zookeeper, url=url)
+    settings = load_settings(_given(options), file=config_file)
+    try:
+        report = read_status(zookeeper_settings(settings), url=url or default_url(settings))
+    except ZooKeeperUnavailableError as error:
+        raise _UnreachableError(str(error)) from error
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
         print_status(report)
+    sys.exit(exit_status(report))
+
+
+@main.command()
+@click.option("--all", "everything", is_flag=True, help="Release all KafkaTopics.")
+@click.option(
+    "--namespace",
+    "-n",
+    "namespaces",
+    multiple=True,
+    metavar="NAME",
+    help="Only those in this namespace; may be given several times.",
+)
+@click.option(
+    "--deployment",
+    metavar="NAMESPACE/NAME",
+    help="First scale this Deployment of Regent to 0 and wait until its pods are gone: a Regent "
+    "that runs puts its finalizers back.",
+)
+@click.option(
+    "--skip-forbidden",
+    is_flag=True,
+    help="Skip a --namespace whose KafkaTopics may not be listed, for instance because it was "
+    "deleted, and the rights with it.",
+)
+@click.option("--dry-run", is_flag=True, help="Change nothing, print what would be done.")
+def release(
+    *,
+    everything: bool,
+    namespaces: tuple[str, ...],
+    deployment: str | None,
+    skip_forbidden: bool,
+    dry_run: bool,
+) -> None:
+    """Remove Regent's finalizer from KafkaTopics, before Regent is uninstalled.
+
+    The topics in Kafka stay, and so do the KafkaTopics. Without the finalizer, deleting a
+    KafkaTopic does not delete its topic.
+    """
+    if not everything:
+        raise click.UsageError("say --all to release all KafkaTopics, or all in a --namespace")
+    from regent.release import Deployment
+    from regent.release import release as release_topics
+
+    asyncio.run(
+        release_topics(
+            namespaces=namespaces,
+            deployment=None if deployment is None else Deployment.parse(deployment),
+            dry_run=dry_run,
+            skip_forbidden=skip_forbidden,
+            report=click.echo,
+        )
+    )
 
 
 @main.command()

@@ -7,9 +7,11 @@ the file, the file over the default.
 
 from __future__ import annotations
 
+import difflib
 import random
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import yaml
 from pydantic import Field, ValidationError, field_validator
@@ -208,7 +210,23 @@ class Settings(BaseSettings):
         return init_settings, env_settings
 
 
-def load_settings(options: dict[str, Any], *, file: Path | None = None) -> Settings:
+_NEEDS: Final = (
+    ("zookeeper_tls_ca_file", "zookeeper_tls"),
+    ("zookeeper_tls_certificate_file", "zookeeper_tls"),
+    ("zookeeper_tls_key_file", "zookeeper_tls_certificate_file"),
+    ("zookeeper_sasl_username", "zookeeper_sasl_password_file"),
+    ("zookeeper_sasl_password_file", "zookeeper_sasl_username"),
+    ("broker_tls_ca_file", "broker_tls"),
+    ("broker_tls_certificate_file", "broker_tls"),
+    ("broker_tls_key_file", "broker_tls_certificate_file"),
+    ("broker_sasl_username", "broker_sasl_password_file"),
+    ("broker_sasl_password_file", "broker_sasl_username"),
+)
+"""Settings that have no effect without another one: without it a connection would silently be
+unencrypted or unauthenticated."""
+
+
+def load_settings(options: Mapping[str, Any], *, file: Path | None = None) -> Settings:
     """Settings from options, environment and file.
 
     Args:
@@ -216,37 +234,63 @@ def load_settings(options: dict[str, Any], *, file: Path | None = None) -> Setti
         file: YAML file with field names as keys.
 
     Raises:
-        ConfigurationError: Names every setting that does not work, its value and what is allowed.
+        ConfigurationError: Names every invalid setting, its value and what is allowed.
     """
     from_file = _read_file(file) if file is not None else {}
     try:
         from_environment = Settings(**options).model_dump(exclude_unset=True)
         settings = Settings(**(from_file | from_environment))
     except ValidationError as error:
-        lines = [
-            f"  {'.'.join(map(str, problem['loc'])) or 'settings'}: {problem['msg']}"
-            f" (given: {problem['input']!r})"
-            for problem in error.errors()
-        ]
-        raise ConfigurationError("settings that do not work:\n" + "\n".join(lines)) from error
+        raise _invalid([_describe({**problem}) for problem in error.errors()]) from error
     if not settings.zookeeper:
         raise ConfigurationError(
             "no ZooKeeper given; name the servers of the Kafka cluster with --zookeeper "
             f"HOST:PORT[/chroot] or {ENVIRONMENT_PREFIX}ZOOKEEPER"
         )
+    incomplete = [
+        f"{name}: needs {needed}, which is not set (given: {str(getattr(settings, name))!r})"
+        for name, needed in _NEEDS
+        if getattr(settings, name) is not None and not getattr(settings, needed)
+    ]
+    if incomplete:
+        raise _invalid(incomplete)
     return settings
+
+
+def _invalid(problems: Sequence[str]) -> ConfigurationError:
+    return ConfigurationError("\n".join(["invalid settings:", *(f"  {p}" for p in problems)]))
+
+
+def _describe(problem: Mapping[str, Any]) -> str:
+    """A problem, given as pydantic's ErrorDetails."""
+    name = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "extra_forbidden":
+        similar = difflib.get_close_matches(name, Settings.model_fields, n=1)
+        advice = f"did you mean {similar[0]}?" if similar else "docs/settings.md lists them all"
+        return f"{name}: there is no such setting; {advice}"
+    return f"{name}: {problem['msg']} (given: {problem['input']!r})"
 
 
 def _read_file(file: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"settings file {file} is not text in UTF-8; it must be YAML: {error}"
+        ) from error
+    except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: an impossible date
         raise ConfigurationError(f"settings file {file} cannot be read: {error}") from error
     if content is None:
         return {}
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise ConfigurationError(f"settings file {file} must be a mapping of names to values")
-    return {key.replace("-", "_"): value for key, value in content.items()}
+    settings: dict[str, Any] = {}
+    for key, value in content.items():
+        name = key.replace("-", "_")
+        if name in settings:
+            raise ConfigurationError(f"settings file {file} has {name} twice; keep one of them")
+        settings[name] = value
+    return settings
 
 
 def render_markdown() -> str:

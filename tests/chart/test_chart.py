@@ -24,6 +24,20 @@ from tests.integration.kube.memory_controller import MemoryController
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "regent"
 
+
+def value_paths() -> list[str]:
+    """Every value that the templates look into, as keyword arguments for ``render``."""
+    as_they_are = ("Context", "Probe", "resources", "strategy")
+
+    def walk(values: dict[str, Any], prefix: str) -> Iterator[str]:
+        for name, value in values.items():
+            yield prefix + name
+            if isinstance(value, dict) and not name.endswith(as_they_are):
+                yield from walk(value, f"{prefix}{name}__")
+
+    return list(walk(yaml.safe_load((CHART / "values.yaml").read_text()), ""))
+
+
 Rendered = dict[tuple[str, str], dict[str, Any]]
 Render = Callable[..., Rendered]
 
@@ -79,9 +93,14 @@ class TestRendering:
             "ClusterRole",
             "ClusterRole",
             "ClusterRoleBinding",
+            "ClusterRoleBinding",
             "ConfigMap",
             "CustomResourceDefinition",
             "Deployment",
+            "Job",
+            "Role",
+            "RoleBinding",
+            "ServiceAccount",
             "ServiceAccount",
         ]
         pod = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]
@@ -115,7 +134,7 @@ class TestRendering:
         assert checksum() != checksum(settings={"log_level": "debug"})
 
     def test_namespaces_mean_roles_and_no_cluster_role(self, render: Render) -> None:
-        rendered = render(namespaces=["a", "b"], rbac__aggregateToUserRoles=False)
+        rendered = render(namespaces=["a", "b"], rbac__aggregateToView=False)
         kinds = [kind for kind, _ in rendered]
         assert "ClusterRole" not in kinds
         assert "ClusterRoleBinding" not in kinds
@@ -147,6 +166,10 @@ class TestRendering:
             ({"replica": 2}, "replica"),
             ({"settings": {"http_port": 1}}, "http_port"),
             ({"settings": {"controller_id": 1}}, "controller_id"),
+            ({"settings": {"log_levle": "debug"}}, "log_levle"),
+            ({"settings": {"log_level": "loud"}}, "log_level"),
+            ({"settings": {"zookeeper_tls": "yes"}}, "zookeeper_tls"),
+            ({"settings": {"broker_request_timeout_ms": 5}}, "broker_request_timeout_ms"),
             ({"namespaces": ["Not_A_Namespace"]}, "namespaces"),
             ({"image__digest": "latest"}, "digest"),
         ],
@@ -156,6 +179,62 @@ class TestRendering:
     ) -> None:
         with pytest.raises(CommandError, match=message):
             render(**values)
+
+    @pytest.mark.parametrize("path", value_paths())
+    def test_null_means_nothing_or_is_refused_by_name(self, render: Render, path: str) -> None:
+        try:
+            rendered = render(**{"replicas": 2, "metrics__podMonitor__enabled": True, path: None})
+        except CommandError as error:
+            message = str(error)
+            assert "values don't meet the specifications of the schema" in message
+            assert path.rpartition("__")[2] in message
+        else:
+            assert ("Deployment", "demo-regent") in rendered
+
+    @pytest.mark.parametrize("probe", ["livenessProbe", "readinessProbe"])
+    def test_a_probe_can_be_left_out(self, render: Render, probe: str) -> None:
+        def container(**values: Any) -> dict[str, Any]:
+            deployment = render(**values)["Deployment", "demo-regent"]
+            (only,) = deployment["spec"]["template"]["spec"]["containers"]
+            return dict(only)
+
+        assert container()[probe]["httpGet"]["port"] == "http"
+        assert container(**{probe: {"periodSeconds": 1}})[probe]["httpGet"]["port"] == "http"
+        assert probe not in container(**{probe: None})
+
+    def test_writing_topics_is_not_given_to_everybody_who_may_edit(self, render: Render) -> None:
+        def aggregated(**values: Any) -> set[str]:
+            roles = (o for (kind, _), o in render(**values).items() if kind == "ClusterRole")
+            return {
+                verb
+                for role in roles
+                if "rbac.authorization.k8s.io/aggregate-to-edit" in role["metadata"]["labels"]
+                for rule in role["rules"]
+                for verb in rule["verbs"]
+            }
+
+        reading = {"get", "list", "watch"}
+        assert aggregated() == reading
+        assert aggregated(rbac__aggregateToView=False) == set()
+        assert aggregated(rbac__aggregateToEdit=True) >= reading | {"create", "delete"}
+
+    def test_a_service_does_not_become_a_setting(self, render: Render) -> None:
+        """Its variables begin with its name in capitals, as those of the settings do."""
+        for (kind, name), rendered in render().items():
+            if kind in ("Deployment", "Job"):
+                assert rendered["spec"]["template"]["spec"]["enableServiceLinks"] is False, name
+
+    def test_the_hook_can_be_left_out(self, render: Render) -> None:
+        assert ("Job", "demo-regent-release") in render()
+        for values in ({"uninstall__releaseTopics": False}, {"rbac__create": False}):
+            kinds = {kind for kind, name in render(**values) if name.endswith("-release")}
+            assert kinds == set()
+
+    def test_the_hook_is_not_taken_for_a_pod_of_the_deployment(self, render: Render) -> None:
+        rendered = render()
+        selector = rendered["Deployment", "demo-regent"]["spec"]["selector"]["matchLabels"]
+        labels = rendered["Job", "demo-regent-release"]["spec"]["template"]["metadata"]["labels"]
+        assert not selector.items() <= labels.items()
 
     def test_lint(self) -> None:
         helm = kubernetes_binaries().path("helm")
@@ -194,9 +273,39 @@ async def test_installed_for_real_and_the_rights_are_enough(
         monkeypatch.setenv("KUBECONFIG", str(config))
         await _one_life(api, tuple(namespaces))
     finally:
-        api.helm("uninstall", "demo", "--namespace", "kafka")
+        api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")  # no pod ever runs
     # crds.keep
     assert "kafkatopics.kafka.regent.dev" in api.kubectl("get", "crd", "-o", "name")
+
+
+@pytest.mark.integration
+def test_a_second_release_leaves_the_definitions_to_the_first(api: KubernetesApi) -> None:
+    install = ["--create-namespace", "--set", "zookeeper=zk:2181"]
+    api.helm("install", "demo", CHART, "--namespace", "kafka", *install)
+    notes = api.helm("install", "demo", CHART, "--namespace", "other", *install)
+    try:
+        assert "kafkatopics.kafka.regent.dev belongs to the release kafka/demo" in notes
+        api.helm("upgrade", "demo", CHART, "--namespace", "other", "--reuse-values")
+        api.helm("upgrade", "demo", CHART, "--namespace", "kafka", "--reuse-values")
+        api.helm("uninstall", "demo", "--namespace", "other", "--no-hooks")
+        assert "helm.sh/chart" in api.kubectl("get", "crd", "-o", "yaml")
+    finally:
+        api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")
+
+
+@pytest.mark.integration
+def test_definitions_from_somewhere_else_are_left_alone(api: KubernetesApi) -> None:
+    api.kubectl("delete", "crd", "--all")
+    api.kubectl("apply", "-f", ROOT / "crds")
+    before = api.kubectl("get", "crd", "-o", "yaml")
+    notes = api.helm(
+        "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",
+        "--set", "zookeeper=zk:2181", "--set", "crds.keep=false",
+    )  # fmt: skip
+    api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")
+    assert "kafkatopics.kafka.regent.dev belongs to somebody without Helm" in notes
+    assert api.kubectl("get", "crd", "-o", "yaml") == before
+    api.kubectl("delete", "crd", "--all")
 
 
 def _namespace(name: str) -> str:
@@ -220,7 +329,7 @@ async def _one_life(api: KubernetesApi, namespaces: tuple[str, ...]) -> None:
     )
     try:
         example = (ROOT / "examples" / "kafkatopic.yaml").read_text()
-        example = example.replace("namespace: default", "namespace: team-b")
+        example = example.replace("  name: orders", "  name: orders\n  namespace: team-b")
         await asyncio.to_thread(api.kubectl, "apply", "-f", "-", stdin=example)
         await asyncio.to_thread(
             api.kubectl, "-n", "team-b", "wait", "--for=condition=Ready", "ktopic/orders",

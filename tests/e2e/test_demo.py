@@ -25,7 +25,7 @@ _MARKER = "REGENT_TEST_OF_THE_DEMO"
 class Demo:
     """A run of the demo. Every process that it starts inherits a mark in its environment."""
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
+    def __init__(self, directory: Path, *arguments: str, kubeconfig: Path | None = None) -> None:
         self.state = directory / "state"
         self._output = directory / "output.txt"
         self._mark = f"{_MARKER}={uuid.uuid4()}"
@@ -37,6 +37,8 @@ class Demo:
             "PYTHONUNBUFFERED": "1",
         }
         environment.pop("KUBECONFIG", None)
+        if kubeconfig is not None:
+            environment["KUBECONFIG"] = str(kubeconfig)
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "sandbox.demo", *arguments],

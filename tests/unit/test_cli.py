@@ -21,7 +21,7 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> CliRunner:
 
 def test_help_names_every_command(runner: CliRunner) -> None:
     output = runner.invoke(main, ["--help"]).output
-    for command in ("run", "status", "crds", "settings"):
+    for command in ("run", "status", "release", "crds", "settings"):
         assert f"\n  {command} " in output
 
 
@@ -43,6 +43,37 @@ def test_run_refuses_a_malformed_connect_string(runner: CliRunner) -> None:
     result = runner.invoke(main, ["run", "--zookeeper", "host:port", "--http-port", "0"])
     assert result.exit_code == 1
     assert "host:port" in result.output
+
+
+def test_status_has_the_options_of_run_that_reach_zookeeper(runner: CliRunner) -> None:
+    output = runner.invoke(main, ["status", "--help"]).output
+    names = [name for name in Settings.model_fields if name.startswith("zookeeper")]
+    assert [n for n in names if f"--{n.replace('_', '-')}" not in output] == []
+    assert "--config" in output
+
+
+@pytest.mark.parametrize("url", ["ftp://host", "file:///etc/passwd", "127.0.0.1:8080"])
+def test_status_asks_over_http_only(runner: CliRunner, url: str) -> None:
+    result = runner.invoke(main, ["status", "--zookeeper", "z:1", "--url", url])
+    assert result.exit_code == 2
+    assert "must begin with http:// or https://" in result.output
+
+
+@pytest.mark.parametrize("command", ["run", "status"])
+def test_a_binary_settings_file_is_named(runner: CliRunner, tmp_path: Path, command: str) -> None:
+    file = tmp_path / "keystore.jks"
+    file.write_bytes(b"\xfe\xed\xfe\xed")
+    result = runner.invoke(main, [command, "--config", str(file)])
+    assert result.exit_code == 1
+    assert "keystore.jks is not text in UTF-8" in result.output
+    assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("deployment", ["regent", "/regent", "kafka/", "a/b/c"])
+def test_release_refuses_what_is_no_deployment(runner: CliRunner, deployment: str) -> None:
+    result = runner.invoke(main, ["release", "--all", "--deployment", deployment])
+    assert result.exit_code == 1
+    assert "is not NAMESPACE/NAME" in result.output
 
 
 def test_crds_prints_what_the_repository_holds(runner: CliRunner) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from regent.app import channel_settings, controller_config, zookeeper_settings
+from regent.app import controller_config
+from regent.client_settings import channel_settings, zookeeper_settings
 from regent.model.errors import ConfigurationError
 from regent.settings import CONTROLLER_ID_BASE, Settings, load_settings, render_markdown
 
@@ -61,7 +62,10 @@ def test_what_cannot_work_is_named_with_its_value(options: dict[str, object], pa
     [
         ("- a\n- b\n", "mapping"),
         ("zookeeper: [unclosed", "cannot be read"),
-        ("zookeper: z:1\n", "zookeper"),
+        ("zookeper: z:1\n", r"zookeper: there is no such setting; did you mean zookeeper\?"),
+        ("xyz: 1\n", "xyz: there is no such setting; docs/settings.md lists them all"),
+        ("http-port: 1\nhttp_port: 2\n", "has http_port twice"),
+        ("log_level: 2026-99-99\n", "cannot be read: month must be"),
     ],
 )
 def test_a_bad_settings_file_is_named(tmp_path: Path, content: str, part: str) -> None:
@@ -69,6 +73,42 @@ def test_a_bad_settings_file_is_named(tmp_path: Path, content: str, part: str) -
     file.write_text(content)
     with pytest.raises(ConfigurationError, match=part):
         load_settings({"zookeeper": "z:1"}, file=file)
+
+
+def test_a_binary_settings_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "regent.jks"
+    file.write_bytes(b"\xfe\xed\xfe\xed\x00")
+    with pytest.raises(ConfigurationError, match=r"regent\.jks is not text in UTF-8"):
+        load_settings({"zookeeper": "z:1"}, file=file)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"zookeeper_tls_ca_file": "ca.pem"}, "zookeeper_tls_ca_file: needs zookeeper_tls,"),
+        (
+            {"zookeeper_tls": True, "zookeeper_tls_key_file": "key.pem"},
+            "zookeeper_tls_key_file: needs zookeeper_tls_certificate_file,",
+        ),
+        ({"broker_sasl_username": "u"}, "broker_sasl_username: needs broker_sasl_password_file,"),
+        ({"zookeeper_sasl_password_file": "p"}, "password_file: needs zookeeper_sasl_username,"),
+    ],
+)
+def test_a_setting_without_the_one_it_needs_is_refused(
+    options: dict[str, object], message: str
+) -> None:
+    """It would have no effect, and a connection no protection."""
+    with pytest.raises(ConfigurationError, match=f"(?s)invalid settings:.*{message}"):
+        load_settings({"zookeeper": "z:1", **options})
+
+
+def test_a_setting_may_need_one_that_comes_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "regent.yaml"
+    file.write_text("zookeeper: z:1\nzookeeper_tls: true\n")
+    monkeypatch.setenv("REGENT_ZOOKEEPER_TLS_CA_FILE", "ca.pem")
+    assert load_settings({}, file=file).zookeeper_tls_ca_file == Path("ca.pem")
 
 
 def test_a_missing_settings_file_is_named(tmp_path: Path) -> None:

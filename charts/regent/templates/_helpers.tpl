@@ -43,9 +43,38 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
-{{- /* A name for objects without a namespace: two releases of the same name must not meet. */}}
+{{- /* A name for objects outside the release's namespace: two releases of the same name must not meet. */}}
 {{- define "regent.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "regent.fullname" .) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- /* Names in templates/release-topics.yaml. */}}
+{{- define "regent.releaseName" -}}
+{{- printf "%s-release" (include "regent.fullname" . | trunc 55 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "regent.releaseClusterName" -}}
+{{- printf "%s-release" (include "regent.clusterName" . | trunc 55 | trimSuffix "-") }}
+{{- end }}
+
+{{- /* Not the labels of the Deployment: its selector must not match the hook's pod. */}}
+{{- define "regent.releaseLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/name: {{ printf "%s-release" (include "regent.name" . | trunc 55 | trimSuffix "-") }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- /* Who a definition belongs to, if it exists and this release has not installed it. */}}
+{{- define "regent.foreignCrd" -}}
+{{- $found := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" .name }}
+{{- if $found }}
+{{- $annotations := default dict $found.metadata.annotations }}
+{{- $owner := printf "%s/%s" (default "" (get $annotations "meta.helm.sh/release-namespace")) (default "" (get $annotations "meta.helm.sh/release-name")) }}
+{{- if ne $owner (printf "%s/%s" .release.Namespace .release.Name) }}
+{{- if eq $owner "/" }}somebody without Helm{{ else }}the release {{ $owner }}{{ end }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- /* The rights of Regent in the namespaces it serves. */}}

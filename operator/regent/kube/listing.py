@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from regent.kube.client import KubeClient
+from regent.kube.errors import KubeNotFoundError
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import API_VERSION
@@ -40,7 +41,16 @@ async def _list(
     bodies: list[dict[str, Any]] = []
     query = {"limit": str(page_size)}
     while True:
-        page = await client.get(path, query=query)
+        try:
+            page = await client.get(path, query=query)
+        except KubeNotFoundError as error:
+            raise KubeNotFoundError(
+                "the API server does not know KafkaTopics: the CustomResourceDefinition "
+                f"{KafkaTopic.kind.crd_name} is not installed; `regent crds | kubectl apply -f -` "
+                "does it",
+                status=error.status,
+                reason=error.reason,
+            ) from error
         bodies.extend(page.get("items", ()))
         metadata = page.get("metadata", {})
         token = metadata.get("continue")

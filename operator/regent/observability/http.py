@@ -1,35 +1,54 @@
 """The HTTP endpoint: metrics, probes, and the status that ``regent status`` shows.
 
 Probes look at progress, not at whether the process answers: a loop that has been at one event for
-minutes is dead, even though a thread of the same process can still speak HTTP.
+minutes is dead, even though a thread of the same process can still speak HTTP. So the endpoint has
+a thread and a loop of its own. In that loop nothing may take long, or a probe would wait for it:
+metrics are rendered in a further thread, and :class:`HttpLimits` bounds what a client can take.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
+import concurrent.futures
 import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from typing import TYPE_CHECKING, Final
 
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
+from regent.observability.http_connections import ConnectionLimiter, HttpLimits
+
 if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIEnvironment
+    from aiohttp.typedefs import Handler
+
+logger = logging.getLogger(__name__)
 
 Probe = Callable[[], str | None]
 """Why the process is not well, or None if it is."""
 
+_CHUNK_BYTES: Final = 64 * 1024
+_SHUTDOWN_S: Final = 0.1
+"""For handlers whose connection has been cut: nobody is left to be answered."""
+
+_PATHS: Final = "/metrics /healthz /readyz /status"
+
 
 class HttpEndpoint:
-    """Serves on a thread of its own until :meth:`close`.
+    """Listens from its construction on, and serves between :meth:`start` and :meth:`close`.
 
     Args:
         liveness: Answer of ``/healthz``: a problem that only a restart mends.
         readiness: Answer of ``/readyz``: a reason not to rely on this process yet.
         status: Answer of ``/status``, as JSON.
+
+    The three are called in the endpoint's thread and must answer at once.
+
+    Raises:
+        OSError: If the address cannot be listened on.
     """
 
     def __init__(
@@ -41,64 +60,180 @@ class HttpEndpoint:
         liveness: Probe,
         readiness: Probe,
         status: Callable[[], dict[str, object]],
+        limits: HttpLimits | None = None,
     ) -> None:
-        self._metrics = make_wsgi_app(registry)
+        self._limits = limits or HttpLimits()
+        self._exposition = make_wsgi_app(registry)
         self._probes = {"/healthz": liveness, "/readyz": readiness}
         self._status = status
-        self._server = make_server(
-            host, port, self._answer, server_class=_server_class(host), handler_class=_QuietHandler
-        )
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, name="http", kwargs={"poll_interval": 0.1}
-        )
+        self._scrapes = 0
+        self._renderer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="metrics")
+        self._socket = _listen(host, port)
+        self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._connections: ConnectionLimiter | None = None
+        self._thread = threading.Thread(target=self._run, name="http")
 
     @property
     def port(self) -> int:
-        return self._server.server_port
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    @property
+    def connection_count(self) -> int:
+        """Open connections."""
+        return 0 if self._connections is None else len(self._connections)
 
     def start(self) -> None:
         """Begin to serve."""
         self._thread.start()
+        self._started.result()
 
     def close(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        """Stop serving. Open connections are cut, they delay nothing."""
+        if self._thread.is_alive() and self._loop is not None and self._stop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._renderer.shutdown(wait=False, cancel_futures=True)
+        self._socket.close()
 
-    def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "/")
-        if path == "/metrics":
-            metrics: Iterable[bytes] = self._metrics(environ, start_response)
-            return metrics
-        probe = self._probes.get(path)
-        if probe is not None:
-            problem = probe()
-            status = "200 OK" if problem is None else "503 Service Unavailable"
-            return _text(start_response, status, problem or "ok")
-        if path == "/status":
-            start_response("200 OK", [("Content-Type", "application/json")])
-            return [json.dumps(self._status()).encode()]
-        return _text(start_response, "404 Not Found", "try /metrics /healthz /readyz /status")
+    # The endpoint's thread
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as failure:
+            if self._started.done():
+                logger.critical("HTTP endpoint failed", exc_info=failure)
+            else:
+                self._started.set_exception(failure)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        runner = web.AppRunner(
+            self._application(),
+            access_log=None,  # scrapes and probes come every few seconds
+            logger=_server_logger(),
+            keepalive_timeout=self._limits.request_s,
+            lingering_time=0,
+            shutdown_timeout=_SHUTDOWN_S,
+            max_line_size=self._limits.line_bytes,
+            max_field_size=self._limits.line_bytes,
+            max_headers=self._limits.headers,
+        )
+        await runner.setup()
+        assert runner.server is not None
+        self._connections = ConnectionLimiter(runner.server, self._limits)
+        server = await self._loop.create_server(self._connections, sock=self._socket)
+        self._started.set_result(None)
+        await self._stop.wait()
+        server.close()
+        self._connections.abort_all()
+        await runner.cleanup()
+
+    def _application(self) -> web.Application:
+        application = web.Application(middlewares=[self._guarded])
+        application.router.add_get("/metrics", self._answer_metrics, allow_head=False)
+        application.router.add_get("/status", self._answer_status)
+        for path in self._probes:
+            application.router.add_get(path, self._answer_probe)
+        # One request each: so a bound for the connection is one for the request.
+        application.on_response_prepare.append(_close_afterwards)
+        return application
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Note that the request is complete; turn failures of ours into an answer."""
+        if self._connections is not None:
+            self._connections.request_received(request.transport)
+        try:
+            return await handler(request)
+        except web.HTTPNotFound:
+            return web.Response(status=404, text=f"try {_PATHS}\n")
+        except (web.HTTPException, ConnectionError):
+            raise
+        except Exception:
+            logger.exception("HTTP request failed", extra={"path": request.path})
+            return web.Response(status=500, text="this is a defect; the log says more\n")
+
+    async def _answer_probe(self, request: web.Request) -> web.Response:
+        problem = self._probes[request.path]()
+        return web.Response(status=200 if problem is None else 503, text=f"{problem or 'ok'}\n")
+
+    async def _answer_status(self, _: web.Request) -> web.Response:
+        return web.json_response(self._status())
+
+    async def _answer_metrics(self, request: web.Request) -> web.StreamResponse:
+        if self._scrapes >= self._limits.scrapes:
+            return web.Response(status=503, text="too many scrapes at the same time\n")
+        self._scrapes += 1
+        try:
+            loop = asyncio.get_running_loop()
+            rendered = await loop.run_in_executor(self._renderer, self._render, _environ(request))
+            return await _send(rendered, request)
+        finally:
+            self._scrapes -= 1
+
+    def _render(self, environ: dict[str, str]) -> tuple[web.StreamResponse, bytes]:
+        """What prometheus_client's own server would send. Takes long for a large registry."""
+        response = web.StreamResponse()
+
+        def start_response(status: str, headers: Iterable[tuple[str, str]]) -> None:
+            response.set_status(int(status.split()[0]))
+            response.headers.extend(headers)
+
+        return response, b"".join(self._exposition(environ, start_response))
 
 
-def _text(start_response: StartResponse, status: str, text: str) -> list[bytes]:
-    start_response(status, [("Content-Type", "text/plain; charset=utf-8")])
-    return [text.encode() + b"\n"]
+async def _send(
+    rendered: tuple[web.StreamResponse, bytes], request: web.Request
+) -> web.StreamResponse:
+    """Send a body as fast as the client takes it. Returns when the client has."""
+    response, body = rendered
+    response.content_length = len(body)
+    await response.prepare(request)
+    for begin in range(0, len(body), _CHUNK_BYTES):
+        await response.write(body[begin : begin + _CHUNK_BYTES])
+    await response.write_eof()
+    return response
 
 
-def _server_class(host: str) -> type[WSGIServer]:
-    return _Ipv6Server if ":" in host else WSGIServer
+def _environ(request: web.Request) -> dict[str, str]:
+    """The part of WSGI's environment that prometheus_client reads."""
+    return {
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": request.path,
+        "QUERY_STRING": request.query_string,
+        "HTTP_ACCEPT": request.headers.get("Accept", ""),
+        "HTTP_ACCEPT_ENCODING": request.headers.get("Accept-Encoding", ""),
+    }
 
 
-class _Ipv6Server(WSGIServer):
-    address_family = socket.AF_INET6
+async def _close_afterwards(_: web.Request, response: web.StreamResponse) -> None:
+    response.force_close()
 
 
-class _QuietHandler(WSGIRequestHandler):
-    """Scrapes and probes come every few seconds: they are logged for debugging only."""
+def _listen(host: str, port: int) -> socket.socket:
+    if ":" not in host:
+        return socket.create_server((host, port))
+    return socket.create_server(
+        (host, port), family=socket.AF_INET6, dualstack_ipv6=socket.has_dualstack_ipv6()
+    )
 
-    timeout = 10
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        logging.getLogger(__name__).debug("HTTP request", extra={"request": format % args})
+def _server_logger() -> logging.Logger:
+    server_logger = logging.getLogger(f"{__name__}.server")
+    server_logger.addFilter(_is_no_clients_mistake)
+    return server_logger
+
+
+def _is_no_clients_mistake(record: logging.LogRecord) -> bool:
+    """Whether aiohttp reports something else than a client that speaks no HTTP, or has gone."""
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    if not isinstance(error, HttpProcessingError | ConnectionError):
+        return True
+    logger.debug("HTTP request refused", extra={"error": str(error)})
+    return False

@@ -7,10 +7,11 @@ searched by message.
 from __future__ import annotations
 
 import datetime
-import json
 import logging
 import sys
 from typing import Any, Literal
+
+import pythonjsonlogger.json
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _CONTROLLER = logging.getLogger("regent.controller")
@@ -28,20 +29,15 @@ def configure(*, level: str, log_format: Literal["json", "text"], state_changes:
     _STATE_CHANGE.setLevel(logging.INFO if state_changes else logging.WARNING)
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(pythonjsonlogger.json.JsonFormatter):
     """``{"time", "level", "logger", "message", ...fields, "exception"?}``."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        entry: dict[str, Any] = {
-            "time": _timestamp(record),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        entry |= _fields(record)
-        if record.exc_info:
-            entry["exception"] = self.formatException(record.exc_info)
-        return json.dumps(entry, default=str)
+    def __init__(self) -> None:
+        super().__init__(
+            ("levelname", "name", "message"),
+            rename_fields={"levelname": "level", "name": "logger", "exc_info": "exception"},
+            timestamp="time",
+        )
 
 
 class TextFormatter(logging.Formatter):

@@ -8,6 +8,7 @@ class ACL(NamedTuple):
     perms: int
     id: Id
 
+def make_acl(scheme: str, credential: str, *, all: bool = ...) -> ACL: ...
 def make_digest_acl(username: str, password: str, *, all: bool = ...) -> ACL: ...
 
 OPEN_ACL_UNSAFE: list[ACL]

@@ -56,12 +56,12 @@ def run_regent(*arguments: str | Path, **environment: str) -> Outcome:
     )
 
 
-def status_of(zookeeper: str, process: RegentProcess | None = None) -> Any:
+def status_of(zookeeper: str, process: RegentProcess | None = None, *, exit_code: int = 0) -> Any:
     port = 1 if process is None else process.port
     outcome = run_regent(
         "status", "--json", "--zookeeper", zookeeper, "--url", f"http://{LOOPBACK}:{port}"
     )
-    assert outcome.exit_code == 0, outcome
+    assert outcome.exit_code == exit_code, outcome
     return json.loads(outcome.stdout)
 
 
@@ -91,6 +91,8 @@ def test_status_shows_a_brokers_own_controller(cluster: Cluster) -> None:
     epoch = cluster.znodes.controller_epoch()
     assert report["controller"] == {"id": controller_id, "epoch": epoch, "kind": "broker"}
     assert report["regent"] is None
+    assert "no Regent answers" in report["regentProblem"]
+    assert len(report["clusterId"]) == 22
     assert report["problems"] == []
     assert {k: v for k, v in report["partitions"].items() if k != "topics"} == {
         "total": len(cluster.znodes.states()),
@@ -104,7 +106,7 @@ def test_status_shows_a_brokers_own_controller(cluster: Cluster) -> None:
 
     text = run_regent("status", "--zookeeper", cluster.kafka.zookeeper).stdout
     assert f"broker {controller_id}'s own controller, epoch {epoch}" in text
-    assert "no Regent's HTTP endpoint reached" in text
+    assert "no Regent answers at http://127.0.0.1:8080" in text
     for broker in cluster.kafka.brokers:
         assert broker.bootstrap_servers in text
     assert not difference(before, cluster.znodes.dump())  # it reads, and leaves nothing behind
@@ -127,7 +129,7 @@ def test_status_shows_that_nobody_is_the_controller(zookeeper: ZooKeeper) -> Non
             makepath=True,
         )
         create("/nobody/brokers/topics/broken", b"{")
-        report = status_of(connect_string)
+        report = status_of(connect_string, exit_code=4)
         assert report["controller"] == {"id": None, "epoch": 7, "kind": "none"}
         assert report["brokers"] == []
         partitions = report["partitions"]
@@ -154,9 +156,9 @@ def test_status_of_a_chroot_that_does_not_exist_says_so_and_does_not_create_it(
         ([], "--zookeeper HOST:PORT"),
         (["--zookeeper", "host:port"], "'port' in 'host:port' is not a port"),
         (["--zookeeper", "host//x"], "'//x' is not a path in ZooKeeper"),
-        (["--zookeeper", "zk:2181", "--http-port", "abc"], "http_port"),
+        (["--zookeeper", "zk:2181", "--http-port", "abc"], "invalid settings:\n  http_port: "),
         (["--zookeeper", "zk:2181", "--zookeeper-session-timeout-ms", "5"], "1000 (given: '5')"),
-        (["--zookeeper", "zk:2181", "--config", "{file}"], "zookeper: Extra inputs"),
+        (["--zookeeper", "zk:2181", "--config", "{file}"], "zookeper: there is no such setting"),
         (
             ["--zookeeper", "zk:2181", "--broker-tls", "--broker-tls-ca-file", "/none"],
             "TLS for brokers: [Errno 2] No such file or directory (/none)",
@@ -167,7 +169,7 @@ def test_status_of_a_chroot_that_does_not_exist_says_so_and_does_not_create_it(
         ),
         (
             ["--zookeeper", "zk:2181", "--zookeeper-sasl-username", "u"],
-            "zookeeper_sasl_password_file is missing",
+            "zookeeper_sasl_username: needs zookeeper_sasl_password_file",
         ),
         (
             [
@@ -233,7 +235,32 @@ def test_status_shows_regent(cluster: Cluster, process: RegentProcess) -> None:
         *("--url", f"http://{LOOPBACK}:{process.port}"),
     ).stdout
     assert f"Regent ({controller_id}), epoch {epoch}" in text
-    assert f"Regent {controller_id} (active)" in text
+    assert f"Regent      {controller_id} (active)" in text
+
+
+def test_status_of_one_cluster_does_not_take_the_regent_of_another_for_its_own(
+    zookeeper: ZooKeeper, process: RegentProcess
+) -> None:
+    with Znodes(zookeeper.connect_string) as znodes:
+        znodes.client.create("/another/brokers/ids", makepath=True)
+    report = status_of(f"{zookeeper.connect_string}/another", process, exit_code=4)
+    assert report["regent"] is None
+    assert "serves another Kafka cluster" in report["regentProblem"]
+
+
+def test_status_with_offline_partitions_says_so_by_its_exit_status(zookeeper: ZooKeeper) -> None:
+    with Znodes(zookeeper.connect_string) as znodes:
+        create = znodes.client.create
+        create("/offline/brokers/ids", makepath=True)
+        create("/offline/controller", b'{"version":1,"brokerid":7,"timestamp":"0"}')
+        create("/offline/brokers/topics/t", b'{"partitions":{"0":[1]}}', makepath=True)
+        create(
+            "/offline/brokers/topics/t/partitions/0/state",
+            b'{"controller_epoch":1,"leader":-1,"version":1,"leader_epoch":3,"isr":[1]}',
+            makepath=True,
+        )
+    report = status_of(f"{zookeeper.connect_string}/offline", exit_code=5)
+    assert report["partitions"]["offline"] == 1
 
 
 def test_metrics_have_the_names_of_kafkas_controller_and_its_numbers(
@@ -265,7 +292,7 @@ def test_status_without_zookeeper_says_whom_it_asked(
     status_without_zookeeper: Future[Outcome],
 ) -> None:
     outcome = status_without_zookeeper.result()
-    assert outcome.exit_code == 1
+    assert outcome.exit_code == 3
     assert outcome.stderr.strip() == (
         f"Error: no ZooKeeper session within 10.0 s; asked {NOBODY_LISTENS}"
     )

@@ -90,7 +90,7 @@ class Log:
         return {
             entry["path"]: f"{entry['message']}: {entry.get('reason')}"
             for entry in self.entries()
-            if entry["level"] in ("warning", "error") and "path" in entry
+            if entry["level"] in ("WARNING", "ERROR") and "path" in entry
         }
 
     def entries(self) -> list[dict[str, str]]:

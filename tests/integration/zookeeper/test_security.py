@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import json
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from kazoo.security import make_acl
 
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.zk_data.operations import Check, Create, SetData, Written
@@ -15,9 +22,13 @@ from sandbox import ZooKeeper
 from sandbox.java import TUNED_FOR_QUICK_START
 from sandbox.pki import create_tls_files
 from sandbox.ports import lease_port
+from sandbox.process import Outcome, run_guarded
+from tests.integration.controller.znodes import Znodes
 from tests.integration.zookeeper.harness import connected, settings_for
 
 pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +131,70 @@ async def test_refused_credentials(sasl_server: ZooKeeper) -> None:
         assert states == []
     finally:
         await session.close()
+
+
+def run_status(*arguments: str | Path, **environment: str) -> Outcome:
+    return run_guarded(
+        [
+            *(sys.executable, "-m", "regent", "status", "--json", "--url", "http://127.0.0.1:1"),
+            *arguments,
+        ],
+        environment={"PYTHONPATH": str(ROOT / "operator"), **environment},
+        timeout_s=60,
+    )
+
+
+def reported(outcome: Outcome) -> dict[str, Any]:
+    """The report of a ZooKeeper without brokers."""
+    assert outcome.exit_code == 4, outcome  # nobody is the controller
+    report: dict[str, Any] = json.loads(outcome.stdout)
+    assert report["brokers"] == []
+    return report
+
+
+async def test_status_with_the_settings_file_of_a_regent_that_uses_tls(
+    tls_settings: ZooKeeperSettings, tmp_path: Path
+) -> None:
+    async with connected(tls_settings):  # creates the chroot
+        pass
+    tls = tls_settings.tls
+    assert tls is not None
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "zookeeper": ",".join(tls_settings.hosts) + tls_settings.chroot,
+                "zookeeper_tls": True,
+                "zookeeper_tls_ca_file": tls.ca_file,
+                "zookeeper_tls_certificate_file": tls.certificate_file,
+                "zookeeper_tls_key_file": tls.key_file,
+                "broker_request_timeout_ms": 20_000,  # of no interest here, but in the file
+            }
+        )
+    )
+    reported(await asyncio.to_thread(run_status, "--config", file))
+
+
+async def test_status_with_the_credentials_of_a_regent_that_uses_sasl(
+    sasl_server: ZooKeeper, tmp_path: Path
+) -> None:
+    chroot = f"{sasl_server.connect_string}/private"
+    settings = dataclasses.replace(
+        settings_for(chroot), sasl=SaslSettings(username="regent", password="secret")
+    )
+    async with connected(settings) as client:
+        await client.port.multi([Create("/cluster"), Create("/cluster/id", b'{"id":"abc"}')])
+    password = tmp_path / "password"
+    password.write_text("secret\n")
+    options = (
+        *("--zookeeper", chroot, "--zookeeper-sasl-username", "regent"),
+        *("--zookeeper-sasl-password-file", password),
+    )
+    only_regent = make_acl("sasl", "regent", all=True)
+    with Znodes(sasl_server.connect_string) as znodes:
+        znodes.client.set_acls("/private/cluster/id", [only_regent])
+    report = reported(await asyncio.to_thread(run_status, *options))
+    assert report["clusterId"] == "abc"
+    refused = await asyncio.to_thread(run_status, "--zookeeper", chroot)
+    assert refused.exit_code == 1
+    assert refused.stderr == "Error: ZooKeeper answered NOAUTH for /private/cluster/id\n"

@@ -195,3 +195,15 @@ async def test_lists_come_in_pages_and_from_every_namespace(
         f"{prefix}/x/kafkatopics?limit=1&continue=more",
         f"{prefix}/y/kafkatopics?limit=1",
     ]
+
+
+async def test_listing_without_the_definition_says_what_is_missing(
+    client: KubeClient, server: Server
+) -> None:
+    server.answers = [web.Response(status=404, text="404 page not found\n")]
+    with pytest.raises(KubeNotFoundError) as raised:
+        await list_topics(client, KubeSettings())
+    assert "CustomResourceDefinition kafkatopics.kafka.regent.dev is not installed" in str(
+        raised.value
+    )
+    assert "regent crds | kubectl apply -f -" in str(raised.value)

@@ -1,16 +1,34 @@
-"""The HTTP endpoint answers metrics, probes and status."""
+"""The HTTP endpoint answers metrics, probes and status, whatever other clients do."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
+import logging
+import random
+import select
+import socket
+import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from regent.observability.http import HttpEndpoint
+from regent.observability.http_connections import HttpLimits
+from sandbox import wait_until
+
+PATIENT = HttpLimits(request_s=3600, total_s=3600)
+"""No limit of time ever helps: what is to end a connection must be something else."""
+
+Start = Callable[..., HttpEndpoint]
 
 
 class Health:
@@ -28,37 +46,95 @@ def liveness() -> Health:
 
 
 @pytest.fixture
-def endpoint(liveness: Health) -> Iterator[HttpEndpoint]:
+def registry() -> CollectorRegistry:
     registry = CollectorRegistry()
     Counter("things", "Things.", registry=registry).inc()
-    endpoint = HttpEndpoint(
-        host="127.0.0.1",
-        port=0,
-        registry=registry,
-        liveness=liveness,
-        readiness=lambda: "not yet",
-        status=lambda: {"isActive": True},
-    )
-    endpoint.start()
-    yield endpoint
-    endpoint.close()
+    return registry
 
 
-def get(endpoint: HttpEndpoint, path: str) -> tuple[int, str]:
+@pytest.fixture
+def start(liveness: Health, registry: CollectorRegistry) -> Iterator[Start]:
+    with contextlib.ExitStack() as stack:
+
+        def begin(limits: HttpLimits | None = None, host: str = "127.0.0.1") -> HttpEndpoint:
+            endpoint = HttpEndpoint(
+                host=host,
+                port=0,
+                registry=registry,
+                liveness=liveness,
+                readiness=lambda: "not yet",
+                status=lambda: {"isActive": True},
+                limits=limits,
+            )
+            stack.callback(endpoint.close)
+            endpoint.start()
+            return endpoint
+
+        yield begin
+
+
+@pytest.fixture
+def endpoint(start: Start) -> HttpEndpoint:
+    return start()
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[HttpEndpoint], socket.socket]]:
+    """Connections that stay open until the test ends."""
+    with contextlib.ExitStack() as stack:
+
+        def open_one(endpoint: HttpEndpoint) -> socket.socket:
+            return stack.enter_context(
+                socket.create_connection(("127.0.0.1", endpoint.port), timeout=60)
+            )
+
+        yield open_one
+
+
+Connect = Callable[[HttpEndpoint], socket.socket]
+
+
+def get(endpoint: HttpEndpoint, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
+    """The timeout is that of the chart's probes."""
     try:
-        with urllib.request.urlopen(
-            f"http://127.0.0.1:{endpoint.port}{path}", timeout=30
-        ) as answer:
+        with urllib.request.urlopen(f"http://{host}:{endpoint.port}{path}", timeout=5) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
 
 
+def received(connection: socket.socket) -> bytes:
+    """Everything that comes until the server closes the connection."""
+    parts = []
+    with contextlib.suppress(ConnectionError):
+        while part := connection.recv(65536):
+            parts.append(part)
+    return b"".join(parts)
+
+
 def test_metrics_are_served(endpoint: HttpEndpoint) -> None:
     status, body = get(endpoint, "/metrics")
     assert status == 200
     assert "things_total 1.0" in body
+
+
+def test_metrics_come_as_the_scraper_wants_them(endpoint: HttpEndpoint) -> None:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{endpoint.port}/metrics?name[]=nothing",
+        headers={"Accept": "application/openmetrics-text; version=1.0.0"},
+    )
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
+        assert answer.read() == b"# EOF\n"
+
+
+def test_metrics_are_not_rendered_for_their_length_alone(
+    endpoint: HttpEndpoint, connect: Connect
+) -> None:
+    connection = connect(endpoint)
+    connection.sendall(b"HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert received(connection).startswith(b"HTTP/1.1 405 ")
 
 
 def test_a_probe_names_the_problem(endpoint: HttpEndpoint, liveness: Health) -> None:
@@ -78,3 +154,203 @@ def test_another_path_says_which_there_are(endpoint: HttpEndpoint) -> None:
     status, body = get(endpoint, "/")
     assert status == 404
     assert "/metrics" in body
+
+
+@pytest.mark.parametrize("host", ["::1", "::"])
+def test_an_ipv6_address_is_listened_on(start: Start, host: str) -> None:
+    assert get(start(host=host), "/healthz", host="[::1]") == (200, "ok\n")
+
+
+def test_a_failing_probe_is_logged_and_answered(
+    endpoint: HttpEndpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(_: Health) -> str | None:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(Health, "__call__", fail)
+    assert get(endpoint, "/healthz")[0] == 500
+    (record,) = [r for r in caplog.records if r.levelno >= logging.WARNING]
+    assert record.message == "HTTP request failed"
+    assert record.exc_info is not None
+
+
+def test_silent_connections_do_not_delay_a_probe(start: Start, connect: Connect) -> None:
+    endpoint = start(PATIENT)
+    for _ in range(3):
+        connect(endpoint)
+    assert get(endpoint, "/healthz") == (200, "ok\n")
+
+
+def test_more_connections_than_allowed_do_not_keep_a_probe_out(
+    start: Start, connect: Connect
+) -> None:
+    endpoint = start(PATIENT)
+    silent = [connect(endpoint) for _ in range(3 * PATIENT.connections)]
+    assert get(endpoint, "/healthz") == (200, "ok\n")
+    assert endpoint.connection_count <= PATIENT.connections
+    assert received(silent[0]) == b""  # the oldest was closed
+
+
+def test_slow_requests_do_not_delay_a_probe_and_are_cut(start: Start, connect: Connect) -> None:
+    endpoint = start(HttpLimits(request_s=0.5))
+    slow = [connect(endpoint) for _ in range(10)]
+    for connection in slow:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost:")
+    assert get(endpoint, "/healthz") == (200, "ok\n")
+    assert [received(connection) for connection in slow] == [b""] * 10
+
+
+def test_bytes_that_drip_do_not_prolong_a_request(start: Start, connect: Connect) -> None:
+    endpoint = start(HttpLimits(request_s=0.2))
+    connection = connect(endpoint)
+    drips = itertools.repeat(b"x")
+    with pytest.raises(ConnectionError):
+        deque(map(connection.sendall, drips), maxlen=0)
+
+
+def test_a_client_that_does_not_take_its_answer_is_cut(
+    start: Start,
+    connect: Connect,
+    registry: CollectorRegistry,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    registry.register(Huge())
+    endpoint = start(HttpLimits(total_s=3))
+    connection = connect(endpoint)
+    connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert connection.recv(1) == b"H"
+    wait_until(
+        lambda: endpoint.connection_count, until=lambda n: n == 0, describe="the cut", timeout_s=30
+    )
+    assert get(endpoint, "/healthz") == (200, "ok\n")
+    endpoint.close()
+    assert [r.message for r in caplog.records if r.levelno > logging.DEBUG] == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_garbage_neither_disturbs_nor_shows_in_the_log(
+    start: Start,
+    connect: Connect,
+    seed: int,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    endpoint = start(HttpLimits(request_s=0.2))
+    dice = random.Random(seed)
+    beginnings = [
+        b"",
+        b"GET ",
+        b"GET / HTTP/1.1\r\n",
+        b"\x16\x03\x01",
+        b"POST /status HTTP/1.1\r\n",
+    ]
+    connection = connect(endpoint)
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(dice.choice(beginnings) + dice.randbytes(dice.randrange(20_000)))
+        connection.shutdown(socket.SHUT_WR)
+    received(connection)
+    assert get(endpoint, "/healthz") == (200, "ok\n")
+    assert [r.message for r in caplog.records if r.levelno > logging.DEBUG] == []
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n" + b"X: 1\r\n" * 1000 + b"\r\n",
+    ],
+    ids=["line", "header", "headers"],
+)
+def test_a_request_beyond_the_limits_is_refused(
+    endpoint: HttpEndpoint, connect: Connect, head: bytes
+) -> None:
+    connection = connect(endpoint)
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(head)
+    assert b" 200 " not in received(connection)[:20]
+
+
+def test_closing_does_not_wait_for_open_connections(start: Start, connect: Connect) -> None:
+    endpoint = start(PATIENT)
+    silent, asking = connect(endpoint), connect(endpoint)
+    asking.sendall(b"GET /healthz HTTP/1.1\r\n")
+    wait_until(lambda: endpoint.connection_count == 2, describe="the connections", timeout_s=10)
+    endpoint.close()
+    assert received(silent) == received(asking) == b""
+
+
+class Blocking(Collector):
+    """Metrics that take until they are released."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Semaphore(0)
+        self.released = threading.Event()
+
+    def describe(self) -> Iterable[Metric]:
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        self.asked.release()
+        self.released.wait()
+        return []
+
+
+class Huge(Collector):
+    """More metrics than the buffers of a connection take."""
+
+    def collect(self) -> Iterable[Metric]:
+        yield GaugeMetricFamily("huge", "x" * 16_000_000, value=1)
+
+
+def test_metrics_that_take_long_do_not_delay_a_probe(
+    start: Start, connect: Connect, registry: CollectorRegistry
+) -> None:
+    blocking = Blocking()
+    endpoint = start(PATIENT)
+    registry.register(blocking)
+    scrapes = [connect(endpoint) for _ in range(PATIENT.scrapes)]
+    try:
+        for scrape in scrapes:
+            scrape.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        blocking.asked.acquire()
+        assert get(endpoint, "/healthz") == (200, "ok\n")
+    finally:
+        blocking.released.set()
+    assert [received(scrape)[:15] for scrape in scrapes] == [b"HTTP/1.1 200 OK"] * len(scrapes)
+
+
+def test_closing_does_not_wait_for_metrics(
+    start: Start, connect: Connect, registry: CollectorRegistry
+) -> None:
+    blocking = Blocking()
+    registry.register(blocking)
+    endpoint = start(PATIENT)
+    scrape = connect(endpoint)
+    scrape.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    blocking.asked.acquire()
+    try:
+        endpoint.close()
+        assert received(scrape) == b""
+    finally:
+        blocking.released.set()
+
+
+def test_more_scrapes_than_allowed_are_refused(
+    start: Start, connect: Connect, registry: CollectorRegistry
+) -> None:
+    blocking = Blocking()
+    registry.register(blocking)
+    endpoint = start(PATIENT)
+    scrapes = [connect(endpoint) for _ in range(PATIENT.scrapes + 1)]
+    try:
+        for scrape in scrapes:
+            scrape.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        blocking.asked.acquire()
+        refused, _, _ = select.select(scrapes, [], [], 60)
+        assert [b" 503 " in received(scrape)[:20] for scrape in refused] == [True]
+    finally:
+        blocking.released.set()

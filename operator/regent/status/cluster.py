@@ -1,73 +1,59 @@
-"""``regent status``: what ZooKeeper says of the controller and the cluster, read-only.
-
-Works whoever is the controller, a Regent or a broker, and even if nobody is. What only a Regent
-knows (queue lengths) comes from its HTTP endpoint, if there is one to be reached.
-"""
+"""What ZooKeeper says of the controller, the brokers and the partitions, read-only."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import urllib.request
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
+from typing import Any, Final
 
 from regent.model.errors import ConfigurationError, MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
+from regent.zk_data.cluster import decode_cluster_id
 from regent.zk_data.controller import decode_controller, decode_controller_epoch
 from regent.zk_data.operations import ZNode
 from regent.zk_data.topics import decode_partition_state, decode_topic
 from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.session import ZooKeeperSession
-from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
+from regent.zookeeper.settings import ZooKeeperSettings
 
-CONNECT_TIMEOUT_S = 10.0
-HTTP_TIMEOUT_S = 2.0
+CONNECT_TIMEOUT_S: Final = 10.0
+_SESSION_TIMEOUT_MS: Final = 10_000
 
 Report = dict[str, Any]
 
 
-def read_status(connect_string: str, *, url: str) -> Report:
-    """Everything that ``regent status`` shows.
+async def read_cluster(settings: ZooKeeperSettings) -> Report:
+    """Controller, brokers, partitions, and what was malformed.
 
     Raises:
-        ConfigurationError: The connect string is malformed, or its chroot does not exist.
+        ConfigurationError: The chroot does not exist.
         ZooKeeperUnavailableError: No server answered.
     """
-    report = asyncio.run(_read(connect_string))
-    report["regent"] = _ask_regent(url)
-    return report
-
-
-async def _read(connect_string: str) -> Report:
-    hosts, chroot = parse_connect_string(connect_string)
-    session = ZooKeeperSession(ZooKeeperSettings(hosts=hosts, session_timeout_ms=10_000))
+    session = ZooKeeperSession(
+        dataclasses.replace(settings, chroot="", session_timeout_ms=_SESSION_TIMEOUT_MS)
+    )
     try:
         await session.start(timeout_s=CONNECT_TIMEOUT_S)
-        client = _Reader(KazooZooKeeper(session, on_watch=lambda _: None), chroot)
+        client = _Reader(KazooZooKeeper(session, on_watch=lambda _: None), settings.chroot)
         if not await client.has_chroot():
             raise ConfigurationError(
-                f"there is no {chroot} in ZooKeeper; name the chroot of the brokers' "
+                f"there is no {settings.chroot} in ZooKeeper; name the chroot of the brokers' "
                 "zookeeper.connect"
             )
         problems: list[str] = []
         brokers = await _brokers(client, problems)
-        controller = await _controller(client, brokers, problems)
-        partitions = await _partitions(client, brokers, problems)
+        return {
+            "clusterId": await _cluster_id(client, problems),
+            "controller": await _controller(client, brokers, problems),
+            "brokers": brokers,
+            "partitions": await _partitions(client, brokers, problems),
+            "problems": problems,
+        }
     finally:
         await session.close()
-    return {
-        "controller": controller,
-        "brokers": brokers,
-        "partitions": partitions,
-        "problems": problems,
-    }
 
 
 class _Reader:
@@ -89,6 +75,15 @@ class _Reader:
 
     async def get_children(self, nodes: Sequence[str]) -> Sequence[Sequence[str] | None]:
         return await self._client.get_children([self._chroot + node for node in nodes])
+
+
+async def _cluster_id(client: _Reader, problems: list[str]) -> str | None:
+    (node,) = await client.get_data([paths.CLUSTER_ID])
+    try:
+        return None if node is None else decode_cluster_id(node.data)
+    except MalformedZNodeError as error:
+        problems.append(str(error))
+        return None
 
 
 async def _controller(client: _Reader, brokers: list[Report], problems: list[str]) -> Report:
@@ -178,72 +173,3 @@ def _count_replicas(
             brokers[broker_id]["hosts"] += 1
             brokers[broker_id]["leads"] += broker_id == leader
             brokers[broker_id]["outOfSync"] += broker_id not in isr
-
-
-def _ask_regent(url: str) -> Report | None:
-    """Status of a Regent's endpoint, None if there is none."""
-    try:
-        with urllib.request.urlopen(f"{url}/status", timeout=HTTP_TIMEOUT_S) as answer:  # noqa: S310
-            status = json.load(answer)
-    except (OSError, ValueError):
-        return None
-    return status if isinstance(status, dict) else None
-
-
-def _print_refusals(console: Console, regent: Report) -> None:
-    """What brokers refuse; a Regent of an earlier version does not say."""
-    refused = regent.get("refusedReplicas", {"count": 0, "sample": []})
-    for each in refused["sample"]:
-        console.print(
-            f"Refused     broker {each['broker_id']} refuses {each['topic']}-{each['partition']}: "
-            f"{each['error']}",
-            style="red",
-            markup=False,
-        )
-    more = refused["count"] - len(refused["sample"])
-    if more > 0:
-        console.print(f"Refused     and {more} replicas more", style="red")
-    for broker_id, error in regent.get("refusedMetadata", {}).items():
-        console.print(f"Refused     broker {broker_id} refuses metadata: {error}", style="red")
-
-
-def print_status(report: Report) -> None:
-    """For people."""
-    console = Console(highlight=False)
-    controller = report["controller"]
-    who = {
-        "none": "nobody",
-        "broker": f"broker {controller['id']}'s own controller",
-        "regent": f"Regent ({controller['id']})",
-    }[controller["kind"]]
-    console.print(f"Controller  {who}, epoch {controller['epoch']}")
-    counts = report["partitions"]
-    console.print(
-        f"Partitions  {counts['total']} in {counts['topics']} topics: {counts['online']} online, "
-        f"{counts['offline']} offline, {counts['new']} new, "
-        f"{counts['underReplicated']} under-replicated"
-    )
-    regent = report["regent"]
-    if regent is None:
-        console.print("Queues      no Regent's HTTP endpoint reached (see --url)")
-    else:
-        queues = ", ".join(f"broker {b}: {n}" for b, n in regent["channelQueueSizes"].items())
-        role = "active" if regent["isActive"] else "standby"
-        console.print(
-            f"Queues      Regent {regent['controllerId']} ({role}): {regent['eventQueueSize']} "
-            f"events{', requests to ' + queues if queues else ''}"
-        )
-        if regent.get("refusal"):
-            console.print(f"Left alone  {regent['refusal']}", style="red", markup=False)
-        _print_refusals(console, regent)
-    table = Table("Broker", "Epoch", "Rack", "Leads", "Hosts", "Out of sync", "Endpoints")
-    for broker in report["brokers"]:
-        table.add_row(
-            *(str(broker[key]) for key in ("id", "epoch")),
-            broker["rack"] or "-",
-            *(str(broker[key]) for key in ("leads", "hosts", "outOfSync")),
-            " ".join(broker["endpoints"]),
-        )
-    console.print(table)
-    for problem in report["problems"]:
-        console.print(f"Malformed   {problem}", style="red", markup=False)

@@ -1,0 +1,218 @@
+"""``regent release``: takes Regent's finalizer off the KafkaTopics, for the time after Regent.
+
+Without Regent nobody removes the finalizer of a KafkaTopic that is deleted, so it, and its
+namespace, would never go. Nothing else of the resources is changed, and nothing in Kafka.
+
+A Regent that still runs would put the finalizers back. So its Deployment can be scaled to zero
+first, and afterwards everything is listed again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from regent.kube.client import KubeClient
+from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
+from regent.kube.listing import list_topics
+from regent.kube.login import login
+from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.kube.settings import KubeSettings
+from regent.kube.status_writer import StatusWriter, WriteResult
+from regent.model.errors import ConfigurationError, RegentError
+from regent.resources.kafka_topic import FINALIZER
+
+_CONCURRENCY: Final = 16
+_PODS_TIMEOUT_S: Final = 180.0
+_POLL_INTERVAL_S: Final = 0.5
+_POD_PHASES_THAT_ENDED: Final = ("Succeeded", "Failed")
+
+
+class ReleaseError(RegentError):
+    """Some KafkaTopics still have Regent's finalizer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A Deployment of Regent."""
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Deployment:
+        """From ``NAMESPACE/NAME``.
+
+        Raises:
+            ConfigurationError: If it is something else.
+        """
+        namespace, _, name = text.partition("/")
+        if not namespace or not name or "/" in name:
+            raise ConfigurationError(f"{text!r} is not NAMESPACE/NAME of a Deployment")
+        return cls(namespace, name)
+
+    @property
+    def path(self) -> str:
+        return f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.name}"
+
+
+async def release(
+    *,
+    namespaces: Sequence[str],
+    deployment: Deployment | None,
+    dry_run: bool,
+    report: Callable[[str], None],
+    skip_forbidden: bool = False,
+) -> None:
+    """Release all KafkaTopics.
+
+    Args:
+        namespaces: Only those in these namespaces; none: in all.
+        deployment: Regent's, to be scaled to zero first; None: nothing of it runs.
+        dry_run: Only report.
+        report: Called with a line for everything that is done.
+        skip_forbidden: Skip namespaces in which KafkaTopics may not be listed.
+
+    Raises:
+        ReleaseError: Some resources could not be released, or a Regent put finalizers back.
+        KubeError: The API server does not answer or refuses.
+    """
+    settings = KubeSettings()
+    async with KubeClient(
+        max_connections=_CONCURRENCY,
+        request_timeout_s=settings.request_timeout_s,
+        credentials=login,
+    ) as client:
+        if deployment is not None:
+            await _stop(client, deployment, dry_run=dry_run, report=report)
+        cache = await _list(client, namespaces, skip_forbidden=skip_forbidden, report=report)
+        held = _holding(cache)
+        if dry_run:
+            for key in held:
+                report(f"would release {key}")
+            report(f"{len(held)} of {len(cache)} KafkaTopics would be released")
+            return
+        await _release_all(client, cache, held, report=report)
+        report(f"{len(held)} of {len(cache)} KafkaTopics released; their topics stay in Kafka")
+        again = await _list(
+            client, namespaces, skip_forbidden=skip_forbidden, report=lambda _: None
+        )
+        left = _holding(again)
+    if left:
+        raise ReleaseError(
+            f"{len(left)} KafkaTopics have the finalizer {FINALIZER} again, for instance "
+            f"{left[0]}: a Regent still runs; scale its Deployment to 0 (see --deployment) and "
+            "try again"
+        )
+
+
+async def _list(
+    client: KubeClient,
+    namespaces: Sequence[str],
+    *,
+    skip_forbidden: bool,
+    report: Callable[[str], None],
+) -> ObjectCache:
+    """All KafkaTopics. Without the CRD there are none."""
+    bodies: list[dict[str, Any]] = []
+    version = ""
+    scopes: list[tuple[str, ...]] = [(namespace,) for namespace in namespaces]
+    for scope in scopes or [()]:
+        try:
+            listed, version = await list_topics(client, KubeSettings(namespaces=scope))
+        except KubeNotFoundError:
+            continue
+        except KubeApiError as error:
+            if not (scope and skip_forbidden and error.status == HTTPStatus.FORBIDDEN):
+                raise
+            report(f"skipped namespace {scope[0]}: {error}")
+            continue
+        bodies.extend(listed)
+    cache = ObjectCache()
+    cache.replace_all(bodies, listed_version=version)
+    return cache
+
+
+def _holding(cache: ObjectCache) -> list[ObjectKey]:
+    """Keys of the resources with Regent's finalizer."""
+    known = ((key, cache.get(key)) for key in sorted(cache.keys()))
+    return [key for key, topic in known if topic is not None and FINALIZER in topic.finalizers]
+
+
+async def _release_all(
+    client: KubeClient,
+    cache: ObjectCache,
+    keys: Sequence[ObjectKey],
+    *,
+    report: Callable[[str], None],
+) -> None:
+    writer = StatusWriter(client, cache, on_news=lambda _: None)
+    turns = asyncio.Semaphore(_CONCURRENCY)
+    failures: list[str] = []
+
+    async def release_one(key: ObjectKey) -> None:
+        known = cache.get(key)
+        if known is None:
+            return
+        async with turns:
+            try:
+                result = await writer.remove_finalizer(key, known.uid)
+            except KubeError as error:
+                failures.append(f"{key}: {error}")
+                return
+        report(f"{key} is gone" if result is WriteResult.GONE else f"released {key}")
+
+    await asyncio.gather(*map(release_one, keys))
+    if failures:
+        shown = "\n  ".join(failures[:10])
+        raise ReleaseError(f"{len(failures)} KafkaTopics could not be released:\n  {shown}")
+
+
+async def _stop(
+    client: KubeClient,
+    deployment: Deployment,
+    *,
+    dry_run: bool,
+    report: Callable[[str], None],
+) -> None:
+    """Scale to zero, and wait until no pod is left that could put finalizers back."""
+    shown = f"Deployment {deployment.namespace}/{deployment.name}"
+    try:
+        found = await client.get(deployment.path)
+    except KubeNotFoundError:
+        report(f"there is no {shown}")
+        return
+    if dry_run:
+        report(f"would scale {shown} to 0")
+        return
+    await client.merge_patch(f"{deployment.path}/scale", {"spec": {"replicas": 0}})
+    report(f"scaled {shown} to 0")
+    labels = found["spec"]["selector"]["matchLabels"]
+    selector = ",".join(f"{name}={value}" for name, value in labels.items())
+
+    async def pods() -> list[str]:
+        listed = await client.get(
+            f"/api/v1/namespaces/{deployment.namespace}/pods", query={"labelSelector": selector}
+        )
+        return [
+            pod["metadata"]["name"]
+            for pod in listed["items"]
+            if pod.get("status", {}).get("phase") not in _POD_PHASES_THAT_ENDED
+        ]
+
+    await _wait_until_gone(pods, shown)
+
+
+async def _wait_until_gone(pods: Callable[[], Awaitable[list[str]]], owner: str) -> None:
+    try:
+        async with asyncio.timeout(_PODS_TIMEOUT_S):
+            while await pods():  # noqa: ASYNC110 - what is awaited happens elsewhere
+                await asyncio.sleep(_POLL_INTERVAL_S)
+    except TimeoutError as error:
+        raise ReleaseError(
+            f"pods of {owner} still run {_PODS_TIMEOUT_S:.0f} s after it was scaled to 0; they "
+            "would put the finalizers back"
+        ) from error

@@ -1,0 +1,47 @@
+"""Everything that ``regent status`` shows, and the exit status made of it."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+
+from regent.status.cluster import Report, read_cluster
+from regent.status.endpoint import ask_regent, of_this_cluster
+from regent.zookeeper.settings import ZooKeeperSettings
+
+
+class ExitStatus(enum.IntEnum):
+    """For scripts. Where several apply, the first of them.
+
+    Further ones say nothing about the cluster: 1, a failure; 2, wrong usage; 3, no ZooKeeper.
+    """
+
+    HEALTHY = 0
+    NO_CONTROLLER = 4
+    OFFLINE_PARTITIONS = 5
+    MALFORMED_ZNODES = 6
+
+
+def read_status(settings: ZooKeeperSettings, *, url: str) -> Report:
+    """The report as it is printed as JSON.
+
+    Raises:
+        ConfigurationError: The chroot does not exist.
+        ZooKeeperUnavailableError: No server answered.
+    """
+    report = asyncio.run(read_cluster(settings))
+    answer = of_this_cluster(ask_regent(url), report, url=url)
+    report["regent"] = answer.status
+    report["regentProblem"] = answer.problem
+    return report
+
+
+def exit_status(report: Report) -> ExitStatus:
+    """What a script has to know first."""
+    if report["controller"]["id"] is None:
+        return ExitStatus.NO_CONTROLLER
+    if report["partitions"]["offline"]:
+        return ExitStatus.OFFLINE_PARTITIONS
+    if report["problems"]:
+        return ExitStatus.MALFORMED_ZNODES
+    return ExitStatus.HEALTHY

@@ -1,0 +1,87 @@
+"""The report as text for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from regent.status.cluster import Report
+
+_UNBOUNDED: Final = 100_000
+"""Columns of what is no terminal: whoever reads a pipe wants whole lines."""
+
+
+def print_status(report: Report) -> None:
+    """Print to standard output."""
+    width = None if sys.stdout.isatty() else _UNBOUNDED
+    console = Console(highlight=False, markup=False, emoji=False, width=width)
+    for line in (_controller(report), _partitions(report), *_regent(report)):
+        console.print(line)
+    console.print(_brokers(report))
+    warnings = [
+        *_refused_requests(report["regent"] or {}),
+        *(f"Malformed   {problem}" for problem in report["problems"]),
+    ]
+    for warning in warnings:
+        console.print(warning, style="red")
+
+
+def _controller(report: Report) -> str:
+    controller = report["controller"]
+    who = {
+        "none": "nobody",
+        "broker": f"broker {controller['id']}'s own controller",
+        "regent": f"Regent ({controller['id']})",
+    }[controller["kind"]]
+    return f"Controller  {who}, epoch {controller['epoch']}"
+
+
+def _partitions(report: Report) -> str:
+    counts = report["partitions"]
+    return (
+        f"Partitions  {counts['total']} in {counts['topics']} topics: {counts['online']} online, "
+        f"{counts['offline']} offline, {counts['new']} new, "
+        f"{counts['underReplicated']} under-replicated"
+    )
+
+
+def _regent(report: Report) -> list[str]:
+    regent = report["regent"]
+    if regent is None:
+        return [f"Regent      {report['regentProblem']} (see --url)"]
+    role = "active" if regent["isActive"] else "standby"
+    lines = [f"Regent      {regent['controllerId']} ({role})"]
+    if regent.get("refusal"):
+        lines.append(f"Refusal     it does not take the cluster: {regent['refusal']}")
+    queues = ", ".join(f"broker {b}: {n}" for b, n in regent["channelQueueSizes"].items())
+    requests = f", requests to {queues}" if queues else ""
+    return [*lines, f"Queues      {regent['eventQueueSize']} events{requests}"]
+
+
+def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:
+    """Which requests of Regent brokers refuse. Not every version of Regent says so."""
+    refused = regent.get("refusedReplicas", {"count": 0, "sample": []})
+    for each in refused["sample"]:
+        replica = f"{each['topic']}-{each['partition']}"
+        yield f"Refused     broker {each['broker_id']} refuses {replica}: {each['error']}"
+    further = refused["count"] - len(refused["sample"])
+    if further > 0:
+        yield f"Refused     and {further} replicas more"
+    for broker_id, error in regent.get("refusedMetadata", {}).items():
+        yield f"Refused     broker {broker_id} refuses metadata: {error}"
+
+
+def _brokers(report: Report) -> Table:
+    table = Table("Broker", "Epoch", "Rack", "Leads", "Hosts", "Out of sync", "Endpoints")
+    for broker in report["brokers"]:
+        table.add_row(
+            *(str(broker[key]) for key in ("id", "epoch")),
+            broker["rack"] or "-",
+            *(str(broker[key]) for key in ("leads", "hosts", "outOfSync")),
+            " ".join(broker["endpoints"]),
+        )
+    return table

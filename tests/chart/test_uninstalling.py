@@ -1,0 +1,166 @@
+"""Uninstalling the chart: KafkaTopics do not wait for a Regent that is gone.
+
+No kubelet runs here. So the tests do what it would do with the hook's pod: run its container's
+command as a process, with the token of its service account, and report its end.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from regent.resources.kafka_topic import FINALIZER
+from sandbox import KubernetesApi, wait_until
+from sandbox.process import Outcome, run_guarded
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "regent"
+OTHERS_FINALIZER = "example.com/other"
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[KubernetesApi]:
+    with KubernetesApi(controller_manager=True) as server:
+        server.kubectl("apply", "-f", ROOT / "crds")
+        server.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", ROOT / "crds")
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def topics(api: KubernetesApi) -> Iterator[None]:
+    """KafkaTopics as a Regent leaves them, in two namespaces."""
+    documents: list[dict[str, Any]] = []
+    for namespace in ("team-a", "team-b"):
+        documents.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        documents.extend(
+            {
+                "apiVersion": "kafka.regent.dev/v1alpha1",
+                "kind": "KafkaTopic",
+                "metadata": {"name": name, "namespace": namespace, "finalizers": finalizers},
+                "spec": {"partitions": 1, "replicas": 1},
+            }
+            for name, finalizers in (
+                ("owned", [FINALIZER]),
+                ("shared", [FINALIZER, OTHERS_FINALIZER]),
+                ("not-owned", []),
+            )
+        )
+    api.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(documents))
+    yield
+    for namespace in ("team-a", "team-b"):
+        for name in finalizers_in(api, namespace):
+            api.kubectl(
+                *("-n", namespace, "patch", "ktopic", name, "--type=merge"),
+                *("-p", '{"metadata":{"finalizers":null}}'),
+            )
+        api.kubectl("-n", namespace, "delete", "ktopic", "--all")
+
+
+def finalizers_in(api: KubernetesApi, namespace: str) -> dict[str, list[str]]:
+    items = json.loads(api.kubectl("-n", namespace, "get", "ktopic", "-o", "json"))["items"]
+    return {i["metadata"]["name"]: i["metadata"].get("finalizers", []) for i in items}
+
+
+HELD = {"owned": [FINALIZER], "shared": [FINALIZER, OTHERS_FINALIZER], "not-owned": []}
+RELEASED = {"owned": [], "shared": [OTHERS_FINALIZER], "not-owned": []}
+
+
+def regent(kubeconfig: Path, *arguments: str) -> Outcome:
+    return run_guarded(
+        [sys.executable, "-m", "regent", *arguments],
+        environment={"PYTHONPATH": str(ROOT / "operator"), "KUBECONFIG": str(kubeconfig)},
+        timeout_s=120,
+    )
+
+
+def test_release_takes_off_our_finalizer_and_no_other(api: KubernetesApi) -> None:
+    outcome = regent(api.kubeconfig, "release", "--all")
+    assert outcome.exit_code == 0, outcome
+    assert "released team-a/owned\n" in outcome.stdout
+    assert "4 of 6 KafkaTopics released; their topics stay in Kafka" in outcome.stdout
+    assert finalizers_in(api, "team-a") == finalizers_in(api, "team-b") == RELEASED
+
+
+def test_release_can_be_restricted_to_namespaces(api: KubernetesApi) -> None:
+    outcome = regent(api.kubeconfig, "release", "--all", "--namespace", "team-b")
+    assert outcome.exit_code == 0, outcome
+    assert finalizers_in(api, "team-a") == HELD
+    assert finalizers_in(api, "team-b") == RELEASED
+
+
+def test_a_dry_run_changes_nothing_and_says_what_would_be_done(api: KubernetesApi) -> None:
+    outcome = regent(api.kubeconfig, "release", "--all", "--dry-run", "--deployment", "no/such")
+    assert outcome.exit_code == 0, outcome
+    assert "would release team-a/shared\n" in outcome.stdout
+    assert "4 of 6 KafkaTopics would be released" in outcome.stdout
+    assert finalizers_in(api, "team-a") == finalizers_in(api, "team-b") == HELD
+
+
+def test_release_without_all_says_what_to_say(api: KubernetesApi) -> None:
+    outcome = regent(api.kubeconfig, "release")
+    assert outcome.exit_code == 2
+    assert "--all" in outcome.stderr
+    assert finalizers_in(api, "team-a") == HELD
+
+
+@pytest.mark.parametrize("namespaces", [[], ["team-b", "gone"]], ids=["cluster", "namespaces"])
+def test_uninstalling_stops_regent_and_releases_what_it_served(
+    api: KubernetesApi, namespaces: list[str], tmp_path: Path
+) -> None:
+    api.kubectl("create", "namespace", "gone")
+    api.helm(
+        "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",
+        "--set", "zookeeper=zk:2181", "--set-json", f"namespaces={json.dumps(namespaces)}",
+    )  # fmt: skip
+    regent_pods = (
+        "-n",
+        "kafka",
+        "get",
+        "pods",
+        "-l",
+        "app.kubernetes.io/name=regent",
+        "-o",
+        "name",
+    )
+    wait_until(lambda: api.kubectl(*regent_pods), describe="the pod of Regent", timeout_s=60)
+    api.kubectl("delete", "namespace", "gone")
+    with ThreadPoolExecutor(1) as pool:
+        uninstalling = pool.submit(api.helm, "uninstall", "demo", "--namespace", "kafka")
+        pod = wait_until(lambda: hook_pod(api), describe="the hook's pod", timeout_s=60)
+        outcome = run_hook(api, pod, tmp_path)
+        assert outcome.exit_code == 0, outcome
+        assert api.kubectl(*regent_pods) == ""
+        api.kubectl(
+            *("-n", "kafka", "patch", "pod", pod["metadata"]["name"], "--subresource=status"),
+            *("--type=merge", "-p", '{"status":{"phase":"Succeeded"}}'),
+        )
+        uninstalling.result()
+    assert finalizers_in(api, "team-a") == (HELD if namespaces else RELEASED)
+    assert finalizers_in(api, "team-b") == RELEASED
+    kinds = "deploy,job,sa,role,rolebinding,clusterrole,clusterrolebinding"
+    assert "demo-regent" not in api.kubectl("get", kinds, "-A", "-o", "name")
+
+
+def hook_pod(api: KubernetesApi) -> dict[str, Any] | None:
+    selector = "app.kubernetes.io/name=regent-release"
+    pods = json.loads(api.kubectl("-n", "kafka", "get", "pods", "-l", selector, "-o", "json"))
+    return next(iter(pods["items"]), None)
+
+
+def run_hook(api: KubernetesApi, pod: dict[str, Any], directory: Path) -> Outcome:
+    """The container's command, with the rights of the pod."""
+    account = pod["spec"]["serviceAccountName"]
+    token = api.kubectl("-n", "kafka", "create", "token", account).strip()
+    kubeconfig = directory / "kubeconfig"
+    kubeconfig.write_text(api.kubeconfig.read_text().replace(api.token, token))
+    (container,) = pod["spec"]["containers"]
+    return regent(kubeconfig, *container["args"])

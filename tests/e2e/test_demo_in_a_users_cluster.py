@@ -1,0 +1,167 @@
+"""The demo with KUBECONFIG: the user's cluster is as before afterwards, or never touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sandbox import KubernetesApi, ZooKeeper, wait_until
+from sandbox.regent_process import RegentProcess
+from tests.e2e.test_demo import Demo
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+CRDS = Path(__file__).resolve().parents[2] / "crds"
+DEFINITION = "kafkatopics.kafka.regent.dev"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[KubernetesApi]:
+    with KubernetesApi(controller_manager=True) as started:
+        yield started
+
+
+@pytest.fixture
+def api(server: KubernetesApi) -> Iterator[KubernetesApi]:
+    """The user's cluster; without any definitions when the test begins."""
+    yield server
+    server.kubectl("delete", "deployments", "--all", "--all-namespaces")
+    server.kubectl("delete", "crd", "--all", "--ignore-not-found")
+
+
+@pytest.fixture
+def used(api: KubernetesApi) -> KubernetesApi:
+    """With topics that are none of the demo's business, one of them called as the demo's."""
+    api.kubectl("apply", "-f", CRDS)
+    api.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", CRDS)
+    team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
+    topics = (topic("default", "orders"), topic("team-a", "payments"))
+    api.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([team, *topics]))
+    return api
+
+
+def topic(namespace: str, name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "kafka.regent.dev/v1alpha1",
+        "kind": "KafkaTopic",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"partitions": 1, "replicas": 1},
+    }
+
+
+def listed(api: KubernetesApi, kind: str) -> dict[str, str]:
+    """Namespace and name of every object -> its version."""
+    items = json.loads(api.kubectl("get", kind, "-A", "-o", "json"))["items"]
+    return {
+        f"{i['metadata'].get('namespace', '')}/{i['metadata']['name']}": i["metadata"][
+            "resourceVersion"
+        ]
+        for i in items
+    }
+
+
+def run(directory: Path, api: KubernetesApi) -> Demo:
+    demo = Demo(directory, "--once", kubeconfig=api.kubeconfig)
+    try:
+        demo.wait()
+    finally:
+        demo.kill()
+    return demo
+
+
+def assert_refused(demo: Demo, message: str) -> None:
+    assert demo.process.returncode == 1, demo.output
+    assert message in demo.output
+    assert "unset KUBECONFIG" in demo.output
+    assert "Traceback" not in demo.output
+
+
+def test_nothing_of_others_is_touched_and_everything_of_the_demo_is_removed(
+    used: KubernetesApi, tmp_path: Path
+) -> None:
+    namespaces = listed(used, "namespaces")
+    before = listed(used, "ktopic") | listed(used, "crd")
+    demo = run(tmp_path, used)
+    assert demo.process.returncode == 0, demo.output
+    assert "1000 messages consumed" in demo.output
+    assert listed(used, "ktopic") | listed(used, "crd") == before
+    wait_until(
+        lambda: listed(used, "namespaces").keys(),
+        until=lambda left: left == namespaces.keys(),
+        describe="the namespace of the demo to be gone",
+        timeout_s=120,
+    )
+
+
+def test_definitions_that_the_demo_brought_go_with_it(api: KubernetesApi, tmp_path: Path) -> None:
+    demo = run(tmp_path, api)
+    assert demo.process.returncode == 0, demo.output
+    wait_until(
+        lambda: listed(api, "crd"),
+        until=lambda left: not left,
+        describe="the definitions to be gone",
+        timeout_s=120,
+    )
+
+
+def test_another_version_of_the_definitions_is_not_overwritten(
+    used: KubernetesApi, tmp_path: Path
+) -> None:
+    addition = {"op": "add", "path": "/spec/names/shortNames/-", "value": "kt"}
+    used.kubectl("patch", "crd", DEFINITION, "--type=json", "-p", json.dumps([addition]))
+    wait_until(lambda: used.kubectl("get", "kt", "-A"), describe="the new short name", timeout_s=60)
+    before = (listed(used, "crd"), listed(used, "namespaces"), listed(used, "ktopic"))
+    assert_refused(
+        run(tmp_path, used), f"another version of the CustomResourceDefinition {DEFINITION}"
+    )
+    assert (listed(used, "crd"), listed(used, "namespaces"), listed(used, "ktopic")) == before
+
+
+def test_an_installed_regent_is_left_alone(used: KubernetesApi, tmp_path: Path) -> None:
+    labels = {"app.kubernetes.io/name": "regent"}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "mine", "namespace": "team-a", "labels": labels},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "regent", "image": "regent"}]},
+            },
+        },
+    }
+    used.kubectl("apply", "-f", "-", stdin=json.dumps(deployment))
+    before = listed(used, "namespaces")
+    assert_refused(run(tmp_path, used), "a Regent is installed in this Kubernetes cluster")
+    assert listed(used, "namespaces") == before
+
+
+def test_a_regent_that_serves_all_namespaces_is_noticed(
+    used: KubernetesApi, tmp_path: Path
+) -> None:
+    namespaces = listed(used, "namespaces")
+    with (
+        ZooKeeper() as zookeeper,
+        RegentProcess(zookeeper=zookeeper.connect_string, kubeconfig=used.kubeconfig) as other,
+    ):
+        other.wait_until_active()
+        assert_refused(run(tmp_path, used), "a Regent serves all namespaces")
+        assert "default/orders" in listed(used, "ktopic")
+    wait_until(
+        lambda: listed(used, "namespaces").keys(),
+        until=lambda left: left == namespaces.keys(),
+        describe="the namespace of the demo to be gone",
+        timeout_s=120,
+    )
+    for namespace, name in (("default", "orders"), ("team-a", "payments")):
+        used.kubectl(
+            *("-n", namespace, "patch", "ktopic", name, "--type=merge"),
+            *("-p", '{"metadata":{"finalizers":null}}'),
+        )

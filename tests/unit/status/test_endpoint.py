@@ -1,0 +1,140 @@
+"""Which Regent is believed, and what is said of one that is not."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from regent.observability.http import HttpEndpoint
+from regent.settings import Settings
+from regent.status.endpoint import EndpointAnswer, ask_regent, default_url, of_this_cluster
+
+URL = "http://regent"
+ACTIVE: Mapping[str, Any] = {
+    "controllerId": 1000,
+    "isActive": True,
+    "eventQueueSize": 0,
+    "channelQueueSizes": {},
+}
+STANDBY = {**ACTIVE, "isActive": False}
+
+
+def cluster(*, cluster_id: str | None = "ours", controller_id: int | None = 1000) -> dict[str, Any]:
+    return {"clusterId": cluster_id, "controller": {"id": controller_id}}
+
+
+@pytest.fixture
+def other_server() -> Iterator[tuple[int, list[bytes]]]:
+    """A server that gives one answer, which the test sets, to one client."""
+    answer: list[bytes] = []
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(answer[0])
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listening.getsockname()[1], answer
+        thread.join()
+
+
+def test_a_regent_is_asked_over_http() -> None:
+    endpoint = HttpEndpoint(
+        host="127.0.0.1",
+        port=0,
+        registry=CollectorRegistry(),
+        liveness=lambda: None,
+        readiness=lambda: None,
+        status=lambda: dict(ACTIVE),
+    )
+    endpoint.start()
+    try:
+        answer = ask_regent(f"http://127.0.0.1:{endpoint.port}")
+    finally:
+        endpoint.close()
+    assert answer == EndpointAnswer(status=ACTIVE)
+
+
+def test_nobody_listens() -> None:
+    answer = ask_regent("http://127.0.0.1:1")
+    assert answer.status is None
+    assert "no Regent answers at http://127.0.0.1:1: " in str(answer.problem)
+
+
+@pytest.mark.parametrize(
+    ("sent", "problem"),
+    [
+        (b"SSH-2.0-OpenSSH_9.9\r\n", "no Regent answers"),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "no Regent answers"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "is not a Regent"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "is not a Regent"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<xml>", "no Regent answers"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\xff\xfe", "no Regent answers"),
+    ],
+    ids=["another protocol", "404", "another object", "a list", "no JSON", "no text"],
+)
+def test_something_else_listens(
+    other_server: tuple[int, list[bytes]], sent: bytes, problem: str
+) -> None:
+    port, answer = other_server
+    answer.append(sent)
+    found = ask_regent(f"http://127.0.0.1:{port}")
+    assert found.status is None
+    assert problem in str(found.problem)
+
+
+@pytest.mark.parametrize(
+    ("status", "here"),
+    [
+        ({**ACTIVE, "clusterId": "ours"}, cluster()),
+        ({**STANDBY, "clusterId": "ours"}, cluster(controller_id=2)),
+        ({**ACTIVE, "clusterId": "ours"}, cluster(controller_id=2)),
+        (ACTIVE, cluster()),
+        (STANDBY, cluster(controller_id=2)),
+        ({**ACTIVE, "clusterId": None}, cluster(cluster_id=None)),
+    ],
+    ids=["active", "standby", "just replaced", "no id yet", "standby without id", "no id at all"],
+)
+def test_a_regent_of_this_cluster_is_believed(
+    status: Mapping[str, Any], here: dict[str, Any]
+) -> None:
+    answer = EndpointAnswer(status=status)
+    assert of_this_cluster(answer, here, url=URL) is answer
+
+
+@pytest.mark.parametrize(
+    ("status", "here", "problem"),
+    [
+        ({**ACTIVE, "clusterId": "theirs"}, cluster(), "another Kafka cluster: theirs, not ours"),
+        ({**STANDBY, "clusterId": "theirs"}, cluster(), "another Kafka cluster: theirs, not ours"),
+        (ACTIVE, cluster(controller_id=7), "controller with id 1000 there, here it is 7"),
+        (ACTIVE, cluster(controller_id=None), "controller with id 1000 there, here it is nobody"),
+    ],
+)
+def test_a_regent_of_another_cluster_is_not(
+    status: Mapping[str, Any], here: dict[str, Any], problem: str
+) -> None:
+    answer = of_this_cluster(EndpointAnswer(status=status), here, url=URL)
+    assert answer.status is None
+    assert problem in str(answer.problem)
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:9"),
+        ("0.0.0.0", "http://127.0.0.1:9"),
+        ("::", "http://[::1]:9"),
+        ("fd00::1", "http://[fd00::1]:9"),
+    ],
+)
+def test_the_default_is_where_a_regent_with_the_same_settings_listens(host: str, url: str) -> None:
+    assert default_url(Settings(zookeeper="z:1", http_host=host, http_port=9)) == url

@@ -1,0 +1,99 @@
+"""The exit status tells scripts how the cluster is; the text tells people everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from regent.status.report import ExitStatus, exit_status
+from regent.status.text import print_status
+
+Report = dict[str, Any]
+
+
+def report(**values: Any) -> Report:
+    return {
+        "clusterId": "c",
+        "controller": {"id": 1000, "epoch": 7, "kind": "regent"},
+        "brokers": [],
+        "partitions": {
+            "topics": 1, "total": 2, "online": 2, "offline": 0, "new": 0, "underReplicated": 0
+        },
+        "problems": [],
+        "regent": None,
+        "regentProblem": "no Regent answers at http://127.0.0.1:8080: refused",
+        **values,
+    }  # fmt: skip
+
+
+NOBODY = {"id": None, "epoch": 7, "kind": "none"}
+OFFLINE = {**report()["partitions"], "online": 1, "offline": 1}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, ExitStatus.HEALTHY),
+        ({"partitions": OFFLINE}, ExitStatus.OFFLINE_PARTITIONS),
+        ({"controller": NOBODY}, ExitStatus.NO_CONTROLLER),
+        ({"controller": NOBODY, "partitions": OFFLINE}, ExitStatus.NO_CONTROLLER),
+        ({"problems": ["/brokers/topics/t: no JSON"]}, ExitStatus.MALFORMED_ZNODES),
+        ({"problems": ["x"], "partitions": OFFLINE}, ExitStatus.OFFLINE_PARTITIONS),
+    ],
+)
+def test_the_exit_status_names_the_worst(values: Report, expected: ExitStatus) -> None:
+    assert exit_status(report(**values)) is expected
+
+
+def test_a_pipe_gets_whole_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    endpoints = [f"LISTENER_{n}://broker-1.kafka.example.com:{n}" for n in range(9000, 9020)]
+    broker = {"id": 1, "epoch": 2, "rack": "[bold]a", "leads": 0, "hosts": 0, "outOfSync": 0}
+    print_status(
+        report(brokers=[{**broker, "endpoints": endpoints}], problems=["/x: " + "y" * 500])
+    )
+    output = capsys.readouterr().out
+    assert " ".join(endpoints) in output
+    assert "[bold]a" in output
+    assert "/x: " + "y" * 500 in output
+
+
+def test_a_regent_that_does_not_lead_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    regent = {
+        "controllerId": 1000,
+        "isActive": False,
+        "refusal": "broker 1 uses inter.broker.protocol.version 3.0",
+        "eventQueueSize": 0,
+        "channelQueueSizes": {},
+    }
+    print_status(report(regent=regent, regentProblem=None))
+    output = capsys.readouterr().out
+    assert "1000 (standby)" in output
+    assert "does not take the cluster: broker 1 uses inter.broker.protocol.version 3.0" in output
+
+
+def test_requests_that_brokers_refuse_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = [{"topic": "orders", "partition": 3, "broker_id": 2, "error": "UNKNOWN_SERVER_ERROR"}]
+    regent = {
+        "controllerId": 1000,
+        "isActive": True,
+        "eventQueueSize": 0,
+        "channelQueueSizes": {"1": 0},
+        "refusedReplicas": {"count": 5, "sample": sample},
+        "refusedMetadata": {"2": "CLUSTER_AUTHORIZATION_FAILED"},
+    }
+    print_status(report(regent=regent, regentProblem=None))
+    output = capsys.readouterr().out
+    assert "broker 2 refuses orders-3: UNKNOWN_SERVER_ERROR" in output
+    assert "and 4 replicas more" in output
+    assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED" in output
+
+
+def test_a_regent_of_an_earlier_version_reports_no_refusals(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    regent = {
+        "controllerId": 1000, "isActive": True, "eventQueueSize": 0, "channelQueueSizes": {}
+    }  # fmt: skip
+    print_status(report(regent=regent, regentProblem=None))
+    assert "Refused" not in capsys.readouterr().out

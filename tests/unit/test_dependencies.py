@@ -1,0 +1,66 @@
+"""What is imported is declared: what a dependency brings today, its next version may not."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OWN = {"regent", "regent_rebalance", "sandbox", "benchmarks", "scripts", "tests"}
+
+
+def imported(*folders: str) -> set[str]:
+    """Top-level modules, neither ours nor the standard library's."""
+    nodes = (
+        node
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+    )
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names.add(node.module)
+    return {name.partition(".")[0] for name in names} - OWN - sys.stdlib_module_names
+
+
+def canonical(distribution: str) -> str:
+    """PEP 503."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def declared(requirements: list[Any]) -> set[str]:
+    return {
+        canonical(re.split(r"[^A-Za-z0-9._-]", requirement)[0])
+        for requirement in requirements
+        if isinstance(requirement, str)
+    }
+
+
+@pytest.mark.parametrize(
+    ("folders", "with_groups"),
+    [(["operator/regent"], False), (["sandbox", "benchmarks", "scripts", "tests"], True)],
+    ids=["regent", "around it"],
+)
+def test_every_imported_package_is_declared(folders: list[str], with_groups: bool) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    known = declared(project["project"]["dependencies"])
+    if with_groups:
+        for group in project["dependency-groups"].values():
+            known |= declared(group)
+    distributions = importlib.metadata.packages_distributions()
+    missing = {
+        module: distributions.get(module, [])
+        for module in imported(*folders)
+        if not known & set(map(canonical, distributions.get(module, [])))
+    }
+    assert missing == {}
