@@ -64,8 +64,14 @@ async def _default_changed(active: ActiveController) -> None:
 async def elect_where_unclean_is_allowed(active: ActiveController, topics: list[str]) -> None:
     """Elect for topics that have offline partitions and allow unclean leader election."""
     context = active.context
-    offline = {tp.topic for tp in context.partitions_in_state(PartitionState.OFFLINE)}
-    candidates = [topic for topic in topics if topic in offline]
+    candidates = [
+        topic
+        for topic in topics
+        if any(
+            context.partition_state(tp) is PartitionState.OFFLINE
+            for tp in context.partitions_of(topic)
+        )
+    ]
     if not candidates:
         return
     flags = await unclean_election_flags(context, candidates, active.log)

@@ -8,6 +8,7 @@ from regent.controller import cluster_loading, election
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_changes import is_of_the_past
 from regent.controller.effects import Exists, PublishView, ReadChildren, ReadData, Write
+from regent.controller.log import examples
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.replica_state_machine import by_broker
 from regent.controller.states import PartitionState, ReplicaState
@@ -34,7 +35,9 @@ async def process_topic_change(active: ActiveController) -> None:
         active.log.info("New topics", topics=len(topics), partitions=len(added))
         await on_new_partition_creation(active, added)
     if gone:
-        active.log.info("Topics have vanished from ZooKeeper", topics=sorted(gone))
+        active.log.info(
+            "Topics have vanished from ZooKeeper", topics=len(gone), examples=examples(sorted(gone))
+        )
     if gone or new:
         await PublishView(frozenset(gone) | frozenset(new))
 
@@ -84,7 +87,7 @@ async def process_partition_modifications(active: ActiveController, names: Seque
         growth.extend(new)
     growth.extend(await cluster_loading.add_topics(active, late))
     if growth:
-        active.log.info("New partitions", partitions=[str(tp) for tp in growth[:20]])
+        active.log.info("New partitions", partitions=len(growth), examples=examples(growth))
         await on_new_partition_creation(active, growth)
     if growth or late:
         await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
@@ -117,16 +120,16 @@ async def process_topic_deletion(active: ActiveController) -> None:
     if not all(map(context.has_topic, marked)):
         # Created and marked in quick succession: the news of the creation may still be waiting.
         await process_topic_change(active)
-    doomed = await drop_void_markers(active, marked)
-    fresh = [topic for topic in doomed if not context.is_topic_queued_for_deletion(topic)]
+    known = await drop_void_markers(active, marked)
+    fresh = [topic for topic in known if not context.is_topic_queued_for_deletion(topic)]
     if not fresh:
         return
-    active.log.info("Topics are to be deleted", topics=fresh)
-    reassigning = dict.fromkeys(tp.topic for tp in context.partitions_being_reassigned)
+    active.log.info("Topics are to be deleted", topics=len(fresh), examples=examples(fresh))
     for topic in fresh:
         context.queue_topic_for_deletion(topic)
     active.deletions.mark_ineligible(
-        [topic for topic in fresh if topic in reassigning], "a reassignment is in progress"
+        [topic for topic in fresh if context.is_topic_being_reassigned(topic)],
+        "a reassignment is in progress",
     )
     await PublishView(frozenset(fresh))
     await active.deletions.enqueue(fresh)
@@ -142,17 +145,25 @@ async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> 
     """
     context, log = active.context, active.log
     known = [topic for topic in marked if context.has_topic(topic)]
-    void = unknown = [topic for topic in marked if topic not in known]
+    void = unknown = [topic for topic in marked if not context.has_topic(topic)]
     if not active.config.delete_topic_enable:
         void, known = list(marked), []
         if marked:
-            log.warning("Topic deletion is disabled, markers removed", topics=marked)
+            log.warning(
+                "Topic deletion is disabled, markers removed",
+                topics=len(marked),
+                examples=examples(marked),
+            )
     elif unknown:
         existing = await Exists([paths.topic(topic) for topic in unknown])
         void = [topic for topic, exists in zip(unknown, existing, strict=True) if not exists]
-        unread = [topic for topic in unknown if topic not in void]
+        unread = [topic for topic, exists in zip(unknown, existing, strict=True) if exists]
         if unread:
-            log.error("Topics to be deleted cannot be read, markers left", topics=unread)
+            log.error(
+                "Topics to be deleted cannot be read, markers left",
+                topics=len(unread),
+                examples=examples(unread),
+            )
     await Write(
         [Delete(paths.delete_topic(topic), missing_ok=True) for topic in void],
         guard=epoch_guard(context),

@@ -196,7 +196,9 @@ def decode_leader_and_isr_response(
 ) -> LeaderAndIsrResponse:
     """Decode a broker's answer to the body that it got for ``requests``.
 
-    Partitions with one of the codes in :data:`NOTHING_FOLLOWS` have no entry among the errors. From version 5 on the answer names topics by id, so the request is needed to understand it.
+    Partitions with one of the codes in :data:`NOTHING_FOLLOWS` have no entry among the errors.
+
+    From version 5 on the answer names topics by id, so the request is needed to understand it.
     Errors of topics that the request gave no id cannot be told apart there: they are left out
     unless there is only one such topic. Kafka's controller gives every topic an id before it uses
     these versions.
