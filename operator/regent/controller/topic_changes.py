@@ -171,33 +171,45 @@ async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> 
     return known
 
 
-async def process_stop_replica_response(
-    active: ActiveController, response: StopReplicaResponse
+async def process_stop_replica_responses(
+    active: ActiveController, responses: Sequence[StopReplicaResponse]
 ) -> None:
     """Replicas are deleted, or could not be (KAFKA-9946: only those that were to be).
 
     Raises:
-        StaleControllerEpochError: The broker obeys a controller with a higher epoch.
+        StaleControllerEpochError: A broker obeys a controller with a higher epoch.
     """
-    context, broker_id = active.context, response.broker_id
-    if await is_of_the_past(active, response):
-        return
-    started = [
+    deleted: dict[int, list[TopicPartition]] = {}
+    failed: dict[int, list[TopicPartition]] = {}
+    for response in responses:
+        if await is_of_the_past(active, response):
+            continue
+        started, errors = _deletions_started(active, response), response.partition_errors
+        refused = [tp for tp in started if response.error_code or tp in errors]
+        done = [tp for tp in started if not (response.error_code or tp in errors)]
+        if refused:
+            active.log.error(
+                "Replicas not deleted",
+                broker=response.broker_id,
+                error_code=response.error_code,
+                partitions=len(refused),
+                examples=examples(f"{tp}: {errors.get(tp, 0)}" for tp in refused),
+            )
+        failed.setdefault(response.broker_id, []).extend(refused)
+        deleted.setdefault(response.broker_id, []).extend(done)
+    if any(failed.values()):
+        await active.deletions.fail_replicas(failed)
+    if any(deleted.values()):
+        await active.deletions.complete_replicas(deleted)
+
+
+def _deletions_started(
+    active: ActiveController, response: StopReplicaResponse
+) -> list[TopicPartition]:
+    """Of the partitions that a broker was asked to stop, those whose deletion it was asked for."""
+    states = active.context.replica_states_on(response.broker_id)
+    return [
         tp
         for tp, asked in response.partitions.items()
-        if asked.delete and context.replica_state(broker_id, tp) is ReplicaState.DELETION_STARTED
+        if asked.delete and states.get(tp) is ReplicaState.DELETION_STARTED
     ]
-    failed = [tp for tp in started if response.error_code or tp in response.partition_errors]
-    deleted = (
-        [] if response.error_code else [tp for tp in started if tp not in response.partition_errors]
-    )
-    if failed:
-        active.log.error(
-            "Replicas not deleted",
-            broker=broker_id,
-            error_code=response.error_code,
-            partitions={str(tp): response.partition_errors.get(tp, 0) for tp in failed[:20]},
-        )
-        await active.deletions.fail_replicas({broker_id: failed})
-    if deleted:
-        await active.deletions.complete_replicas({broker_id: deleted})

@@ -106,7 +106,7 @@ def test_an_answer_about_one_topic_does_not_walk_over_the_others_that_are_being_
     tp = TopicPartition("t7", 0)
     for broker_id in (1, 2):
         response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(-2, True)})
-        world.run(topic_changes.process_stop_replica_response(active, response))
+        world.run(topic_changes.process_stop_replica_responses(active, [response]))
     assert asked == ["t7", "t7"]
     assert not context.has_topic("t7")
     assert context.replicas_to_delete_count == 2 * (MANY - 1)
@@ -125,8 +125,8 @@ def test_a_topic_whose_nodes_could_not_be_removed_is_tried_again_with_the_next_a
     def finish(topic: str) -> None:
         asked = {TopicPartition(topic, 0): StopReplicaPartition(-2, True)}
         world.run(
-            topic_changes.process_stop_replica_response(
-                active, StopReplicaResponse(1, 0, {}, asked)
+            topic_changes.process_stop_replica_responses(
+                active, [StopReplicaResponse(1, 0, {}, asked)]
             )
         )
 
