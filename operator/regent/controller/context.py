@@ -15,7 +15,7 @@ Insertion order is the only order anything iterates in, so that a simulation rep
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
 from operator import itemgetter
 from types import MappingProxyType
 
@@ -172,7 +172,7 @@ class ControllerContext:
     # Topics and assignments
 
     @property
-    def topics(self) -> Collection[str]:
+    def topics(self) -> KeysView[str]:
         return self._assignments.keys()
 
     @property

@@ -24,10 +24,11 @@ async def process_topic_change(active: ActiveController) -> None:
     context = active.context
     (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
     listed = dict.fromkeys(children or ())
-    gone = [topic for topic in context.topics if topic not in listed]
+    # ZooKeeper gives all names, so this is the one comparison of everything: in C, then.
+    gone = sorted(context.topics - listed.keys())
     for topic in gone:
         context.remove_topic(topic)
-    new = [topic for topic in listed if not context.has_topic(topic)]
+    new = sorted(listed.keys() - context.topics)
     added: list[TopicPartition] = []
     if new:
         topics = await cluster_loading.read_topics(new, active.log)
@@ -36,7 +37,7 @@ async def process_topic_change(active: ActiveController) -> None:
         await on_new_partition_creation(active, added)
     if gone:
         active.log.info(
-            "Topics have vanished from ZooKeeper", topics=len(gone), examples=examples(sorted(gone))
+            "Topics have vanished from ZooKeeper", topics=len(gone), examples=examples(gone)
         )
     if gone or new:
         await PublishView(frozenset(gone) | frozenset(new))
