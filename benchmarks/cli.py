@@ -89,7 +89,7 @@ def _run(benchmark: Benchmark, options: Options, json_path: Path | None) -> int:
     if json_path is not None:
         json_path.write_text(json.dumps(_document(benchmark, options, facts, result), indent=2))
     if result.ratio is None:
-        console.print(f"{benchmark.name}: only {options.sides[0]} was measured")
+        console.print(f"{benchmark.name}: only {next(iter(result.seconds))} was measured")
     else:
         console.print(f"{benchmark.name}: {result.ratio:.1f} times Kafka's speed")
     return 0

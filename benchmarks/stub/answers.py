@@ -5,6 +5,11 @@ request holds up to hundreds of thousands of them, so they are not decoded one b
 of a topic usually have all the same size (a cluster has one replication factor), and then a
 partition number is found at a fixed stride and moved to its place in the answer by slices. Entries
 of different sizes are walked.
+
+As in a broker, a partition is answered without an error if its leader epoch is new to the broker,
+and with STALE_CONTROLLER_EPOCH if it is the one that the broker has, which is the normal case after
+a failover (``ReplicaManager.becomeLeaderOrFollower``). Entries come in the order of the request; a
+broker's come in that of a hash map.
 """
 
 import functools
@@ -23,6 +28,7 @@ STALE_CONTROLLER_EPOCH = 11
 
 _HEADER = struct.Struct(">hhih")
 _INT32 = struct.Struct(">i")
+_LEADER_EPOCH = 12
 _PREFIX_SIZE = 16  # of a partition: index, controller epoch, leader, leader epoch
 
 
@@ -37,6 +43,41 @@ class Header(NamedTuple):
     version: int
     correlation_id: int
     end: int
+
+
+Columns = tuple[bytes | bytearray, ...]
+"""One number of each partition of a topic, as four strings of bytes: the highest bytes first."""
+
+
+class HostedPartitions:
+    """Leader epochs of the partitions that one stub broker has been told of."""
+
+    def __init__(self) -> None:
+        self._as_sent: dict[bytes, tuple[Columns, Columns]] = {}
+        self._epochs: dict[bytes, dict[bytes, int]] = {}
+
+    def errors(self, name: bytes, indices: Columns, epochs: Columns) -> bytes:
+        """One error code for each partition of a topic; remembers its leader epochs.
+
+        A topic whose partitions are all sent as they were the last time is not walked.
+        """
+        count = len(indices[0])
+        if self._as_sent.get(name) == (indices, epochs):
+            return bytes((STALE_CONTROLLER_EPOCH,)) * count
+        self._as_sent[name] = (indices, epochs)
+        known = self._epochs.setdefault(name, {})
+        codes = bytearray(count)
+        for at, (index, epoch) in enumerate(zip(_rows(indices), _rows(epochs), strict=True)):
+            (leader_epoch,) = _INT32.unpack(epoch)
+            if leader_epoch > known.get(index, -1):
+                known[index] = leader_epoch
+            else:
+                codes[at] = STALE_CONTROLLER_EPOCH
+        return bytes(codes)
+
+
+def _rows(columns: Columns) -> list[bytes]:
+    return [bytes(row) for row in zip(*columns, strict=True)]
 
 
 class LeaderAndIsrAnswer(NamedTuple):
@@ -87,8 +128,10 @@ def leader_and_isr_error(error: int) -> bytes:
     return struct.pack(">h", error) + b"\1\0"
 
 
-def leader_and_isr_answer(frame: bytes | bytearray, header: Header) -> LeaderAndIsrAnswer:
-    """Every partition of the request, each without an error."""
+def leader_and_isr_answer(
+    frame: bytes | bytearray, header: Header, hosted: HostedPartitions
+) -> LeaderAndIsrAnswer:
+    """Every partition of the request, with the error that a broker which hosts these has for it."""
     version = header.version
     offset = header.end + 16 + (version >= 5) + (version >= 7)
     topics, offset = read_uvarint(frame, offset)
@@ -105,13 +148,14 @@ def leader_and_isr_answer(frame: bytes | bytearray, header: Header) -> LeaderAnd
             offset += 16
         count, offset = read_uvarint(frame, offset)
         count -= 1
-        indices, offset = _partition_indices(frame, offset, count, recovery_state=version >= 6)
+        indices, epochs, offset = _partitions(frame, offset, count, recovery_state=version >= 6)
+        errors = hosted.errors(name, indices, epochs)
         offset += 1  # tagged fields of the topic
         total += count
         if version < 5:
-            parts.append(_fill(name, count, indices))
+            parts.append(_fill(name, count, indices, errors))
         else:
-            parts += [topic_id, uvarint(count + 1), _fill(b"", count, indices), b"\0"]
+            parts += [topic_id, uvarint(count + 1), _fill(b"", count, indices, errors), b"\0"]
     groups = total if version < 5 else topics - 1
     return LeaderAndIsrAnswer(
         b"".join([b"\0\0", uvarint(groups + 1), *parts, b"\0"]), partitions=total
@@ -142,19 +186,23 @@ def read_uvarint(data: bytes | bytearray, offset: int) -> tuple[int, int]:
     return value, offset + 1
 
 
-def _partition_indices(
+def _partitions(
     frame: bytes | bytearray, offset: int, count: int, *, recovery_state: bool
-) -> tuple[tuple[bytes | bytearray, ...], int]:
-    """The four bytes of the partition numbers, as four strings; and the offset behind them all."""
+) -> tuple[Columns, Columns, int]:
+    """The partitions' numbers and leader epochs, and the offset behind them all."""
     if not count:
-        return (b"", b"", b"", b""), offset
+        return (b"", b"", b"", b""), (b"", b"", b"", b""), offset
     lengths, size = _array_lengths(frame, offset, recovery_state=recovery_state)
     end = offset + size * count
     for place in lengths:
         column = frame[offset + place : end : size]
         if column.count(frame[offset + place]) != count:
             return _walk(frame, offset, count, recovery_state=recovery_state)
-    return tuple(frame[offset + byte : end : size] for byte in range(4)), end
+    return (
+        tuple(frame[offset + byte : end : size] for byte in range(4)),
+        tuple(frame[offset + _LEADER_EPOCH + byte : end : size] for byte in range(4)),
+        end,
+    )
 
 
 def _array_lengths(
@@ -178,21 +226,27 @@ def _array_lengths(
 
 def _walk(
     frame: bytes | bytearray, offset: int, count: int, *, recovery_state: bool
-) -> tuple[tuple[bytes, ...], int]:
+) -> tuple[Columns, Columns, int]:
     """The same for entries of different sizes."""
-    indices = bytearray()
+    indices, epochs = bytearray(), bytearray()
     for _ in range(count):
         indices += frame[offset : offset + 4]
+        epochs += frame[offset + _LEADER_EPOCH : offset + _PREFIX_SIZE]
         offset += _array_lengths(frame, offset, recovery_state=recovery_state)[1]
-    return tuple(bytes(indices[byte::4]) for byte in range(4)), offset
+    return (
+        tuple(bytes(indices[byte::4]) for byte in range(4)),
+        tuple(bytes(epochs[byte::4]) for byte in range(4)),
+        offset,
+    )
 
 
-def _fill(name: bytes, count: int, indices: tuple[bytes | bytearray, ...]) -> bytearray:
-    """The entries of a topic: (name), partition number, no error, no tagged fields."""
+def _fill(name: bytes, count: int, indices: Columns, errors: bytes) -> bytearray:
+    """The entries of a topic: (name), partition number, error code, no tagged fields."""
     entries = bytearray(_entries_template(name, count))
     size = len(name) + 7
     for byte, column in enumerate(indices):
         entries[len(name) + byte :: size] = column
+    entries[len(name) + 5 :: size] = errors
     return entries
 
 

@@ -15,6 +15,7 @@ from benchmarks.stub.answers import (
     STOP_REPLICA,
     UPDATE_METADATA,
     Header,
+    HostedPartitions,
     UnsupportedRequestError,
     controller_epoch,
     leader_and_isr_answer,
@@ -73,6 +74,7 @@ class StubServer:
         self._selector = selectors.DefaultSelector()
         self._peers: set[_Peer] = set()
         self._highest_epoch: dict[int, int] = dict.fromkeys(listeners, 0)
+        self._hosted = {broker_id: HostedPartitions() for broker_id in listeners}
         self._refused: list[str] = []
         self._forget()
         self._selector.register(commands, selectors.EVENT_READ, self._on_command)
@@ -207,7 +209,7 @@ class StubServer:
         assert header.api_key == LEADER_AND_ISR
         if error:
             return leader_and_isr_error(error)
-        answer = leader_and_isr_answer(frame, header)
+        answer = leader_and_isr_answer(frame, header, self._hosted[broker_id])
         self._leader_and_isr_partitions[broker_id] += answer.partitions
         return answer.body
 

@@ -378,11 +378,11 @@ class _Parts:
         event: e.ControllerEvent
         match response:
             case LeaderAndIsrResponse():
-                event = e.LeaderAndIsrResponseReceived(response)
+                event = e.LeaderAndIsrResponseReceived((response,))
             case StopReplicaResponse():
-                event = e.StopReplicaResponseReceived(response)
+                event = e.StopReplicaResponseReceived((response,))
             case _:
-                event = e.UpdateMetadataResponseReceived(response)
+                event = e.UpdateMetadataResponseReceived((response,))
         self.manager.put(event)
 
     # EventObserver

@@ -19,6 +19,7 @@ from regent.protocol.control_requests import (
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
+from regent.protocol.leader_and_isr import NOTHING_FOLLOWS
 from regent.zk_data import paths
 from regent.zk_data.brokers import encode_broker
 from regent.zk_data.notifications import encode_log_dir_event
@@ -203,7 +204,7 @@ class SimulatedBroker:
             for tp in named:
                 state = requests.partitions[tp]
                 code = self._become(tp, state, requests.topic_ids.get(tp.topic))
-                if code:
+                if code not in NOTHING_FOLLOWS:
                     errors[tp] = code
         return LeaderAndIsrResponse(self.broker_id, refusal, errors, named, *self._epochs(requests))
 

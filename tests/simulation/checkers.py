@@ -16,7 +16,7 @@ from regent.controller.events import LeaderAndIsrResponseReceived
 from regent.controller.states import PartitionState
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
-from regent.protocol.control_requests import ControlRequests
+from regent.protocol.control_requests import ControlRequests, LeaderAndIsrResponse
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
 from regent.zk_data.controller import decode_controller_epoch
@@ -414,16 +414,22 @@ class SafetyChecker:
                 f"{process} keeps a refusal of broker {broker_id}: {tp} {error}",
             )
         event = process.event
-        if not isinstance(event, LeaderAndIsrResponseReceived):
-            return
-        answer = event.response
-        broker = context.live_or_shutting_down_brokers.get(answer.broker_id)
-        asked_as = (answer.controller_epoch, answer.broker_epoch)
-        if broker is None or asked_as != (context.epoch, broker.epoch):
-            return
-        whole = answer.error_code == UNKNOWN_SERVER_ERROR
-        for tp in answer.partitions:
-            refused = whole or answer.partition_errors.get(tp) == UNKNOWN_SERVER_ERROR
-            if refused and answer.broker_id in context.replicas(tp):
-                known = tp in context.refusals.on_broker(answer.broker_id)
-                require(known, f"{process} has no refusal of broker {answer.broker_id}: {tp}")
+        if isinstance(event, LeaderAndIsrResponseReceived):
+            # Of several answers of one broker the last counts.
+            for answer in {a.broker_id: a for a in event.responses}.values():
+                _check_answer_is_kept(process, context, answer)
+
+
+def _check_answer_is_kept(
+    process: RegentProcess, context: ControllerContext, answer: LeaderAndIsrResponse
+) -> None:
+    broker = context.live_or_shutting_down_brokers.get(answer.broker_id)
+    asked_as = (answer.controller_epoch, answer.broker_epoch)
+    if broker is None or asked_as != (context.epoch, broker.epoch):
+        return
+    whole = answer.error_code == UNKNOWN_SERVER_ERROR
+    for tp in answer.partitions:
+        refused = whole or answer.partition_errors.get(tp) == UNKNOWN_SERVER_ERROR
+        if refused and answer.broker_id in context.replicas(tp):
+            known = tp in context.refusals.on_broker(answer.broker_id)
+            require(known, f"{process} has no refusal of broker {answer.broker_id}: {tp}")

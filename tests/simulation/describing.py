@@ -13,11 +13,13 @@ def describe_event(event: e.ControllerEvent) -> str:
     if isinstance(event, e.CommandsReceived):
         return f"{event.commands}"
     name = type(event).__name__
-    about = getattr(event, "response", None)
-    if about is not None:
-        return f"{name} broker-{about.broker_id} {about.error_code}"
+    answers = getattr(event, "responses", None)
+    if answers is not None:
+        return name + "".join(f" broker-{a.broker_id} {a.error_code}" for a in answers)
     return name + "".join(
-        f" {getattr(event, f)}" for f in ("broker_id", "topic", "version") if hasattr(event, f)
+        f" {getattr(event, f)}"
+        for f in ("broker_id", "broker_ids", "topics", "version")
+        if hasattr(event, f)
     )
 
 

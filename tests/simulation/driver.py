@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import uuid
-from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from regent.controller import effects as fx
 from regent.controller import events as e
 from regent.controller.active_controller import Chance
 from regent.controller.config import ControllerConfig
+from regent.controller.event_merging import EventQueue
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.watches import event_of
 from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnavailableError
@@ -95,7 +95,7 @@ class RegentProcess:
             chance=Chance(world.dice.randrange, lambda: uuid.UUID(int=world.dice.getrandbits(128))),
         )
         self.client = world.connect(self.name)
-        self._queue: deque[e.ControllerEvent] = deque()
+        self._queue = EventQueue()
         self._process: Coroutine[fx.Effect[Any], Any, None] | None = None
         self._pending: fx.Effect[Any] | None = None
         self._session_of_call = 0
@@ -115,7 +115,7 @@ class RegentProcess:
 
     @property
     def is_idle(self) -> bool:
-        return self._process is None and not self._queue and not self.client.events
+        return self._process is None and not len(self._queue) and not self.client.events
 
     def _is_deposed(self) -> bool:
         active = self.controller.active
@@ -124,26 +124,23 @@ class RegentProcess:
     def describe(self) -> str:
         """What it is busy with."""
         return (
-            f"{self.name}: queue={[type(x).__name__ for x in self._queue]} "
+            f"{self.name}: queue={self._queue.kinds()} "
             f"pending={type(self._pending).__name__} told={list(self.client.events)}"
         )
 
     def put(self, event: e.ControllerEvent) -> None:
-        """Append an event; the expiry of the session jumps the queue."""
-        if isinstance(event, e.Expire):
-            self._queue.appendleft(event)
-        else:
-            self._queue.append(event)
+        """Append an event, or merge it with one that waits."""
+        self._queue.put(event, now=self._world.clock.now_ms())
 
     def receive(self, response: ControlResponse) -> None:
         """A broker's answer arrives."""
         match response:
             case LeaderAndIsrResponse():
-                self.put(e.LeaderAndIsrResponseReceived(response))
+                self.put(e.LeaderAndIsrResponseReceived((response,)))
             case StopReplicaResponse():
-                self.put(e.StopReplicaResponseReceived(response))
+                self.put(e.StopReplicaResponseReceived((response,)))
             case _:
-                self.put(e.UpdateMetadataResponseReceived(response))
+                self.put(e.UpdateMetadataResponseReceived((response,)))
 
     # Its life
 
@@ -225,9 +222,9 @@ class RegentProcess:
             return False
         if self._process is not None:
             return self._step()
-        if not self._queue:
+        if not len(self._queue):
             return False
-        event = self._queue.popleft()
+        event, _ = self._queue.take()
         self._world.trace.line(self.name, "event", describe_event(event))
         self.event_began = self._world.trace.count
         self.event = event

@@ -24,6 +24,7 @@ from regent.controller import (
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.context import ControllerContext
+from regent.controller.deletion_progress import TopicDeletionProgress
 from regent.controller.effects import ReadChildren, ReadData, Write
 from regent.controller.election import Elected
 from regent.controller.events import ChannelEvent
@@ -31,7 +32,6 @@ from regent.controller.kafka_controller import KafkaController
 from regent.controller.partition_state_znodes import epoch_guard, write_partition_states
 from regent.controller.refusals import Refusals
 from regent.controller.replica_state_machine import ReplicaStateMachine
-from regent.controller.states import ReplicaState
 from regent.controller.topic_deletion_manager import TopicDeletionManager
 from regent.zk_data import paths
 from regent.zk_data.operations import ANY_VERSION, Check, Delete
@@ -163,12 +163,10 @@ def isr_changes_not_read(patch: pytest.MonkeyPatch) -> None:
 def deletion_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     """The znodes go as soon as the brokers have been asked."""
 
-    def done(self: Any, topic: str, state: ReplicaState) -> bool:
-        started = self._context.replicas_of_topic_in_state(topic, ReplicaState.DELETION_STARTED)
-        return bool(started) or original(self, topic, state)
+    def done(self: Any) -> bool:
+        return bool(self.started > 0 or self.deleted == self.replicas)
 
-    original = TopicDeletionManager._all_in_state
-    patch.setattr(TopicDeletionManager, "_all_in_state", done)
+    patch.setattr(TopicDeletionProgress, "is_complete", property(done))
     patch.setattr(
         topic_deletion_manager.TopicDeletionManager, "fail_replicas", lambda *_: _nothing()
     )

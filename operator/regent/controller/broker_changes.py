@@ -72,7 +72,7 @@ async def process_broker_change(active: ActiveController) -> None:
     if dead:
         context.remove_live_brokers(dead)
         await on_broker_failure(active, dead)
-    await PublishView(None)
+    await PublishView(frozenset())
 
 
 async def on_broker_startup(active: ActiveController, brokers: Sequence[Broker]) -> None:
@@ -91,10 +91,9 @@ async def on_broker_startup(active: ActiveController, brokers: Sequence[Broker])
     await active.replicas.handle_state_changes(
         {b: _not_queued(active, tps) for b, tps in replicas.items()}, ReplicaState.ONLINE
     )
-    await active.partitions.trigger_online()
-    await active.deletions.resume_for(
-        dict.fromkeys(tp.topic for partitions in replicas.values() for tp in partitions)
-    )
+    hosted = [tp for partitions in replicas.values() for tp in partitions]
+    await active.partitions.trigger_online_for(hosted)
+    await active.deletions.resume_for(dict.fromkeys(tp.topic for tp in hosted))
 
 
 def _not_queued(
@@ -136,7 +135,7 @@ async def on_replicas_become_offline(
             if not queued and state is not None and state.leader == broker_id:
                 leaderless.append(tp)
     await active.partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
-    await active.partitions.trigger_online()
+    await active.partitions.trigger_online_for(leaderless)
     await active.replicas.handle_state_changes(others, ReplicaState.OFFLINE)
     if doomed:
         await active.deletions.fail_replicas(
@@ -202,8 +201,8 @@ async def process_leader_and_isr_response(
     if not failed and not before:
         return
     fresh = [tp for tp in failed if tp not in before]
-    still = [tp for tp in before if tp not in response.partitions or tp in errors]
-    context.set_replicas_on_offline_dirs(broker_id, [*still, *fresh])
+    recovered = [tp for tp in response.partitions if tp in before and tp not in errors]
+    context.change_replicas_on_offline_dirs(broker_id, failed=fresh, recovered=recovered)
     if fresh:
         active.log.warning("Replicas on a failed log dir", broker=broker_id, replicas=len(fresh))
         await on_replicas_become_offline(active, {broker_id: fresh})

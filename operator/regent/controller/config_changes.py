@@ -61,7 +61,7 @@ async def _default_changed(active: ActiveController) -> frozenset[str]:
     if before or not active.context.unclean_leader_election_default:
         return frozenset()
     active.log.warning("Unclean leader election is enabled for the cluster")
-    leaderless = active.context.partitions_in_state(PartitionState.NEW, PartitionState.OFFLINE)
+    leaderless = list(active.context.partitions_without_leader)
     await active.partitions.trigger_online()
     state_of = active.context.partition_state
     return frozenset(tp.topic for tp in leaderless if state_of(tp) is PartitionState.ONLINE)
@@ -70,8 +70,14 @@ async def _default_changed(active: ActiveController) -> frozenset[str]:
 async def elect_where_unclean_is_allowed(active: ActiveController, topics: list[str]) -> None:
     """Elect for topics that have offline partitions and allow unclean leader election."""
     context = active.context
-    offline = {tp.topic for tp in context.partitions_in_state(PartitionState.OFFLINE)}
-    candidates = [topic for topic in topics if topic in offline]
+    candidates = [
+        topic
+        for topic in topics
+        if any(
+            context.partition_state(tp) is PartitionState.OFFLINE
+            for tp in context.partitions_of(topic)
+        )
+    ]
     if not candidates:
         return
     flags = await unclean_election_flags(context, candidates, active.log)

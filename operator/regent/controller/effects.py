@@ -127,10 +127,11 @@ class Respond(Effect[None], frozen=True):
 
 
 class PublishView(Effect[None], frozen=True):
-    """Tell the outside what changed.
+    """Tell the outside what has changed: the brokers, topics of the context, and more.
 
     Attributes:
-        topics: Names whose view is to be made anew (gone ones included); None: everything.
+        topics: Names to be published in any case (gone ones included): the context does not know
+            of a changed configuration, for instance. None: everything.
     """
 
     topics: frozenset[str] | None

@@ -1,6 +1,7 @@
 """What can happen to the controller: one frozen value per kind of event.
 
-Events are processed one at a time, in order. Each names the :class:`ControllerState` that the
+Events are processed one at a time, in order; which waiting ones become one is said in
+:mod:`event_merging`. Each names the :class:`ControllerState` that the
 controller is in meanwhile; those names and numbers are metric names of Kafka and never change.
 """
 
@@ -133,10 +134,10 @@ class BrokerChange(ControllerEvent, frozen=True):
 
 
 class BrokerModifications(ControllerEvent, frozen=True):
-    """The registration of a broker changed."""
+    """The registrations of brokers changed."""
 
     state = ControllerState.BROKER_CHANGE
-    broker_id: int
+    broker_ids: tuple[int, ...]
 
 
 class ChannelEvent(ControllerEvent, frozen=True):
@@ -177,10 +178,10 @@ class TopicChange(ControllerEvent, frozen=True):
 
 
 class PartitionModifications(ControllerEvent, frozen=True):
-    """The node of a topic changed."""
+    """The nodes of topics changed."""
 
     state = ControllerState.TOPIC_CHANGE
-    topic: str
+    topics: tuple[str, ...]
 
 
 class TopicDeletion(ControllerEvent, frozen=True):
@@ -190,10 +191,10 @@ class TopicDeletion(ControllerEvent, frozen=True):
 
 
 class StopReplicaResponseReceived(ControllerEvent, frozen=True):
-    """A broker answered a StopReplica."""
+    """Brokers answered a StopReplica."""
 
     state = ControllerState.TOPIC_DELETION
-    response: StopReplicaResponse
+    responses: tuple[StopReplicaResponse, ...]
 
 
 class IsrChangeNotification(ControllerEvent, frozen=True):
@@ -203,17 +204,17 @@ class IsrChangeNotification(ControllerEvent, frozen=True):
 
 
 class LeaderAndIsrResponseReceived(ControllerEvent, frozen=True):
-    """A broker answered a LeaderAndIsr."""
+    """Brokers answered a LeaderAndIsr."""
 
     state = ControllerState.LEADER_AND_ISR_RESPONSE
-    response: LeaderAndIsrResponse
+    responses: tuple[LeaderAndIsrResponse, ...]
 
 
 class UpdateMetadataResponseReceived(ControllerEvent, frozen=True):
-    """A broker answered an UpdateMetadata."""
+    """Brokers answered an UpdateMetadata."""
 
     state = ControllerState.UPDATE_METADATA_RESPONSE
-    response: UpdateMetadataResponse
+    responses: tuple[UpdateMetadataResponse, ...]
 
 
 class LogDirEventNotification(ControllerEvent, frozen=True):

@@ -170,9 +170,9 @@ async def _load_deletions(active: ActiveController) -> None:
         await Enqueue(TopicDeletion())
     for topic in queued:
         context.queue_topic_for_deletion(topic)
-    reassigning = dict.fromkeys(tp.topic for tp in context.partitions_being_reassigned)
     active.deletions.mark_ineligible(
-        [topic for topic in queued if topic in reassigning], "a reassignment is in progress"
+        [topic for topic in queued if context.is_topic_being_reassigned(topic)],
+        "a reassignment is in progress",
     )
     with_dead_replica = [
         topic

@@ -8,7 +8,7 @@ meanwhile a broker's own controller serves the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from regent.controller import (
@@ -301,30 +301,40 @@ async def _channel_failed(active: ActiveController, event: e.ChannelFailed) -> N
         raise ControllerError(f"channel to broker {event.broker_id} failed: {event.reason}")
 
 
+async def _each(
+    process: Callable[[ActiveController, Any], Awaitable[None]],
+    active: ActiveController,
+    members: Iterable[Any],
+) -> None:
+    """Process the members of a set event one after the other."""
+    for member in members:
+        await process(active, member)
+
+
 _Process = Callable[[ActiveController, Any], Awaitable[None]]
 
 _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.BrokerChange: lambda active, _: broker_changes.process_broker_change(active),
-    e.BrokerModifications: lambda active, event: broker_changes.process_broker_modifications(
-        active, event.broker_id
+    e.BrokerModifications: lambda active, event: _each(
+        broker_changes.process_broker_modifications, active, event.broker_ids
     ),
     e.TopicChange: lambda active, _: topic_changes.process_topic_change(active),
     e.PartitionModifications: lambda active, event: topic_changes.process_partition_modifications(
-        active, [event.topic]
+        active, event.topics
     ),
     e.TopicDeletion: lambda active, _: topic_changes.process_topic_deletion(active),
     e.StopReplicaResponseReceived: lambda active, event: (
-        topic_changes.process_stop_replica_response(active, event.response)
+        topic_changes.process_stop_replica_responses(active, event.responses)
     ),
     e.IsrChangeNotification: lambda active, _: isr_changes.process_isr_change_notification(active),
     e.LogDirEventNotification: lambda active, _: broker_changes.process_log_dir_event_notification(
         active
     ),
-    e.LeaderAndIsrResponseReceived: lambda active, event: (
-        broker_changes.process_leader_and_isr_response(active, event.response)
+    e.LeaderAndIsrResponseReceived: lambda active, event: _each(
+        broker_changes.process_leader_and_isr_response, active, event.responses
     ),
-    e.UpdateMetadataResponseReceived: lambda active, event: (
-        broker_changes.process_update_metadata_response(active, event.response)
+    e.UpdateMetadataResponseReceived: lambda active, event: _each(
+        broker_changes.process_update_metadata_response, active, event.responses
     ),
     e.InterBrokerProtocolChanged: lambda active, event: (
         failover.process_inter_broker_protocol_change(active, event.version)

@@ -6,7 +6,11 @@ passes one that becomes part of the trace.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Protocol
+
+_EXAMPLES = 20
 
 
 class ControllerLog(Protocol):
@@ -26,3 +30,11 @@ class ControllerLog(Protocol):
     def state_change(self, what: object, before: object, after: object, **fields: object) -> None:
         """One transition of one partition or replica: Kafka's ``state-change.log``."""
         ...
+
+
+def examples(things: Iterable[object]) -> list[str]:
+    """The first few of many, to be logged beside their number.
+
+    50,000 partitions in a line help nobody, 50,000 lines neither.
+    """
+    return [str(thing) for thing in islice(things, _EXAMPLES)]

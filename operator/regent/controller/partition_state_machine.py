@@ -9,14 +9,16 @@ Source: ``PartitionStateMachine.scala``; the legal transitions are in :mod:`stat
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 from regent.controller import election
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.context import ControllerContext
 from regent.controller.effects import Write
 from regent.controller.election import Elected, ElectionStrategy
-from regent.controller.log import ControllerLog
+from regent.controller.log import ControllerLog, examples
 from regent.controller.partition_state_znodes import (
     epoch_guard,
     read_partition_states,
@@ -31,6 +33,16 @@ from regent.zk_data.topics import encode_partition_state
 
 Failures = dict[TopicPartition, str]
 """Partition -> why its transition did not take place."""
+
+
+class NoCandidate(str):
+    """Reason of a failed election: no replica is eligible.
+
+    That changes only when a broker with a replica returns or the configuration does, so before that
+    there is no point in another attempt.
+    """
+
+    __slots__ = ()
 
 
 class PartitionStateMachine:
@@ -65,13 +77,34 @@ class PartitionStateMachine:
     async def trigger_online(self, *, topics: Collection[str] | None = None) -> Failures:
         """Try to elect leaders for all New and Offline partitions (of some topics, if given)."""
         context = self._context
-        candidates = [
-            tp
-            for tp in context.partitions_in_state(PartitionState.NEW, PartitionState.OFFLINE)
-            if not context.is_topic_queued_for_deletion(tp.topic)
-            and (topics is None or tp.topic in topics)
-        ]
-        return await self.handle_state_changes(candidates, PartitionState.ONLINE, election.OFFLINE)
+        without_leader = context.partitions_without_leader
+        if topics is None:
+            return await self._elect_online(list(without_leader))
+        return await self._elect_online(
+            tp for topic in topics for tp in context.partitions_of(topic) if tp in without_leader
+        )
+
+    async def trigger_online_for(self, partitions: Iterable[TopicPartition]) -> Failures:
+        """Try to elect leaders for those of ``partitions`` that are New or Offline.
+
+        For a broker that comes or goes these are the partitions of its replicas: it changes nothing
+        for the others, of which there may be many (upstream tries them all). Elections that failed
+        for a reason that nobody tells the end of are repeated with them.
+        """
+        context = self._context
+        without_leader = context.partitions_without_leader
+        candidates = dict.fromkeys(
+            tp for tp in chain(partitions, context.elections_to_repeat) if tp in without_leader
+        )
+        return await self._elect_online(candidates)
+
+    async def _elect_online(self, partitions: Iterable[TopicPartition]) -> Failures:
+        queued = self._context.is_topic_queued_for_deletion
+        return await self.handle_state_changes(
+            [tp for tp in partitions if not queued(tp.topic)],
+            PartitionState.ONLINE,
+            election.OFFLINE,
+        )
 
     async def handle_state_changes(
         self,
@@ -106,19 +139,22 @@ class PartitionStateMachine:
     ) -> tuple[list[TopicPartition], Failures]:
         previous = PARTITION_PREVIOUS_STATES[target]
         valid: list[TopicPartition] = []
-        failures: Failures = {}
+        illegal: defaultdict[PartitionState, list[TopicPartition]] = defaultdict(list)
         for tp in partitions:
             state = self._context.partition_state(tp)
-            if state in previous:
-                valid.append(tp)
-            else:
-                failures[tp] = f"illegal transition from {state.name} to {target.name}"
-                self._log.error(
-                    "Illegal partition transition",
-                    partition=str(tp),
-                    state=state.name,
-                    target=target.name,
-                )
+            (valid if state in previous else illegal[state]).append(tp)
+        failures: Failures = {}
+        for state, some in illegal.items():
+            failures |= dict.fromkeys(
+                some, f"illegal transition from {state.name} to {target.name}"
+            )
+            self._log.error(
+                "Illegal partition transition",
+                state=state.name,
+                target=target.name,
+                partitions=len(some),
+                examples=examples(some),
+            )
         return valid, failures
 
     def _set_state(self, tp: TopicPartition, target: PartitionState, **fields: object) -> None:
@@ -149,9 +185,25 @@ class PartitionStateMachine:
                         self._set_state(tp, PartitionState.OFFLINE)
         if electable:
             failures |= await self._elect(electable, strategy, batch, is_new=False)
-        for tp, reason in failures.items():
-            self._log.error("No leader elected", partition=str(tp), reason=reason)
+        self._remember(partitions, failures)
         return failures
+
+    def _remember(self, partitions: Iterable[TopicPartition], failures: Failures) -> None:
+        """Log failed elections, and note those that are worth repeating."""
+        to_repeat = self._context.elections_to_repeat
+        if to_repeat:
+            for tp in partitions:
+                to_repeat.pop(tp, None)
+        if not failures:
+            return
+        to_repeat.update(
+            (tp, None) for tp, reason in failures.items() if not isinstance(reason, NoCandidate)
+        )
+        self._log.error(
+            "No leader elected",
+            partitions=len(failures),
+            examples=examples(f"{tp}: {reason}" for tp, reason in failures.items()),
+        )
 
     # The first leader of a partition
 
@@ -172,7 +224,7 @@ class PartitionStateMachine:
             if live:
                 first[tp] = LeaderAndIsr(live[0], INITIAL_LEADER_EPOCH, live, context.epoch, 0)
             else:
-                failures[tp] = f"none of its replicas {list(replicas)} is live"
+                failures[tp] = NoCandidate(f"none of its replicas {list(replicas)} is live")
         if not first:
             return failures, []
         await self._create_parents(list(first))
@@ -274,7 +326,7 @@ class PartitionStateMachine:
                 continue
             elected = self._elect_one(tp, state, strategy, unclean_enabled=unclean.get(tp, False))
             if elected is None:
-                failures[tp] = (
+                failures[tp] = NoCandidate(
                     f"strategy {strategy.name} finds no leader: replicas "
                     f"{list(self._context.replicas(tp))}, ISR {list(state.isr)}"
                 )

@@ -12,7 +12,7 @@ import msgspec
 
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.context import ControllerContext
-from regent.controller.log import ControllerLog
+from regent.controller.log import ControllerLog, examples
 from regent.controller.partition_state_znodes import (
     read_partition_states,
     write_partition_states,
@@ -82,18 +82,19 @@ class ReplicaStateMachine:
         previous = REPLICA_PREVIOUS_STATES[target]
         states = self._context.replica_states_on(broker_id)
         valid: list[TopicPartition] = []
+        illegal: defaultdict[ReplicaState, list[TopicPartition]] = defaultdict(list)
         for tp in partitions:
             state = states.get(tp, ReplicaState.NON_EXISTENT)
-            if state in previous:
-                valid.append(tp)
-            else:
-                self._log.error(
-                    "Illegal replica transition",
-                    partition=str(tp),
-                    replica=broker_id,
-                    state=state.name,
-                    target=target.name,
-                )
+            (valid if state in previous else illegal[state]).append(tp)
+        for state, some in illegal.items():
+            self._log.error(
+                "Illegal replica transition",
+                replica=broker_id,
+                state=state.name,
+                target=target.name,
+                partitions=len(some),
+                examples=examples(some),
+            )
         return valid
 
     async def _transition(
@@ -246,12 +247,12 @@ class ReplicaStateMachine:
             changed.extend(outcome.written)
             failures |= outcome.failures
             remaining = outcome.conflicts
-        for tp, reason in failures.items():
+        if failures:
             self._log.error(
-                "Replica not removed from the ISR",
-                partition=str(tp),
+                "Replicas not removed from the ISR",
                 replica=broker_id,
-                reason=reason,
+                partitions=len(failures),
+                examples=examples(f"{tp}: {why}" for tp, why in failures.items()),
             )
         return changed, failures
 

@@ -8,6 +8,7 @@ from regent.controller import cluster_loading, election
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_changes import is_of_the_past
 from regent.controller.effects import Exists, PublishView, ReadChildren, ReadData, Write
+from regent.controller.log import examples
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.refusals import take_answer
 from regent.controller.replica_state_machine import by_broker
@@ -24,10 +25,11 @@ async def process_topic_change(active: ActiveController) -> None:
     context = active.context
     (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
     listed = dict.fromkeys(children or ())
-    gone = [topic for topic in context.topics if topic not in listed]
+    # ZooKeeper gives all names, so this is the one comparison of everything: in C, then.
+    gone = sorted(context.topics - listed.keys())
     for topic in gone:
         context.remove_topic(topic)
-    new = [topic for topic in listed if not context.has_topic(topic)]
+    new = sorted(listed.keys() - context.topics)
     added: list[TopicPartition] = []
     if new:
         topics = await cluster_loading.read_topics(new, active.log)
@@ -35,7 +37,9 @@ async def process_topic_change(active: ActiveController) -> None:
         active.log.info("New topics", topics=len(topics), partitions=len(added))
         await on_new_partition_creation(active, added)
     if gone:
-        active.log.info("Topics have vanished from ZooKeeper", topics=sorted(gone))
+        active.log.info(
+            "Topics have vanished from ZooKeeper", topics=len(gone), examples=examples(gone)
+        )
     if gone or new:
         await PublishView(frozenset(gone) | frozenset(new))
 
@@ -85,7 +89,7 @@ async def process_partition_modifications(active: ActiveController, names: Seque
         growth.extend(new)
     growth.extend(await cluster_loading.add_topics(active, late))
     if growth:
-        active.log.info("New partitions", partitions=[str(tp) for tp in growth[:20]])
+        active.log.info("New partitions", partitions=len(growth), examples=examples(growth))
         await on_new_partition_creation(active, growth)
     if growth or late:
         await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
@@ -118,16 +122,16 @@ async def process_topic_deletion(active: ActiveController) -> None:
     if not all(map(context.has_topic, marked)):
         # Created and marked in quick succession: the news of the creation may still be waiting.
         await process_topic_change(active)
-    doomed = await drop_void_markers(active, marked)
-    fresh = [topic for topic in doomed if not context.is_topic_queued_for_deletion(topic)]
+    known = await drop_void_markers(active, marked)
+    fresh = [topic for topic in known if not context.is_topic_queued_for_deletion(topic)]
     if not fresh:
         return
-    active.log.info("Topics are to be deleted", topics=fresh)
-    reassigning = dict.fromkeys(tp.topic for tp in context.partitions_being_reassigned)
+    active.log.info("Topics are to be deleted", topics=len(fresh), examples=examples(fresh))
     for topic in fresh:
         context.queue_topic_for_deletion(topic)
     active.deletions.mark_ineligible(
-        [topic for topic in fresh if topic in reassigning], "a reassignment is in progress"
+        [topic for topic in fresh if context.is_topic_being_reassigned(topic)],
+        "a reassignment is in progress",
     )
     await PublishView(frozenset(fresh))
     await active.deletions.enqueue(fresh)
@@ -143,17 +147,25 @@ async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> 
     """
     context, log = active.context, active.log
     known = [topic for topic in marked if context.has_topic(topic)]
-    void = unknown = [topic for topic in marked if topic not in known]
+    void = unknown = [topic for topic in marked if not context.has_topic(topic)]
     if not active.config.delete_topic_enable:
         void, known = list(marked), []
         if marked:
-            log.warning("Topic deletion is disabled, markers removed", topics=marked)
+            log.warning(
+                "Topic deletion is disabled, markers removed",
+                topics=len(marked),
+                examples=examples(marked),
+            )
     elif unknown:
         existing = await Exists([paths.topic(topic) for topic in unknown])
         void = [topic for topic, exists in zip(unknown, existing, strict=True) if not exists]
-        unread = [topic for topic in unknown if topic not in void]
+        unread = [topic for topic, exists in zip(unknown, existing, strict=True) if exists]
         if unread:
-            log.error("Topics to be deleted cannot be read, markers left", topics=unread)
+            log.error(
+                "Topics to be deleted cannot be read, markers left",
+                topics=len(unread),
+                examples=examples(unread),
+            )
     await Write(
         [Delete(paths.delete_topic(topic), missing_ok=True) for topic in void],
         guard=epoch_guard(context),
@@ -161,34 +173,46 @@ async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> 
     return known
 
 
-async def process_stop_replica_response(
-    active: ActiveController, response: StopReplicaResponse
+async def process_stop_replica_responses(
+    active: ActiveController, responses: Sequence[StopReplicaResponse]
 ) -> None:
     """Replicas are deleted, or could not be (KAFKA-9946: only those that were to be).
 
     Raises:
-        StaleControllerEpochError: The broker obeys a controller with a higher epoch.
+        StaleControllerEpochError: A broker obeys a controller with a higher epoch.
     """
-    context, broker_id = active.context, response.broker_id
-    if await is_of_the_past(active, response):
-        return
-    await take_answer(active, response)
-    started = [
+    deleted: dict[int, list[TopicPartition]] = {}
+    failed: dict[int, list[TopicPartition]] = {}
+    for response in responses:
+        if await is_of_the_past(active, response):
+            continue
+        await take_answer(active, response)
+        started, errors = _deletions_started(active, response), response.partition_errors
+        refused = [tp for tp in started if response.error_code or tp in errors]
+        done = [tp for tp in started if not (response.error_code or tp in errors)]
+        if refused:
+            active.log.error(
+                "Replicas not deleted",
+                broker=response.broker_id,
+                error_code=response.error_code,
+                partitions=len(refused),
+                examples=examples(f"{tp}: {errors.get(tp, 0)}" for tp in refused),
+            )
+        failed.setdefault(response.broker_id, []).extend(refused)
+        deleted.setdefault(response.broker_id, []).extend(done)
+    if any(failed.values()):
+        await active.deletions.fail_replicas(failed)
+    if any(deleted.values()):
+        await active.deletions.complete_replicas(deleted)
+
+
+def _deletions_started(
+    active: ActiveController, response: StopReplicaResponse
+) -> list[TopicPartition]:
+    """Of the partitions that a broker was asked to stop, those whose deletion it was asked for."""
+    states = active.context.replica_states_on(response.broker_id)
+    return [
         tp
         for tp, asked in response.partitions.items()
-        if asked.delete and context.replica_state(broker_id, tp) is ReplicaState.DELETION_STARTED
+        if asked.delete and states.get(tp) is ReplicaState.DELETION_STARTED
     ]
-    failed = [tp for tp in started if response.error_code or tp in response.partition_errors]
-    deleted = (
-        [] if response.error_code else [tp for tp in started if tp not in response.partition_errors]
-    )
-    if failed:
-        active.log.error(
-            "Replicas not deleted",
-            broker=broker_id,
-            error_code=response.error_code,
-            partitions={str(tp): response.partition_errors.get(tp, 0) for tp in failed[:20]},
-        )
-        await active.deletions.fail_replicas({broker_id: failed})
-    if deleted:
-        await active.deletions.complete_replicas({broker_id: deleted})

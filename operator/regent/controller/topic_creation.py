@@ -44,7 +44,7 @@ class _NewTopic(NamedTuple):
 async def create_topics(active: ActiveController, commands: Sequence[CreateTopic]) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
     accepted: dict[str, tuple[int, _NewTopic]] = {}
-    taken = {metric_name(topic): topic for topic in active.context.topics}
+    taken: dict[str, str] = {}
     for index, command in enumerate(commands):
         problem = _creation_problem(active, command, taken)
         if problem is not None:
@@ -92,7 +92,11 @@ def _transactions(topics: Mapping[str, _NewTopic]) -> Iterator[dict[str, _NewTop
 def _creation_problem(
     active: ActiveController, command: CreateTopic, taken: Mapping[str, str]
 ) -> Rejected | None:
-    """Why a topic cannot be created, as far as that does not depend on where replicas go."""
+    """Why a topic cannot be created, as far as that does not depend on where replicas go.
+
+    Args:
+        taken: Topics that other commands create now, by their metric names.
+    """
     topic = command.topic
     problem = topic_name_problem(topic)
     if problem is not None:
@@ -103,10 +107,11 @@ def _creation_problem(
             f"topic {topic!r} is being deleted; it can be created once that is done",
             "topic",
         )
-    twin = taken.get(metric_name(topic))
-    if twin == topic or active.context.has_topic(topic):
+    name = metric_name(topic)
+    twins = [*active.context.topics_with_metric_name(name), *filter(None, [taken.get(name)])]
+    if topic in twins:
         return _exists_already(topic)
-    if twin is not None:
+    for twin in twins:
         return Rejected(
             Reason.TOPIC_NAME_COLLISION,
             f"topic {topic!r} and the existing {twin!r} differ only in '.' and '_', which "

@@ -10,11 +10,12 @@ Source: ``TopicDeletionManager.scala``; all eligible topics go together (KAFKA-9
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.context import ControllerContext
 from regent.controller.effects import PublishView
-from regent.controller.log import ControllerLog
+from regent.controller.log import ControllerLog, examples
 from regent.controller.partition_state_machine import PartitionStateMachine
 from regent.controller.replica_state_machine import ReplicaStateMachine, by_broker
 from regent.controller.states import PartitionState, ReplicaState
@@ -40,16 +41,22 @@ class TopicDeletionManager:
 
     async def enqueue(self, topics: Iterable[str]) -> None:
         """Queue topics and start what can be started."""
+        topics = list(topics)
         for topic in topics:
             self._context.queue_topic_for_deletion(topic)
-        await self.resume()
+        await self.resume(topics)
 
     def mark_ineligible(self, topics: Iterable[str], reason: str) -> None:
         """Put queued topics off until :meth:`resume_for` names them."""
-        for topic in topics:
-            if self._context.is_topic_queued_for_deletion(topic):
-                self._context.topics_ineligible_for_deletion[topic] = None
-                self._log.info("Topic deletion put off", topic=topic, reason=reason)
+        waiting = [t for t in topics if self._context.is_topic_queued_for_deletion(t)]
+        if waiting:
+            self._context.topics_ineligible_for_deletion.update(dict.fromkeys(waiting))
+            self._log.info(
+                "Deletion of topics waits",
+                topics=len(waiting),
+                examples=examples(waiting),
+                reason=reason,
+            )
 
     async def resume_for(self, topics: Iterable[str]) -> None:
         """Try again for topics whose obstacle may be gone."""
@@ -57,7 +64,7 @@ class TopicDeletionManager:
         for topic in queued:
             self._context.topics_ineligible_for_deletion.pop(topic, None)
         if queued:
-            await self.resume()
+            await self.resume(queued)
 
     async def fail_replicas(self, replicas: Mapping[int, Iterable[TopicPartition]]) -> None:
         """Replicas could not be deleted: their topics wait."""
@@ -72,46 +79,51 @@ class TopicDeletionManager:
         await self._replicas.handle_state_changes(failed, ReplicaState.DELETION_INELIGIBLE)
         topics = dict.fromkeys(tp.topic for members in failed.values() for tp in members)
         self.mark_ineligible(topics, "a replica could not be deleted")
-        await self.resume()
+        await self.resume(topics)
 
     async def complete_replicas(self, replicas: Mapping[int, Iterable[TopicPartition]]) -> None:
         """Brokers confirm that replicas are gone."""
+        replicas = {broker_id: list(partitions) for broker_id, partitions in replicas.items()}
         await self._replicas.handle_state_changes(replicas, ReplicaState.DELETION_SUCCESSFUL)
-        await self.resume()
+        await self.resume(
+            dict.fromkeys(tp.topic for partitions in replicas.values() for tp in partitions)
+        )
 
-    async def resume(self) -> None:
-        """Take every queued topic one step further, if it can take one."""
+    async def resume(self, topics: Iterable[str] | None = None) -> None:
+        """Take queued topics one step further, if they can take one: those that something has
+        changed for, or all.
+
+        Topics whose nodes could not be removed are tried again each time: nothing else ever happens
+        to them.
+        """
         context = self._context
+        queued = context.topics_to_be_deleted
+        chosen = queued if topics is None else chain(topics, context.topics_not_removed)
         finished: list[str] = []
         startable: list[str] = []
-        retry: list[str] = []
-        for topic in context.topics_to_be_deleted:
-            if self._all_in_state(topic, ReplicaState.DELETION_SUCCESSFUL):
+        retry: dict[int, list[TopicPartition]] = {}
+        for topic in dict.fromkeys(chosen):
+            if topic not in queued:
+                continue
+            progress = context.deletion_progress(topic)
+            if progress.is_complete:
                 finished.append(topic)
                 continue
-            if context.replicas_of_topic_in_state(topic, ReplicaState.DELETION_STARTED):
+            if progress.started:
                 continue
-            if context.replicas_of_topic_in_state(topic, ReplicaState.DELETION_INELIGIBLE):
-                retry.append(topic)
+            if progress.ineligible:
+                _merge(retry, self._in_state(topic, ReplicaState.DELETION_INELIGIBLE))
             if topic not in context.topics_ineligible_for_deletion:
                 startable.append(topic)
         if finished:
             await self._complete(finished)
-        for topic in retry:
-            await self._replicas.handle_state_changes(
-                context.replicas_of_topic_in_state(topic, ReplicaState.DELETION_INELIGIBLE),
-                ReplicaState.OFFLINE,
-            )
+        if retry:
+            await self._replicas.handle_state_changes(retry, ReplicaState.OFFLINE)
         if startable:
             await self._start(startable)
 
-    def _all_in_state(self, topic: str, state: ReplicaState) -> bool:
-        context = self._context
-        return all(
-            context.replica_state(broker_id, tp) is state
-            for tp, assignment in context.partitions_of(topic).items()
-            for broker_id in assignment.replicas
-        )
+    def _in_state(self, topic: str, state: ReplicaState) -> dict[int, list[TopicPartition]]:
+        return self._context.replicas_of_topic_in_state(topic, state)
 
     async def _start(self, topics: list[str]) -> None:
         context = self._context
@@ -160,13 +172,21 @@ class TopicDeletionManager:
         marker and its place in the queue, else it would be taken for a new one.
         """
         context = self._context
+        deleted: dict[int, list[TopicPartition]] = {}
         for topic in topics:
-            await self._replicas.handle_state_changes(
-                context.replicas_of_topic_in_state(topic, ReplicaState.DELETION_SUCCESSFUL),
-                ReplicaState.NON_EXISTENT,
-            )
+            _merge(deleted, self._in_state(topic, ReplicaState.DELETION_SUCCESSFUL))
+        await self._replicas.handle_state_changes(deleted, ReplicaState.NON_EXISTENT)
+        context.topics_not_removed.update(dict.fromkeys(topics))
         removed = await remove_topic_nodes(context, topics, self._log)
         for topic in removed:
             context.remove_topic(topic)
-            self._log.info("Topic deleted", topic=topic)
+        if removed:
+            self._log.info("Topics deleted", topics=len(removed), examples=examples(removed))
         await PublishView(frozenset(removed))
+
+
+def _merge(
+    into: dict[int, list[TopicPartition]], replicas: Mapping[int, Iterable[TopicPartition]]
+) -> None:
+    for broker_id, partitions in replicas.items():
+        into.setdefault(broker_id, []).extend(partitions)

@@ -105,6 +105,7 @@ class ClusterView(msgspec.Struct, frozen=True):
         controller_id: Id of the active controller as far as known, -1 if there is none.
         controller_epoch: Epoch under which this view was taken; 0 before the first election.
         brokers: Live brokers by id.
+        topics: Topics by name, in no order.
         cluster_id: Id of the Kafka cluster (``/cluster/id``); None if it is not known. What is said
             about a topic holds for this cluster only.
     """

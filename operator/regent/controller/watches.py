@@ -43,8 +43,8 @@ def event_of(watched: WatchedEvent) -> ControllerEvent | None:
         return None
     broker_id = paths.broker_of(watched.path)
     if broker_id is not None:
-        return BrokerModifications(broker_id)
+        return BrokerModifications((broker_id,))
     topic = paths.topic_of(watched.path)
     if topic is not None and watched.path == paths.topic(topic):
-        return PartitionModifications(topic)
+        return PartitionModifications((topic,))
     return None

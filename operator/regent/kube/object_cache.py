@@ -7,7 +7,7 @@ follows a status write is no news, and costs no reconciliation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -90,6 +90,10 @@ class ObjectCache:
     def get(self, key: ObjectKey) -> CachedObject | None:
         """The newest known version of an object, None if it does not exist."""
         return self._objects.get(key)
+
+    def keys_of_topics_not_in(self, topics: Collection[str]) -> frozenset[ObjectKey]:
+        """Objects whose topic is not among those given."""
+        return frozenset(key for key, cached in self._objects.items() if cached.topic not in topics)
 
     def keys_of_topic(self, topic: str) -> tuple[ObjectKey, ...]:
         """Keys of the objects that declare a topic."""

@@ -66,6 +66,7 @@ class KubeOperator:
         self._loop = asyncio.get_running_loop()
         self._is_open = True
         self._epoch = controller.view.controller_epoch
+        self._broker_ids = frozenset(controller.view.brokers)
         self.cache = ObjectCache()
         self.queue: WorkQueue[ObjectKey] = WorkQueue(jitter=jitter)
         self.configs = TopicConfigs()
@@ -155,13 +156,18 @@ class KubeOperator:
             self._loop.call_soon_threadsafe(self._on_view, topics)
 
     def _on_view(self, topics: frozenset[str] | None) -> None:
-        epoch = self._controller.view.controller_epoch
+        view = self._controller.view
+        broker_ids, self._broker_ids = self._broker_ids, frozenset(view.brokers)
+        epoch = view.controller_epoch
         if epoch != self._epoch:
             self._epoch = epoch
             self.configs.invalidate_all()
         if topics is None:
             self._enqueue(frozenset(self.cache.keys()))
             return
+        if self._broker_ids != broker_ids:
+            # Topics that could not be created for want of brokers.
+            self._enqueue(self.cache.keys_of_topics_not_in(view.topics))
         for topic in sorted(topics):
             keys = self.cache.keys_of_topic(topic)
             if keys:

@@ -18,7 +18,6 @@ from prometheus_client.registry import Collector
 
 from regent.controller.context import ControllerContext
 from regent.controller.events import TIMERS, ControllerState
-from regent.controller.states import ReplicaState
 
 PREFIX = "kafka_controller_"
 
@@ -43,26 +42,21 @@ class ControllerGauges(msgspec.Struct, frozen=True):
 
 
 def gauges_of(context: ControllerContext | None) -> ControllerGauges:
-    """Take the numbers. To be called where the context is owned; cheap for any cluster."""
+    """Take the numbers. To be called where the context is owned, after every event: the context
+    keeps them."""
     if context is None:
         return ControllerGauges()
-    doomed = [
-        context.replica_state(broker_id, tp)
-        for topic in context.topics_to_be_deleted
-        for tp, assignment in context.partitions_of(topic).items()
-        for broker_id in assignment.replicas
-    ]
     return ControllerGauges(
         active_controller_count=1,
         offline_partitions_count=context.offline_partition_count,
         new_partitions_count=context.new_partition_count,
         global_topic_count=len(context.topics),
         global_partition_count=context.partition_count,
-        active_broker_count=len(context.live_broker_ids),
+        active_broker_count=context.live_broker_count,
         topics_to_delete_count=len(context.topics_to_be_deleted),
         topics_ineligible_to_delete_count=len(context.topics_ineligible_for_deletion),
-        replicas_to_delete_count=sum(s is not ReplicaState.DELETION_SUCCESSFUL for s in doomed),
-        replicas_ineligible_to_delete_count=doomed.count(ReplicaState.DELETION_INELIGIBLE),
+        replicas_to_delete_count=context.replicas_to_delete_count,
+        replicas_ineligible_to_delete_count=context.replicas_ineligible_to_delete_count,
         unclean_leader_elections=context.unclean_leader_elections,
         refused_replicas_count=context.refusals.count,
     )

@@ -76,9 +76,10 @@ class LeaderAndIsrResponse(msgspec.Struct, frozen=True):
 
     Attributes:
         error_code: Top-level error, 0 for none.
-        partition_errors: Partitions with a non-zero error code.
+        partition_errors: Error codes of partitions, as far as anything follows from them
+            (``leader_and_isr.NOTHING_FOLLOWS``).
         partitions: All partitions that the request named: those without an entry in
-            ``partition_errors`` were accepted (if ``error_code`` is 0).
+            ``partition_errors`` were accepted, or known already (if ``error_code`` is 0).
         controller_epoch: Controller epoch of the request; -1 if not known.
         broker_epoch: Broker epoch of the request; -1 if not known. With the controller epoch it
             marks an answer that belongs to a former channel.

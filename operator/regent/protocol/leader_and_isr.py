@@ -16,6 +16,7 @@ from typing import Final
 from regent.model.partition import LeaderRecoveryState, TopicPartition
 from regent.model.topic import ZERO_TOPIC_ID
 from regent.protocol.control_requests import ControlRequests, LeaderAndIsrResponse
+from regent.protocol.error_codes import NONE, STALE_CONTROLLER_EPOCH
 from regent.protocol.partition_sections import (
     PartitionPrefixes,
     by_topic,
@@ -42,6 +43,18 @@ _REASSIGNMENT_SINCE: Final = 3
 _TOPIC_ID_SINCE: Final = 5
 _RECOVERY_STATE_SINCE: Final = 6
 _KRAFT_FLAG_SINCE: Final = 7
+
+NOTHING_FOLLOWS: Final = bytes((NONE, STALE_CONTROLLER_EPOCH))
+"""Error codes of a single partition that an answer leaves out.
+
+For a partition STALE_CONTROLLER_EPOCH means that the broker hosts it with this leader epoch or a
+higher one. With an equal epoch that is the normal answer after a failover, for every partition.
+With a higher one the broker has heard more than this request says, and whoever raised the epoch has
+told it the rest. That the controller itself is out of date is told by the code of the whole answer.
+A replica on a failed log directory answers KAFKA_STORAGE_ERROR before its epoch is looked at.
+
+Source: ``ReplicaManager.becomeLeaderOrFollower`` (1.1 to 3.9 alike).
+"""
 
 _pack_epochs: Final = struct.Struct(">iq").pack
 _leader_of_entry: Final = itemgetter(slice(8, 12))
@@ -183,6 +196,8 @@ def decode_leader_and_isr_response(
 ) -> LeaderAndIsrResponse:
     """Decode a broker's answer to the body that it got for ``requests``.
 
+    Partitions with one of the codes in :data:`NOTHING_FOLLOWS` have no entry among the errors.
+
     From version 5 on the answer names topics by id, so the request is needed to understand it.
     Errors of topics that the request gave no id cannot be distinguished there: they are left out
     unless there is only one such topic. Kafka's controller gives every topic an id before it uses
@@ -196,10 +211,15 @@ def decode_leader_and_isr_response(
     error_code, offset = read_error_code(body, 0)
     if version >= _TOPIC_ID_SINCE:
         errors, offset = read_errors_by_topic_id(
-            body, offset, names=lambda: _names_by_id(requests, partitions)
+            body,
+            offset,
+            names=lambda: _names_by_id(requests, partitions),
+            ignored=NOTHING_FOLLOWS,
         )
     else:
-        errors, offset = read_errors_by_name(body, offset, flexible=flexible)
+        errors, offset = read_errors_by_name(
+            body, offset, flexible=flexible, ignored=NOTHING_FOLLOWS
+        )
     expect_end(body, offset, flexible=flexible)
     return LeaderAndIsrResponse(
         broker_id=broker_id,

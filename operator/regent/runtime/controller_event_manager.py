@@ -1,26 +1,28 @@
-"""The controller's event queue: one owner, one event at a time, first in, first out.
+"""Processes the controller's events: one owner, one event at a time, first in, first out.
 
-Source: ``ControllerEventManager``. The expiry of the session jumps the queue: what waits there was
-meant for a controller that no longer exists, finds that out, and whoever asked is answered.
+Source: ``ControllerEventManager``. Which events jump the queue, and which become one while they
+wait, is said in :mod:`regent.controller.event_merging`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from typing import Protocol
 
-from regent.controller.events import ControllerEvent, ControllerState, Expire
+from regent.controller.event_merging import EventQueue
+from regent.controller.events import ControllerEvent, ControllerState
 from regent.controller.kafka_controller import KafkaController
 from regent.runtime.collector import Collector
 from regent.runtime.interpreter import Interpreter
 
 
 class EventObserver(Protocol):
-    """Is told of every processed event, for metrics."""
+    """Counts every processed event, for metrics."""
 
-    def processed(self, state: ControllerState, *, queued_ms: float, took_ms: float) -> None: ...
+    def processed(self, state: ControllerState, *, queued_ms: float, took_ms: float) -> None:
+        """``queued_ms`` is that of the oldest of the events that became this one."""
+        ...
 
 
 class ControllerEventManager:
@@ -38,7 +40,7 @@ class ControllerEventManager:
         self._controller = controller
         self._observer = observer
         self._collector = collector
-        self._queue: deque[tuple[float, ControllerEvent]] = deque()
+        self._queue = EventQueue()
         self._wake = asyncio.Event()
         self.state = ControllerState.IDLE
         self.busy_since: float | None = None
@@ -48,21 +50,17 @@ class ControllerEventManager:
         return len(self._queue)
 
     def put(self, event: ControllerEvent) -> None:
-        """Append an event; an :class:`Expire` goes to the front."""
-        entry = (time.monotonic(), event)
-        if isinstance(event, Expire):
-            self._queue.appendleft(entry)
-        else:
-            self._queue.append(entry)
+        """Append an event, or merge it with one that waits."""
+        self._queue.put(event, now=time.monotonic())
         self._wake.set()
 
     async def run(self, interpreter: Interpreter) -> None:
         """Process events for ever; ends by cancellation, between two effects."""
         while True:
-            while not self._queue:
+            while not len(self._queue):
                 self._wake.clear()
                 await self._wake.wait()
-            queued_at, event = self._queue.popleft()
+            event, queued_at = self._queue.take()
             began = self.busy_since = time.monotonic()
             self.state = event.state
             was_active = self._controller.active

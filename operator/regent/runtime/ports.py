@@ -104,7 +104,7 @@ class BrokerChannelsPort(Protocol):
 
 
 class ViewPort(Protocol):
-    """Takes notice of what the controller has changed."""
+    """Publishes what the controller has changed."""
 
     def publish(self, topics: frozenset[str] | None) -> None:
         """See ``effects.PublishView``."""
@@ -132,6 +132,7 @@ class ControllerPort(Protocol):
         ...
 
     def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
-        """Call ``listener`` after each new view with the names of the topics that changed, None for
-        "anything". It is called in the controller's thread and must not block."""
+        """Call ``listener`` after each new view with the names of the topics that changed (none of
+        them if only the brokers did), None for "anything". It is called in the controller's thread
+        and must not block."""
         ...

@@ -2,12 +2,14 @@
 
 Views are for people and custom resources; answers to brokers come first. After a failover there may
 be 100,000 partitions to describe, so the work is cut into slices between which the loop is free.
+Later only topics that have changed are described anew, and the others are shared with the view
+before.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.context import ControllerContext
@@ -15,6 +17,7 @@ from regent.controller.kafka_controller import KafkaController
 from regent.controller.states import PartitionState
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.partition import NO_LEADER
+from regent.model.persistent_map import PersistentMap
 
 PARTITIONS_PER_SLICE = 500
 
@@ -36,6 +39,8 @@ class ViewPublisher:
         self.listeners: list[Listener] = []
         self._dirty: dict[str, None] = {}
         self._rebuild = False
+        self._brokers_changed = False
+        self._topics: PersistentMap[str, TopicView] = PersistentMap()
         self._wake = asyncio.Event()
         self.view = ClusterView()
 
@@ -43,78 +48,93 @@ class ViewPublisher:
         self.listeners.append(listener)
 
     def publish(self, topics: frozenset[str] | None) -> None:
-        """Topics changed (None: anything). What concerns the whole cluster is visible at once."""
+        """Publish what the context says has changed, and ``topics`` (None: everything).
+
+        What concerns the whole cluster is visible at once.
+        """
+        active = self._controller.active
+        if active is not None:
+            self._dirty.update(dict.fromkeys(active.context.take_changed_topics()))
         if topics is None:
             self._rebuild = True
         else:
             self._dirty.update(dict.fromkeys(sorted(topics)))
-        self._swap(dict(self.view.topics), is_complete=self.view.is_complete)
+        before = self.view.brokers
+        self._swap(is_complete=self.view.is_complete)
+        self._brokers_changed |= active is not None and self.view.brokers is not before
         self._wake.set()
 
     def reset(self) -> None:
         """The controller is no longer active: nothing is known any more."""
-        self._dirty.clear()
-        self._rebuild = False
-        self._swap({}, is_complete=False)
+        self._forget_changes()
+        self._topics = PersistentMap()
+        self._swap(is_complete=False)
         self._notify(None)
+
+    def _forget_changes(self) -> None:
+        self._dirty.clear()
+        self._rebuild = self._brokers_changed = False
 
     async def run(self) -> None:
         """Keep the view up to date for ever."""
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._rebuild or self._dirty:
+            while self._rebuild or self._dirty or self._brokers_changed:
                 await self._round()
 
     async def _round(self) -> None:
         active = self._controller.active
         if active is None:
-            self._dirty.clear()
-            self._rebuild = False
+            self._forget_changes()
             self._notify(None)
             return
-        everything, self._rebuild = self._rebuild, False
-        if everything:
-            self._dirty.clear()
-            names = list(active.context.topics)
-            topics: dict[str, TopicView] = {}
-        else:
-            names = list(self._dirty)
-            self._dirty.clear()
-            topics = dict(self.view.topics)
-        since_pause = 0
-        for name in names:
+        everything = self._rebuild
+        names = list(active.context.topics if everything else self._dirty)
+        self._forget_changes()
+        topics: PersistentMap[str, TopicView] = PersistentMap() if everything else self._topics
+        for some in _slices(active.context, names):
+            views = {name: topic_view(active.context, name) for name in some}
+            topics = topics.updated(
+                {name: view for name, view in views.items() if view is not None},
+                removed=[name for name, view in views.items() if view is None],
+            )
+            await asyncio.sleep(0)
             if self._controller.active is not active:
                 return
-            view = topic_view(active.context, name)
-            if view is None:
-                topics.pop(name, None)
-                continue
-            topics[name] = view
-            since_pause += len(view.partitions)
-            if since_pause >= PARTITIONS_PER_SLICE:
-                since_pause = 0
-                await asyncio.sleep(0)
-        if self._controller.active is not active:
-            return
-        self._swap(topics, is_complete=everything or self.view.is_complete)
+        self._topics = topics
+        self._swap(is_complete=everything or self.view.is_complete)
         self._notify(None if everything else frozenset(names))
 
-    def _swap(self, topics: dict[str, TopicView], *, is_complete: bool) -> None:
+    def _swap(self, *, is_complete: bool) -> None:
         active: ActiveController | None = self._controller.active
         self.view = ClusterView(
             is_active=active is not None,
             is_complete=is_complete and active is not None,
             controller_id=self._controller.controller_id_seen,
             controller_epoch=self.view.controller_epoch if active is None else active.context.epoch,
-            brokers={} if active is None else dict(active.context.live_or_shutting_down_brokers),
-            topics=topics if active is not None else {},
+            brokers={} if active is None else active.context.live_or_shutting_down_brokers,
+            topics=self._topics if active is not None else {},
             cluster_id=None if active is None else active.context.cluster_id,
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:
         for listener in tuple(self.listeners):
             listener(topics)
+
+
+def _slices(context: ControllerContext, names: Sequence[str]) -> Iterator[list[str]]:
+    """Topics that are described without a pause."""
+    some: list[str] = []
+    partitions = 0
+    for name in names:
+        some.append(name)
+        partitions += len(context.partitions_of(name)) or 1
+        if partitions >= PARTITIONS_PER_SLICE:
+            yield some
+            some, partitions = [], 0
+    if some:
+        yield some
 
 
 def topic_view(context: ControllerContext, topic: str) -> TopicView | None:

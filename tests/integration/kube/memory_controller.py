@@ -104,7 +104,7 @@ class MemoryController:
     def set_brokers(self, *ids: int) -> None:
         """These brokers are alive."""
         self._replace(brokers={i: Broker(i, i, ()) for i in ids})
-        self._tell(None)
+        self._tell(frozenset())
 
     def put_topic(
         self,

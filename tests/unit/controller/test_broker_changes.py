@@ -263,7 +263,7 @@ class TestBounce:
         first = world.state(T0)
         assert first is not None
         assert first.leader == 2
-        assert world.driver.views == [None]
+        assert world.driver.views == [frozenset()]
 
     def test_no_change_at_all_is_no_reason_to_say_anything(self) -> None:
         world, active = cluster({0: (1, 2)})

@@ -38,8 +38,8 @@ def configure(world: World, path: str, value: str | None) -> None:
 
 
 def online(active: ActiveController) -> list[str]:
-    partitions = active.context.partitions_in_state(PartitionState.ONLINE)
-    return [tp.topic for tp in partitions]
+    states = active.context.partition_states
+    return [tp.topic for tp, state in states.items() if state is PartitionState.ONLINE]
 
 
 def test_a_topic_that_allows_it_now_is_elected_uncleanly_and_no_other() -> None:

@@ -202,11 +202,12 @@ def test_the_counts_of_partitions_equal_a_recount_after_every_step(
             for tp, state in context.partition_states.items()
             if not context.is_topic_queued_for_deletion(tp.topic)
         )
-        assert context.new_partition_count == len(context.partitions_in_state(PartitionState.NEW))
+        states = list(context.partition_states.values())
+        assert context.new_partition_count == states.count(PartitionState.NEW)
 
 
 @given(st.lists(st.tuples(st.sampled_from(PARTITIONS), st.sampled_from(PartitionState))))
-def test_states_are_what_was_last_set_and_listed_in_order_of_appearance(
+def test_states_are_what_was_last_set(
     changes: list[tuple[TopicPartition, PartitionState]],
 ) -> None:
     context = make_context(1)
@@ -218,5 +219,143 @@ def test_states_are_what_was_last_set_and_listed_in_order_of_appearance(
         else:
             last[tp] = state
     assert dict(context.partition_states) == last
-    for state in PartitionState:
-        assert context.partitions_in_state(state) == [tp for tp, s in last.items() if s is state]
+    waiting = [tp for tp, s in last.items() if s in (PartitionState.NEW, PartitionState.OFFLINE)]
+    assert sorted(context.partitions_without_leader) == sorted(waiting)
+
+
+BROKERS = (1, 2, 3)
+replica_lists = st.lists(st.sampled_from(BROKERS), unique=True, max_size=3).map(tuple)
+partitions = st.sampled_from(PARTITIONS)
+
+
+def _assign(tp: TopicPartition, replicas: tuple[int, ...], adding: tuple[int, ...]) -> Step:
+    return lambda context: context.set_assignment(tp, ReplicaAssignment(replicas, adding, ()))
+
+
+def _change_replicas(broker_id: int, tps: list[TopicPartition], state: ReplicaState) -> Step:
+    def change(context: ControllerContext) -> None:
+        if state is ReplicaState.NON_EXISTENT:
+            for tp in tps:
+                context.set_replica_state(broker_id, tp, state)
+        else:
+            context.set_replica_states(broker_id, tps, state)
+
+    return change
+
+
+def _change_dirs(broker_id: int, failed: list[TopicPartition], back: list[TopicPartition]) -> Step:
+    return lambda context: context.change_replicas_on_offline_dirs(
+        broker_id, failed=failed, recovered=back
+    )
+
+
+def _shut_down(broker_id: int, is_shutting_down: bool, is_live: bool) -> Step:
+    def change(context: ControllerContext) -> None:
+        if is_shutting_down:
+            context.mark_shutting_down(broker_id)
+        else:
+            context.clear_shutting_down(broker_id)
+        if is_live:
+            context.add_live_brokers([make_broker(broker_id)])
+        else:
+            context.remove_live_brokers([broker_id])
+
+    return change
+
+
+# Without load_partition_states: what a failover loads is published as a whole.
+any_change: st.SearchStrategy[Step] = st.one_of(
+    set_state,
+    queue,
+    st.sampled_from("abc").map(lambda topic: lambda context: context.remove_topic(topic)),
+    st.builds(_assign, partitions, replica_lists, replica_lists),
+    st.builds(
+        _change_replicas,
+        st.sampled_from(BROKERS),
+        st.lists(partitions, max_size=4),
+        st.sampled_from(ReplicaState),
+    ),
+    st.builds(_change_dirs, st.sampled_from(BROKERS), st.lists(partitions), st.lists(partitions)),
+    st.builds(_shut_down, st.sampled_from(BROKERS), st.booleans(), st.booleans()),
+    st.builds(
+        lambda tp, leader: (
+            lambda context: context.set_leadership({tp: LeaderAndIsr(leader, 0, (leader,), 1, 0)})
+        ),
+        partitions,
+        st.sampled_from(BROKERS),
+    ),
+)
+
+
+def _replicas_to_delete(context: ControllerContext, topic: str) -> list[ReplicaState]:
+    return [
+        context.replica_state(broker_id, tp)
+        for tp, assignment in context.partitions_of(topic).items()
+        for broker_id in assignment.replicas
+    ]
+
+
+def _pictures(context: ControllerContext) -> dict[str, object]:
+    """All that a view tells of each topic."""
+    return {
+        topic: [
+            (
+                tp,
+                assignment,
+                context.leadership.get(tp),
+                context.partition_state(tp),
+                context.is_topic_queued_for_deletion(topic),
+            )
+            for tp, assignment in context.partitions_of(topic).items()
+        ]
+        for topic in context.topics
+    }
+
+
+@given(st.lists(any_change, max_size=40))
+def test_whatever_happens_what_is_kept_equals_a_recount(steps: list[Step]) -> None:
+    context = make_context(*BROKERS)
+    context.take_changed_topics()
+    for step in steps:
+        before = _pictures(context)
+        step(context)
+        queued = {t: _replicas_to_delete(context, t) for t in context.topics_to_be_deleted}
+        states = [state for some in queued.values() for state in some]
+        deleted = ReplicaState.DELETION_SUCCESSFUL
+        assert context.replicas_to_delete_count == len(states) - states.count(deleted)
+        assert context.replicas_ineligible_to_delete_count == states.count(
+            ReplicaState.DELETION_INELIGIBLE
+        )
+        for topic, some in queued.items():
+            progress = context.deletion_progress(topic)
+            assert progress.is_complete == (set(some) <= {deleted})
+            assert progress.started == some.count(ReplicaState.DELETION_STARTED)
+            assert progress.ineligible == some.count(ReplicaState.DELETION_INELIGIBLE)
+        assert context.partition_count == len(list(context.all_partitions()))
+        assert context.live_broker_count == len(context.live_broker_ids)
+        assert sorted(context.partitions_without_leader) == sorted(
+            tp
+            for tp, state in context.partition_states.items()
+            if state in (PartitionState.NEW, PartitionState.OFFLINE)
+        )
+        assert context.has_offline_replicas == any(
+            context.replicas_on_offline_dirs(broker_id) for broker_id in BROKERS
+        )
+        for topic in context.topics:
+            assert context.is_topic_being_reassigned(topic) == any(
+                a.is_being_reassigned for a in context.partitions_of(topic).values()
+            )
+        after = _pictures(context)
+        changed = {t for t in before | after if before.get(t) != after.get(t)}
+        assert changed <= set(context.take_changed_topics())
+
+
+def test_topics_that_metrics_do_not_tell_apart_are_found_without_a_search() -> None:
+    context = make_context()
+    for topic in ("a.b", "a_b", "ab"):
+        context.add_topic(topic, None)
+    assert list(context.topics_with_metric_name("a_b")) == ["a.b", "a_b"]
+    context.remove_topic("a.b")
+    assert list(context.topics_with_metric_name("a_b")) == ["a_b"]
+    context.remove_topic("a_b")
+    assert list(context.topics_with_metric_name("a_b")) == []

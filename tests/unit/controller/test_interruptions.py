@@ -86,7 +86,7 @@ def new_topics() -> Scenario:
 def growth() -> Scenario:
     world, controller = running()
     world.create_topic("t", {0: (1, 2), 1: (2, 3), 2: (9,), 3: (3, 1)})
-    return world, controller, e.PartitionModifications("t")
+    return world, controller, e.PartitionModifications(("t",))
 
 
 def deletion() -> Scenario:

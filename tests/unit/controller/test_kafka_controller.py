@@ -71,7 +71,7 @@ def update_metadata_response(world: World, controller: KafkaController, code: in
     response = UpdateMetadataResponse(
         1, code, controller_epoch=context.epoch, broker_epoch=broker_epoch
     )
-    world.process(controller, e.UpdateMetadataResponseReceived(response))
+    world.process(controller, e.UpdateMetadataResponseReceived((response,)))
 
 
 @pytest.fixture

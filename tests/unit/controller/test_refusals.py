@@ -12,7 +12,7 @@ from regent.controller.broker_changes import (
     process_update_metadata_response,
 )
 from regent.controller.topic_changes import (
-    process_stop_replica_response,
+    process_stop_replica_responses,
     process_topic_change,
 )
 from regent.controller.view import RefusedReplica
@@ -77,7 +77,7 @@ def answer_stop(
     """Broker 1 answers a StopReplica."""
     named = {tp: StopReplicaPartition(5, delete) for tp in errors}
     response = StopReplicaResponse(1, 0, errors, named)
-    world.run(process_stop_replica_response(active, response))
+    world.run(process_stop_replica_responses(active, [response]))
 
 
 def refused(active: ActiveController) -> dict[str, str]:
@@ -193,7 +193,7 @@ class TestForgotten:
     def test_when_it_has_stopped_the_replica(self, world: World, active: ActiveController) -> None:
         answer_stop(world, active, {T0: 0}, delete=False)
         named = {T0: StopReplicaPartition(5, False)}
-        world.run(process_stop_replica_response(active, StopReplicaResponse(1, 0, {}, named)))
+        world.run(process_stop_replica_responses(active, [StopReplicaResponse(1, 0, {}, named)]))
         assert "t-0 on 1" not in refused(active)
 
     @pytest.mark.parametrize("event", ["stop_broker", "bounce_broker"])

@@ -151,7 +151,7 @@ class TestOffline:
         world.put(paths.partition_state(TP), data)
         stop(world, active, 3)
         assert active.context.replica_state(3, TP) is ReplicaState.ONLINE
-        assert len(world.log.errors("Replica not removed from the ISR")) == 1
+        assert len(world.log.errors("Replicas not removed from the ISR")) == 1
 
     @pytest.mark.parametrize("queued", [True, False])
     def test_a_missing_state_matters_unless_the_topic_is_being_deleted(self, queued: bool) -> None:

@@ -59,7 +59,7 @@ def answer(
         partition_errors or {},
         {tp: StopReplicaPartition(-2, delete) for tp in partitions},
     )
-    world.run(topic_changes.process_stop_replica_response(active, response))
+    world.run(topic_changes.process_stop_replica_responses(active, [response]))
 
 
 def replica_states(active: ActiveController, topic: str = "t") -> dict[str, str]:
@@ -334,7 +334,7 @@ class TestObstacles:
         answer(world, active, 2, T0, T1)
         answered = StopReplicaResponse(3, 0, {}, {T1: StopReplicaPartition(-2, delete=True)})
         response = msgspec.structs.replace(answered, **past)
-        world.run(topic_changes.process_stop_replica_response(active, response))
+        world.run(topic_changes.process_stop_replica_responses(active, [response]))
         assert replica_states(active)["1 on 3"] == "DELETION_STARTED"
         assert not active.context.topics_ineligible_for_deletion
         assert world.exists(paths.topic("t"))

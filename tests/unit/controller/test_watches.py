@@ -38,9 +38,9 @@ def test_whatever_happens_to_the_controller_node(kind: WatchedEventType) -> None
 @pytest.mark.parametrize(
     ("path", "event"),
     [
-        ("/brokers/ids/7", e.BrokerModifications(7)),
-        ("/brokers/topics/t", e.PartitionModifications("t")),
-        ("/brokers/topics/a.b-c_d", e.PartitionModifications("a.b-c_d")),
+        ("/brokers/ids/7", e.BrokerModifications((7,))),
+        ("/brokers/topics/t", e.PartitionModifications(("t",))),
+        ("/brokers/topics/a.b-c_d", e.PartitionModifications(("a.b-c_d",))),
     ],
 )
 def test_changed_data(path: str, event: e.ControllerEvent) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import TopicPartition
-from regent.protocol import leader_and_isr, stop_replica, update_metadata
+from regent.protocol import leader_and_isr, response_errors, stop_replica, update_metadata
 from regent.protocol.control_requests import ControlRequests, ControlResponse, StopReplicaPartition
 from regent.protocol.entities.leader_and_isr import LEADER_AND_ISR_RESPONSE
 from regent.protocol.entities.stop_replica import STOP_REPLICA_RESPONSE
@@ -58,8 +58,50 @@ def test_leader_and_isr(version: int, code: int, codes: Mapping[TopicPartition, 
     response = decode_leader_and_isr_response(version, body, requests=requests, broker_id=BROKER_ID)
     assert response.broker_id == BROKER_ID
     assert response.error_code == code
-    assert response.partition_errors == {tp: c for tp, c in codes.items() if c}
+    assert response.partition_errors == {tp: c for tp, c in codes.items() if c not in (0, 11)}
     assert response.partitions is requests.leader_and_isr[BROKER_ID]
+
+
+@pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
+@settings(max_examples=10)
+@given(
+    known=st.integers(0, 300),
+    others=st.dictionaries(st.integers(0, 300), st.sampled_from([56, -1, 74]), max_size=3),
+)
+def test_partitions_that_the_broker_knows_already_are_no_errors(
+    version: int, known: int, others: Mapping[int, int]
+) -> None:
+    """After a failover nearly all of them: their leader epoch is that which the broker has. They
+    come in the order of the broker's hash map, so topics alternate."""
+    topics = sorted(IDS)
+    codes = {TopicPartition(topics[n % len(topics)], n): 11 * (n % 3 > 0) for n in range(known)}
+    errors = {TopicPartition(topics[n % len(topics)], n): code for n, code in others.items()}
+    requests, body = _leader_and_isr(version, 0, {**codes, **errors})
+    response = decode_leader_and_isr_response(version, body, requests=requests, broker_id=BROKER_ID)
+    assert response.partition_errors == errors
+
+
+@pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
+def test_many_answers_that_nothing_follows_from_are_not_read_one_by_one(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by one they cost as much as the failover itself."""
+    topics = sorted(IDS)
+    codes = {TopicPartition(topics[n % len(topics)], n): 11 * (n % 2) for n in range(2000)}
+    requests, body = _leader_and_isr(version, 0, codes)
+    read = []
+
+    def reading(function: Any) -> Any:
+        def counting(*args: Any, **options: Any) -> Any:
+            read.append(args)
+            return function(*args, **options)
+
+        return counting
+
+    for name in ("read_string", "_unpack_partition_error"):
+        monkeypatch.setattr(response_errors, name, reading(getattr(response_errors, name)))
+    decode_leader_and_isr_response(version, body, requests=requests, broker_id=BROKER_ID)
+    assert len(read) < 200
 
 
 @pytest.mark.parametrize("version", update_metadata.VERSIONS)

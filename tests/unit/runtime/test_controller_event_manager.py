@@ -104,3 +104,40 @@ async def test_what_a_failover_loads_is_hidden_from_the_collector_until_it_is_dr
 
 def _set(event: asyncio.Event, _: object) -> None:
     event.set()
+
+
+async def test_a_storm_of_news_is_processed_once() -> None:
+    process = Process()
+    async with running(process) as (manager, counts):
+        for _ in range(100):
+            manager.put(e.SessionReconnected())
+            manager.put(e.TopicChange())
+        assert manager.queue_size == 2
+        await counts.until(2)
+        assert counts.states == [
+            e.ControllerState.CONTROLLER_CHANGE,
+            e.ControllerState.TOPIC_CHANGE,
+        ]
+
+
+async def test_a_shutdown_overtakes_what_waits_and_commands_are_refused() -> None:
+    process = Process()
+    async with running(process) as (manager, counts):
+        manager.put(e.Eligible())
+        await counts.until(1)
+        answers: list[Any] = []
+        done = asyncio.Event()
+        manager.put(e.TopicChange())
+        manager.put(e.CommandsReceived((CreateTopic("t", 1),), reply_to=answers.append))
+        manager.put(e.Shutdown(reply_to=partial(_set, done)))
+        manager.put(e.Eligible())
+        await counts.until(3)
+        assert done.is_set()
+        assert counts.states[1:] == [
+            e.ControllerState.CONTROLLER_SHUTDOWN,
+            e.ControllerState.COMMAND,
+        ]
+        assert process.controller.active is None
+        ((outcome,),) = answers
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.NOT_CONTROLLER

@@ -130,3 +130,43 @@ async def test_a_refused_replica_is_in_the_view_of_its_topic() -> None:
         await told(publisher, None)
         assert publisher.view.topics["a"].refused == (RefusedReplica("a", 1, 2, "SOME_ERROR"),)
         assert publisher.view.topics["b"].refused == ()
+
+
+async def test_after_a_broker_change_only_topics_that_it_concerns_are_made_anew() -> None:
+    process = await cluster()
+    process.add_topic("c", (1,))
+    await process.interpreter.drive(process.controller.process(e.TopicChange()))
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        before = publisher.view
+        process.remove_broker(2)
+        await process.interpreter.drive(process.controller.process(e.BrokerChange()))
+        assert await told(publisher, frozenset()) == frozenset({"a", "b"})
+        after = publisher.view
+        assert set(after.brokers) == {1}
+        assert set(before.brokers) == {1, 2}
+        assert after.topics["c"] is before.topics["c"]
+        assert after.topics["b"].leaderless == 1
+        assert before.topics["b"].leaderless == 0
+
+
+async def test_a_change_of_the_brokers_alone_is_told_without_naming_a_topic() -> None:
+    process = await cluster()
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        before = publisher.view
+        process.add_broker(3)
+        await process.interpreter.drive(process.controller.process(e.BrokerChange()))
+        assert await told(publisher, frozenset()) == frozenset()
+        assert set(publisher.view.brokers) == {1, 2, 3}
+        assert publisher.view.topics is before.topics
+
+
+async def test_what_changed_in_the_context_is_published_even_if_nobody_names_it() -> None:
+    process = await cluster()
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        assert process.controller.active is not None
+        process.controller.active.context.queue_topic_for_deletion("b")
+        assert await told(publisher, frozenset({"a"})) == frozenset({"a", "b"})
+        assert publisher.view.topics["b"].is_being_deleted

@@ -19,7 +19,7 @@ from regent.zk_data.brokers import encode_broker
 from regent.zk_data.cluster import encode_cluster_id
 from regent.zk_data.operations import Create
 from regent.zk_data.topics import TopicZNode, encode_topic
-from tests.simulation.zookeeper import InMemoryZooKeeper, InMemoryZooKeeperPort
+from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper, InMemoryZooKeeperPort
 
 
 class KeptChannels:
@@ -80,6 +80,7 @@ class Process:
     def __init__(self) -> None:
         self.server = InMemoryZooKeeper()
         self.outsider = self.server.connect()
+        self._brokers: dict[int, InMemoryClient] = {}
         for path in paths.PERSISTENT_PATHS:
             self.outsider.multi([Create(path)])
         self.outsider.multi([Create(paths.CLUSTER)])
@@ -116,7 +117,12 @@ class Process:
         """Register a broker in a session of its own."""
         endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", "localhost", 9000 + broker_id)
         content = encode_broker(Broker(broker_id, 0, (endpoint,)), timestamp_ms=1)
-        self.server.connect().multi([Create(paths.broker_id(broker_id), content, ephemeral=True)])
+        session = self._brokers[broker_id] = self.server.connect()
+        session.multi([Create(paths.broker_id(broker_id), content, ephemeral=True)])
+
+    def remove_broker(self, broker_id: int) -> None:
+        """End the session of a broker."""
+        self._brokers.pop(broker_id).close()
 
     def add_topic(self, name: str, *replicas: tuple[int, ...]) -> None:
         """Create a topic as Kafka's tools do."""

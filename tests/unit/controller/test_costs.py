@@ -1,0 +1,155 @@
+"""No event costs more than what it changes, however large the cluster is."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects, topic_changes
+from regent.controller.active_controller import ActiveController
+from regent.controller.broker_changes import process_broker_change
+from regent.controller.deletion_progress import TopicDeletionProgress
+from regent.controller.states import PartitionState, ReplicaState
+from regent.model.partition import TopicPartition
+from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
+from regent.zk_data import paths
+from tests.unit.controller.driving import once
+from tests.unit.controller.world import World
+
+MANY = 60
+
+
+def cluster_without_broker_3() -> tuple[World, ActiveController]:
+    """Many partitions that have no leader because broker 3 is down, and one on broker 2."""
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("gone", dict.fromkeys(range(MANY), (3,)))
+    world.create_topic("here", {0: (2,)})
+    for p in range(MANY):
+        world.set_state(TopicPartition("gone", p), 3, (3,), leader_epoch=5)
+    world.set_state(TopicPartition("here", 0), 2, (2,), leader_epoch=5)
+    active = world.fail_over()
+    world.log.records.clear()
+    world.driver.performed.clear()
+    return world, active
+
+
+def paths_read(world: World) -> list[str]:
+    reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
+    return [path for read in reads for path in read.paths]
+
+
+def test_a_bounce_costs_nothing_for_partitions_of_other_brokers() -> None:
+    world, active = cluster_without_broker_3()
+    world.bounce_broker(2)
+    world.run(process_broker_change(active))
+    assert active.context.partition_state(TopicPartition("here", 0)) is PartitionState.ONLINE
+    assert not [path for path in paths_read(world) if "/gone/" in path]
+    assert world.log.errors("No leader elected") != []
+    assert "gone" not in str(world.log.errors("No leader elected"))
+
+
+def test_what_is_offline_is_elected_when_its_broker_returns() -> None:
+    world, active = cluster_without_broker_3()
+    world.start_broker(3)
+    world.run(process_broker_change(active))
+    assert active.context.offline_partition_count == 0
+
+
+def test_many_failed_elections_are_one_line_with_a_few_examples() -> None:
+    world, active = cluster_without_broker_3()
+    world.run(active.partitions.trigger_online())
+    (line,) = world.log.errors("No leader elected")
+    assert line["partitions"] == MANY
+    assert "gone-0: " in str(line["examples"])
+    assert "gone-59" not in str(line["examples"])
+
+
+@pytest.mark.parametrize("event", ["bounce", "stop"])
+def test_an_election_that_failed_for_an_unreadable_state_is_repeated_at_any_broker_change(
+    event: str,
+) -> None:
+    """Nothing tells that a znode was mended."""
+    world, active = cluster_without_broker_3()
+    tp = TopicPartition("here", 0)
+    good = world.zookeeper.get(paths.partition_state(tp))
+    assert good is not None
+    world.put(paths.partition_state(tp), b"{")
+    world.bounce_broker(2)
+    world.run(process_broker_change(active))
+    assert active.context.partition_state(tp) is PartitionState.OFFLINE
+    world.put(paths.partition_state(tp), good.data)
+    if event == "bounce":
+        world.bounce_broker(1)
+    else:
+        world.stop_broker(1)
+    world.run(process_broker_change(active))
+    assert active.context.partition_state(tp) is PartitionState.ONLINE
+    assert not active.context.elections_to_repeat
+
+
+def test_an_answer_about_one_topic_does_not_walk_over_the_others_that_are_being_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.start_broker(1, 2)
+    topics = [f"t{n}" for n in range(MANY)]
+    for topic in topics:
+        world.create_topic(topic, {0: (1, 2)})
+    active = world.fail_over()
+    world.mark_for_deletion(*topics)
+    world.run(topic_changes.process_topic_deletion(active))
+    context = active.context
+    asked: list[str] = []
+    progress_of = context.deletion_progress
+
+    def noted(topic: str) -> TopicDeletionProgress:
+        asked.append(topic)
+        return progress_of(topic)
+
+    monkeypatch.setattr(context, "deletion_progress", noted)
+    tp = TopicPartition("t7", 0)
+    for broker_id in (1, 2):
+        response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(-2, True)})
+        world.run(topic_changes.process_stop_replica_responses(active, [response]))
+    assert asked == ["t7", "t7"]
+    assert not context.has_topic("t7")
+    assert context.replicas_to_delete_count == 2 * (MANY - 1)
+
+
+def test_a_topic_whose_nodes_could_not_be_removed_is_tried_again_with_the_next_answer() -> None:
+    world = World()
+    world.start_broker(1)
+    for topic in ("t", "u"):
+        world.create_topic(topic, {0: (1,)})
+    active = world.fail_over()
+    world.mark_for_deletion("t", "u")
+    world.run(topic_changes.process_topic_deletion(active))
+    context = active.context
+
+    def finish(topic: str) -> None:
+        asked = {TopicPartition(topic, 0): StopReplicaPartition(-2, True)}
+        world.run(
+            topic_changes.process_stop_replica_responses(
+                active, [StopReplicaResponse(1, 0, {}, asked)]
+            )
+        )
+
+    world.driver.before = once(
+        effects.Write, lambda: world.put(paths.topic_partitions("t") + "/7/state")
+    )
+    finish("t")
+    assert context.is_topic_queued_for_deletion("t")
+    finish("u")
+    assert not context.has_topic("t")
+    assert not context.has_topic("u")
+
+
+def test_many_illegal_transitions_are_one_line() -> None:
+    world, active = cluster_without_broker_3()
+    replicas = {3: [TopicPartition("gone", p) for p in range(MANY)]}
+    world.run(active.replicas.handle_state_changes(replicas, ReplicaState.DELETION_SUCCESSFUL))
+    (line,) = world.log.errors("Illegal replica transition")
+    assert line["partitions"] == MANY
+    world.run(active.partitions.handle_state_changes(replicas[3], PartitionState.NEW))
+    (line,) = world.log.errors("Illegal partition transition")
+    assert line["partitions"] == MANY
