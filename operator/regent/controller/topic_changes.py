@@ -190,3 +190,6 @@ async def process_stop_replica_response(
         await active.deletions.fail_replicas({broker_id: failed})
     if deleted:
         await active.deletions.complete_replicas({broker_id: deleted})
+    waiting = {tp.topic for tp in started if context.is_topic_queued_for_deletion(tp.topic)}
+    if waiting:
+        await PublishView(frozenset(waiting))

@@ -10,10 +10,6 @@ from regent.model.errors import ControllerMovedError
 from regent.model.topic_config import config_conflicts, config_problem
 from regent.zk_data.operations import WriteResult, Written, ZkError
 
-MAX_PARTITIONS = 10_000
-"""More partitions in one command than any topic has: a slip of the pen, not a wish."""
-
-
 def unknown(topic: str) -> Rejected:
     return Rejected(Reason.UNKNOWN_TOPIC, f"topic {topic!r} does not exist", "topic")
 

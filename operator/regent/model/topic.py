@@ -15,6 +15,9 @@ METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 
 MAX_TOPIC_NAME_LENGTH: Final = 249
 
+MAX_PARTITIONS: Final = 10_000
+"""The largest number of partitions a topic may be given: more are a mistake. Kafka has no limit."""
+
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 

@@ -81,6 +81,10 @@ class ConditionReason(enum.StrEnum):
         "NotEnoughBrokers",
         "Fewer brokers are alive than the topic needs replicas.",
     )
+    BROKERS_UNAVAILABLE = (
+        "BrokersUnavailable",
+        "Brokers that replicaAssignment names are not alive; they are waited for.",
+    )
     UNKNOWN = "Unknown", "The state of the topic is not known at the moment."
 
     # Health
