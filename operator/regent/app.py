@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from regent.controller.config import ControllerConfig
 from regent.controller_service import ControllerService
+from regent.kube.metrics import ResourceMetrics
 from regent.model.errors import ConfigurationError
 from regent.network.settings import ChannelSettings
 from regent.observability import logs
@@ -71,6 +72,7 @@ class App:
             metrics=EventMetrics(registry),
         )
         registry.register(ControllerCollector(self._controller))
+        self._resource_metrics = ResourceMetrics(registry)
         try:
             self._http = HttpEndpoint(
                 host=settings.http_host,
@@ -152,6 +154,7 @@ class App:
                     settings,
                     stop_event=term_over,
                     on_signal=stop.set,
+                    metrics=self._resource_metrics,
                     on_operator=self._set_operator,
                 )
             finally:

@@ -10,6 +10,7 @@ from regent.model.errors import ControllerMovedError
 from regent.model.topic_config import config_conflicts, config_problem
 from regent.zk_data.operations import WriteResult, Written, ZkError
 
+
 def unknown(topic: str) -> Rejected:
     return Rejected(Reason.UNKNOWN_TOPIC, f"topic {topic!r} does not exist", "topic")
 

@@ -20,12 +20,14 @@ import random
 import signal
 import socket
 import threading
+import uuid
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import kopf
+from prometheus_client import CollectorRegistry
 
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
@@ -33,6 +35,7 @@ from regent.kube.errors import KubeError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import HandlerContext, Probe, build_registry, build_settings
 from regent.kube.listing import list_topics
+from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
@@ -53,7 +56,12 @@ class KubeOperator:
     """All parts of the Kubernetes side, wired. :func:`run_kube` runs one."""
 
     def __init__(
-        self, controller: ControllerPort, settings: KubeSettings, *, client: KubeClient
+        self,
+        controller: ControllerPort,
+        settings: KubeSettings,
+        *,
+        client: KubeClient,
+        metrics: ResourceMetrics,
     ) -> None:
         def now() -> datetime:
             return datetime.now(UTC)
@@ -79,10 +87,12 @@ class KubeOperator:
                 batcher=self.batcher,
                 writer=self.writer,
                 recorder=self.recorder,
+                metrics=metrics,
                 settings=settings,
                 view=lambda: controller.view,
                 now=now,
                 jitter=jitter,
+                new_topic_id=uuid.uuid4,
             )
         )
 
@@ -202,6 +212,7 @@ async def run_kube(
     probes: Mapping[str, Probe] | None = None,
     on_signal: Callable[[], None] | None = None,
     client: KubeClient | None = None,
+    metrics: ResourceMetrics | None = None,
     on_operator: Callable[[KubeOperator], None] | None = None,
 ) -> None:
     """Serve the custom resources until ``stop_event`` is set.
@@ -213,6 +224,7 @@ async def run_kube(
             ``stop_event``. (kopf would stop at once, before the controller has handed over.)
         client: API client; default: one with the credentials of the environment. It is not closed
             if given.
+        metrics: Counters of this process; default: some that nobody reads.
         on_operator: Told of the operator before it starts, for metrics and tests.
 
     Raises:
@@ -227,7 +239,12 @@ async def run_kube(
                     request_timeout_s=settings.request_timeout_s,
                 )
             )
-        operator = KubeOperator(controller, settings, client=client)
+        operator = KubeOperator(
+            controller,
+            settings,
+            client=client,
+            metrics=metrics or ResourceMetrics(CollectorRegistry()),
+        )
         stack.callback(operator.close)
         if on_operator is not None:
             on_operator(operator)

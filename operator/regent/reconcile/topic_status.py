@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from regent.controller.view import PartitionHealth, PartitionView, TopicView
-from regent.reconcile.plan import TopicRequest
+from regent.model.topic import topic_id_to_text
+from regent.reconcile.deletion_policy import effective_deletion_policy
+from regent.reconcile.request import ClusterMatch, TopicRequest
 from regent.reconcile.topic_drift import describe_drift
 from regent.resources.conditions import (
     ConditionReason,
@@ -185,8 +187,10 @@ def observed_status(
     managed_config: tuple[str, ...],
 ) -> KafkaTopicStatus:
     """The status for a view that can tell what the topic is like."""
+    is_intent = ownership is Ownership.CREATING
     return _status(
         request,
+        request.record,
         (
             *summary_verdicts(assessment),
             synced_verdict(request.topic, entries),
@@ -195,26 +199,52 @@ def observed_status(
         **observed_fields(request),
         drift=entries[:MAX_DRIFT_ENTRIES],
         ownership=ownership,
+        intended_topic_id=topic_id_to_text(request.new_topic_id) if is_intent else None,
         managed_config=managed_config,
+        **_provenance(request),
+        deletion_policy=effective_deletion_policy(request.resource, ownership),
     )
 
 
 def blind_status(request: TopicRequest, assessment: Assessment) -> KafkaTopicStatus:
     """The status when nothing is known about the topic: what was last seen stays."""
+    belongs = request.cluster is ClusterMatch.SAME
+    previous = request.record if belongs else request.resource.status
+    ownership = previous.ownership if belongs else None
     return _status(
         request,
+        previous,
         (
             *summary_verdicts(assessment),
             unknown_verdict(ConditionType.SYNCED, assessment.message),
             unknown_verdict(ConditionType.HEALTHY, assessment.message),
         ),
+        **(_provenance(request) if belongs else {}),
+        deletion_policy=effective_deletion_policy(request.resource, ownership),
     )
 
 
+def _provenance(request: TopicRequest) -> dict[str, Any]:
+    """Which cluster and which controller the status comes from.
+
+    An inactive process has no epoch of its own: it must not seem to have won or lost against the
+    controller whose status it amends.
+    """
+    if not request.view.is_active:
+        return {}
+    return {
+        "cluster_id": request.view.cluster_id,
+        "controller_epoch": request.view.controller_epoch,
+    }
+
+
 def _status(
-    request: TopicRequest, verdicts: tuple[Verdict, ...], **fields: Any
+    request: TopicRequest,
+    previous: KafkaTopicStatus,
+    verdicts: tuple[Verdict, ...],
+    **fields: Any,
 ) -> KafkaTopicStatus:
-    previous, metadata = request.resource.status, request.resource.metadata
+    metadata = request.resource.metadata
     return previous.model_copy(
         update={
             **fields,
@@ -223,10 +253,5 @@ def _status(
             "conditions": update_conditions(
                 previous.conditions, verdicts, generation=metadata.generation, now=request.now
             ),
-            # An inactive process has no epoch of its own: it must not seem to have won or lost
-            # against the controller whose status it amends.
-            "controller_epoch": request.view.controller_epoch
-            if request.view.is_active
-            else previous.controller_epoch,
         }
     )
