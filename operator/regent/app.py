@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from regent.connections import real_connections
 from regent.controller.config import ControllerConfig
 from regent.controller_service import ControllerService
 from regent.kube.metrics import ResourceMetrics
@@ -66,9 +67,12 @@ class App:
             collector(registry=registry)
         self._controller = ControllerService(
             config=controller_config(settings),
-            zookeeper=zookeeper_settings(settings),
-            election_path=settings.election_path,
-            channels=channel_settings(settings),
+            connect=real_connections(
+                controller_id=settings.controller_id,
+                zookeeper=zookeeper_settings(settings),
+                election_path=settings.election_path,
+                channels=channel_settings(settings),
+            ),
             metrics=EventMetrics(registry),
         )
         registry.register(ControllerCollector(self._controller))

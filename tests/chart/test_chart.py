@@ -19,7 +19,8 @@ from sandbox import KubernetesApi, wait_until_async
 from sandbox.errors import CommandError
 from sandbox.kubernetes_binaries import kubernetes_binaries
 from sandbox.process import run_guarded
-from tests.integration.kube.memory_controller import MemoryController
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "regent"
@@ -213,7 +214,14 @@ def _bind_to_user(api: KubernetesApi, kind: str, namespaces: list[str]) -> None:
 
 async def _one_life(api: KubernetesApi, namespaces: tuple[str, ...]) -> None:
     """Create and delete a topic, with the rights of the chart."""
-    controller = MemoryController()
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        await _serve_one_life(api, controller, namespaces)
+        assert cluster.topics == ()
+
+
+async def _serve_one_life(
+    api: KubernetesApi, controller: LiveController, namespaces: tuple[str, ...]
+) -> None:
     stop = asyncio.Event()
     task = asyncio.create_task(
         run_kube(controller, KubeSettings(namespaces=namespaces), stop_event=stop)
@@ -237,8 +245,6 @@ async def _one_life(api: KubernetesApi, namespaces: tuple[str, ...]) -> None:
             describe="the Events to be recorded",
             timeout_s=10,
         )
-        assert not controller.view.topics
     finally:
         stop.set()
         await task
-        controller.close()

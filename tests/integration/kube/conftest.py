@@ -17,8 +17,10 @@ import yaml
 
 from regent.kube.operator import KubeOperator, run_kube
 from regent.kube.settings import KubeSettings
+from regent.runtime.ports import ControllerPort
 from sandbox import KubernetesApi, wait_until_async
-from tests.integration.kube.memory_controller import MemoryController
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
 
 ROOT = Path(__file__).parents[3]
 
@@ -148,10 +150,25 @@ def namespace(api: KubernetesApi) -> Iterator[Namespace]:
 
 
 @pytest.fixture
-def controller() -> Iterator[MemoryController]:
-    double = MemoryController()
-    yield double
-    double.close()
+def cluster() -> Iterator[SimulatedCluster]:
+    """The Kafka cluster: ZooKeeper and three brokers."""
+    with SimulatedCluster() as simulated:
+        yield simulated
+
+
+@pytest.fixture
+def controller_config() -> dict[str, Any]:
+    """Fields of the controller's configuration; parametrize it to set some."""
+    return {}
+
+
+@pytest.fixture
+def controller(
+    cluster: SimulatedCluster, controller_config: dict[str, Any]
+) -> Iterator[LiveController]:
+    """The real controller, active."""
+    with LiveController(cluster, **controller_config) as live:
+        yield live
 
 
 @pytest.fixture
@@ -165,7 +182,7 @@ def kubeconfig(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 @asynccontextmanager
 async def running(
-    controller: MemoryController, namespace: Namespace, **settings: Any
+    controller: ControllerPort, namespace: Namespace, **settings: Any
 ) -> AsyncIterator[KubeOperator]:
     """The Kubernetes side, running; ended in an orderly way."""
     stop, ready = asyncio.Event(), asyncio.Event()
@@ -194,7 +211,7 @@ async def running(
 
 @pytest.fixture
 async def operator(
-    controller: MemoryController, namespace: Namespace, kubeconfig: None
+    controller: LiveController, namespace: Namespace, kubeconfig: None
 ) -> AsyncIterator[KubeOperator]:
     async with running(controller, namespace) as started:
         yield started
