@@ -35,7 +35,7 @@ from regent.kube.status_writer import StatusWriter, WriteResult
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_memory import TopicMemory
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.request import TopicRequest
+from regent.reconcile.request import Absence, TopicRequest
 from regent.reconcile.significance import is_significant
 from regent.reconcile.topic_commands import accepted_event
 from regent.reconcile.topics import plan_topic
@@ -63,6 +63,7 @@ class ReconcilerParts:
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
         new_topic_id: Draws the id of a topic to be created.
+        absence: Returns for how long this process has not been the controller.
     """
 
     cache: ObjectCache
@@ -76,6 +77,7 @@ class ReconcilerParts:
     now: Callable[[], datetime]
     jitter: Callable[[], float]
     new_topic_id: Callable[[], uuid.UUID]
+    absence: Callable[[], Absence] = Absence
 
 
 class TopicReconciler:
@@ -152,6 +154,7 @@ class TopicReconciler:
             attempts=tuple(memory.attempts),
             created=memory.created,
             spare_topic_id=memory.spare_topic_id,
+            absence=parts.absence(),
         )
         return plan_topic(request), request
 

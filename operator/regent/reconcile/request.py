@@ -54,6 +54,21 @@ class ClusterMatch(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """That this process is not the controller, for how long, and why.
+
+    Attributes:
+        for_s: Seconds since it last was, or since it began to serve.
+        unknown_after_s: After so many seconds what statuses say of the cluster is out of date.
+        reason: Why, as far as it is known.
+    """
+
+    for_s: float = 0.0
+    unknown_after_s: float = 120.0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRequest:
     """Everything that is known about a KafkaTopic.
 
@@ -66,6 +81,7 @@ class TopicRequest:
         spare_topic_id: A fresh id for a topic to be created.
         seen_at: When this process first saw this generation of the resource.
         now: The present, aware.
+        absence: Of the controller; of interest while the view is not active.
     """
 
     resource: KafkaTopic
@@ -77,6 +93,7 @@ class TopicRequest:
     now: datetime
     attempts: tuple[Attempt, ...] = ()
     created: CreateTopic | None = None
+    absence: Absence = Absence()
 
     @property
     def topic_name(self) -> str:

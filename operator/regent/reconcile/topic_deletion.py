@@ -13,6 +13,7 @@ from regent.model.topic import is_internal_topic
 from regent.reconcile.claims import Claim
 from regent.reconcile.deletion_policy import effective_deletion_policy
 from regent.reconcile.other_cluster import release_in_other_cluster, unknown_cluster_assessment
+from regent.reconcile.outside_term import grace_s, plan_outside_term
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.request import ClusterMatch, TopicRequest
 from regent.reconcile.topic_commands import describe_commands, dispatch
@@ -25,16 +26,12 @@ from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus
 _WAY_OUT: Final = "to let the resource go and keep the topic, set deletionPolicy to Retain"
 
 
-def plan_deletion(request: TopicRequest, *, grace_s: float) -> Plan:
-    """What has to be done for a resource with a deletion timestamp.
-
-    Args:
-        grace_s: How long a process that is not the controller waits for one that is to act.
-    """
+def plan_deletion(request: TopicRequest) -> Plan:
+    """What has to be done for a resource with a deletion timestamp."""
     if not request.resource.holds_finalizer:
         return Plan()
-    if not request.view.is_active and request.unanswered_s < grace_s:
-        return Plan(requeue_after_s=grace_s - request.unanswered_s)
+    if not request.view.is_active and request.unanswered_s < grace_s(request):
+        return Plan(requeue_after_s=grace_s(request) - request.unanswered_s)
     if request.cluster is ClusterMatch.OTHER:
         return _plan_other_cluster(request)
     if _is_gone(request):
@@ -43,7 +40,7 @@ def plan_deletion(request: TopicRequest, *, grace_s: float) -> Plan:
     if release is not None:
         return Plan(finalizer=FinalizerAction.REMOVE, events=(release,))
     if not request.view.is_active:
-        return _plan_inactive(request)
+        return plan_outside_term(request)
     if request.cluster is ClusterMatch.UNKNOWN:
         return Plan(status=blind_status(request, unknown_cluster_assessment()))
     return _plan_held(request)
@@ -178,17 +175,6 @@ def _describe_wait(request: TopicRequest) -> str:
     if dead:
         text += f"; of these {dead} are not alive, and the deletion goes on when they come back"
     return text
-
-
-def _plan_inactive(request: TopicRequest) -> Plan:
-    if request.is_answered:
-        return Plan()
-    message = (
-        "no Regent process is the controller of the Kafka cluster; the topic is deleted as soon "
-        f"as one is; {_WAY_OUT}"
-    )
-    assessment = Assessment(Progress.PROGRESSING, ConditionReason.CONTROLLER_INACTIVE, message)
-    return Plan(status=blind_status(request, assessment))
 
 
 def _delete(request: TopicRequest) -> Plan:

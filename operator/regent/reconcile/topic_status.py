@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import heapq
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from regent.controller.view import PartitionHealth, PartitionView, TopicView
 from regent.model.topic import topic_id_to_text
@@ -35,11 +35,18 @@ from regent.resources.kafka_topic_status import (
 
 
 class Progress(enum.Enum):
-    """The three answers to "how is it going"."""
+    """The answers to "how is it going". UNKNOWN: there is no controller that could tell."""
 
     READY = enum.auto()
     PROGRESSING = enum.auto()
     STALLED = enum.auto()
+    UNKNOWN = enum.auto()
+
+
+_READY: Final = {
+    Progress.READY: ConditionStatus.TRUE,
+    Progress.UNKNOWN: ConditionStatus.UNKNOWN,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +64,12 @@ def summary_verdicts(assessment: Assessment) -> tuple[Verdict, Verdict, Verdict]
     idle = (ConditionStatus.FALSE, ConditionReason.IDLE, "nothing is under way")
     unstalled = (ConditionStatus.FALSE, ConditionReason.NOT_STALLED, "nothing is in the way")
     happening = (ConditionStatus.TRUE, reason, message)
-    ready = ConditionStatus.TRUE if progress is Progress.READY else ConditionStatus.FALSE
+    ready = _READY.get(progress, ConditionStatus.FALSE)
+    # Whoever waits for the resource goes on waiting while nobody can tell (kstatus: InProgress).
+    is_pending = progress in (Progress.PROGRESSING, Progress.UNKNOWN)
     return (
         Verdict(ConditionType.READY, ready, reason, message),
-        Verdict(
-            ConditionType.RECONCILING, *(happening if progress is Progress.PROGRESSING else idle)
-        ),
+        Verdict(ConditionType.RECONCILING, *(happening if is_pending else idle)),
         Verdict(ConditionType.STALLED, *(happening if progress is Progress.STALLED else unstalled)),
     )
 

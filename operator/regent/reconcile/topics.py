@@ -10,7 +10,6 @@ the rest.
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
 
 from regent.controller.commands import Command, DescribeTopicConfigs
 from regent.model.topic import is_internal_topic
@@ -22,6 +21,7 @@ from regent.reconcile.foreign_deletion import (
     with_foreign_deletion,
 )
 from regent.reconcile.other_cluster import plan_other_cluster
+from regent.reconcile.outside_term import plan_outside_term
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.request import ClusterMatch, TopicRequest
 from regent.reconcile.topic_checks import (
@@ -50,23 +50,17 @@ from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import AdoptionPolicy, ManagementPolicy
 from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership
 
-INACTIVE_GRACE_S: Final = 30.0
-"""How long a resource must go unanswered before a process that is not the controller says so.
-
-While another replica is the controller, it answers within this time, and the standby stays quiet.
-"""
-
 
 def plan_topic(request: TopicRequest) -> Plan:
     """What has to be done for a KafkaTopic, given everything that is known now."""
     if request.resource.metadata.is_being_deleted:
-        return plan_deletion(request, grace_s=INACTIVE_GRACE_S)
+        return plan_deletion(request)
     return _plan_living(with_foreign_deletion(request))
 
 
 def _plan_living(request: TopicRequest) -> Plan:
     if not request.view.is_active:
-        return _plan_inactive(request)
+        return plan_outside_term(request)
     if request.cluster is not ClusterMatch.SAME:
         return plan_other_cluster(request)
     finding = first_finding(SPEC_CHECKS, request.resource)
@@ -123,25 +117,6 @@ def _conflict(request: TopicRequest) -> Plan:
         status=_status(request, assessment, ownership=None, managed_config=()),
         finalizer=_release(request),
     )
-
-
-def _plan_inactive(request: TopicRequest) -> Plan:
-    """No controller here. Say something only where no other process seems to answer."""
-    if request.is_answered:
-        return Plan()
-    left_s = INACTIVE_GRACE_S - request.unanswered_s
-    if left_s > 0:
-        return Plan(requeue_after_s=left_s)
-    finding = first_finding(SPEC_CHECKS, request.resource)
-    if finding is not None:
-        assessment = Assessment(Progress.STALLED, finding.reason, finding.text)
-    else:
-        assessment = Assessment(
-            Progress.PROGRESSING,
-            ConditionReason.CONTROLLER_INACTIVE,
-            "no Regent process is the controller of the Kafka cluster; waiting for one",
-        )
-    return Plan(status=blind_status(request, assessment))
 
 
 def _waiting(request: TopicRequest, reason: ConditionReason, message: str) -> Plan:

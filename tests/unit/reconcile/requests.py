@@ -13,7 +13,7 @@ from regent.controller.view import ClusterView, PartitionHealth, PartitionView, 
 from regent.model.cluster import Broker
 from regent.reconcile.claims import Claim, claim_of
 from regent.reconcile.plan import Plan
-from regent.reconcile.request import Attempt, TopicRequest
+from regent.reconcile.request import Absence, Attempt, TopicRequest
 from regent.resources.conditions import Condition, ConditionType, find_condition
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic, parse_kafka_topic
 
@@ -128,6 +128,7 @@ def request(
     attempts: Sequence[Attempt] = (),
     created: CreateTopic | None = None,
     waited_s: float = 0.0,
+    absence: Absence | None = None,
 ) -> TopicRequest:
     subject = resource() if subject is None else subject
     own = claim_of(subject)
@@ -141,6 +142,7 @@ def request(
         spare_topic_id=SPARE_ID,
         seen_at=NOW - timedelta(seconds=waited_s),
         now=NOW,
+        absence=Absence() if absence is None else absence,
     )
 
 

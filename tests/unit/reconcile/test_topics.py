@@ -18,8 +18,9 @@ from regent.controller.commands import (
 )
 from regent.controller.view import PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
+from regent.reconcile.outside_term import INACTIVE_GRACE_S
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.topics import INACTIVE_GRACE_S, plan_topic
+from regent.reconcile.topics import plan_topic
 from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
@@ -172,9 +173,6 @@ class TestWhatTheViewCannotTell:
     def test_while_loading_a_topic_that_is_there_is_there(self) -> None:
         plan = plan_topic(request(owned(), view(topic(), complete=False), config={}))
         assert state(plan) == READY
-
-    def test_a_standby_is_quiet_about_what_is_answered(self) -> None:
-        assert plan_topic(request(owned(), view(active=False), waited_s=1e6)) == Plan()
 
     def test_a_standby_gives_the_controller_time(self) -> None:
         plan = plan_topic(request(seen=view(active=False), waited_s=10))
