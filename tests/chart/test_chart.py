@@ -83,6 +83,8 @@ class TestRendering:
             "ConfigMap",
             "CustomResourceDefinition",
             "Deployment",
+            "Role",
+            "RoleBinding",
             "ServiceAccount",
         ]
         pod = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]
@@ -122,6 +124,22 @@ class TestRendering:
         assert "ClusterRoleBinding" not in kinds
         # Same name in each namespace, so the last one is what is left of them here.
         assert rendered["Role", "kafka-demo-regent"]["metadata"]["namespace"] == "b"
+
+    def test_the_lease_is_the_only_one_it_may_change(self, render: Render) -> None:
+        rendered = render()
+        role = rendered["Role", "demo-regent-lease"]
+        assert role["metadata"]["namespace"] == "kafka"
+        assert role["rules"] == [
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+            {
+                "apiGroups": ["coordination.k8s.io"],
+                "resources": ["leases"],
+                "resourceNames": ["demo-regent"],
+                "verbs": ["get", "patch"],
+            },
+        ]
+        settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+        assert (settings["lease_namespace"], settings["lease_name"]) == ("kafka", "demo-regent")
 
     def test_a_disruption_budget_only_with_replicas(self, render: Render) -> None:
         assert ("PodDisruptionBudget", "demo-regent") not in render()
