@@ -29,6 +29,8 @@ class HttpEndpoint:
     Args:
         liveness: Answer of ``/healthz``: a problem that only a restart mends.
         readiness: Answer of ``/readyz``: a reason not to rely on this process yet.
+        remark: Added to the answer of ``/readyz`` while the process is ready: what somebody has to
+            mend.
         status: Answer of ``/status``, as JSON.
     """
 
@@ -41,9 +43,11 @@ class HttpEndpoint:
         liveness: Probe,
         readiness: Probe,
         status: Callable[[], dict[str, object]],
+        remark: Probe = lambda: None,
     ) -> None:
         self._metrics = make_wsgi_app(registry)
         self._probes = {"/healthz": liveness, "/readyz": readiness}
+        self._remark = remark
         self._status = status
         self._server = make_server(
             host, port, self._answer, server_class=_server_class(host), handler_class=_QuietHandler
@@ -75,6 +79,8 @@ class HttpEndpoint:
         if probe is not None:
             problem = probe()
             status = "200 OK" if problem is None else "503 Service Unavailable"
+            if problem is None and path == "/readyz" and (remark := self._remark()) is not None:
+                return _text(start_response, status, f"ok, but {remark}")
             return _text(start_response, status, problem or "ok")
         if path == "/status":
             start_response("200 OK", [("Content-Type", "application/json")])

@@ -7,16 +7,21 @@ import gc
 import itertools
 import json
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry
 
+from regent.kube.health import KubeHealth
+from regent.kube.metrics import ResourceMetrics
 from regent.kube.operator import KubeOperator, run_kube
 from regent.kube.settings import KubeSettings
+from regent.kube.side import KubernetesSide
+from regent.kube.waiting import cancel
 from regent.runtime.ports import ControllerPort
 from sandbox import KubernetesApi, wait_until_async
 from tests.support.live_controller import LiveController
@@ -215,6 +220,49 @@ async def operator(
 ) -> AsyncIterator[KubeOperator]:
     async with running(controller, namespace) as started:
         yield started
+
+
+@asynccontextmanager
+async def supervised(
+    controller: LiveController, namespaces: Sequence[str], **settings: Any
+) -> AsyncIterator[KubeHealth]:
+    """The Kubernetes side as a process has it, and the controller with it: supervised, and serving
+    by the Lease outside a term. Times are short."""
+    stop, health = asyncio.Event(), KubeHealth()
+    side = KubernetesSide(
+        controller,
+        KubeSettings(
+            **{
+                "namespaces": tuple(namespaces),
+                "lease_namespace": namespaces[0],
+                "lease_duration_s": 1,
+                "lease_retry_s": 0.2,
+                "unknown_after_s": 1.0,
+                "namespace_retry_s": 0.5,
+                **settings,
+            }
+        ),
+        why_inactive=controller.service.readiness_problem,
+        on_signal=stop.set,
+        health=health,
+        metrics=ResourceMetrics(CollectorRegistry()),
+    )
+    loop = asyncio.get_running_loop()
+    controller.service.on_eligibility(
+        lambda is_elected: _call_in(loop, side.set_elected, is_elected)
+    )
+    task = asyncio.create_task(side.run(stop))
+    try:
+        with controller:
+            yield health
+            stop.set()
+            await asyncio.wait_for(task, timeout=30)
+    finally:
+        await cancel((task,))
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
+    loop.call_soon_threadsafe(function, *args)
 
 
 async def wait_for(holds: Callable[[], bool], *, describe: str, timeout_s: float = 20) -> None:

@@ -150,11 +150,10 @@ async def test_a_standby_says_nothing_while_somebody_answers(
 
 
 async def test_without_a_controller_the_reason_is_shown_and_healing_follows(
-    namespace: Namespace, cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch
+    namespace: Namespace, cluster: SimulatedCluster
 ) -> None:
-    monkeypatch.setattr("regent.reconcile.topics.INACTIVE_GRACE_S", 0.5)
     with LiveController(cluster, contends=False) as standby:
-        async with running(standby, namespace):
+        async with running(standby, namespace, unknown_after_s=0.5):
             namespace.apply(topic("orders"))
             await namespace.wait_condition("orders", "Reconciling", "True", "ControllerInactive")
             standby.begin_term()

@@ -44,7 +44,7 @@ async def test_five_hundred_topics_converge_in_few_batches(
         created_s = time.monotonic() - started
 
         async def ready() -> int:
-            bodies, _ = await list_topics(client, settings)
+            bodies = (await list_topics(client, settings)).bodies
             return sum(condition(body, "Ready").get("status") == "True" for body in bodies)
 
         await wait_until_async(
@@ -71,7 +71,7 @@ async def test_five_hundred_topics_converge_in_few_batches(
             await client.request("DELETE", f"{collection}/{name}")
 
         async def left() -> int:
-            return len((await list_topics(client, settings))[0])
+            return len((await list_topics(client, settings)).bodies)
 
         await wait_until_async(
             left, until=lambda count: count == 0, describe="all to be gone", timeout_s=120

@@ -184,13 +184,17 @@ async def test_lists_come_in_pages_and_from_every_namespace(
         metadata = {"resourceVersion": version, "continue": token}
         return web.json_response({"metadata": metadata, "items": [{"name": name}]})
 
-    server.answers = [page("a", "30", "more"), page("b", "30"), page("c", "7")]
+    granted = [web.json_response({"status": {"allowed": True}}) for _ in range(4)]
+    again = [web.json_response({"status": {"allowed": True}}) for _ in range(4)]
+    lists = [page("a", "30", "more"), page("b", "30")]
+    server.answers = [*granted, *lists, *again, page("c", "7")]
     settings = KubeSettings(namespaces=("x", "y"), page_size=1)
-    bodies, version = await list_topics(client, settings)
-    assert [body["name"] for body in bodies] == ["a", "b", "c"]
-    assert version == "7"
+    listing = await list_topics(client, settings)
+    assert [body["name"] for body in listing.bodies] == ["a", "b", "c"]
+    assert listing.version == "7"
+    assert listing.readable == ("x", "y")
     prefix = "/apis/kafka.regent.dev/v1alpha1/namespaces"
-    assert [path for _, path, _, _ in server.requests] == [
+    assert [path for method, path, _, _ in server.requests if method == "GET"] == [
         f"{prefix}/x/kafkatopics?limit=1",
         f"{prefix}/x/kafkatopics?limit=1&continue=more",
         f"{prefix}/y/kafkatopics?limit=1",
