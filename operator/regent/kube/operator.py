@@ -108,8 +108,13 @@ class KubeOperator:
         )
 
     @property
+    def can_read(self) -> bool:
+        """Whether there is a namespace that can be watched now."""
+        return bool(self._readable)
+
+    @property
     def watched(self) -> tuple[str, ...]:
-        """The namespaces to be watched now; none: all of them."""
+        """The namespaces to be watched if :attr:`can_read`; none: all of them."""
         return () if self._readable == (ALL_NAMESPACES,) else self._readable
 
     async def load(self) -> None:
@@ -358,6 +363,8 @@ async def _watch(
     """Watch what can be read until ``stop_event`` is set or one of the tasks fails."""
     failures = 0
     while not stop_event.is_set():
+        if not operator.can_read and not await unless_set(operator.load(), stop_event):
+            return
         operator.namespaces_changed.clear()
         stopping = asyncio.create_task(stop_event.wait(), name="kube stop")
         changing = asyncio.create_task(operator.namespaces_changed.wait(), name="kube namespaces")
