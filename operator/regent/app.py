@@ -10,15 +10,19 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from regent.client_settings import channel_settings, protocol_version, zookeeper_settings
+from regent.connections import real_connections
 from regent.controller.config import ControllerConfig, MissingCluster
 from regent.controller_service import ControllerService
+from regent.kube.health import KubeHealth
+from regent.kube.health_metrics import KubeHealthCollector
+from regent.kube.metrics import ResourceMetrics
 from regent.model.errors import ConfigurationError
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
@@ -26,7 +30,7 @@ from regent.observability.metrics import ControllerCollector, EventMetrics
 from regent.settings import Settings
 
 if TYPE_CHECKING:
-    from regent.kube.operator import KubeOperator
+    from regent.kube.side import KubernetesSide
 
 logger = logging.getLogger(__name__)
 
@@ -47,26 +51,32 @@ class App:
             log_format=settings.log_format,
             state_changes=settings.state_change_log,
         )
-        self._term = _Term()
-        self._operator: KubeOperator | None = None
+        self._kubernetes: KubernetesSide | None = None
         registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
         self._controller = ControllerService(
             config=controller_config(settings),
-            zookeeper=zookeeper_settings(settings),
-            election_path=settings.election_path,
-            channels=channel_settings(settings),
+            connect=real_connections(
+                controller_id=settings.controller_id,
+                zookeeper=zookeeper_settings(settings),
+                election_path=settings.election_path,
+                channels=channel_settings(settings),
+            ),
             metrics=EventMetrics(registry),
         )
         registry.register(ControllerCollector(self._controller))
+        self._kube_health = KubeHealth()
+        registry.register(KubeHealthCollector(self._kube_health))
+        self._resource_metrics = ResourceMetrics(registry)
         try:
             self._http = HttpEndpoint(
                 host=settings.http_host,
                 port=settings.http_port,
                 registry=registry,
                 liveness=self._liveness_problem,
-                readiness=self._controller.readiness_problem,
+                readiness=self._readiness_problem,
+                remark=self._remark,
                 status=self._controller.status,
             )
         except OSError as error:
@@ -99,98 +109,65 @@ class App:
             from regent.kube.login import login
 
             await login()
-        loop = asyncio.get_running_loop()
-        self._controller.on_eligibility(partial(_call_in, loop, self._term.set))
+        stop = asyncio.Event()
+        kubernetes = self._kubernetes = self._kubernetes_side(on_signal=stop.set)
+        if kubernetes is not None:
+            loop = asyncio.get_running_loop()
+            self._controller.on_eligibility(partial(_call_in, loop, kubernetes.set_elected))
         self._controller.start()
         try:
-            await self._until_stopped()
+            await self._until_stopped(stop)
         finally:
             # While this loop still takes the signals: a second one must not end the hand-over.
             await asyncio.to_thread(self._controller.stop)
 
-    async def _until_stopped(self) -> None:
-        stop = asyncio.Event()
+    async def _until_stopped(self, stop: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
         for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, stop.set)
         # A process whose controller thread has died is of no use: end, and be started anew.
         self._controller.on_end(partial(_call_in, loop, stop.set))
-        if self._settings.without_kubernetes:
+        if self._kubernetes is None:
             await stop.wait()
         else:
-            await self._serve_resources(stop)
+            await self._kubernetes.run(stop)
 
-    async def _serve_resources(self, stop: asyncio.Event) -> None:
-        """Serve the custom resources in each term as the elected replica.
-
-        The others must keep quiet: two writers of one status would never come to rest.
-        """
-        from regent.kube.operator import run_kube
+    def _kubernetes_side(self, *, on_signal: Callable[[], None]) -> KubernetesSide | None:
+        if self._settings.without_kubernetes:
+            return None
         from regent.kube.settings import KubeSettings
+        from regent.kube.side import KubernetesSide
 
-        settings = KubeSettings(namespaces=self._settings.namespaces)
-        while not stop.is_set():
-            await _first_of(self._term.begun, stop)
-            if stop.is_set():
-                return
-            term_over = asyncio.Event()
-            ending = asyncio.create_task(_relay(_first_of(self._term.over, stop), term_over))
-            try:
-                await run_kube(
-                    self._controller,
-                    settings,
-                    stop_event=term_over,
-                    on_signal=stop.set,
-                    on_operator=self._set_operator,
-                )
-            finally:
-                self._operator = None
-                ending.cancel()
+        settings = KubeSettings(
+            namespaces=self._settings.namespaces,
+            unknown_after_s=self._settings.status_unknown_after_s,
+            lease_namespace=self._settings.lease_namespace,
+            lease_name=self._settings.lease_name,
+        )
+        return KubernetesSide(
+            self._controller,
+            settings,
+            why_inactive=self._controller.readiness_problem,
+            on_signal=on_signal,
+            health=self._kube_health,
+            metrics=self._resource_metrics,
+        )
 
-    def _set_operator(self, operator: KubeOperator) -> None:
-        self._operator = operator
+    def _readiness_problem(self) -> str | None:
+        return self._controller.readiness_problem() or self._kube_health.problem()
+
+    def _remark(self) -> str | None:
+        return self._kube_health.remark()
 
     def _liveness_problem(self) -> str | None:
         problem = self._controller.liveness_problem()
-        operator = self._operator
+        operator = None if self._kubernetes is None else self._kubernetes.operator
         if problem is None and operator is not None:
             try:
                 operator.check_queue()
             except RuntimeError as error:
                 problem = str(error)
         return problem
-
-
-class _Term:
-    """Whether this process is the elected replica, as events of the main loop."""
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.over = asyncio.Event()
-
-    def set(self, is_eligible: bool) -> None:
-        """Called in the main loop."""
-        if is_eligible:
-            self.over.clear()
-            self.begun.set()
-        else:
-            self.begun.clear()
-            self.over.set()
-
-
-async def _first_of(*events: asyncio.Event) -> None:
-    """Return when one of the events is set."""
-    waiting = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in waiting:
-            task.cancel()
-
-
-async def _relay(condition: Awaitable[None], event: asyncio.Event) -> None:
-    await condition
-    event.set()
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any) -> None:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
-import os
 import random
-import socket
 import threading
 import time
 import uuid
@@ -28,8 +26,7 @@ from regent.controller.kafka_controller import KafkaController
 from regent.controller.topic_commands import not_controller
 from regent.controller.view import ClusterView, RefusedReplica
 from regent.controller.watches import event_of
-from regent.network.controller_channel_manager import ControllerChannelManager
-from regent.network.settings import ChannelSettings
+from regent.model.cluster import Broker
 from regent.observability.logs import StandardControllerLog
 from regent.observability.metrics import ControllerGauges, EventMetrics, gauges_of
 from regent.protocol.control_requests import (
@@ -40,12 +37,9 @@ from regent.protocol.control_requests import (
 from regent.runtime.collector import Collector
 from regent.runtime.controller_event_manager import ControllerEventManager
 from regent.runtime.interpreter import Interpreter
+from regent.runtime.ports import Connect
 from regent.runtime.view_publisher import ViewPublisher
 from regent.zk_data.operations import SessionState, WatchedEvent
-from regent.zookeeper.client import KazooZooKeeper
-from regent.zookeeper.leader_election import LeaderElection
-from regent.zookeeper.session import ZooKeeperSession
-from regent.zookeeper.settings import ZooKeeperSettings
 
 logger = logging.getLogger(__name__)
 
@@ -65,21 +59,16 @@ class ControllerService:
 
     Implements :class:`~regent.runtime.ports.ControllerPort` and the statistics that metrics read;
     those methods may be called from any thread.
+
+    Args:
+        connect: Makes the connections to ZooKeeper and to the brokers.
     """
 
     def __init__(
-        self,
-        *,
-        config: ControllerConfig,
-        zookeeper: ZooKeeperSettings,
-        election_path: str,
-        channels: ChannelSettings,
-        metrics: EventMetrics,
+        self, *, config: ControllerConfig, connect: Connect, metrics: EventMetrics
     ) -> None:
         self._config = config
-        self._zookeeper = zookeeper
-        self._election_path = election_path
-        self._channel_settings = channels
+        self._connect = connect
         self._metrics = metrics
         self._thread = threading.Thread(target=self._run, name="controller")
         self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -95,12 +84,7 @@ class ControllerService:
     # Life
 
     def start(self) -> None:
-        """Start the thread and return when its loop runs. ZooKeeper may still be out of reach.
-
-        Raises:
-            ConfigurationError: If the settings cannot work.
-        """
-        self._zookeeper.validate()
+        """Start the thread and return when its loop runs. ZooKeeper may still be out of reach."""
         self._thread.start()
         self._started.result()
 
@@ -190,7 +174,7 @@ class ControllerService:
     def readiness_problem(self) -> str | None:
         """Why this process could neither be nor become the controller now, or None."""
         problem = self.liveness_problem()
-        if problem is None and (self._parts is None or self._parts.session.is_fenced()):
+        if problem is None and (self._parts is None or self._parts.connections.is_fenced()):
             problem = "no ZooKeeper session"
         if problem is None and self._parts is not None:
             problem = self._parts.controller.refusal
@@ -248,11 +232,7 @@ class ControllerService:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         parts = self._parts = _Parts(
-            config=self._config,
-            zookeeper=self._zookeeper,
-            election_path=self._election_path,
-            channels=self._channel_settings,
-            metrics=self._metrics,
+            config=self._config, connect=self._connect, metrics=self._metrics
         )
         parts.eligibility_listeners = self._eligibility_listeners
         for listener in self._listeners:
@@ -263,16 +243,13 @@ class ControllerService:
 
 
 class _Parts:
-    """Everything in the controller's loop, wired together."""
+    """Everything in the controller's loop, wired together.
+
+    Implements :class:`~regent.runtime.ports.ConnectionListener`.
+    """
 
     def __init__(
-        self,
-        *,
-        config: ControllerConfig,
-        zookeeper: ZooKeeperSettings,
-        election_path: str,
-        channels: ChannelSettings,
-        metrics: EventMetrics,
+        self, *, config: ControllerConfig, connect: Connect, metrics: EventMetrics
     ) -> None:
         dice = random.SystemRandom()
         self.metrics = metrics
@@ -285,35 +262,14 @@ class _Parts:
         )
         self.manager = ControllerEventManager(self.controller, observer=self, collector=Collector())
         self.publisher = ViewPublisher(self.controller)
-        self.session = ZooKeeperSession(zookeeper)
-        self.session.subscribe(self._session_changed)
-        self.channels = ControllerChannelManager(
-            controller_id=config.controller_id,
-            settings=channels,
-            may_send=lambda: not self.session.is_fenced(),
-            on_response=self._responded,
-            on_failure=lambda broker, controller_epoch, reason: self.manager.put(
-                e.ChannelFailed(controller_epoch, broker.broker_id, broker.epoch, repr(reason))
-            ),
-            on_protocol_version=lambda version, controller_epoch: self.manager.put(
-                e.InterBrokerProtocolChanged(controller_epoch, version)
-            ),
-        )
+        self.connections = connect(self)
         self.interpreter = Interpreter(
-            zookeeper=KazooZooKeeper(self.session, on_watch=self._watched),
-            channels=self.channels,
+            zookeeper=self.connections.zookeeper,
+            channels=self.connections.channels,
             view=self.publisher,
             enqueue=self.manager.put,
-            contend=self._contend,
+            contend=self.connections.contend,
         )
-        self.election = LeaderElection(
-            self.session,
-            path=election_path,
-            identifier=f"{socket.gethostname()}/{os.getpid()}/{config.controller_id}",
-            on_elected=lambda: self._set_eligible(True),
-            on_lost=lambda: self._set_eligible(False),
-        )
-        self._is_contending = False
         self.eligibility_listeners: list[Callable[[bool], None]] = []
 
     async def run_until(self, stop: asyncio.Event) -> None:
@@ -324,7 +280,7 @@ class _Parts:
             events,
             stopping,
             asyncio.create_task(self.publisher.run(), name="view"),
-            asyncio.create_task(self.session.start(), name="session start"),
+            asyncio.create_task(self.connections.start(), name="session start"),
         }
         try:
             while not stopping.done():
@@ -337,17 +293,7 @@ class _Parts:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             self.interpreter.close()
-            self.channels.close_all()
-            await self.channels.wait_closed()
-            if self._is_contending:
-                await self.election.close()
-            await self.session.close()
-
-    def _contend(self) -> None:
-        """Take part in the election among the replicas, once the core has found a cluster."""
-        if not self._is_contending:
-            self._is_contending = True
-            self.election.start()
+            await self.connections.close()
 
     async def _hand_over(self, events: asyncio.Task[None]) -> None:
         """Finish the event in progress and give ``/controller`` up, unless the loop has failed."""
@@ -357,24 +303,38 @@ class _Parts:
         await asyncio.wait([waiting, events], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
 
-    # What the world reports, in the loop
+    # ConnectionListener
+
+    def elected(self) -> None:
+        self._set_eligible(True)
+
+    def election_lost(self) -> None:
+        self._set_eligible(False)
 
     def _set_eligible(self, is_eligible: bool) -> None:
         self.manager.put(e.Eligible() if is_eligible else e.NotEligible())
         for listener in self.eligibility_listeners:
             listener(is_eligible)
 
-    def _session_changed(self, state: SessionState) -> None:
+    def session_changed(self, state: SessionState) -> None:
         event = _SESSION_EVENTS.get(state)
         if event is not None:
             self.manager.put(event)
 
-    def _watched(self, watched: WatchedEvent) -> None:
+    def watch_fired(self, watched: WatchedEvent) -> None:
         event = event_of(watched)
         if event is not None:
             self.manager.put(event)
 
-    def _responded(self, response: ControlResponse) -> None:
+    def channel_failed(self, broker: Broker, controller_epoch: int, reason: BaseException) -> None:
+        self.manager.put(
+            e.ChannelFailed(controller_epoch, broker.broker_id, broker.epoch, repr(reason))
+        )
+
+    def protocol_version_changed(self, version: tuple[int, int], controller_epoch: int) -> None:
+        self.manager.put(e.InterBrokerProtocolChanged(controller_epoch, version))
+
+    def responded(self, response: ControlResponse) -> None:
         event: e.ControllerEvent
         match response:
             case LeaderAndIsrResponse():
@@ -392,7 +352,7 @@ class _Parts:
         self.metrics.processed(state, queued_ms=queued_ms, took_ms=took_ms)
         active = self.controller.active
         self.gauges = gauges_of(None if active is None else active.context)
-        self.channel_queue_sizes = self.channels.queue_sizes()
+        self.channel_queue_sizes = self.connections.queue_sizes()
         self.refused_replicas = () if active is None else active.context.refusals.sample()
         self.refused_metadata = {} if active is None else dict(active.context.refusals.metadata)
 

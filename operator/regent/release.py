@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
-from regent.kube.listing import list_topics
+from regent.kube.listing import ALL_NAMESPACES, list_namespace
 from regent.kube.login import login
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.settings import KubeSettings
@@ -28,6 +28,7 @@ from regent.resources.kafka_topic import FINALIZER
 _CONCURRENCY: Final = 16
 _PODS_TIMEOUT_S: Final = 180.0
 _POLL_INTERVAL_S: Final = 0.5
+_CONFLICTS_MAX: Final = 5
 _POD_PHASES_THAT_ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -119,16 +120,16 @@ async def _list(
     """All KafkaTopics. Without the CRD there are none."""
     bodies: list[dict[str, Any]] = []
     version = ""
-    scopes: list[tuple[str, ...]] = [(namespace,) for namespace in namespaces]
-    for scope in scopes or [()]:
+    page_size = KubeSettings().page_size
+    for namespace in namespaces or (ALL_NAMESPACES,):
         try:
-            listed, version = await list_topics(client, KubeSettings(namespaces=scope))
+            listed, version = await list_namespace(client, namespace, page_size=page_size)
         except KubeNotFoundError:
             continue
         except KubeApiError as error:
-            if not (scope and skip_forbidden and error.status == HTTPStatus.FORBIDDEN):
+            if not (namespace and skip_forbidden and error.status == HTTPStatus.FORBIDDEN):
                 raise
-            report(f"skipped namespace {scope[0]}: {error}")
+            report(f"skipped namespace {namespace}: {error}")
             continue
         bodies.extend(listed)
     cache = ObjectCache()
@@ -154,21 +155,35 @@ async def _release_all(
     failures: list[str] = []
 
     async def release_one(key: ObjectKey) -> None:
-        known = cache.get(key)
-        if known is None:
-            return
         async with turns:
             try:
-                result = await writer.remove_finalizer(key, known.uid)
+                result = await _remove_finalizer(writer, cache, key)
             except KubeError as error:
                 failures.append(f"{key}: {error}")
                 return
-        report(f"{key} is gone" if result is WriteResult.GONE else f"released {key}")
+        if result is WriteResult.CHANGED:
+            failures.append(f"{key} changes faster than it can be written")
+        else:
+            report(f"{key} is gone" if result is WriteResult.GONE else f"released {key}")
 
     await asyncio.gather(*map(release_one, keys))
     if failures:
         shown = "\n  ".join(failures[:10])
         raise ReleaseError(f"{len(failures)} KafkaTopics could not be released:\n  {shown}")
+
+
+async def _remove_finalizer(
+    writer: StatusWriter, cache: ObjectCache, key: ObjectKey
+) -> WriteResult:
+    """Remove the finalizer, whatever the resource says by then."""
+    for _ in range(_CONFLICTS_MAX):
+        known = cache.get(key)
+        if known is None:
+            return WriteResult.GONE
+        result = await writer.remove_finalizer(key, known.uid, generation=known.generation)
+        if result is not WriteResult.CHANGED:
+            return result
+    return WriteResult.CHANGED
 
 
 async def _stop(

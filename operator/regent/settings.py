@@ -103,6 +103,24 @@ class Settings(BaseSettings):
         description="Where the replicas of Regent elect one among themselves in ZooKeeper, below "
         "the chroot.",
     )
+    lease_name: str = Field(
+        default="regent",
+        pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
+        description="Name of the Kubernetes Lease by which the replicas agree on who looks after "
+        "custom resources while there is no controller. Each Regent in a namespace needs one of "
+        "its own.",
+    )
+    lease_namespace: str | None = Field(
+        default=None,
+        description="Namespace of the Lease. By default that of the pod; outside a pod `default`.",
+    )
+    status_unknown_after_s: float = Field(
+        default=120.0,
+        ge=10.0,
+        le=86_400.0,
+        description="When the conditions of custom resources turn Unknown after the Kafka cluster "
+        "has lost its controller: no ZooKeeper answers, or Regent refuses the cluster. In seconds.",
+    )
     unclean_leader_election_enable: bool = Field(
         default=False,
         description="The brokers' static `unclean.leader.election.enable`. The dynamic default of "

@@ -19,7 +19,8 @@ from sandbox import KubernetesApi, wait_until_async
 from sandbox.errors import CommandError
 from sandbox.kubernetes_binaries import kubernetes_binaries
 from sandbox.process import run_guarded
-from tests.integration.kube.memory_controller import MemoryController
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "regent"
@@ -99,6 +100,8 @@ class TestRendering:
             "Deployment",
             "Job",
             "Role",
+            "Role",
+            "RoleBinding",
             "RoleBinding",
             "ServiceAccount",
             "ServiceAccount",
@@ -140,6 +143,22 @@ class TestRendering:
         assert "ClusterRoleBinding" not in kinds
         # Same name in each namespace, so the last one is what is left of them here.
         assert rendered["Role", "kafka-demo-regent"]["metadata"]["namespace"] == "b"
+
+    def test_the_lease_is_the_only_one_it_may_change(self, render: Render) -> None:
+        rendered = render()
+        role = rendered["Role", "demo-regent-lease"]
+        assert role["metadata"]["namespace"] == "kafka"
+        assert role["rules"] == [
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+            {
+                "apiGroups": ["coordination.k8s.io"],
+                "resources": ["leases"],
+                "resourceNames": ["demo-regent"],
+                "verbs": ["get", "patch"],
+            },
+        ]
+        settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+        assert (settings["lease_namespace"], settings["lease_name"]) == ("kafka", "demo-regent")
 
     def test_a_disruption_budget_only_with_replicas(self, render: Render) -> None:
         assert ("PodDisruptionBudget", "demo-regent") not in render()
@@ -322,7 +341,14 @@ def _bind_to_user(api: KubernetesApi, kind: str, namespaces: list[str]) -> None:
 
 async def _one_life(api: KubernetesApi, namespaces: tuple[str, ...]) -> None:
     """Create and delete a topic, with the rights of the chart."""
-    controller = MemoryController()
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        await _serve_one_life(api, controller, namespaces)
+        assert cluster.topics == ()
+
+
+async def _serve_one_life(
+    api: KubernetesApi, controller: LiveController, namespaces: tuple[str, ...]
+) -> None:
     stop = asyncio.Event()
     task = asyncio.create_task(
         run_kube(controller, KubeSettings(namespaces=namespaces), stop_event=stop)
@@ -346,8 +372,6 @@ async def _one_life(api: KubernetesApi, namespaces: tuple[str, ...]) -> None:
             describe="the Events to be recorded",
             timeout_s=60,
         )
-        assert not controller.view.topics
     finally:
         stop.set()
         await task
-        controller.close()

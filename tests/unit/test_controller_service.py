@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from regent.connections import real_connections
 from regent.controller import events as e
 from regent.controller.commands import DescribeTopicConfigs
 from regent.controller.config import ControllerConfig
@@ -27,9 +28,12 @@ def service() -> ControllerService:
     """Never started: its answers are given by the test."""
     return ControllerService(
         config=ControllerConfig(1_000_000_001),
-        zookeeper=ZooKeeperSettings(hosts=("127.0.0.1:1",)),
-        election_path="/regent/election",
-        channels=ChannelSettings(),
+        connect=real_connections(
+            controller_id=1_000_000_001,
+            zookeeper=ZooKeeperSettings(hosts=("127.0.0.1:1",)),
+            election_path="/regent/election",
+            channels=ChannelSettings(),
+        ),
         metrics=EventMetrics(CollectorRegistry()),
     )
 

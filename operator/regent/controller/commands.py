@@ -7,6 +7,7 @@ Refusal is a value, never an exception: it becomes a condition of the resource.
 from __future__ import annotations
 
 import enum
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,10 @@ class CreateTopic(msgspec.Struct, frozen=True):
         assignment: Replica lists by partition index, the preferred leader first; None: placed by
             the controller.
         config: Topic configuration.
+        topic_id: Id of the new topic, chosen by whoever asks, so that the topic can be told from
+            one that somebody else creates at the same moment; None: drawn by the controller. Not
+            used where topics have no ids (inter.broker.protocol.version below 2.8). A topic that
+            exists with this very id counts as created: the first answer was lost.
     """
 
     topic: str
@@ -30,6 +35,7 @@ class CreateTopic(msgspec.Struct, frozen=True):
     replication_factor: int | None = None
     assignment: Mapping[int, tuple[int, ...]] | None = None
     config: Mapping[str, str] = {}
+    topic_id: uuid.UUID | None = None
 
 
 class CreatePartitions(msgspec.Struct, frozen=True):
@@ -77,6 +83,8 @@ class Reason(enum.StrEnum):
     INVALID_REPLICATION_FACTOR = "InvalidReplicationFactor"
     INVALID_REPLICA_ASSIGNMENT = "InvalidReplicaAssignment"
     INVALID_CONFIG = "InvalidConfig"
+    NOT_ENOUGH_BROKERS = "NotEnoughBrokers"
+    BROKERS_UNAVAILABLE = "BrokersUnavailable"
     TOPIC_ALREADY_EXISTS = "TopicAlreadyExists"
     TOPIC_NAME_COLLISION = "TopicNameCollision"
     UNKNOWN_TOPIC = "UnknownTopic"
@@ -92,6 +100,8 @@ class Reason(enum.StrEnum):
 
 TRANSIENT_REASONS = frozenset(
     {
+        Reason.NOT_ENOUGH_BROKERS,
+        Reason.BROKERS_UNAVAILABLE,
         Reason.TOPIC_MARKED_FOR_DELETION,
         Reason.REASSIGNMENT_IN_PROGRESS,
         Reason.CONCURRENT_CHANGE,

@@ -33,11 +33,13 @@ class PlacementError(ValueError):
 
     Attributes:
         field: What has to change: "partitions" or "replication_factor", or "" for the brokers.
+        awaits_brokers: Whether it is possible once more brokers, or those named, are alive.
     """
 
-    def __init__(self, message: str, field: str = "") -> None:
+    def __init__(self, message: str, field: str = "", *, awaits_brokers: bool = False) -> None:
         super().__init__(message)
         self.field = field
+        self.awaits_brokers = awaits_brokers
 
 
 class Pattern(NamedTuple):
@@ -156,6 +158,7 @@ def _check(brokers: Sequence[BrokerRack], partitions: int, replication_factor: i
             f"replication factor {replication_factor} is larger than the number of live brokers, "
             f"{len(brokers)}; lower it or start more brokers",
             "replication_factor",
+            awaits_brokers=True,
         )
     without = sorted(b.broker_id for b in brokers if b.rack is None)
     if without and len(without) < len(brokers):

@@ -204,6 +204,10 @@ async def process_stop_replica_responses(
         await active.deletions.fail_replicas(failed)
     if any(deleted.values()):
         await active.deletions.complete_replicas(deleted)
+    answered = frozenset(tp.topic for tps in (*deleted.values(), *failed.values()) for tp in tps)
+    waiting = frozenset(filter(active.context.is_topic_queued_for_deletion, answered))
+    if waiting:
+        await PublishView(waiting)
 
 
 def _deletions_started(

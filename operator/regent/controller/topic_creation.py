@@ -13,7 +13,6 @@ from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.replica_assignment import PlacementError
 from regent.controller.topic_placement import place_new_topic, placement_refused
 from regent.controller.topic_refusals import (
-    MAX_PARTITIONS,
     all_written,
     answer_lost,
     concurrent_change,
@@ -23,7 +22,7 @@ from regent.controller.topic_refusals import (
 )
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
-from regent.model.topic import metric_name, topic_name_problem
+from regent.model.topic import MAX_PARTITIONS, metric_name, topic_name_problem
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import Create, Operation, SetData, WriteResult, ZkError
@@ -46,6 +45,9 @@ async def create_topics(active: ActiveController, commands: Sequence[CreateTopic
     accepted: dict[str, tuple[int, _NewTopic]] = {}
     taken: dict[str, str] = {}
     for index, command in enumerate(commands):
+        if _was_created_before(active, command):
+            outcomes[index] = Accepted()
+            continue
         problem = _creation_problem(active, command, taken)
         if problem is not None:
             outcomes[index] = problem
@@ -56,11 +58,9 @@ async def create_topics(active: ActiveController, commands: Sequence[CreateTopic
             outcomes[index] = placement_refused(command.topic, error)
             continue
         taken[metric_name(command.topic)] = command.topic
-        topic_id = (
-            active.chance.topic_id()
-            if active.context.inter_broker_protocol >= TOPIC_IDS_SINCE
-            else None
-        )
+        topic_id = None
+        if active.context.inter_broker_protocol >= TOPIC_IDS_SINCE:
+            topic_id = command.topic_id or active.chance.topic_id()
         assignments = {p: ReplicaAssignment(replicas) for p, replicas in placement.items()}
         accepted[command.topic] = (
             index,
@@ -70,6 +70,15 @@ async def create_topics(active: ActiveController, commands: Sequence[CreateTopic
         written = await _write_topics(active, chunk)
         outcomes.update({accepted[topic][0]: outcome for topic, outcome in written.items()})
     return [outcomes[index] for index in range(len(commands))]
+
+
+def _was_created_before(active: ActiveController, command: CreateTopic) -> bool:
+    """Whether the topic is there with the id chosen for it, and stays."""
+    return (
+        command.topic_id is not None
+        and active.context.topic_ids.get(command.topic) == command.topic_id
+        and not active.context.is_topic_queued_for_deletion(command.topic)
+    )
 
 
 def _transactions(topics: Mapping[str, _NewTopic]) -> Iterator[dict[str, _NewTopic]]:

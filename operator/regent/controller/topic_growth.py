@@ -13,7 +13,6 @@ from regent.controller.replica_assignment import (
 )
 from regent.controller.topic_placement import broker_racks, given_assignment, placement_refused
 from regent.controller.topic_refusals import (
-    MAX_PARTITIONS,
     all_written,
     concurrent_change,
     not_usable,
@@ -21,6 +20,7 @@ from regent.controller.topic_refusals import (
 )
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import ReplicaAssignment
+from regent.model.topic import MAX_PARTITIONS
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic

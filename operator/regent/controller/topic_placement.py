@@ -28,7 +28,7 @@ def place_new_topic(active: ActiveController, command: CreateTopic) -> Placement
         factor = active.config.default_replication_factor
     brokers = broker_racks(active)
     if not brokers:
-        raise PlacementError("no broker is live; start the brokers")
+        raise PlacementError("no broker is live; start the brokers", awaits_brokers=True)
     start = active.chance.below(len(brokers))
     return assign_replicas(
         brokers,
@@ -62,6 +62,7 @@ def given_assignment(
                 f"partition {partition} is assigned to brokers {unknown} that are not live; "
                 f"live are {list(live)}",
                 "assignment",
+                awaits_brokers=True,
             )
     if len(sizes) > 1:
         raise PlacementError(
@@ -77,5 +78,9 @@ def broker_racks(active: ActiveController) -> list[BrokerRack]:
 
 
 def placement_refused(topic: str, error: PlacementError) -> Rejected:
-    reason = _REFUSED_FIELDS.get(error.field, Reason.INVALID_REPLICA_ASSIGNMENT)
+    if error.awaits_brokers:
+        named = error.field == "assignment"
+        reason = Reason.BROKERS_UNAVAILABLE if named else Reason.NOT_ENOUGH_BROKERS
+    else:
+        reason = _REFUSED_FIELDS.get(error.field, Reason.INVALID_REPLICA_ASSIGNMENT)
     return Rejected(reason, f"topic {topic!r}: {error}", error.field)

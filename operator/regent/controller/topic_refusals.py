@@ -13,9 +13,6 @@ from regent.zk_data.operations import WriteResult, Written, ZkError
 if TYPE_CHECKING:
     from regent.controller.active_controller import ActiveController
 
-MAX_PARTITIONS = 10_000
-"""More partitions in one command than any topic has: a slip of the pen, not a wish."""
-
 
 def unknown(topic: str) -> Rejected:
     return Rejected(Reason.UNKNOWN_TOPIC, f"topic {topic!r} does not exist", "topic")

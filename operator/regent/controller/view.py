@@ -64,12 +64,18 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
 
 
 class TopicView(msgspec.Struct, frozen=True):
-    """One topic with its partitions in order of their index."""
+    """One topic with its partitions in order of their index.
+
+    Attributes:
+        deletion_waits_for: Brokers that have not confirmed yet that they deleted their replicas,
+            sorted; empty unless the topic is being deleted.
+    """
 
     name: str
     topic_id: uuid.UUID | None
     partitions: tuple[PartitionView, ...]
     is_being_deleted: bool = False
+    deletion_waits_for: tuple[int, ...] = ()
 
     @property
     def replication_factor(self) -> int:

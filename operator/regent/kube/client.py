@@ -3,7 +3,7 @@
 Why not the official one: it is synchronous, so each of ten thousand status writes would occupy a
 thread, and it brings a model class for everything Kubernetes knows. Why not kopf's: its request
 function is private and lives in kopf's task context, which ends before Regent is done writing. What
-is left to do is little: aiohttp (which kopf brings), kopf's public ``ConnectionInfo``, five verbs.
+is left to do is little: aiohttp, kopf's public ``ConnectionInfo``, five verbs.
 
 Tokens of service accounts are renewed by the kubelet, in place. So credentials are read again after
 ``CREDENTIALS_MAX_AGE_S`` and whenever the server answers 401.

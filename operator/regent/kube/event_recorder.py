@@ -1,7 +1,8 @@
 """Kubernetes Events: what happened to a resource, for ``kubectl describe`` and alerts.
 
 Events are a courtesy: they are sent in the background, and losing one loses nothing but a line of
-history. The same Event about the same object is not sent twice within ``QUIET_S``.
+history. The same Event about the same object is not sent twice within ``QUIET_S``, unless it tells
+of something that happened twice.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class EventRecorder:
         mark = (subject.uid, event.reason, event.message)
         now = asyncio.get_running_loop().time()
         last = self._recent.get(mark)
-        if last is not None and now - last < QUIET_S:
+        if not event.is_occurrence and last is not None and now - last < QUIET_S:
             return
         self._recent[mark] = now
         self._recent.move_to_end(mark)

@@ -2,42 +2,81 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeNotFoundError
+from regent.kube.errors import KubeApiError, KubeNotFoundError
+from regent.kube.rights import LIST, describe_missing, missing_rights
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import API_VERSION
 
+ALL_NAMESPACES: Final = ""
 
-async def list_topics(
-    client: KubeClient, settings: KubeSettings
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What can be listed now.
+
+    Attributes:
+        bodies: The KafkaTopics of all readable namespaces.
+        version: A resourceVersion that they are not older than: that of the oldest list. Good for
+            deciding that an object known in an older version is gone.
+        readable: The namespaces that were listed; ``ALL_NAMESPACES`` if none was named.
+        unreadable: The others, each with what is missing.
+    """
+
+    bodies: list[dict[str, Any]]
+    version: str
+    readable: tuple[str, ...]
+    unreadable: Mapping[str, str]
+
+
+async def list_topics(client: KubeClient, settings: KubeSettings) -> Listing:
+    """List all KafkaTopics that are served, namespace by namespace.
+
+    A namespace that may not be read does not keep the others from being listed.
+
+    Raises:
+        KubeError: What concerns all namespaces: no answer, no credentials, ``KubeNotFoundError`` if
+            there is no CRD.
+    """
+    bodies: list[dict[str, Any]] = []
+    versions: list[str] = []
+    readable: list[str] = []
+    unreadable: dict[str, str] = {}
+    for namespace in settings.namespaces or (ALL_NAMESPACES,):
+        missing = [right for right in await missing_rights(client, namespace) if right.is_reading]
+        if missing:
+            unreadable[namespace] = describe_missing(missing, namespace)
+            continue
+        try:
+            listed, version = await list_namespace(client, namespace, page_size=settings.page_size)
+        except KubeApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            unreadable[namespace] = describe_missing([LIST], namespace)
+            continue
+        bodies.extend(listed)
+        versions.append(version)
+        readable.append(namespace)
+    oldest = min(versions, key=lambda v: int(v) if v.isdigit() else 0, default="0")
+    return Listing(bodies, oldest, tuple(readable), unreadable)
+
+
+async def list_namespace(
+    client: KubeClient, namespace: str, *, page_size: int
 ) -> tuple[list[dict[str, Any]], str]:
-    """All KafkaTopics that are served, and a resourceVersion that they are not older than.
-
-    With several namespaces the version is that of the oldest list: good for deciding that an object
-    known in an older version is gone.
+    """The KafkaTopics of a namespace (``ALL_NAMESPACES``: of all), and the list's resourceVersion.
 
     Raises:
         KubeError: As the client does; ``KubeNotFoundError`` if there is no CRD.
     """
-    plural = KafkaTopic.kind.plural
-    paths = [f"/namespaces/{namespace}" for namespace in settings.namespaces] or [""]
-    bodies: list[dict[str, Any]] = []
-    versions: list[str] = []
-    for path in paths:
-        listed, version = await _list(
-            client, f"/apis/{API_VERSION}{path}/{plural}", page_size=settings.page_size
-        )
-        bodies.extend(listed)
-        versions.append(version)
-    return bodies, min(versions, key=lambda version: int(version) if version.isdigit() else 0)
-
-
-async def _list(
-    client: KubeClient, path: str, *, page_size: int
-) -> tuple[list[dict[str, Any]], str]:
+    scope = f"/namespaces/{namespace}" if namespace else ""
+    path = f"/apis/{API_VERSION}{scope}/{KafkaTopic.kind.plural}"
     bodies: list[dict[str, Any]] = []
     query = {"limit": str(page_size)}
     while True:

@@ -11,10 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from regent.reconcile.plan import Claim
+from regent.reconcile.claims import Claim, claim_of
 from regent.resources.kafka_topic import (
     KafkaTopic,
-    ManagementPolicy,
     UnreadableTopic,
     parse_kafka_topic,
     topic_name_of,
@@ -48,7 +47,7 @@ class CachedObject:
 
     Attributes:
         topic: Name of the topic that it declares.
-        claim: Its claim to the topic; None if it only observes.
+        claim: Its claim to the topic; None if it only observes or cannot be read.
     """
 
     key: ObjectKey
@@ -63,6 +62,10 @@ class CachedObject:
         """The raw status."""
         status = self.body.get("status")
         return status if isinstance(status, Mapping) else {}
+
+    @property
+    def generation(self) -> int:
+        return int(self.body["metadata"].get("generation", 0))
 
     @property
     def finalizers(self) -> list[str]:
@@ -171,28 +174,18 @@ def _key(body: Mapping[str, Any]) -> ObjectKey:
 def _cached(body: Mapping[str, Any]) -> CachedObject:
     metadata = body["metadata"]
     key = _key(body)
-    raw_spec = body.get("spec")
-    spec = raw_spec if isinstance(raw_spec, Mapping) else {}
-    claims = spec.get("managementPolicy") != ManagementPolicy.OBSERVE
+    spec = body.get("spec")
     return CachedObject(
         key=key,
         uid=metadata.get("uid", ""),
         version=metadata.get("resourceVersion", ""),
         body={
             "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
-            "spec": spec,
+            "spec": spec if isinstance(spec, Mapping) else {},
             "status": body.get("status") or {},
         },
         topic=topic_name_of(body),
-        claim=Claim(
-            namespace=key.namespace,
-            name=key.name,
-            uid=metadata.get("uid", ""),
-            created=metadata.get("creationTimestamp", ""),
-            is_being_deleted="deletionTimestamp" in metadata,
-        )
-        if claims
-        else None,
+        claim=claim_of(parse_kafka_topic(body)),
     )
 
 

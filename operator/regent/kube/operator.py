@@ -17,29 +17,34 @@ import asyncio
 import contextlib
 import logging
 import random
-import signal
 import socket
-import threading
+import uuid
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import kopf
+from prometheus_client import CollectorRegistry
 
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.errors import KubeError
 from regent.kube.event_recorder import EventRecorder
-from regent.kube.handlers import HandlerContext, Probe, build_registry, build_settings
-from regent.kube.listing import list_topics
+from regent.kube.handlers import Probe
+from regent.kube.health import KubeHealth
+from regent.kube.kopf_runner import KopfOptions, run_kopf
+from regent.kube.listing import ALL_NAMESPACES, Listing, list_topics
+from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.kube.rights import missing_rights
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_reconciler import ReconcilerParts, TopicReconciler
+from regent.kube.waiting import cancel, unless_set
 from regent.kube.work_queue import WorkQueue, backoff_s
 from regent.kube.worker import work
+from regent.reconcile.request import Absence
 from regent.runtime.ports import ControllerPort
 
 logger = logging.getLogger(__name__)
@@ -53,7 +58,14 @@ class KubeOperator:
     """All parts of the Kubernetes side, wired. :func:`run_kube` runs one."""
 
     def __init__(
-        self, controller: ControllerPort, settings: KubeSettings, *, client: KubeClient
+        self,
+        controller: ControllerPort,
+        settings: KubeSettings,
+        *,
+        client: KubeClient,
+        metrics: ResourceMetrics,
+        health: KubeHealth,
+        why_inactive: Callable[[], str | None],
     ) -> None:
         def now() -> datetime:
             return datetime.now(UTC)
@@ -62,9 +74,15 @@ class KubeOperator:
         self._controller = controller
         self._settings = settings
         self._client = client
+        self._health = health
+        self._why_inactive = why_inactive
+        self._was_active_at = asyncio.get_running_loop().time()
+        self._readable: tuple[str, ...] = ()
+        self.namespaces_changed = asyncio.Event()
         self._jitter = jitter
         self._loop = asyncio.get_running_loop()
         self._is_open = True
+        self._is_active = controller.view.is_active
         self._epoch = controller.view.controller_epoch
         self._broker_ids = frozenset(controller.view.brokers)
         self.cache = ObjectCache()
@@ -80,28 +98,46 @@ class KubeOperator:
                 batcher=self.batcher,
                 writer=self.writer,
                 recorder=self.recorder,
+                metrics=metrics,
                 settings=settings,
                 view=lambda: controller.view,
+                absence=self._absence,
                 now=now,
                 jitter=jitter,
+                new_topic_id=uuid.uuid4,
             )
         )
 
+    @property
+    def can_read(self) -> bool:
+        """Whether there is a namespace that can be watched now."""
+        return bool(self._readable)
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The namespaces to be watched if :attr:`can_read`; none: all of them."""
+        return () if self._readable == (ALL_NAMESPACES,) else self._readable
+
     async def load(self) -> None:
-        """List all resources; waits for the API server and for the CRD as long as it takes."""
+        """List all resources; waits for the API server, for the CRD and for the right to read at
+        least one namespace as long as it takes.
+        """
         failures = 0
         while True:
             try:
-                bodies, version = await list_topics(self._client, self._settings)
+                listing = await list_topics(self._client, self._settings)
             except KubeError as error:
-                failures += 1
-                delay_s = self.delay_after(failures)
-                logger.warning("Listing KafkaTopics again in %.1f s: %s", delay_s, error)
-                await asyncio.sleep(delay_s)
-                continue
-            self._enqueue(self.cache.replace_all(bodies, listed_version=version))
-            logger.info("Serving %d KafkaTopics", len(self.cache))
-            return
+                problem = str(error)
+            else:
+                self._take(listing)
+                if listing.readable:
+                    logger.info("Serving %d KafkaTopics", len(self.cache))
+                    return
+                problem = "no namespace can be read"
+            failures += 1
+            delay_s = self.delay_after(failures)
+            logger.warning("Listing KafkaTopics again in %.1f s: %s", delay_s, problem)
+            await asyncio.sleep(delay_s)
 
     def delay_after(self, failures: int) -> float:
         """Seconds to wait after failures in a row of something that everything depends on."""
@@ -112,6 +148,7 @@ class KubeOperator:
         self._controller.subscribe(_weak_listener(self))
         names = [("command batcher", self.batcher.run()), ("event recorder", self.recorder.run())]
         names.append(("resync", self._resync()))
+        names.append(("namespaces", self._retry_namespaces()))
         names.extend(
             (f"worker {index}", work(self.queue, self.reconciler.reconcile))
             for index in range(self._settings.concurrency)
@@ -155,8 +192,21 @@ class KubeOperator:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._on_view, topics)
 
+    def _absence(self) -> Absence:
+        now = self._loop.time()
+        if self._controller.view.is_active:
+            self._was_active_at = now
+        return Absence(
+            for_s=now - self._was_active_at,
+            unknown_after_s=self._settings.unknown_after_s,
+            reason=self._why_inactive(),
+        )
+
     def _on_view(self, topics: frozenset[str] | None) -> None:
         view = self._controller.view
+        if self._is_active or view.is_active:
+            self._was_active_at = self._loop.time()
+        self._is_active = view.is_active
         broker_ids, self._broker_ids = self._broker_ids, frozenset(view.brokers)
         epoch = view.controller_epoch
         if epoch != self._epoch:
@@ -189,14 +239,58 @@ class KubeOperator:
 
     async def _list_again(self) -> None:
         try:
-            bodies, version = await list_topics(self._client, self._settings)
+            listing = await list_topics(self._client, self._settings)
         except KubeError as error:
             logger.warning("Listing KafkaTopics failed, the next resync will tell: %s", error)
             return
-        missed = self.cache.replace_all(bodies, listed_version=version)
+        missed = self._take(listing)
         if missed:
             logger.info("A list showed changes of %d KafkaTopics", len(missed))
-        self._enqueue(missed)
+
+    async def _retry_namespaces(self) -> None:
+        """Look again at namespaces that cannot be read; nothing tells when a right is granted."""
+        while True:
+            await asyncio.sleep(self._settings.namespace_retry_s * (0.9 + 0.2 * self._jitter()))
+            if await self._is_any_right_granted():
+                await self._list_again()
+
+    async def _is_any_right_granted(self) -> bool:
+        """Whether a namespace that could not be read now can."""
+        for namespace in self._health.unreadable:
+            try:
+                missing = await missing_rights(self._client, namespace)
+            except KubeError as error:
+                logger.warning("Asking for rights failed, trying again later: %s", error)
+                return False
+            if not any(right.is_reading for right in missing):
+                return True
+        return False
+
+    def _take(self, listing: Listing) -> frozenset[ObjectKey]:
+        """Take in a list; the keys of the objects that it is news for."""
+        for namespace, problem in listing.unreadable.items():
+            if namespace not in self._health.unreadable:
+                logger.warning(
+                    "A namespace cannot be served",
+                    extra={"namespace": namespace, "problem": problem},
+                )
+        for namespace in self._health.unreadable:
+            if namespace in listing.readable:
+                logger.info("A namespace can be served again", extra={"namespace": namespace})
+        self._health.unreadable = listing.unreadable
+        # What was seen of a namespace that cannot be read any more still claims its topics.
+        keys = self.cache.keys()
+        kept = [
+            known.body
+            for known in map(self.cache.get, keys)
+            if known is not None and known.key.namespace in listing.unreadable
+        ]
+        news = self.cache.replace_all((*listing.bodies, *kept), listed_version=listing.version)
+        self._enqueue(news)
+        if listing.readable != self._readable:
+            self._readable = listing.readable
+            self.namespaces_changed.set()
+        return news
 
 
 async def run_kube(
@@ -208,6 +302,9 @@ async def run_kube(
     probes: Mapping[str, Probe] | None = None,
     on_signal: Callable[[], None] | None = None,
     client: KubeClient | None = None,
+    metrics: ResourceMetrics | None = None,
+    health: KubeHealth | None = None,
+    why_inactive: Callable[[], str | None] = lambda: None,
     on_operator: Callable[[KubeOperator], None] | None = None,
 ) -> None:
     """Serve the custom resources until ``stop_event`` is set.
@@ -216,10 +313,13 @@ async def run_kube(
         ready_flag: Set once all resources are known and watched.
         probes: Further liveness probes by name, for ``settings.liveness_endpoint``.
         on_signal: Called for SIGTERM and SIGINT, if this runs in the main thread; default: sets
-            ``stop_event``. (kopf would stop at once, before the controller has handed over.)
+            ``stop_event``.
         client: API client; default: one with the credentials of the environment. It is not closed
             if given.
-        on_operator: Told of the operator before it starts, for metrics and tests.
+        metrics: Counters of this process; default: some that nobody reads.
+        health: Where namespaces that cannot be read are named; default: nowhere.
+        why_inactive: Returns why this process is not the controller, for people.
+        on_operator: Called with the operator before it starts, for metrics and tests.
 
     Raises:
         Exception: A defect in one of the tasks that do the work. Whatever is wrong with the API
@@ -233,81 +333,66 @@ async def run_kube(
                     request_timeout_s=settings.request_timeout_s,
                 )
             )
-        operator = KubeOperator(controller, settings, client=client)
+        operator = KubeOperator(
+            controller,
+            settings,
+            client=client,
+            metrics=metrics or ResourceMetrics(CollectorRegistry()),
+            health=health or KubeHealth(),
+            why_inactive=why_inactive,
+        )
         stack.callback(operator.close)
         if on_operator is not None:
             on_operator(operator)
-        if not await _unless_stopped(operator.load(), stop_event):
+        if not await unless_set(operator.load(), stop_event):
             return
         tasks = operator.start()
-        stack.push_async_callback(_cancel, tasks)
+        stack.push_async_callback(cancel, tasks)
         stack.push_async_callback(_flush, operator.recorder)
-        failures = 0
-        while not stop_event.is_set():
-            try:
-                await _run_kopf(
-                    operator,
-                    settings,
-                    tasks=tasks,
-                    stop_event=stop_event,
-                    ready_flag=ready_flag,
-                    probes=dict(probes or {}),
-                    on_signal=on_signal or stop_event.set,
-                )
-            except Exception:
-                # The API server took a right away, the CRD went: no reason for the Kafka cluster to
-                # lose its controller, which lives in this process, too.
-                failures += 1
-                delay_s = operator.delay_after(failures)
-                logger.exception("Watching failed, beginning anew in %.1f s", delay_s)
-                await _unless_stopped(asyncio.sleep(delay_s), stop_event)
-                await _unless_stopped(operator.load(), stop_event)
-            for task in tasks:
-                if task.done():
-                    # None of them ends by itself: this raises what ended it.
-                    await task
+        options = KopfOptions(
+            on_event=operator.on_event,
+            on_signal=on_signal or stop_event.set,
+            ready_flag=ready_flag,
+            probes={"queue": operator.check_queue, **(probes or {})},
+            liveness_endpoint=settings.liveness_endpoint,
+        )
+        await _watch(operator, options, tasks=tasks, stop_event=stop_event)
 
 
-async def _run_kopf(
+async def _watch(
     operator: KubeOperator,
-    settings: KubeSettings,
+    options: KopfOptions,
     *,
     tasks: list[asyncio.Task[None]],
     stop_event: asyncio.Event,
-    ready_flag: asyncio.Event | None,
-    probes: dict[str, Probe],
-    on_signal: Callable[[], None],
 ) -> None:
-    """Run kopf until ``stop_event`` is set or one of the tasks fails."""
-    kopf_stop = asyncio.Event()
-    stopping = asyncio.create_task(stop_event.wait(), name="kube stop")
-    watched = {stopping, *tasks}
-    for task in watched:
-        task.add_done_callback(lambda _: kopf_stop.set())
-    kopf_tasks = await kopf.spawn_tasks(
-        registry=build_registry({"queue": operator.check_queue, **probes}),
-        settings=build_settings(),
-        standalone=True,
-        clusterwide=not settings.namespaces,
-        namespaces=settings.namespaces,
-        liveness_endpoint=settings.liveness_endpoint,
-        stop_flag=kopf_stop,
-        ready_flag=ready_flag,
-        memo=HandlerContext(on_event=operator.on_event),
-    )
-    if threading.current_thread() is threading.main_thread():
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, on_signal)
-    try:
-        await kopf.run_tasks(kopf_tasks, ignored=_AnyTask())
-    finally:
-        kopf_stop.set()
-        await _cancel([stopping])
+    """Watch what can be read until ``stop_event`` is set or one of the tasks fails."""
+    failures = 0
+    while not stop_event.is_set():
+        if not operator.can_read and not await unless_set(operator.load(), stop_event):
+            return
+        operator.namespaces_changed.clear()
+        stopping = asyncio.create_task(stop_event.wait(), name="kube stop")
+        changing = asyncio.create_task(operator.namespaces_changed.wait(), name="kube namespaces")
+        try:
+            await run_kopf(options, namespaces=operator.watched, until=(stopping, changing, *tasks))
+        except Exception:
+            # The API server took a right away, the CRD went: what is left is served.
+            failures += 1
+            delay_s = operator.delay_after(failures)
+            logger.exception("Watching failed, beginning anew in %.1f s", delay_s)
+            await unless_set(asyncio.sleep(delay_s), stop_event)
+            await unless_set(operator.load(), stop_event)
+        finally:
+            await cancel((stopping, changing))
+        for task in tasks:
+            if task.done():
+                # None of them ends by itself: this raises what ended it.
+                await task
 
 
 def _weak_listener(operator: KubeOperator) -> Callable[[frozenset[str] | None], None]:
-    """A listener that keeps nothing alive: nobody can unsubscribe, and each term has an operator
+    """A listener that keeps nothing alive: nobody can unsubscribe, and each run has an operator
     of its own.
     """
     reference = weakref.ref(operator)
@@ -318,43 +403,6 @@ def _weak_listener(operator: KubeOperator) -> Callable[[frozenset[str] | None], 
             alive.hear(topics)
 
     return listener
-
-
-class _AnyTask(Collection["asyncio.Task[Any]"]):
-    """Holds every task there is. What kopf is told to ignore at its end.
-
-    kopf cancels all tasks of the loop that did not exist when it began, whoever made them. It ends
-    its own ones through its root tasks, so nothing of its own is left over by ignoring all others.
-    """
-
-    def __contains__(self, task: object) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[asyncio.Task[Any]]:
-        return iter(asyncio.all_tasks())
-
-    def __len__(self) -> int:
-        return len(asyncio.all_tasks())
-
-
-async def _unless_stopped(coroutine: Any, stop_event: asyncio.Event) -> bool:
-    """Await a coroutine; False if ``stop_event`` came first and it was cancelled."""
-    running = asyncio.ensure_future(coroutine)
-    stopping = asyncio.ensure_future(stop_event.wait())
-    try:
-        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not running.done():
-            return False
-        await running
-        return True
-    finally:
-        await _cancel([running, stopping])
-
-
-async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _flush(recorder: EventRecorder) -> None:

@@ -29,6 +29,13 @@ class KubeSettings:
         stuck_after_s: The liveness probe fails when there is work and none of it was finished for
             this long.
         page_size: Objects per page when listing.
+        namespace_retry_s: How often a namespace that cannot be read is tried again.
+        unknown_after_s: When conditions turn Unknown after the Kafka cluster has lost its
+            controller.
+        lease_namespace: Namespace of the Lease; None: that of the pod.
+        lease_name: Name of the Lease that the replicas of one Regent share.
+        lease_duration_s: An observer may take the Lease when nobody has renewed it for this long.
+        lease_retry_s: Seconds between renewals of the Lease.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -44,3 +51,9 @@ class KubeSettings:
     refused_retry_s: float = 600.0
     stuck_after_s: float = 120.0
     page_size: int = 500
+    namespace_retry_s: float = 15.0
+    unknown_after_s: float = 120.0
+    lease_namespace: str | None = None
+    lease_name: str = "regent"
+    lease_duration_s: int = 15
+    lease_retry_s: float = 2.0

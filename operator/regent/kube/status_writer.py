@@ -1,8 +1,9 @@
 """The only place that writes to KafkaTopic objects: their status and Regent's finalizer.
 
 Each write is bound to the resourceVersion it was computed from. So it can be compared with what is
-really there: a status that is already right is not written, and one that a controller with a higher
-epoch wrote is never overwritten. Spec, labels and annotations are never touched.
+really there: a status that is already right is not written, and one that a controller of the same
+cluster with a higher epoch wrote is never overwritten. Spec, labels and annotations are never
+touched.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class WriteResult(enum.Enum):
     UNCHANGED = enum.auto()
     GONE = enum.auto()
     OUTRANKED = enum.auto()
+    CHANGED = enum.auto()
+    """Not carried out: the object is not the one any more that this was decided for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +92,30 @@ class StatusWriter:
         """
         return await self._write(key, uid, _addition)
 
-    async def remove_finalizer(self, key: ObjectKey, uid: str) -> WriteResult:
+    async def remove_finalizer(self, key: ObjectKey, uid: str, *, generation: int) -> WriteResult:
         """Take Regent's finalizer off an object, and no other one.
 
-        Raises as :meth:`write_status` does.
+        The object may be gone for good then. So this is done for the generation it was decided for
+        only, and not tried again after a conflict: the decision has to be taken anew.
+
+        Raises:
+            KubeError: If the API server does not answer or refuses.
         """
-        return await self._write(key, uid, _removal)
+
+        def decide(known: CachedObject) -> _Decision:
+            return WriteResult.CHANGED if known.generation != generation else _removal(known)
+
+        return await self._write(key, uid, decide, is_final=True)
 
     async def _write(
-        self, key: ObjectKey, uid: str, decide: Callable[[CachedObject], _Decision]
+        self,
+        key: ObjectKey,
+        uid: str,
+        decide: Callable[[CachedObject], _Decision],
+        *,
+        is_final: bool = False,
     ) -> WriteResult:
+        """Write what ``decide`` makes of the newest version; ``is_final``: at most once."""
         path = object_path(key)
         for _ in range(_CONFLICTS_MAX):
             known = self._cache.get(key)
@@ -114,6 +131,8 @@ class StatusWriter:
                     answer = await self._client.json_patch(path, decision.operations)
             except KubeConflictError:
                 await self._read_again(key, path)
+                if is_final:
+                    return WriteResult.CHANGED
                 continue
             except KubeNotFoundError:
                 self._on_news(self._cache.remove(key, uid=uid))
@@ -140,7 +159,7 @@ def object_path(key: ObjectKey) -> str:
 
 
 def _status_decision(known: CachedObject, wanted: dict[str, Any]) -> _Decision:
-    if _epoch(dict(known.status)) > _epoch(wanted):
+    if _is_outranked(dict(known.status), wanted):
         logger.warning("Left alone a status that a newer controller wrote: %s", known.key)
         return WriteResult.OUTRANKED
     patch = merge_patch(known.status, wanted)
@@ -169,6 +188,15 @@ def _finalizer_patch(known: CachedObject, finalizers: list[str]) -> _FinalizerPa
             {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
         ]
     )
+
+
+def _is_outranked(known: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether a newer controller of the same cluster wrote what is there.
+
+    Epochs begin anew with each cluster. A status that names no cluster counts for any.
+    """
+    clusters = {known.get("clusterId"), wanted.get("clusterId")} - {None}
+    return len(clusters) < 2 and _epoch(known) > _epoch(wanted)
 
 
 def _epoch(status: dict[str, Any]) -> int:

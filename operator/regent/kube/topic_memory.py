@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from regent.controller.commands import Accepted, Command, DescribeTopicConfigs, Outcome
+from regent.controller.commands import (
+    Accepted,
+    Command,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopicConfigs,
+    Outcome,
+)
 from regent.kube.settings import KubeSettings
 from regent.kube.work_queue import backoff_s
-from regent.reconcile.plan import Attempt
+from regent.reconcile.request import Attempt
 from regent.reconcile.topic_commands import is_transient
+from regent.resources.kafka_topic_status import Ownership
 
 _ATTEMPTS_MAX: Final = 8
 """Attempts kept per resource; a resource never has more than a few commands of interest."""
@@ -24,27 +33,40 @@ class TopicMemory:
     Attributes:
         uid: Of the object; another one means that everything else is void.
         generation: The generation last seen, ``seen_at`` the moment it was first seen.
+        spare_topic_id: Id for a topic to be created. It stays the same from look to look, so that
+            a command that was refused is known again, and is used for one topic only.
         written_at: Loop time of the last write of its status; None: not written yet.
+        created: The creation that was accepted, until the status tells of it.
     """
 
     uid: str
     generation: int
     seen_at: datetime
+    spare_topic_id: uuid.UUID
     written_at: float | None = None
+    created: CreateTopic | None = None
     attempts: list[Attempt] = field(default_factory=list)
 
     def see(self, generation: int, *, now: datetime) -> None:
-        """Take notice of the resource's generation, and forget what has lost its meaning."""
+        """Compare with the resource's generation, and forget what has lost its meaning.
+
+        That a topic was created or deleted a moment ago is true whatever the resource says now.
+        """
         if generation != self.generation:
             self.generation = generation
             self.seen_at = now
-            self.attempts.clear()
+            self.attempts = [attempt for attempt in self.attempts if _is_life_or_death(attempt)]
         # A refused one is kept: whether it is refused again decides how long to wait.
         self.attempts = [
             attempt
             for attempt in self.attempts
             if attempt.retry_at > now or not isinstance(attempt.outcome, Accepted)
         ]
+
+    def settle(self, ownership: Ownership | None) -> None:
+        """Forget the creation once the stored status tells of a topic that was seen."""
+        if ownership not in (None, Ownership.CREATING):
+            self.created = None
 
     def note(
         self,
@@ -55,8 +77,12 @@ class TopicMemory:
         now: datetime,
         settings: KubeSettings,
         jitter: Callable[[], float],
+        new_topic_id: Callable[[], uuid.UUID],
     ) -> None:
         """Remember an answer of the controller, so that the same is not asked again at once."""
+        if isinstance(command, CreateTopic) and isinstance(outcome, Accepted):
+            self.created = command
+            self.spare_topic_id = new_topic_id()
         previous = next((a for a in self.attempts if a.command == command), None)
         self.attempts = [a for a in self.attempts if a.command != command][-_ATTEMPTS_MAX + 1 :]
         count = 1
@@ -79,3 +105,9 @@ class TopicMemory:
                 count=count,
             )
         )
+
+
+def _is_life_or_death(attempt: Attempt) -> bool:
+    return isinstance(attempt.outcome, Accepted) and isinstance(
+        attempt.command, CreateTopic | DeleteTopic
+    )

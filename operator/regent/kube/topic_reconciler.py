@@ -3,12 +3,16 @@
 A look reads the newest version of the object and the newest view, asks ``plan_topic`` what to do,
 does it, and asks again with the outcomes, until nothing is left to be sent. Only then is the status
 written: it says what came of it, and mostly there is one write per change.
+
+What has to be stored before a command is sent, the finalizer or an intent, is stored in a round of
+its own: the object may have changed by then, and if it cannot be stored nothing is sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,24 +28,30 @@ from regent.controller.commands import (
 from regent.controller.view import ClusterView
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.event_recorder import EventRecorder
+from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter, WriteResult
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_memory import TopicMemory
-from regent.reconcile.plan import FinalizerAction, Plan, PlannedEvent, TopicRequest
+from regent.reconcile.plan import FinalizerAction, Plan
+from regent.reconcile.request import Absence, TopicRequest
 from regent.reconcile.significance import is_significant
 from regent.reconcile.topic_commands import accepted_event
 from regent.reconcile.topics import plan_topic
-from regent.reconcile.transitions import transition_events
+from regent.reconcile.transitions import is_foreign_deletion_news, transition_events
 from regent.reconcile.unreadable import plan_unreadable
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kafka_topic_status import KafkaTopicStatus
 
 logger = logging.getLogger(__name__)
 
-_ROUNDS_MAX: Final = 4
-"""Rounds of commands in one look. Reading the configuration and changing it take two."""
+_ROUNDS_MAX: Final = 6
+"""Rounds in one look. Storing the finalizer and an intent, creating the topic and saying so take
+four; so do reading the configuration and changing it behind a finalizer."""
+
+_OUTRANKED_RETRY_S: Final = 10.0
+"""When to look again at a resource that belongs to a newer controller, in case it is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +62,8 @@ class ReconcilerParts:
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
+        new_topic_id: Draws the id of a topic to be created.
+        absence: Returns for how long this process has not been the controller.
     """
 
     cache: ObjectCache
@@ -59,10 +71,13 @@ class ReconcilerParts:
     batcher: CommandBatcher
     writer: StatusWriter
     recorder: EventRecorder
+    metrics: ResourceMetrics
     settings: KubeSettings
     view: Callable[[], ClusterView]
     now: Callable[[], datetime]
     jitter: Callable[[], float]
+    new_topic_id: Callable[[], uuid.UUID]
+    absence: Callable[[], Absence] = Absence
 
 
 class TopicReconciler:
@@ -89,31 +104,36 @@ class TopicReconciler:
             self._memories.pop(key, None)
             return None
         memory = self._memory_of(known)
-        events: list[PlannedEvent] = []
         for _ in range(_ROUNDS_MAX):
             known = self._parts.cache.get(key)
             if known is None:
                 return None
             plan, request = self._plan(known, memory)
             if plan.finalizer is FinalizerAction.ADD:
-                result = await self._parts.writer.add_finalizer(key, known.uid)
-                if result is not WriteResult.WRITTEN:
-                    # It is being deleted or gone: everything has to be thought over.
-                    return 0.0
+                if await self._parts.writer.add_finalizer(key, known.uid) is WriteResult.WRITTEN:
+                    continue
+                # It is being deleted or gone: everything has to be thought over.
+                return 0.0
             if plan.status_first and plan.status is not None:
-                await self._parts.writer.write_status(key, known.uid, plan.status)
-            events.extend(plan.events)
+                if await self._write_status(known, plan.status, memory) is WriteResult.OUTRANKED:
+                    return _OUTRANKED_RETRY_S
+                continue
             if not plan.commands or request is None:
-                return await self._finish(known, plan, memory, events)
-            events.extend(await self._send(request, plan.commands, memory))
+                return await self._finish(known, plan, memory)
+            await self._send(known, request, plan.commands, memory)
         return 0.0
 
     def _memory_of(self, known: CachedObject) -> TopicMemory:
-        generation = int(known.body["metadata"].get("generation", 0))
+        generation = known.generation
         now = self._parts.now()
         memory = self._memories.get(known.key)
         if memory is None or memory.uid != known.uid:
-            memory = TopicMemory(uid=known.uid, generation=generation, seen_at=now)
+            memory = TopicMemory(
+                uid=known.uid,
+                generation=generation,
+                seen_at=now,
+                spare_topic_id=self._parts.new_topic_id(),
+            )
             self._memories[known.key] = memory
         memory.see(generation, now=now)
         return memory
@@ -123,6 +143,7 @@ class TopicReconciler:
         resource = known.parse()
         if not isinstance(resource, KafkaTopic):
             return plan_unreadable(resource, now=parts.now()), None
+        memory.settle(resource.status.ownership)
         request = TopicRequest(
             resource=resource,
             view=parts.view(),
@@ -131,17 +152,23 @@ class TopicReconciler:
             seen_at=memory.seen_at,
             now=parts.now(),
             attempts=tuple(memory.attempts),
+            created=memory.created,
+            spare_topic_id=memory.spare_topic_id,
+            absence=parts.absence(),
         )
         return plan_topic(request), request
 
     async def _send(
-        self, request: TopicRequest, commands: tuple[Command, ...], memory: TopicMemory
-    ) -> list[PlannedEvent]:
-        """Send commands and take note of the outcomes; the events that tell of them."""
+        self,
+        known: CachedObject,
+        request: TopicRequest,
+        commands: tuple[Command, ...],
+        memory: TopicMemory,
+    ) -> None:
+        """Send commands, remember the outcomes and record the events that tell of them."""
         parts = self._parts
         as_of = parts.configs.clock
         outcomes = await parts.batcher.submit(commands)
-        events: list[PlannedEvent] = []
         for command, outcome in zip(commands, outcomes, strict=True):
             memory.note(
                 command,
@@ -150,12 +177,13 @@ class TopicReconciler:
                 now=parts.now(),
                 settings=parts.settings,
                 jitter=parts.jitter,
+                new_topic_id=parts.new_topic_id,
             )
             if isinstance(outcome, Accepted):
                 self._learn(command, outcome, as_of=as_of)
                 event = accepted_event(request, command)
-                events.extend(() if event is None else (event,))
-        return events
+                if event is not None:
+                    parts.recorder.record(known, event)
 
     def _learn(self, command: Command, outcome: Accepted, *, as_of: int) -> None:
         """What an accepted command says about configurations."""
@@ -171,37 +199,39 @@ class TopicReconciler:
             case _:
                 pass
 
-    async def _finish(
-        self,
-        known: CachedObject,
-        plan: Plan,
-        memory: TopicMemory,
-        events: list[PlannedEvent],
-    ) -> float | None:
-        """Write the status, record the events, let go of the finalizer."""
+    async def _finish(self, known: CachedObject, plan: Plan, memory: TopicMemory) -> float | None:
+        """Write the status, let go of the finalizer, and record the events once that is done."""
         delays = [] if plan.requeue_after_s is None else [plan.requeue_after_s]
         if plan.status is not None:
             held_s = self._held_back_s(known, plan.status, memory)
-            if held_s is None:
-                await self._write_status(known, plan.status, memory)
-            else:
+            if held_s is not None:
                 delays.append(held_s)
-        for event in events:
-            self._parts.recorder.record(known, event)
+            elif await self._write_status(known, plan.status, memory) is WriteResult.OUTRANKED:
+                return _OUTRANKED_RETRY_S
         if plan.finalizer is FinalizerAction.REMOVE:
-            await self._parts.writer.remove_finalizer(known.key, known.uid)
+            result = await self._parts.writer.remove_finalizer(
+                known.key, known.uid, generation=known.generation
+            )
+            if result is WriteResult.CHANGED:
+                return 0.0
+        for event in plan.events:
+            self._parts.recorder.record(known, event)
         return min(delays) if delays else None
 
     async def _write_status(
         self, known: CachedObject, status: KafkaTopicStatus, memory: TopicMemory
-    ) -> None:
+    ) -> WriteResult:
         result = await self._parts.writer.write_status(known.key, known.uid, status)
         if result is not WriteResult.WRITTEN:
-            return
+            return result
         memory.written_at = asyncio.get_running_loop().time()
         # Told only by the one who stored it, so neither a restart nor a second replica repeats it.
-        for event in transition_events(known.parse().status.conditions, status.conditions):
+        before = known.parse().status
+        for event in transition_events(before, status):
             self._parts.recorder.record(known, event)
+        if is_foreign_deletion_news(before, status):
+            self._parts.metrics.count_foreign_deletion()
+        return result
 
     def _held_back_s(
         self, known: CachedObject, status: KafkaTopicStatus, memory: TopicMemory

@@ -12,6 +12,13 @@ ZERO_TOPIC_ID: Final = uuid.UUID(int=0)
 
 MAX_TOPIC_NAME_LENGTH: Final = 249
 
+FIXED_SIZE_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Topics in which the number of partitions decides where a group or a transaction is kept: with
+more partitions brokers look for it in the wrong place. Kafka's own tools do not grow them."""
+
+MAX_PARTITIONS: Final = 10_000
+"""The largest number of partitions a topic may be given: more are a mistake. Kafka has no limit."""
+
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -49,6 +56,13 @@ def topic_name_problem(name: str) -> str | None:
             "'.', '_' and '-'"
         )
     return None
+
+
+def is_internal_topic(name: str) -> bool:
+    """Whether the name is one that Kafka, and by convention the tools around it, use for topics
+    that hold their own state, for instance ``__consumer_offsets``.
+    """
+    return name.startswith("__")
 
 
 def metric_name(name: str) -> str:

@@ -43,6 +43,8 @@ class HttpEndpoint:
     Args:
         liveness: Answer of ``/healthz``: a problem that only a restart mends.
         readiness: Answer of ``/readyz``: a reason not to rely on this process yet.
+        remark: Added to the answer of ``/readyz`` while the process is ready: what somebody has to
+            mend.
         status: Answer of ``/status``, as JSON.
 
     The three are called in the endpoint's thread and must answer at once.
@@ -61,10 +63,12 @@ class HttpEndpoint:
         readiness: Probe,
         status: Callable[[], dict[str, object]],
         limits: HttpLimits | None = None,
+        remark: Probe = lambda: None,
     ) -> None:
         self._limits = limits or HttpLimits()
         self._exposition = make_wsgi_app(registry)
         self._probes = {"/healthz": liveness, "/readyz": readiness}
+        self._remark = remark
         self._status = status
         self._scrapes = 0
         self._renderer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="metrics")
@@ -161,7 +165,10 @@ class HttpEndpoint:
 
     async def _answer_probe(self, request: web.Request) -> web.Response:
         problem = self._probes[request.path]()
-        return web.Response(status=200 if problem is None else 503, text=f"{problem or 'ok'}\n")
+        if problem is not None:
+            return web.Response(status=503, text=f"{problem}\n")
+        remark = self._remark() if request.path == "/readyz" else None
+        return web.Response(text="ok\n" if remark is None else f"ok, but {remark}\n")
 
     async def _answer_status(self, _: web.Request) -> web.Response:
         return web.json_response(self._status())

@@ -18,10 +18,14 @@ def _headlines(status: KafkaTopicStatus) -> tuple[Any, ...]:
     return (
         status.observed_generation,
         tuple((c.type, c.status, c.reason) for c in status.conditions),
+        status.cluster_id,
         status.topic_id,
         status.partitions,
         status.replicas,
         status.drift,
         status.managed_config,
         status.ownership,
+        status.intended_topic_id,
+        status.deletion_policy,
+        status.last_foreign_deletion,
     )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from regent.controller.view import PartitionView
-from regent.model.topic import topic_name_problem
+from regent.model.topic import FIXED_SIZE_TOPICS, topic_name_problem
 from regent.model.topic_config import config_conflicts, config_problem
 from regent.reconcile.checks import Check, Finding
-from regent.reconcile.plan import TopicRequest
+from regent.reconcile.request import TopicRequest
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import KafkaTopic
 
@@ -116,8 +116,51 @@ def enough_brokers_are_alive(request: TopicRequest) -> Finding | None:
     )
 
 
-CREATION_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (enough_brokers_are_alive,)
+def assigned_brokers_are_alive(request: TopicRequest) -> Finding | None:
+    """For partitions to be created where the resource says. Heals when the brokers come (back)."""
+    assignment = request.resource.spec.replica_assignment or ()
+    existing = 0 if request.topic is None else len(request.topic.partitions)
+    named = {broker for replicas in assignment[existing:] for broker in replicas}
+    missing = sorted(named - request.view.brokers.keys())
+    if not missing:
+        return None
+    return Finding(
+        ConditionReason.BROKERS_UNAVAILABLE,
+        f"brokers {missing} are not alive, live are {sorted(request.view.brokers)}; waiting for "
+        "them; if there are no such brokers, name others",
+        "spec.replicaAssignment",
+        is_transient=True,
+    )
+
+
+CREATION_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
+    enough_brokers_are_alive,
+    assigned_brokers_are_alive,
+)
 """What must hold before the topic is created."""
+
+
+def size_may_change(request: TopicRequest) -> Finding | None:
+    """Kafka finds groups and transactions by the number of partitions of two internal topics."""
+    topic, declared = request.topic, request.resource.spec.partitions
+    if topic is None or request.topic_name not in FIXED_SIZE_TOPICS:
+        return None
+    actual = len(topic.partitions)
+    if declared <= actual:
+        return None
+    return Finding(
+        ConditionReason.INVALID_PARTITIONS,
+        f"topic {request.topic_name} has {actual} partitions, {declared} are declared; brokers "
+        f"would no longer find what they keep in it: set partitions to {actual}",
+        "spec.partitions",
+    )
+
+
+GROWTH_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
+    size_may_change,
+    assigned_brokers_are_alive,
+)
+"""What must hold before partitions are added."""
 
 
 def partitions_do_not_shrink(request: TopicRequest) -> Finding | None:
@@ -135,7 +178,7 @@ def partitions_do_not_shrink(request: TopicRequest) -> Finding | None:
 
 
 def replication_factor_matches(request: TopicRequest) -> Finding | None:
-    """Another number of replicas takes moving data: that is another resource's business."""
+    """Another number of replicas takes moving data, which Regent does not do yet."""
     topic, declared = request.topic, request.resource.spec.replicas
     if topic is None or declared is None:
         return None
@@ -145,9 +188,9 @@ def replication_factor_matches(request: TopicRequest) -> Finding | None:
     shown = " and ".join(map(str, actual))
     return Finding(
         ConditionReason.REPLICAS_MISMATCH,
-        f"the topic has {shown} replicas per partition, {declared} are declared; change them with "
-        f"a PartitionReassignment (replicationFactor: {request.topic_name}: {declared}), or set "
-        f"replicas to {actual[-1]}",
+        f"the topic has {shown} replicas per partition, {declared} are declared, and a KafkaTopic "
+        f"does not change them: set replicas to {actual[-1]}, or have kafka-reassign-partitions "
+        "change them while a broker is the controller",
         "spec.replicas",
     )
 
@@ -169,8 +212,9 @@ def replica_assignment_matches(request: TopicRequest) -> Finding | None:
         ConditionReason.REPLICA_ASSIGNMENT_MISMATCH,
         f"{len(different)} partitions have other replicas than declared, the first is partition "
         f"{first.partition} on {list(first.replicas)} instead of "
-        f"{list(declared[first.partition])}; move them with a PartitionReassignment, or declare "
-        "the replicas they have",
+        f"{list(declared[first.partition])}, and a KafkaTopic does not move them: declare the "
+        "replicas they have, or have kafka-reassign-partitions move them while a broker is the "
+        "controller",
         f"spec.replicaAssignment[{first.partition}]",
     )
 

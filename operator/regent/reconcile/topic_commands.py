@@ -18,7 +18,8 @@ from regent.controller.commands import (
     Rejected,
 )
 from regent.reconcile.checks import Finding
-from regent.reconcile.plan import Attempt, EventReason, PlannedEvent, TopicRequest
+from regent.reconcile.plan import EventReason, PlannedEvent
+from regent.reconcile.request import Attempt, TopicRequest
 from regent.resources.conditions import ConditionReason
 
 _HEALING_REASONS: Final = frozenset({Reason.TOPIC_ALREADY_EXISTS, Reason.UNKNOWN_TOPIC})
@@ -136,6 +137,7 @@ def accepted_event(request: TopicRequest, command: Command) -> PlannedEvent | No
             return PlannedEvent(
                 EventReason.TOPIC_CREATED,
                 f"created topic {command.topic} with {command.partitions} partitions",
+                is_occurrence=True,
             )
         case CreatePartitions():
             return PlannedEvent(
@@ -146,7 +148,9 @@ def accepted_event(request: TopicRequest, command: Command) -> PlannedEvent | No
             return _config_event(request, command)
         case DeleteTopic():
             return PlannedEvent(
-                EventReason.TOPIC_DELETION_STARTED, f"started the deletion of topic {command.topic}"
+                EventReason.TOPIC_DELETION_STARTED,
+                f"started the deletion of topic {command.topic}",
+                is_occurrence=True,
             )
         case DescribeTopicConfigs():
             return None
@@ -154,7 +158,7 @@ def accepted_event(request: TopicRequest, command: Command) -> PlannedEvent | No
 
 
 def _config_event(request: TopicRequest, command: AlterTopicConfig) -> PlannedEvent:
-    metadata, status = request.resource.metadata, request.resource.status
+    metadata, status = request.resource.metadata, request.record
     # A known generation and known keys: it was not the resource that changed.
     is_drift = (
         status.observed_generation == metadata.generation

@@ -9,82 +9,140 @@ from __future__ import annotations
 from typing import Final
 
 from regent.controller.commands import DeleteTopic
-from regent.reconcile.plan import (
-    Claim,
-    EventReason,
-    FinalizerAction,
-    Plan,
-    PlannedEvent,
-    TopicRequest,
-)
+from regent.model.topic import is_internal_topic
+from regent.reconcile.claims import Claim
+from regent.reconcile.deletion_policy import effective_deletion_policy
+from regent.reconcile.other_cluster import release_in_other_cluster, unknown_cluster_assessment
+from regent.reconcile.outside_term import grace_s, plan_outside_term
+from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
+from regent.reconcile.request import ClusterMatch, TopicRequest
 from regent.reconcile.topic_commands import describe_commands, dispatch
 from regent.reconcile.topic_drift import drift
 from regent.reconcile.topic_status import Assessment, Progress, blind_status, observed_status
-from regent.resources.conditions import ConditionReason
-from regent.resources.kafka_topic import DeletionPolicy, ManagementPolicy
-from regent.resources.kafka_topic_status import KafkaTopicStatus
-
-INTERNAL_TOPICS: Final = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
-)
-"""Topics that Kafka itself keeps its state in. Deleting one loses every consumer's position."""
+from regent.resources.conditions import ConditionReason, ConditionType, find_condition
+from regent.resources.kafka_topic import ManagementPolicy
+from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership
 
 _WAY_OUT: Final = "to let the resource go and keep the topic, set deletionPolicy to Retain"
 
 
-def plan_deletion(request: TopicRequest, *, grace_s: float) -> Plan:
-    """What has to be done for a resource with a deletion timestamp.
-
-    Args:
-        grace_s: How long a process that is not the controller waits for one that is to act.
-    """
+def plan_deletion(request: TopicRequest) -> Plan:
+    """What has to be done for a resource with a deletion timestamp."""
     if not request.resource.holds_finalizer:
         return Plan()
-    if not request.view.is_active and request.unanswered_s < grace_s:
-        return Plan(requeue_after_s=grace_s - request.unanswered_s)
+    if not request.view.is_active and request.unanswered_s < grace_s(request):
+        return Plan(requeue_after_s=grace_s(request) - request.unanswered_s)
+    if request.cluster is ClusterMatch.OTHER:
+        return _plan_other_cluster(request)
+    if _is_gone(request):
+        return Plan(finalizer=FinalizerAction.REMOVE, events=_end_events(request))
     release = _reason_to_release(request)
     if release is not None:
         return Plan(finalizer=FinalizerAction.REMOVE, events=(release,))
     if not request.view.is_active:
-        return _plan_inactive(request)
+        return plan_outside_term(request)
+    if request.cluster is ClusterMatch.UNKNOWN:
+        return Plan(status=blind_status(request, unknown_cluster_assessment()))
+    return _plan_held(request)
+
+
+def _is_gone(request: TopicRequest) -> bool:
+    """Whether it is certain that there is no topic, and none of this resource's about to show."""
+    return (
+        request.view.is_active
+        and request.view.is_complete
+        and request.cluster is ClusterMatch.SAME
+        and request.topic is None
+        and request.creation_shows_in_s is None
+    )
+
+
+def _end_events(request: TopicRequest) -> tuple[PlannedEvent, ...]:
+    """That the topic is gone, if this resource had one."""
+    if request.record.ownership not in (Ownership.CREATED, Ownership.ADOPTED):
+        return ()
+    text = f"topic {request.topic_name} is gone"
+    return (PlannedEvent(EventReason.TOPIC_DELETED, text, is_occurrence=True),)
+
+
+def _plan_held(request: TopicRequest) -> Plan:
+    """The resource stays until its topic is gone, or as long as it protects it."""
     if request.topic is None:
         if not request.view.is_complete:
             message = "the controller is still reading the cluster; then the topic is deleted"
             return _progressing(request, ConditionReason.CLUSTER_LOADING, message)
-        event = PlannedEvent(EventReason.TOPIC_DELETED, f"topic {request.topic_name} is gone")
-        return Plan(finalizer=FinalizerAction.REMOVE, events=(event,))
-    protection = _protection(request)
-    if protection is not None:
-        return Plan(status=_status(request, protection))
+        message = "the topic was created a moment ago; it is deleted once that shows"
+        return _progressing(
+            request, ConditionReason.DELETING, message, requeue_after_s=request.creation_shows_in_s
+        )
     if request.topic.is_being_deleted:
-        message = f"topic {request.topic_name} is being deleted; waiting until it is gone"
-        return _progressing(request, ConditionReason.DELETING, message)
+        return _progressing(request, ConditionReason.DELETING, _describe_wait(request))
+    if _policy(request) is DeletionPolicy.PROTECT:
+        return Plan(status=_status(request, _protection(request, "exists")))
     return _delete(request)
+
+
+def _plan_other_cluster(request: TopicRequest) -> Plan:
+    if request.resource.spec.deletion_policy is DeletionPolicy.PROTECT:
+        where = "is in another Kafka cluster, where it cannot be seen"
+        return Plan(status=blind_status(request, _protection(request, where)))
+    return release_in_other_cluster(request)
+
+
+def _policy(request: TopicRequest) -> DeletionPolicy:
+    ownership = request.ownership_if_kept if request.owns_topic else None
+    return effective_deletion_policy(request.resource, ownership)
 
 
 def _reason_to_release(request: TopicRequest) -> PlannedEvent | None:
     """The event that tells why the resource may go while its topic stays; None if it may not."""
-    resource, name = request.resource, request.topic_name
-    spec = resource.spec
-    heir = _heir(request)
-    if request.is_loser or not request.owns_topic:
-        why = "this resource does not own it"
-    elif spec.management_policy is ManagementPolicy.OBSERVE:
-        why = "managementPolicy is Observe"
-    elif spec.deletion_policy is DeletionPolicy.RETAIN:
-        why = "deletionPolicy is Retain"
-    elif spec.deletion_policy is DeletionPolicy.PROTECT:
+    name, heir = request.topic_name, _heir(request)
+    why = _why_released(request)
+    reason = EventReason.TOPIC_RETAINED
+    if why is None and heir is not None and _policy(request) is DeletionPolicy.DELETE:
+        why = f"KafkaTopic {heir} declares it, too, and takes over"
+        reason = EventReason.TOPIC_HANDED_OVER
+    if why is None:
         return None
-    elif spec.management_policy is ManagementPolicy.PAUSED:
-        why = "managementPolicy is Paused"
-    elif heir is not None:
+    if _was_deletion_begun(request):
         return PlannedEvent(
-            EventReason.TOPIC_HANDED_OVER,
-            f"topic {name} stays: KafkaTopic {heir} declares it, too, and takes over",
+            EventReason.TOPIC_DELETION_CONTINUES,
+            f"topic {name} is being deleted already, which cannot be undone; this resource goes "
+            f"before that is done ({why})",
+            is_warning=True,
         )
-    else:
-        return None
-    return PlannedEvent(EventReason.TOPIC_RETAINED, f"topic {name} stays: {why}")
+    return PlannedEvent(reason, f"topic {name} stays: {why}")
+
+
+def _why_released(request: TopicRequest) -> str | None:
+    """Why the resource goes and its topic stays, whoever else declares it; None: it does not."""
+    management, policy = request.resource.spec.management_policy, _policy(request)
+    if request.is_loser or not request.owns_topic:
+        return "this resource does not own it"
+    if management is ManagementPolicy.OBSERVE:
+        return "managementPolicy is Observe"
+    if policy is DeletionPolicy.RETAIN:
+        return _why_retained(request)
+    if policy is DeletionPolicy.DELETE and management is ManagementPolicy.PAUSED:
+        return "managementPolicy is Paused"
+    return None
+
+
+def _why_retained(request: TopicRequest) -> str:
+    if is_internal_topic(request.topic_name):
+        return "it is an internal topic, which is never deleted"
+    if request.resource.spec.deletion_policy is DeletionPolicy.RETAIN:
+        return "deletionPolicy is Retain"
+    return "this resource did not create it, and deletionPolicy does not say Delete"
+
+
+def _was_deletion_begun(request: TopicRequest) -> bool:
+    """Whether the topic is being deleted, or was when somebody last saw it."""
+    if request.is_deletion_begun:
+        return True
+    ready = find_condition(request.record.conditions, ConditionType.READY)
+    was_deleting = ready is not None and ready.reason == ConditionReason.DELETING
+    return request.topic is None and was_deleting
 
 
 def _heir(request: TopicRequest) -> Claim | None:
@@ -94,32 +152,29 @@ def _heir(request: TopicRequest) -> Claim | None:
         for claim in request.claims
         if claim.uid != request.resource.metadata.uid and not claim.is_being_deleted
     )
-    return min(others, key=lambda claim: claim.precedence, default=None)
+    return min(others, key=request.precedence, default=None)
 
 
-def _protection(request: TopicRequest) -> Assessment | None:
-    name = request.topic_name
-    if name in INTERNAL_TOPICS:
-        message = f"topic {name} belongs to Kafka itself and is never deleted; {_WAY_OUT}"
-    elif request.resource.spec.deletion_policy is DeletionPolicy.PROTECT:
-        message = (
-            f"deletionPolicy is Protect and topic {name} exists; {_WAY_OUT}; "
-            "to delete both, set it to Delete"
-        )
-    else:
-        return None
-    return Assessment(Progress.STALLED, ConditionReason.DELETION_PROTECTED, message)
-
-
-def _plan_inactive(request: TopicRequest) -> Plan:
-    if request.is_answered:
-        return Plan()
-    message = (
-        "no Regent process is the controller of the Kafka cluster; the topic is deleted as soon "
-        f"as one is; {_WAY_OUT}"
+def _protection(request: TopicRequest, where: str) -> Assessment:
+    return Assessment(
+        Progress.STALLED,
+        ConditionReason.DELETION_PROTECTED,
+        f"deletionPolicy is Protect and topic {request.topic_name} {where}; {_WAY_OUT}; "
+        "to delete both, set it to Delete",
     )
-    assessment = Assessment(Progress.PROGRESSING, ConditionReason.CONTROLLER_INACTIVE, message)
-    return Plan(status=blind_status(request, assessment))
+
+
+def _describe_wait(request: TopicRequest) -> str:
+    """What the deletion under way waits for, by broker."""
+    name, topic = request.topic_name, request.topic
+    waits_for = () if topic is None else topic.deletion_waits_for
+    if not waits_for:
+        return f"topic {name} is being deleted; waiting until it is gone"
+    dead = [broker for broker in waits_for if broker not in request.view.brokers]
+    text = f"topic {name} is being deleted; waiting for brokers {list(waits_for)} to confirm"
+    if dead:
+        text += f"; of these {dead} are not alive, and the deletion goes on when they come back"
+    return text
 
 
 def _delete(request: TopicRequest) -> Plan:
@@ -139,19 +194,26 @@ def _delete(request: TopicRequest) -> Plan:
     )
 
 
-def _progressing(request: TopicRequest, reason: ConditionReason, message: str) -> Plan:
+def _progressing(
+    request: TopicRequest,
+    reason: ConditionReason,
+    message: str,
+    *,
+    requeue_after_s: float | None = None,
+) -> Plan:
     assessment = Assessment(Progress.PROGRESSING, reason, message)
     if request.topic is None:
-        return Plan(status=blind_status(request, assessment))
-    return Plan(status=_status(request, assessment))
+        status = blind_status(request, assessment)
+    else:
+        status = _status(request, assessment)
+    return Plan(status=status, requeue_after_s=requeue_after_s)
 
 
 def _status(request: TopicRequest, assessment: Assessment) -> KafkaTopicStatus:
-    status = request.resource.status
     return observed_status(
         request,
         assessment,
         entries=drift(request),
-        ownership=status.ownership,
-        managed_config=status.managed_config,
+        ownership=request.record.ownership,
+        managed_config=request.record.managed_config,
     )

@@ -7,7 +7,7 @@ from typing import Final
 
 from regent.controller.commands import AlterTopicConfig, Command, CreatePartitions, CreateTopic
 from regent.controller.view import TopicView
-from regent.reconcile.plan import TopicRequest
+from regent.reconcile.request import TopicRequest
 from regent.reconcile.topic_checks import settled_replicas
 from regent.resources.conditions import shorten
 from regent.resources.kafka_topic import KafkaTopicSpec
@@ -38,7 +38,7 @@ def config_difference(request: TopicRequest) -> ConfigDifference:
         return ConfigDifference({}, ())
     actual, spec = request.config, request.resource.spec
     desired = spec.desired_config
-    managed = request.resource.status.managed_config if request.owns_topic else ()
+    managed = request.record.managed_config if request.owns_topic else ()
     return ConfigDifference(
         {key: value for key, value in desired.items() if actual.get(key) != value},
         tuple(
@@ -117,14 +117,19 @@ def creation_command(request: TopicRequest) -> CreateTopic:
         replication_factor=spec.replicas,
         assignment=None if assignment is None else dict(enumerate(assignment)),
         config=spec.desired_config,
+        topic_id=request.new_topic_id,
     )
 
 
-def change_commands(request: TopicRequest) -> tuple[Command, ...]:
-    """The commands that make an existing topic as declared, as far as that is possible."""
+def change_commands(request: TopicRequest, *, may_grow: bool) -> tuple[Command, ...]:
+    """The commands that make an existing topic as declared, as far as that is possible.
+
+    Args:
+        may_grow: Whether nothing speaks against more partitions.
+    """
     topic, spec = request.topic, request.resource.spec
     commands: list[Command] = []
-    if topic is not None and 0 < len(topic.partitions) < spec.partitions:
+    if may_grow and topic is not None and 0 < len(topic.partitions) < spec.partitions:
         added = range(len(topic.partitions), spec.partitions)
         assignment = spec.replica_assignment
         commands.append(

@@ -10,10 +10,12 @@ from __future__ import annotations
 import enum
 import heapq
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from regent.controller.view import PartitionHealth, PartitionView, TopicView
-from regent.reconcile.plan import TopicRequest
+from regent.model.topic import topic_id_to_text
+from regent.reconcile.deletion_policy import effective_deletion_policy
+from regent.reconcile.request import ClusterMatch, TopicRequest
 from regent.reconcile.topic_drift import describe_drift
 from regent.resources.conditions import (
     ConditionReason,
@@ -33,11 +35,18 @@ from regent.resources.kafka_topic_status import (
 
 
 class Progress(enum.Enum):
-    """The three answers to "how is it going"."""
+    """The answers to "how is it going". UNKNOWN: there is no controller that could tell."""
 
     READY = enum.auto()
     PROGRESSING = enum.auto()
     STALLED = enum.auto()
+    UNKNOWN = enum.auto()
+
+
+_READY: Final = {
+    Progress.READY: ConditionStatus.TRUE,
+    Progress.UNKNOWN: ConditionStatus.UNKNOWN,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +64,12 @@ def summary_verdicts(assessment: Assessment) -> tuple[Verdict, Verdict, Verdict]
     idle = (ConditionStatus.FALSE, ConditionReason.IDLE, "nothing is under way")
     unstalled = (ConditionStatus.FALSE, ConditionReason.NOT_STALLED, "nothing is in the way")
     happening = (ConditionStatus.TRUE, reason, message)
-    ready = ConditionStatus.TRUE if progress is Progress.READY else ConditionStatus.FALSE
+    ready = _READY.get(progress, ConditionStatus.FALSE)
+    # Whoever waits for the resource goes on waiting while nobody can tell (kstatus: InProgress).
+    is_pending = progress in (Progress.PROGRESSING, Progress.UNKNOWN)
     return (
         Verdict(ConditionType.READY, ready, reason, message),
-        Verdict(
-            ConditionType.RECONCILING, *(happening if progress is Progress.PROGRESSING else idle)
-        ),
+        Verdict(ConditionType.RECONCILING, *(happening if is_pending else idle)),
         Verdict(ConditionType.STALLED, *(happening if progress is Progress.STALLED else unstalled)),
     )
 
@@ -219,8 +228,10 @@ def observed_status(
     managed_config: tuple[str, ...],
 ) -> KafkaTopicStatus:
     """The status for a view that can tell what the topic is like."""
+    is_intent = ownership is Ownership.CREATING
     return _status(
         request,
+        request.record,
         (
             *summary_verdicts(assessment),
             synced_verdict(request.topic, entries),
@@ -229,26 +240,52 @@ def observed_status(
         **observed_fields(request),
         drift=entries[:MAX_DRIFT_ENTRIES],
         ownership=ownership,
+        intended_topic_id=topic_id_to_text(request.new_topic_id) if is_intent else None,
         managed_config=managed_config,
+        **_provenance(request),
+        deletion_policy=effective_deletion_policy(request.resource, ownership),
     )
 
 
 def blind_status(request: TopicRequest, assessment: Assessment) -> KafkaTopicStatus:
     """The status when nothing is known about the topic: what was last seen stays."""
+    belongs = request.cluster is ClusterMatch.SAME
+    previous = request.record if belongs else request.resource.status
+    ownership = previous.ownership if belongs else None
     return _status(
         request,
+        previous,
         (
             *summary_verdicts(assessment),
             unknown_verdict(ConditionType.SYNCED, assessment.message),
             unknown_verdict(ConditionType.HEALTHY, assessment.message),
         ),
+        **(_provenance(request) if belongs else {}),
+        deletion_policy=effective_deletion_policy(request.resource, ownership),
     )
 
 
+def _provenance(request: TopicRequest) -> dict[str, Any]:
+    """Which cluster and which controller the status comes from.
+
+    An inactive process has no epoch of its own: it must not seem to have won or lost against the
+    controller whose status it amends.
+    """
+    if not request.view.is_active:
+        return {}
+    return {
+        "cluster_id": request.view.cluster_id,
+        "controller_epoch": request.view.controller_epoch,
+    }
+
+
 def _status(
-    request: TopicRequest, verdicts: tuple[Verdict, ...], **fields: Any
+    request: TopicRequest,
+    previous: KafkaTopicStatus,
+    verdicts: tuple[Verdict, ...],
+    **fields: Any,
 ) -> KafkaTopicStatus:
-    previous, metadata = request.resource.status, request.resource.metadata
+    metadata = request.resource.metadata
     return previous.model_copy(
         update={
             **fields,
@@ -257,10 +294,5 @@ def _status(
             "conditions": update_conditions(
                 previous.conditions, verdicts, generation=metadata.generation, now=request.now
             ),
-            # An inactive process has no epoch of its own: it must not seem to have won or lost
-            # against the controller whose status it amends.
-            "controller_epoch": request.view.controller_epoch
-            if request.view.is_active
-            else previous.controller_epoch,
         }
     )

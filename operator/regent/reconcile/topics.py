@@ -1,19 +1,35 @@
 """Reconciling a KafkaTopic: what is known goes in, a plan comes out.
 
-The order of questions: is the resource itself possible; is it the one that counts for its topic;
-can the view tell; does the topic exist, and whose is it; how does it differ. The first answer that
-settles the matter becomes the conditions. Only differences the resource may change lead to
-commands; the others are named and do not stand in the way of the rest.
+The order of questions: does the resource belong to this cluster; is it possible in itself; is it
+the one that counts for its topic; can the view tell; does the topic exist, and whose is it; how
+does it differ. The first answer that settles the matter becomes the conditions. Only differences
+that the resource may change lead to commands; the others are named and do not stand in the way of
+the rest.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import dataclasses
 
 from regent.controller.commands import Command, DescribeTopicConfigs
+from regent.model.topic import is_internal_topic
 from regent.reconcile.checks import Finding, all_findings, first_finding
-from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent, TopicRequest
-from regent.reconcile.topic_checks import CREATION_CHECKS, LIMIT_CHECKS, SPEC_CHECKS
+from regent.reconcile.deletion_policy import effective_deletion_policy
+from regent.reconcile.foreign_deletion import (
+    awaits_decision,
+    foreign_deletion_assessment,
+    with_foreign_deletion,
+)
+from regent.reconcile.other_cluster import plan_other_cluster
+from regent.reconcile.outside_term import plan_outside_term
+from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
+from regent.reconcile.request import ClusterMatch, TopicRequest
+from regent.reconcile.topic_checks import (
+    CREATION_CHECKS,
+    GROWTH_CHECKS,
+    LIMIT_CHECKS,
+    SPEC_CHECKS,
+)
 from regent.reconcile.topic_commands import Dispatch, describe_commands, dispatch
 from regent.reconcile.topic_deletion import plan_deletion
 from regent.reconcile.topic_drift import (
@@ -32,32 +48,30 @@ from regent.reconcile.topic_status import (
     refusal_assessment,
 )
 from regent.resources.conditions import ConditionReason
-from regent.resources.kafka_topic import AdoptionPolicy, DeletionPolicy, ManagementPolicy
-from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
-
-INACTIVE_GRACE_S: Final = 30.0
-"""How long a resource must go unanswered before a process that is not the controller says so.
-
-While another replica is the controller, it answers within this time, and the standby stays quiet.
-"""
+from regent.resources.kafka_topic import AdoptionPolicy, ManagementPolicy
+from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership
 
 
 def plan_topic(request: TopicRequest) -> Plan:
     """What has to be done for a KafkaTopic, given everything that is known now."""
     if request.resource.metadata.is_being_deleted:
-        return plan_deletion(request, grace_s=INACTIVE_GRACE_S)
-    return _plan_living(request)
+        return plan_deletion(request)
+    return _plan_living(with_foreign_deletion(request))
 
 
 def _plan_living(request: TopicRequest) -> Plan:
     if not request.view.is_active:
-        return _plan_inactive(request)
+        return plan_outside_term(request)
+    if request.cluster is not ClusterMatch.SAME:
+        return plan_other_cluster(request)
     finding = first_finding(SPEC_CHECKS, request.resource)
     if finding is not None:
         return _refused(request, finding)
     if request.is_loser:
         return _conflict(request)
     if request.topic is not None and request.topic.is_being_deleted:
+        if awaits_decision(request):
+            return _plan_lost(request)
         return _waiting(
             request,
             ConditionReason.TOPIC_MARKED_FOR_DELETION,
@@ -70,15 +84,26 @@ def _plan_living(request: TopicRequest) -> Plan:
 
 def _refused(request: TopicRequest, finding: Finding) -> Plan:
     """The resource itself is impossible: nothing is sent, what is known is shown."""
-    status = request.resource.status
+    return _plan_nothing(request, Assessment(Progress.STALLED, finding.reason, finding.text))
+
+
+def _plan_nothing(request: TopicRequest, assessment: Assessment) -> Plan:
+    """Say something and change nothing: neither the cluster nor what is recorded."""
+    record = request.record
+    begun = Ownership.CREATING if request.created is not None else None
     return Plan(
         status=_status(
             request,
-            Assessment(Progress.STALLED, finding.reason, finding.text),
-            ownership=status.ownership if request.owns_topic else None,
-            managed_config=status.managed_config,
+            assessment,
+            ownership=record.ownership or begun,
+            managed_config=record.managed_config,
         )
     )
+
+
+def _plan_lost(request: TopicRequest) -> Plan:
+    """Somebody else deleted the topic: nothing is created before somebody wants it."""
+    return _plan_nothing(request, foreign_deletion_assessment(request))
 
 
 def _conflict(request: TopicRequest) -> Plan:
@@ -86,8 +111,8 @@ def _conflict(request: TopicRequest) -> Plan:
     assessment = Assessment(
         Progress.STALLED,
         ConditionReason.RESOURCE_CONFLICT,
-        f"KafkaTopic {request.winner} declares topic {request.topic_name}, too, and is older; "
-        "delete one of the two, or let this one only watch (managementPolicy: Observe)",
+        f"KafkaTopic {request.winner} declares topic {request.topic_name}, too, and owns it or is "
+        "older; delete one of the two, or let this one only watch (managementPolicy: Observe)",
     )
     return Plan(
         status=_status(request, assessment, ownership=None, managed_config=()),
@@ -95,37 +120,9 @@ def _conflict(request: TopicRequest) -> Plan:
     )
 
 
-def _plan_inactive(request: TopicRequest) -> Plan:
-    """No controller here. Say something only where no other process seems to answer."""
-    if request.is_answered:
-        return Plan()
-    left_s = INACTIVE_GRACE_S - request.unanswered_s
-    if left_s > 0:
-        return Plan(requeue_after_s=left_s)
-    finding = first_finding(SPEC_CHECKS, request.resource)
-    if finding is not None:
-        assessment = Assessment(Progress.STALLED, finding.reason, finding.text)
-    else:
-        assessment = Assessment(
-            Progress.PROGRESSING,
-            ConditionReason.CONTROLLER_INACTIVE,
-            "no Regent process is the controller of the Kafka cluster; waiting for one",
-        )
-    return Plan(status=blind_status(request, assessment))
-
-
 def _waiting(request: TopicRequest, reason: ConditionReason, message: str) -> Plan:
     """Nothing can be done before the cluster changes; the view tells when it does."""
-    status = request.resource.status
-    assessment = Assessment(Progress.PROGRESSING, reason, message)
-    return Plan(
-        status=_status(
-            request,
-            assessment,
-            ownership=status.ownership if request.owns_topic else None,
-            managed_config=status.managed_config,
-        )
-    )
+    return _plan_nothing(request, Assessment(Progress.PROGRESSING, reason, message))
 
 
 def _plan_absent(request: TopicRequest) -> Plan:
@@ -137,6 +134,12 @@ def _plan_absent(request: TopicRequest) -> Plan:
             "the controller is still reading the cluster",
         )
         return Plan(status=blind_status(request, assessment))
+    if awaits_decision(request):
+        return _plan_lost(request)
+    shows_in_s = request.creation_shows_in_s
+    if shows_in_s is not None:
+        waiting = _waiting(request, ConditionReason.CREATING, "the topic is being created")
+        return dataclasses.replace(waiting, requeue_after_s=shows_in_s, finalizer=_hold(request))
     policy = request.resource.spec.management_policy
     if policy is not ManagementPolicy.MANAGED:
         assessment = Assessment(
@@ -154,56 +157,68 @@ def _plan_absent(request: TopicRequest) -> Plan:
         return _waiting(request, shortage.reason, shortage.text)
     command = creation_command(request)
     sent = dispatch(request, (command,))
-    # Were the topic created and this process gone before the status is stored, another policy than
-    # Adopt could not tell it from somebody else's: so the intent is stored first.
-    adopts = request.resource.spec.adoption_policy is AdoptionPolicy.ADOPT
-    known = request.resource.status.ownership is Ownership.CREATING
-    lost_race = any(f.reason is ConditionReason.TOPIC_ALREADY_EXISTS for f in sent.findings)
     status = _status(
         request,
         _assess(request, sent, (), idle_reason=ConditionReason.CREATING),
-        ownership=None if lost_race else Ownership.CREATING,
+        ownership=Ownership.CREATING,
         managed_config=tuple(command.config),
     )
     return Plan(
         status=status,
         commands=sent.send,
-        status_first=bool(sent.send) and not adopts and not known,
+        status_first=bool(sent.send) and _needs_stored_intent(request, status),
         finalizer=_hold(request),
         requeue_after_s=sent.wait_s,
     )
+
+
+def _needs_stored_intent(request: TopicRequest, intent: KafkaTopicStatus) -> bool:
+    """Whether the id of the new topic must be stored before the topic is created.
+
+    Were the topic created and this process gone before the status is stored, another policy than
+    Adopt could not tell it from somebody else's; and after a loss it would seem lost once more.
+    """
+    record = request.record
+    if record.ownership is Ownership.CREATING:
+        return record.intended_topic_id != intent.intended_topic_id
+    adopts = request.resource.spec.adoption_policy is AdoptionPolicy.ADOPT
+    return not adopts or record.ownership is not None
 
 
 def _plan_existing(request: TopicRequest) -> Plan:
     if request.config is None:
         return _plan_reading(request)
-    spec, status = request.resource.spec, request.resource.status
+    spec = request.resource.spec
     if spec.management_policy is not ManagementPolicy.MANAGED:
         return _plan_watching(request)
     if not request.owns_topic and spec.adoption_policy is not AdoptionPolicy.ADOPT:
         return _plan_unadopted(request)
-    commands = change_commands(request)
-    sent = dispatch(request, commands)
-    limits = all_findings(LIMIT_CHECKS, request)
-    born = (Ownership.CREATING, Ownership.CREATED)
-    is_own = request.has_just_created or (request.owns_topic and status.ownership in born)
-    events: tuple[PlannedEvent, ...] = ()
-    if not is_own and (status.ownership is None or request.is_recreated):
-        origin = "was deleted and created again" if request.is_recreated else "existed before"
-        message = f"took over topic {request.topic_name}, which {origin}"
-        events = (PlannedEvent(EventReason.TOPIC_ADOPTED, message),)
+    obstacles = all_findings(GROWTH_CHECKS, request)
+    sent = dispatch(request, change_commands(request, may_grow=not obstacles))
+    limits = (*obstacles, *all_findings(LIMIT_CHECKS, request))
     return Plan(
         status=_status(
             request,
             _assess(request, sent, limits, idle_reason=ConditionReason.CHANGING),
-            ownership=Ownership.CREATED if is_own else Ownership.ADOPTED,
+            ownership=request.ownership_if_kept,
             managed_config=managed_keys(request),
         ),
         commands=sent.send,
         finalizer=_hold(request),
-        events=events,
+        events=_adoption_events(request),
         requeue_after_s=sent.wait_s,
     )
+
+
+def _adoption_events(request: TopicRequest) -> tuple[PlannedEvent, ...]:
+    """That the topic becomes the resource's own now though the resource did not create it."""
+    before, now = request.record.ownership, request.ownership_if_kept
+    if now is not Ownership.ADOPTED or before is Ownership.ADOPTED:
+        return ()
+    was_lost = before is Ownership.LOST and not request.owns_topic
+    origin = "was deleted and created again by somebody else" if was_lost else "existed before"
+    message = f"took over topic {request.topic_name}, which {origin}"
+    return (PlannedEvent(EventReason.TOPIC_ADOPTED, message),)
 
 
 def _plan_reading(request: TopicRequest) -> Plan:
@@ -223,7 +238,7 @@ def _plan_reading(request: TopicRequest) -> Plan:
 
 def _plan_watching(request: TopicRequest) -> Plan:
     """Paused or Observe: show everything, write nothing."""
-    spec, status = request.resource.spec, request.resource.status
+    spec = request.resource.spec
     paused = spec.management_policy is ManagementPolicy.PAUSED
     reason = ConditionReason.PAUSED if paused else ConditionReason.OBSERVED
     entries = drift(request)
@@ -237,8 +252,8 @@ def _plan_watching(request: TopicRequest) -> Plan:
         status=_status(
             request,
             assessment,
-            ownership=status.ownership if keeps else None,
-            managed_config=status.managed_config if keeps else (),
+            ownership=request.ownership_if_kept if keeps else None,
+            managed_config=request.record.managed_config if keeps else (),
         ),
         finalizer=_hold(request) if keeps else _release(request),
     )
@@ -289,8 +304,14 @@ def _assess(
         return Assessment(Progress.PROGRESSING, idle_reason, describe_commands(pending))
     return leadership_assessment_or(
         request,
-        Assessment(Progress.READY, ConditionReason.AS_DECLARED, "the topic is as declared"),
+        Assessment(Progress.READY, ConditionReason.AS_DECLARED, _as_declared(request)),
     )
+
+
+def _as_declared(request: TopicRequest) -> str:
+    if is_internal_topic(request.topic_name):
+        return "the topic is as declared; being an internal one, it is never deleted"
+    return "the topic is as declared"
 
 
 def leadership_assessment_or(request: TopicRequest, otherwise: Assessment) -> Assessment:
@@ -310,8 +331,7 @@ def _status(
     """The status; blind if the view cannot tell whether there is a topic."""
     knows = request.view.is_active and (request.topic is not None or request.view.is_complete)
     if not knows:
-        blind = blind_status(request, assessment)
-        return blind.model_copy(update={"ownership": ownership, "managed_config": managed_config})
+        return blind_status(request, assessment)
     return observed_status(
         request,
         assessment,
@@ -322,9 +342,10 @@ def _status(
 
 
 def _hold(request: TopicRequest) -> FinalizerAction:
-    """The finalizer of a resource that owns its topic: held unless the policy is Retain."""
+    """The finalizer of a resource that owns its topic: held unless the topic is retained."""
     resource = request.resource
-    if resource.spec.deletion_policy is DeletionPolicy.RETAIN:
+    ownership = Ownership.CREATING if request.topic is None else request.ownership_if_kept
+    if effective_deletion_policy(resource, ownership) is DeletionPolicy.RETAIN:
         return _release(request)
     return FinalizerAction.LEAVE if resource.holds_finalizer else FinalizerAction.ADD
 

@@ -1,34 +1,56 @@
-"""Kubernetes Events for changes of conditions."""
+"""Kubernetes Events for changes of a status."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from regent.reconcile.plan import PlannedEvent
+from regent.reconcile.plan import EventReason, PlannedEvent
 from regent.resources.conditions import (
-    Condition,
+    ConditionReason,
     ConditionStatus,
     ConditionType,
     find_condition,
 )
+from regent.resources.kafka_topic_status import ForeignDeletion, KafkaTopicStatus
 
 
 def transition_events(
-    before: Sequence[Condition], after: Sequence[Condition]
+    before: KafkaTopicStatus, after: KafkaTopicStatus
 ) -> tuple[PlannedEvent, ...]:
-    """Warnings for what has just gone wrong: Stalled became True or True for another reason, or
-    Healthy became False. Comparing with the stored conditions keeps a restart silent.
+    """Warnings for what has just gone wrong: the topic was deleted by somebody else, Stalled became
+    True or True for another reason, or Healthy became False. Comparing with the stored status keeps
+    a restart silent.
     """
     events: list[PlannedEvent] = []
+    if is_foreign_deletion_news(before, after) and after.last_foreign_deletion is not None:
+        events.append(_foreign_deletion_event(after, after.last_foreign_deletion))
     for type_, bad in (
         (ConditionType.STALLED, ConditionStatus.TRUE),
         (ConditionType.HEALTHY, ConditionStatus.FALSE),
     ):
-        new, old = find_condition(after, type_), find_condition(before, type_)
+        new = find_condition(after.conditions, type_)
+        old = find_condition(before.conditions, type_)
         if new is None or new.status is not bad:
             continue
+        if new.reason == ConditionReason.TOPIC_DELETED_EXTERNALLY:
+            continue  # what happened says more than that it is so
         is_news = old is None or old.status is not bad or old.reason != new.reason
         # A topic that is just being born is never healthy: nothing to warn of.
         if is_news and not (type_ is ConditionType.HEALTHY and old is None):
             events.append(PlannedEvent(new.reason, new.message, is_warning=True))
     return tuple(events)
+
+
+def is_foreign_deletion_news(before: KafkaTopicStatus, after: KafkaTopicStatus) -> bool:
+    """Whether a status tells of a deletion by somebody else that the one before did not tell of."""
+    found = after.last_foreign_deletion
+    return found is not None and found != before.last_foreign_deletion
+
+
+def _foreign_deletion_event(after: KafkaTopicStatus, found: ForeignDeletion) -> PlannedEvent:
+    named = f"topic {after.topic_name}" + (f" (id {found.topic_id})" if found.topic_id else "")
+    reason = EventReason.TOPIC_DELETED_EXTERNALLY
+    message = f"somebody else deleted {named} with all its data"
+    if found.recreated_as is not None:
+        reason = EventReason.TOPIC_RECREATED_EXTERNALLY
+        message += f" and created another one of that name (id {found.recreated_as})"
+    message += f"; found out at {found.detected_at}"
+    return PlannedEvent(reason, message, is_warning=True, is_occurrence=True)

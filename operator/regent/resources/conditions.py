@@ -81,6 +81,10 @@ class ConditionReason(enum.StrEnum):
         "NotEnoughBrokers",
         "Fewer brokers are alive than the topic needs replicas.",
     )
+    BROKERS_UNAVAILABLE = (
+        "BrokersUnavailable",
+        "Brokers that replicaAssignment names are not alive; they are waited for.",
+    )
     UNKNOWN = "Unknown", "The state of the topic is not known at the moment."
 
     # Health
@@ -104,19 +108,25 @@ class ConditionReason(enum.StrEnum):
     )
     REPLICAS_MISMATCH = (
         "ReplicasMismatch",
-        "The topic has another replication factor than declared; a PartitionReassignment changes "
-        "it.",
+        "The topic has another replication factor than declared; a KafkaTopic does not change it.",
     )
     REPLICA_ASSIGNMENT_MISMATCH = (
         "ReplicaAssignmentMismatch",
-        "Existing partitions have other replicas than declared; a PartitionReassignment moves "
-        "them.",
+        "Existing partitions have other replicas than declared; a KafkaTopic does not move them.",
     )
 
     # Ownership
     RESOURCE_CONFLICT = (
         "ResourceConflict",
-        "An older KafkaTopic declares the same topic and wins; this one changes nothing.",
+        "Another KafkaTopic owns the same topic, or is older; this one changes nothing.",
+    )
+    OTHER_CLUSTER = (
+        "OtherCluster",
+        "The resource belongs to another Kafka cluster than the one that Regent controls.",
+    )
+    TOPIC_DELETED_EXTERNALLY = (
+        "TopicDeletedExternally",
+        "Somebody else deleted the topic with its data; onForeignDeletion says what follows.",
     )
     ADOPTION_PREVIEW = (
         "AdoptionPreview",

@@ -15,10 +15,12 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field, ValidationError
 
+from regent.model.topic import MAX_PARTITIONS
 from regent.resources.base import ApiModel, CustomResource, ObjectMeta
 from regent.resources.kafka_topic_status import (
     MAX_CONFIG_KEYS,
     MAX_REPLICAS,
+    DeletionPolicy,
     KafkaTopicStatus,
 )
 from regent.resources.kind import Cel, PrinterColumn, ResourceKind
@@ -26,19 +28,8 @@ from regent.resources.kind import Cel, PrinterColumn, ResourceKind
 FINALIZER: Final = "kafka.regent.dev/topic"
 """Keeps a resource until its topic is deleted, or while its topic protects it."""
 
-MAX_PARTITIONS: Final = 100_000
-MAX_ASSIGNED_PARTITIONS: Final = 10_000
-
 ConfigValue = str | int | float | bool | None
 """A configuration value as people write it in YAML; None: hands off."""
-
-
-class DeletionPolicy(enum.StrEnum):
-    """What happens to the topic when its resource is deleted."""
-
-    DELETE = "Delete"
-    RETAIN = "Retain"
-    PROTECT = "Protect"
 
 
 class AdoptionPolicy(enum.StrEnum):
@@ -47,6 +38,13 @@ class AdoptionPolicy(enum.StrEnum):
     ADOPT = "Adopt"
     PREVIEW = "Preview"
     REFUSE = "Refuse"
+
+
+class ForeignDeletionPolicy(enum.StrEnum):
+    """What happens if somebody else deletes the topic."""
+
+    ALERT = "Alert"
+    RECREATE = "Recreate"
 
 
 class ManagementPolicy(enum.StrEnum):
@@ -104,22 +102,14 @@ class KafkaTopicSpec(ApiModel):
     )
     partitions: int = Field(
         description="Number of partitions. It can grow but never shrink: Kafka cannot remove "
-        "partitions.",
+        "partitions. As long as the topic has fewer, it can be corrected.",
         ge=1,
         le=MAX_PARTITIONS,
-        json_schema_extra={
-            "x-kubernetes-validations": [
-                {
-                    "rule": "self >= oldSelf",
-                    "message": "partitions cannot be decreased: Kafka cannot remove partitions",
-                }
-            ]
-        },
     )
     replicas: int | None = Field(
         default=None,
         description="Replicas of each partition, placed rack-aware by Regent. For an existing "
-        "topic it must match: a PartitionReassignment changes the replication factor.",
+        "topic it must match: the replication factor is not changed.",
         ge=1,
         le=MAX_REPLICAS,
     )
@@ -128,7 +118,7 @@ class KafkaTopicSpec(ApiModel):
         description="Replicas of each partition by broker id, in the order of the partitions; "
         "instead of replicas. When partitions grow, the added entries place the new ones.",
         min_length=1,
-        max_length=MAX_ASSIGNED_PARTITIONS,
+        max_length=MAX_PARTITIONS,
         json_schema_extra={
             "x-kubernetes-list-type": "atomic",
             "x-kubernetes-validations": [
@@ -142,8 +132,9 @@ class KafkaTopicSpec(ApiModel):
     config: dict[str, ConfigValue] = Field(
         default={},
         description="Configuration of the topic: Kafka's keys, for instance retention.ms, with a "
-        "string, number or boolean. A key that is removed here is reset to the cluster's default. "
-        "null means hands off: the key is neither set nor reset. Keys not listed are left alone.",
+        "string, number or boolean; objects and lists are refused. A key that is removed here is "
+        "reset to the cluster's default. null means hands off: the key is neither set nor reset. "
+        "Keys not listed are left alone.",
         max_length=MAX_CONFIG_KEYS,
     )
     hands_off_config: tuple[ConfigKey, ...] = Field(
@@ -154,17 +145,32 @@ class KafkaTopicSpec(ApiModel):
         max_length=MAX_CONFIG_KEYS,
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
-    deletion_policy: DeletionPolicy = Field(
-        default=DeletionPolicy.DELETE,
+    deletion_policy: DeletionPolicy | None = Field(
+        default=None,
         description="What happens to the topic when this resource is deleted. Delete: it is "
         "deleted with all its data. Retain: it stays. Protect: the resource cannot go as long as "
-        "the topic exists.",
+        "the topic exists. Default: Delete if this resource created the topic, Retain if it "
+        "adopted it. Internal topics (names that begin with __) are always retained.",
+    )
+    on_foreign_deletion: ForeignDeletionPolicy = Field(
+        default=ForeignDeletionPolicy.ALERT,
+        description="What happens if somebody else deletes the topic. Alert: the resource is "
+        "stalled and nothing is created until this field says Recreate. Recreate: an empty topic "
+        "is created at once.",
     )
     adoption_policy: AdoptionPolicy = Field(
         default=AdoptionPolicy.ADOPT,
         description="What happens if the topic existed before this resource. Adopt: it is taken "
         "over and changed as declared. Preview: the differences are shown, nothing is changed. "
         "Refuse: it is left alone.",
+    )
+    cluster_id: str | None = Field(
+        default=None,
+        description="Id of the Kafka cluster that the topic belongs to. In another cluster "
+        "nothing is done. Default: the cluster that this resource was first reconciled with. Set "
+        "it to the id of another cluster to go on there; what was owned before does not count.",
+        min_length=1,
+        max_length=256,
     )
     management_policy: ManagementPolicy = Field(
         default=ManagementPolicy.MANAGED,
@@ -217,7 +223,9 @@ class KafkaTopic(CustomResource):
                 "Synced", "string", '.status.conditions[?(@.type=="Synced")].status', wide=True
             ),
             PrinterColumn("Management", "string", ".spec.managementPolicy", wide=True),
-            PrinterColumn("Deletion", "string", ".spec.deletionPolicy", wide=True),
+            PrinterColumn(
+                "Deletion", "string", ".status.deletionPolicy", "Effective policy", wide=True
+            ),
             PrinterColumn(
                 "Message",
                 "string",
@@ -232,6 +240,14 @@ class KafkaTopic(CustomResource):
             "(has(oldSelf.spec.topicName) ? oldSelf.spec.topicName : oldSelf.metadata.name)",
             "topicName is immutable: create another KafkaTopic for another topic",
             field_path=".spec.topicName",
+        ),
+        Cel(
+            "self.spec.partitions >= oldSelf.spec.partitions || "
+            "self.spec.partitions >= (has(self.status) && has(self.status.partitions) ? "
+            "self.status.partitions : 0)",
+            "partitions cannot be decreased below what the topic has (status.partitions): Kafka "
+            "cannot remove partitions",
+            field_path=".spec.partitions",
         ),
     )
 

@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import Field
 
 from regent.resources.base import ApiModel
-from regent.resources.conditions import Condition
+from regent.resources.conditions import Condition, Rfc3339
 
 MAX_REPLICAS: Final = 100
 MAX_CONFIG_KEYS: Final = 100
@@ -16,12 +16,39 @@ MAX_PARTITION_STATES: Final = 20
 MAX_DRIFT_ENTRIES: Final = 50
 
 
+class DeletionPolicy(enum.StrEnum):
+    """What happens to the topic when its resource is deleted."""
+
+    DELETE = "Delete"
+    RETAIN = "Retain"
+    PROTECT = "Protect"
+
+
 class Ownership(enum.StrEnum):
-    """How the resource came to own its topic."""
+    """How the resource came to own its topic.
+
+    ``CREATING`` is an intent and owns nothing by itself: the topic is the resource's own if it has
+    the intended id, or if this very process created it. ``LOST``: the resource owned a topic that
+    somebody else deleted.
+    """
 
     CREATING = "Creating"
     CREATED = "Created"
     ADOPTED = "Adopted"
+    LOST = "Lost"
+
+
+class ForeignDeletion(ApiModel):
+    """A topic that somebody else deleted while this resource owned it."""
+
+    topic_id: str | None = Field(
+        default=None, description="Kafka's id of the deleted topic, if it had one."
+    )
+    detected_at: Rfc3339 = Field(description="When Regent found it out.")
+    recreated_as: str | None = Field(
+        default=None,
+        description="Id of the topic that somebody else had created under the same name by then.",
+    )
 
 
 class PartitionState(ApiModel):
@@ -50,7 +77,9 @@ class DriftEntry(ApiModel):
 
 
 class KafkaTopicStatus(ApiModel):
-    """What Regent last saw and did. A report: Regent can rebuild all of it, `ownership` apart."""
+    """What Regent last saw and did. A report: Regent can rebuild all of it but what it says about
+    ownership (`clusterId`, `ownership`, `topicId`, `intendedTopicId`, `managedConfig`).
+    """
 
     observed_generation: int | None = Field(
         default=None, description="metadata.generation that this status was computed for.", ge=0
@@ -63,6 +92,11 @@ class KafkaTopicStatus(ApiModel):
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
         },
+    )
+    cluster_id: str | None = Field(
+        default=None,
+        description="Id of the Kafka cluster that this status speaks of. What it says about the "
+        "topic holds for that cluster only.",
     )
     topic_name: str | None = Field(default=None, description="Name of the topic in Kafka.")
     topic_id: str | None = Field(
@@ -107,11 +141,26 @@ class KafkaTopicStatus(ApiModel):
     )
     ownership: Ownership | None = Field(
         default=None,
-        description="How this resource came to own the topic; absent if it does not own it.",
+        description="How this resource came to own the topic; absent if it does not own it. "
+        "Creating: it is about to create the topic. Lost: somebody else deleted the topic.",
+    )
+    intended_topic_id: str | None = Field(
+        default=None,
+        description="Id chosen for the topic that is being created. A topic with another id is "
+        "not the one that this resource creates.",
+    )
+    deletion_policy: DeletionPolicy | None = Field(
+        default=None,
+        description="What would happen to the topic if this resource were deleted now: "
+        "spec.deletionPolicy, or what follows from ownership if that is not set.",
+    )
+    last_foreign_deletion: ForeignDeletion | None = Field(
+        default=None,
+        description="The last time that somebody else deleted the topic of this resource.",
     )
     controller_epoch: int | None = Field(
         default=None,
         description="Epoch of the Kafka controller that last changed this status. A lower one "
-        "never overwrites it.",
+        "of the same cluster never overwrites it.",
         ge=0,
     )

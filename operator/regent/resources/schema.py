@@ -52,6 +52,16 @@ _REWRITTEN_KEYWORDS: Final = frozenset(
         "exclusiveMaximum",
     }
 )
+_ANY_SCALAR: Final[Schema] = {
+    "x-kubernetes-preserve-unknown-fields": True,
+    "minProperties": 1,
+    "maxProperties": 0,
+    "minItems": 1,
+    "maxItems": 0,
+}
+"""A structural schema cannot say "one of these scalars". It can say any value, and then bounds that
+no object and no list meets; to scalars they do not apply."""
+
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
 
@@ -108,10 +118,8 @@ class _Rewriter:
                     beside.pop("default")
                 return self._resolve({**branches[0], **beside}, path=path)
             if all(branch.get("type") in _SCALARS for branch in branches):
-                # A structural schema cannot say "one of these scalars": any value passes, and the
-                # model refuses lists and objects.
                 nullable = {"nullable": True} if len(branches) < len(node["anyOf"]) else {}
-                return {**beside, **nullable, "x-kubernetes-preserve-unknown-fields": True}
+                return {**beside, **nullable, **_ANY_SCALAR}
             raise ValueError(f"{path}: no structural form for this union")
         return node
 

@@ -6,14 +6,21 @@ the deterministic one of the simulation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from regent.controller.commands import Command, Outcome
 from regent.controller.view import ClusterView
 from regent.model.cluster import Broker
-from regent.protocol.control_requests import ControlRequests
-from regent.zk_data.operations import Check, Operation, WriteResult, ZNode
+from regent.protocol.control_requests import ControlRequests, ControlResponse
+from regent.zk_data.operations import (
+    Check,
+    Operation,
+    SessionState,
+    WatchedEvent,
+    WriteResult,
+    ZNode,
+)
 
 
 class ZooKeeperPort(Protocol):
@@ -101,6 +108,73 @@ class BrokerChannelsPort(Protocol):
     def close_all(self) -> None:
         """Close every channel and drop what is queued; no answer is delivered afterwards."""
         ...
+
+
+class ConnectionListener(Protocol):
+    """What the controller's connections report. Called in the controller's loop."""
+
+    def session_changed(self, state: SessionState) -> None:
+        """The ZooKeeper session is in another state."""
+        ...
+
+    def watch_fired(self, watched: WatchedEvent) -> None:
+        """A watch has fired."""
+        ...
+
+    def responded(self, response: ControlResponse) -> None:
+        """A broker has answered a control request."""
+        ...
+
+    def channel_failed(self, broker: Broker, controller_epoch: int, reason: BaseException) -> None:
+        """A defect has ended the channel to a broker that was opened in the named term."""
+        ...
+
+    def protocol_version_changed(self, version: tuple[int, int], controller_epoch: int) -> None:
+        """The lowest inter.broker.protocol.version of the brokers is another one."""
+        ...
+
+    def elected(self) -> None:
+        """This process is now the elected replica of Regent."""
+        ...
+
+    def election_lost(self) -> None:
+        """This process is no longer the elected replica of Regent."""
+        ...
+
+
+class ConnectionsPort(Protocol):
+    """The controller's connections to ZooKeeper and to the brokers."""
+
+    @property
+    def zookeeper(self) -> ZooKeeperPort: ...
+
+    @property
+    def channels(self) -> BrokerChannelsPort: ...
+
+    def is_fenced(self) -> bool:
+        """Whether ZooKeeper has not answered for so long that it may have expired the session.
+        May be called from any thread."""
+        ...
+
+    def queue_sizes(self) -> Mapping[int, int]:
+        """Requests that wait, by broker."""
+        ...
+
+    async def start(self) -> None:
+        """Wait for a ZooKeeper session."""
+        ...
+
+    def contend(self) -> None:
+        """Take part in the election among the replicas, from the first call on."""
+        ...
+
+    async def close(self) -> None:
+        """Close the channels, leave the election and end the session."""
+        ...
+
+
+Connect = Callable[[ConnectionListener], ConnectionsPort]
+"""Makes the connections of a controller. Called in the controller's loop."""
 
 
 class ViewPort(Protocol):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from regent.controller.active_controller import ActiveController
 from regent.controller.context import ControllerContext
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.states import PartitionState
+from regent.controller.states import PartitionState, ReplicaState
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.partition import NO_LEADER
 from regent.model.persistent_map import PersistentMap
@@ -162,4 +162,17 @@ def topic_view(context: ControllerContext, topic: str) -> TopicView | None:
         topic_id=context.topic_ids.get(topic),
         partitions=tuple(partitions),
         is_being_deleted=context.is_topic_queued_for_deletion(topic),
+        deletion_waits_for=_deletion_waits_for(context, topic),
     )
+
+
+def _deletion_waits_for(context: ControllerContext, topic: str) -> tuple[int, ...]:
+    if not context.is_topic_queued_for_deletion(topic):
+        return ()
+    brokers = {
+        broker_id
+        for tp, assignment in context.partitions_of(topic).items()
+        for broker_id in assignment.replicas
+        if context.replica_state(broker_id, tp) is not ReplicaState.DELETION_SUCCESSFUL
+    }
+    return tuple(sorted(brokers))

@@ -7,18 +7,25 @@ import gc
 import itertools
 import json
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry
 
+from regent.kube.health import KubeHealth
+from regent.kube.metrics import ResourceMetrics
 from regent.kube.operator import KubeOperator, run_kube
 from regent.kube.settings import KubeSettings
+from regent.kube.side import KubernetesSide
+from regent.kube.waiting import cancel
+from regent.runtime.ports import ControllerPort
 from sandbox import KubernetesApi, wait_until_async
-from tests.integration.kube.memory_controller import MemoryController
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
 
 ROOT = Path(__file__).parents[3]
 
@@ -148,10 +155,25 @@ def namespace(api: KubernetesApi) -> Iterator[Namespace]:
 
 
 @pytest.fixture
-def controller() -> Iterator[MemoryController]:
-    double = MemoryController()
-    yield double
-    double.close()
+def cluster() -> Iterator[SimulatedCluster]:
+    """The Kafka cluster: ZooKeeper and three brokers."""
+    with SimulatedCluster() as simulated:
+        yield simulated
+
+
+@pytest.fixture
+def controller_config() -> dict[str, Any]:
+    """Fields of the controller's configuration; parametrize it to set some."""
+    return {}
+
+
+@pytest.fixture
+def controller(
+    cluster: SimulatedCluster, controller_config: dict[str, Any]
+) -> Iterator[LiveController]:
+    """The real controller, active."""
+    with LiveController(cluster, **controller_config) as live:
+        yield live
 
 
 @pytest.fixture
@@ -165,7 +187,7 @@ def kubeconfig(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 @asynccontextmanager
 async def running(
-    controller: MemoryController, namespace: Namespace, **settings: Any
+    controller: ControllerPort, namespace: Namespace, **settings: Any
 ) -> AsyncIterator[KubeOperator]:
     """The Kubernetes side, running; ended in an orderly way."""
     stop, ready = asyncio.Event(), asyncio.Event()
@@ -194,10 +216,53 @@ async def running(
 
 @pytest.fixture
 async def operator(
-    controller: MemoryController, namespace: Namespace, kubeconfig: None
+    controller: LiveController, namespace: Namespace, kubeconfig: None
 ) -> AsyncIterator[KubeOperator]:
     async with running(controller, namespace) as started:
         yield started
+
+
+@asynccontextmanager
+async def supervised(
+    controller: LiveController, namespaces: Sequence[str], **settings: Any
+) -> AsyncIterator[KubeHealth]:
+    """The Kubernetes side as a process has it, and the controller with it: supervised, and serving
+    by the Lease outside a term. Times are short."""
+    stop, health = asyncio.Event(), KubeHealth()
+    side = KubernetesSide(
+        controller,
+        KubeSettings(
+            **{
+                "namespaces": tuple(namespaces),
+                "lease_namespace": namespaces[0],
+                "lease_duration_s": 1,
+                "lease_retry_s": 0.2,
+                "unknown_after_s": 1.0,
+                "namespace_retry_s": 0.5,
+                **settings,
+            }
+        ),
+        why_inactive=controller.service.readiness_problem,
+        on_signal=stop.set,
+        health=health,
+        metrics=ResourceMetrics(CollectorRegistry()),
+    )
+    loop = asyncio.get_running_loop()
+    controller.service.on_eligibility(
+        lambda is_elected: _call_in(loop, side.set_elected, is_elected)
+    )
+    task = asyncio.create_task(side.run(stop))
+    try:
+        with controller:
+            yield health
+            stop.set()
+            await asyncio.wait_for(task, timeout=30)
+    finally:
+        await cancel((task,))
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
+    loop.call_soon_threadsafe(function, *args)
 
 
 async def wait_for(holds: Callable[[], bool], *, describe: str, timeout_s: float = 120) -> None:

@@ -10,13 +10,13 @@ from regent.controller.commands import AlterTopicConfig, CreatePartitions, Creat
 from regent.kube.operator import KubeOperator
 from regent.resources.kafka_topic import FINALIZER
 from tests.integration.kube.conftest import Namespace, condition, topic
-from tests.integration.kube.memory_controller import MemoryController
+from tests.support.live_controller import LiveController
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
 
 async def test_a_topic_is_created_and_becomes_ready(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", config={"min.insync.replicas": 2, "preallocate": True}))
     await asyncio.to_thread(
@@ -51,7 +51,7 @@ async def test_a_topic_is_created_and_becomes_ready(
 
 
 async def test_a_topic_grows_and_its_configuration_follows(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", config={"retention.ms": 1000, "segment.ms": 500}))
     await namespace.wait_condition("orders", "Ready", "True")
@@ -73,7 +73,7 @@ async def test_a_topic_grows_and_its_configuration_follows(
 
 
 async def test_an_explicit_assignment_is_used_for_new_partitions(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", partitions=1, replicaAssignment=[[1, 2]]))
     await namespace.wait_condition("orders", "Ready", "True")
@@ -87,12 +87,12 @@ async def test_an_explicit_assignment_is_used_for_new_partitions(
 
 
 async def test_changes_from_outside_are_reverted_and_told(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", config={"retention.ms": 1000}))
     await namespace.wait_condition("orders", "Ready", "True")
 
-    controller.set_config("orders", {"retention.ms": "5", "cleanup.policy": "compact"})
+    controller.cluster.alter_config("orders", {"retention.ms": "5", "cleanup.policy": "compact"})
     await namespace.wait(
         "orders",
         lambda _: ("Normal", "DriftReverted") in namespace.events("orders"),
@@ -102,7 +102,7 @@ async def test_changes_from_outside_are_reverted_and_told(
 
 
 async def test_a_key_that_is_hands_off_is_neither_set_nor_reset(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(
         topic("orders", config={"retention.ms": 1000, "segment.ms": 1}), server_side=True
@@ -121,49 +121,47 @@ async def test_a_key_that_is_hands_off_is_neither_set_nor_reset(
     assert "managedConfig" not in body["status"]
 
 
-async def test_health_follows_the_brokers(
-    namespace: Namespace, controller: MemoryController
-) -> None:
-    namespace.apply(topic("orders"))
+async def test_health_follows_the_brokers(namespace: Namespace, controller: LiveController) -> None:
+    namespace.apply(topic("orders", replicaAssignment=[[1, 2], [2, 3], [3, 2]]))
     await namespace.wait_condition("orders", "Healthy", "True")
 
-    controller.set_isr("orders", 1, (2,))
+    controller.cluster.crash_broker(1)
     body = await namespace.wait_condition("orders", "Healthy", "False", "UnderReplicated")
     assert condition(body, "Ready")["status"] == "True"
     assert body["status"]["underReplicated"] == 1
-    assert body["status"]["partitionStates"][0]["partition"] == 1
+    assert body["status"]["partitionStates"][0]["partition"] == 0
 
-    controller.set_isr("orders", 2, ())
+    controller.cluster.crash_broker(2)
     body = await namespace.wait_condition("orders", "Ready", "False", "PartitionsLeaderless")
     assert body["status"]["leaderless"] == 1
-    assert body["status"]["partitionStates"][0]["partition"] == 2
+    assert body["status"]["partitionStates"][0]["partition"] == 0
     assert condition(body, "Reconciling")["status"] == "True"
 
-    controller.set_isr("orders", 1, (1, 2, 3))
-    controller.set_isr("orders", 2, (1, 2, 3))
+    controller.cluster.start_broker(1)
+    controller.cluster.start_broker(2)
     await namespace.wait_condition("orders", "Healthy", "True")
     await namespace.wait_condition("orders", "Ready", "True")
 
 
 async def test_deleting_the_resource_deletes_the_topic_first(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
-    controller.hold_deletions = True
     namespace.apply(topic("orders"))
     await namespace.wait_condition("orders", "Ready", "True")
 
+    controller.cluster.pause_broker(2)
     namespace.delete("orders")
     body = await namespace.wait_condition("orders", "Ready", "False", "Deleting")
     assert condition(body, "Reconciling")["status"] == "True"
     assert controller.changes[-1] == DeleteTopic("orders")
 
-    controller.finish_deletions()
+    controller.cluster.resume_broker(2)
     await namespace.wait_gone("orders")
     assert ("Normal", "TopicDeleted") in namespace.events("orders")
 
 
 async def test_a_topic_deleted_right_after_its_creation_goes_too(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     for number in range(8):
         namespace.apply(topic(f"hasty-{number}"))
@@ -174,7 +172,7 @@ async def test_a_topic_deleted_right_after_its_creation_goes_too(
 
 
 async def test_retain_keeps_the_topic_and_needs_no_finalizer(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", deletionPolicy="Retain"))
     body = await namespace.wait_condition("orders", "Ready", "True")
@@ -185,7 +183,7 @@ async def test_retain_keeps_the_topic_and_needs_no_finalizer(
 
 
 async def test_protect_refuses_until_the_policy_changes(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", deletionPolicy="Protect"))
     await namespace.wait_condition("orders", "Ready", "True")
@@ -201,7 +199,7 @@ async def test_protect_refuses_until_the_policy_changes(
 
 
 async def test_a_finalizer_of_somebody_else_is_left_alone(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders"))
     await namespace.wait_condition("orders", "Ready", "True")
@@ -220,12 +218,12 @@ async def test_a_finalizer_of_somebody_else_is_left_alone(
 
 
 async def test_a_topic_that_somebody_deletes_is_created_again(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", config={"retention.ms": 1}))
     before = await namespace.wait_condition("orders", "Ready", "True")
     # An accepted creation is given time to show; deleting it within that time is no common case.
-    controller.remove_topic("orders")
+    controller.cluster.delete_topic("orders")
     after = await namespace.wait(
         "orders",
         lambda body: (
@@ -238,10 +236,10 @@ async def test_a_topic_that_somebody_deletes_is_created_again(
     assert after["status"]["ownership"] == "Created"
 
 
+@pytest.mark.parametrize("controller_config", [{"delete_topic_enable": False}])
 async def test_deletion_disabled_in_kafka_says_the_way_out(
-    namespace: Namespace, controller: MemoryController, operator: KubeOperator
+    namespace: Namespace, operator: KubeOperator
 ) -> None:
-    controller.delete_topic_enable = False
     namespace.apply(topic("orders"))
     await namespace.wait_condition("orders", "Ready", "True")
     namespace.delete("orders")

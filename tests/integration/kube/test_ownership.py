@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.integration.kube.conftest import Namespace, condition, topic
-from tests.integration.kube.memory_controller import MemoryController
+from tests.support.live_controller import LiveController
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
@@ -21,7 +21,7 @@ async def _apply_in_order(namespace: Namespace, *names: str, topic_name: str) ->
 
 
 async def test_the_oldest_resource_wins_and_the_next_heals(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     await _apply_in_order(namespace, "zebra", "ant", "bee", topic_name="shared")
     await namespace.wait_condition("zebra", "Ready", "True")
@@ -40,7 +40,7 @@ async def test_the_oldest_resource_wins_and_the_next_heals(
     assert ("Normal", "TopicHandedOver") in namespace.events("zebra")
 
 
-async def test_a_loser_never_deletes(namespace: Namespace, controller: MemoryController) -> None:
+async def test_a_loser_never_deletes(namespace: Namespace, controller: LiveController) -> None:
     await _apply_in_order(namespace, "first", "second", topic_name="shared")
     await namespace.delete_and_wait("second")
     assert "shared" in controller.view.topics
@@ -48,7 +48,7 @@ async def test_a_loser_never_deletes(namespace: Namespace, controller: MemoryCon
 
 
 async def test_an_observer_conflicts_with_nobody(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     await _apply_in_order(namespace, "watcher", topic_name="shared")
     namespace.patch("watcher", managementPolicy="Observe")
@@ -64,22 +64,24 @@ async def test_an_observer_conflicts_with_nobody(
 
 
 async def test_an_existing_topic_is_adopted_and_changed_as_declared(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
-    controller.put_topic("orders", [(1, 2, 3)] * 2, {"retention.ms": "5", "segment.ms": "9"})
+    controller.cluster.create_topic(
+        "orders", [(1, 2, 3)] * 2, {"retention.ms": "5", "segment.ms": "9"}
+    )
     namespace.apply(topic("orders", config={"retention.ms": 6}))
     body = await namespace.wait_condition("orders", "Ready", "True")
     assert body["status"]["ownership"] == "Adopted"
     assert body["status"]["partitions"] == 3
     # What the resource does not mention belongs to somebody else.
-    assert controller._configs["orders"] == {"retention.ms": "6", "segment.ms": "9"}
+    assert controller.cluster.config("orders") == {"retention.ms": "6", "segment.ms": "9"}
     assert ("Normal", "TopicAdopted") in namespace.events("orders")
 
 
 async def test_a_preview_shows_what_adoption_would_change(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
-    controller.put_topic("orders", [(1, 2, 3)] * 2, {"retention.ms": "5"})
+    controller.cluster.create_topic("orders", [(1, 2, 3)] * 2, {"retention.ms": "5"})
     namespace.apply(topic("orders", adoptionPolicy="Preview", config={"retention.ms": 6}))
     body = await namespace.wait_condition("orders", "Stalled", "True", "AdoptionPreview")
     assert body["status"]["drift"] == [
@@ -94,8 +96,8 @@ async def test_a_preview_shows_what_adoption_would_change(
     assert "drift" not in body["status"]
 
 
-async def test_adoption_refused(namespace: Namespace, controller: MemoryController) -> None:
-    controller.put_topic("orders", [(1, 2, 3)] * 3)
+async def test_adoption_refused(namespace: Namespace, controller: LiveController) -> None:
+    controller.cluster.create_topic("orders", [(1, 2, 3)] * 3)
     namespace.apply(topic("orders", adoptionPolicy="Refuse"))
     await namespace.wait_condition("orders", "Stalled", "True", "AdoptionRefused")
     await namespace.delete_and_wait("orders")
@@ -104,7 +106,7 @@ async def test_adoption_refused(namespace: Namespace, controller: MemoryControll
 
 
 async def test_with_refuse_a_topic_of_its_own_is_no_foreign_one(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", adoptionPolicy="Refuse"))
     body = await namespace.wait_condition("orders", "Ready", "True")
@@ -116,15 +118,15 @@ async def test_with_refuse_a_topic_of_its_own_is_no_foreign_one(
 
 
 async def test_with_refuse_a_topic_created_again_by_somebody_else_is_foreign(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", adoptionPolicy="Refuse", managementPolicy="Managed"))
     await namespace.wait_condition("orders", "Ready", "True")
     namespace.patch("orders", managementPolicy="Paused")
     await namespace.wait_condition("orders", "Ready", "True", "Paused")
-    controller.remove_topic("orders")
+    controller.cluster.delete_topic("orders")
     await namespace.wait_condition("orders", "Stalled", "True", "TopicNotFound")
-    controller.put_topic("orders", [(1, 2, 3)] * 3)
+    controller.cluster.create_topic("orders", [(1, 2, 3)] * 3)
     namespace.patch("orders", managementPolicy="Managed")
     await namespace.wait_condition("orders", "Stalled", "True", "AdoptionRefused")
     await namespace.delete_and_wait("orders")
@@ -132,7 +134,7 @@ async def test_with_refuse_a_topic_created_again_by_somebody_else_is_foreign(
 
 
 async def test_paused_shows_drift_and_writes_nothing(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", config={"retention.ms": 1}))
     await namespace.wait_condition("orders", "Ready", "True")
@@ -147,7 +149,7 @@ async def test_paused_shows_drift_and_writes_nothing(
 
 
 async def test_deleting_a_paused_resource_keeps_the_topic(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders"))
     await namespace.wait_condition("orders", "Ready", "True")

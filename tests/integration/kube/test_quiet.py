@@ -16,7 +16,8 @@ from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import FINALIZER
 from sandbox import KubernetesApi, wait_until_async
 from tests.integration.kube.conftest import ROOT, Namespace, condition, running, topic, wait_for
-from tests.integration.kube.memory_controller import MemoryController
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("kubeconfig")]
 
@@ -26,7 +27,7 @@ def _versions(namespace: Namespace) -> dict[str, str]:
 
 
 async def test_nothing_is_written_while_nothing_changes(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     async with running(
         controller, namespace, resync_interval_s=1.0, resync_spread_s=0.1
@@ -52,8 +53,8 @@ async def test_nothing_is_written_while_nothing_changes(
         assert len(controller.changes) == 1
 
 
-async def test_a_restart_writes_nothing(namespace: Namespace, controller: MemoryController) -> None:
-    controller.put_topic("existing", [(1, 2, 3)] * 2)
+async def test_a_restart_writes_nothing(namespace: Namespace, controller: LiveController) -> None:
+    controller.cluster.create_topic("existing", [(1, 2, 3)] * 2)
     async with running(controller, namespace):
         namespace.apply(
             topic("orders", config={"retention.ms": 1}),
@@ -67,7 +68,7 @@ async def test_a_restart_writes_nothing(namespace: Namespace, controller: Memory
     events = len(json.loads(namespace.kubectl("get", "events", "-o", "json"))["items"])
 
     # Another process, and another election.
-    controller.set_active(True, epoch=7)
+    controller.expire_session()
     async with running(controller, namespace) as operator:
         await wait_for(
             lambda: operator.reconciler.looks >= 3 and operator.queue.is_idle,
@@ -81,7 +82,7 @@ async def test_a_restart_writes_nothing(namespace: Namespace, controller: Memory
 
 
 async def test_a_removed_key_is_reset_even_if_removed_while_regent_was_away(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     async with running(controller, namespace):
         namespace.apply(topic("orders", config={"retention.ms": 1, "segment.ms": 2}))
@@ -89,30 +90,32 @@ async def test_a_removed_key_is_reset_even_if_removed_while_regent_was_away(
     namespace.apply(topic("orders", config={"segment.ms": 2}))
     async with running(controller, namespace):
         await namespace.wait_condition("orders", "Ready", "True")
-    assert controller._configs["orders"] == {"segment.ms": "2"}
+    assert controller.cluster.config("orders") == {"segment.ms": "2"}
 
 
 async def test_status_of_a_newer_controller_is_left_alone(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
+    newer = controller.view.controller_epoch + 1
     namespace.apply(topic("orders"))
     namespace.kubectl(
         "patch", "ktopic", "orders", "--subresource=status", "--type=merge",
-        "-p", '{"status":{"controllerEpoch":9}}',
+        "-p", json.dumps({"status": {"controllerEpoch": newer}}),
     )  # fmt: skip
     async with running(controller, namespace) as operator:
         await wait_for(
             lambda: len(controller.changes) == 1 and operator.queue.is_idle,
             describe="the old controller to act",
         )
-        assert namespace.get("orders")["status"] == {"controllerEpoch": 9}
-        controller.set_active(True, epoch=10)
+        assert namespace.get("orders")["status"] == {"controllerEpoch": newer}
+        controller.expire_session()
+        controller.expire_session()
         body = await namespace.wait_condition("orders", "Ready", "True")
-        assert body["status"]["controllerEpoch"] == 10
+        assert body["status"]["controllerEpoch"] == newer + 1
 
 
 async def test_a_wiped_status_is_written_again_and_foreign_annotations_stay(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     async with running(controller, namespace):
         namespace.apply(topic("orders"))
@@ -130,7 +133,7 @@ async def test_a_wiped_status_is_written_again_and_foreign_annotations_stay(
 
 
 async def test_kopf_leaves_regents_finalizer_alone(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     """kopf removes its own finalizer wherever no handler of its needs it."""
     manifest = topic("orders")
@@ -146,60 +149,50 @@ async def test_kopf_leaves_regents_finalizer_alone(
 
 
 async def test_a_standby_says_nothing_while_somebody_answers(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
-    standby = MemoryController(is_active=False)
-    try:
+    with LiveController(controller.cluster, contends=False) as standby:
         async with running(controller, namespace), running(standby, namespace) as second:
             namespace.apply(topic("orders"), topic("broken", config={"retention.mss": 1}))
             await namespace.wait_condition("orders", "Ready", "True")
             await namespace.wait_condition("broken", "Stalled", "True")
             assert second.writer.writes == 0
             assert standby.commands == []
-    finally:
-        standby.close()
 
 
 async def test_without_a_controller_the_reason_is_shown_and_healing_follows(
-    namespace: Namespace, monkeypatch: pytest.MonkeyPatch
+    namespace: Namespace, cluster: SimulatedCluster
 ) -> None:
-    monkeypatch.setattr("regent.reconcile.topics.INACTIVE_GRACE_S", 0.5)
-    double = MemoryController(is_active=False)
-    try:
-        async with running(double, namespace):
+    with LiveController(cluster, contends=False) as standby:
+        async with running(standby, namespace, unknown_after_s=0.5):
             namespace.apply(topic("orders"))
             await namespace.wait_condition("orders", "Reconciling", "True", "ControllerInactive")
-            double.set_active(True, epoch=3)
+            standby.begin_term()
             await namespace.wait_condition("orders", "Ready", "True")
 
-            double.set_active(False)
+            standby.lose_term()
             namespace.delete("orders")
             body = await namespace.wait_condition(
                 "orders", "Reconciling", "True", "ControllerInactive"
             )
             assert "set deletionPolicy to Retain" in condition(body, "Reconciling")["message"]
-            assert "orders" in double.view.topics
-            double.set_active(True, epoch=4)
+            assert cluster.topics == ("orders",)
+            standby.begin_term()
             await namespace.wait_gone("orders")
-            assert "orders" not in double.view.topics
-    finally:
-        double.close()
+            assert not cluster.topics
 
 
 async def test_deletion_of_a_resource_that_never_got_a_controller_hangs_nobody(
-    namespace: Namespace,
+    namespace: Namespace, cluster: SimulatedCluster
 ) -> None:
-    double = MemoryController(is_active=False)
-    try:
-        async with running(double, namespace):
+    with LiveController(cluster, contends=False) as standby:
+        async with running(standby, namespace):
             namespace.apply(topic("orders"))
             await namespace.delete_and_wait("orders")
-    finally:
-        double.close()
 
 
 async def test_definitions_may_come_late_and_go_and_come_back(
-    controller: MemoryController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    controller: LiveController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with KubernetesApi() as own:
         config = tmp_path / "own.kubeconfig"
@@ -224,7 +217,7 @@ async def test_definitions_may_come_late_and_go_and_come_back(
 
 
 async def test_an_outage_of_the_api_server_heals(
-    controller: MemoryController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    controller: LiveController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with KubernetesApi() as own:
         own.kubectl("apply", "-f", ROOT / "crds")
@@ -237,17 +230,18 @@ async def test_an_outage_of_the_api_server_heals(
             namespace.apply(topic("orders"))
             await namespace.wait_condition("orders", "Ready", "True")
             own.api_server.kill()
-            controller.set_isr("orders", 0, (1,))
-            controller.set_config("orders", {})
+            controller.cluster.stop_broker(2)
+            controller.cluster.alter_config("orders", {})
             await asyncio.to_thread(own.start)
             await namespace.wait_condition("orders", "Healthy", "False")
+            controller.cluster.start_broker(2)
             namespace.patch("orders", partitions=4)
             await namespace.wait_condition("orders", "Synced", "True")
     assert len(controller.view.topics["orders"].partitions) == 4
 
 
 async def test_tasks_of_others_survive_the_end(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     async with running(controller, namespace):
         forever = asyncio.create_task(asyncio.Event().wait())
@@ -259,7 +253,7 @@ async def test_tasks_of_others_survive_the_end(
 
 
 async def test_stopping_before_the_api_server_is_there(
-    controller: MemoryController, monkeypatch: pytest.MonkeyPatch
+    controller: LiveController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", "/nonexistent")
     stop = asyncio.Event()
@@ -270,7 +264,7 @@ async def test_stopping_before_the_api_server_is_there(
 
 
 async def test_the_liveness_endpoint_tells_of_failing_probes(
-    namespace: Namespace, controller: MemoryController, unused_tcp_port: int
+    namespace: Namespace, controller: LiveController, unused_tcp_port: int
 ) -> None:
     import aiohttp
 
@@ -315,7 +309,7 @@ async def test_the_liveness_endpoint_tells_of_failing_probes(
         await task
 
 
-async def test_the_example_converges(namespace: Namespace, controller: MemoryController) -> None:
+async def test_the_example_converges(namespace: Namespace, controller: LiveController) -> None:
     example = yaml.safe_load((ROOT / "examples" / "kafkatopic.yaml").read_text())
     assert example["metadata"].pop("namespace") == "default"
     async with running(controller, namespace):

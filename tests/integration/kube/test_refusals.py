@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import Reason, Rejected
 from sandbox.errors import CommandError
 from tests.integration.kube.conftest import Namespace, condition, topic
-from tests.integration.kube.memory_controller import MemoryController
+from tests.support.live_controller import LiveController
 
 pytestmark = pytest.mark.integration
 
@@ -79,7 +78,7 @@ def test_naming_the_default_topic_name_is_no_change(namespace: Namespace) -> Non
 @pytest.mark.usefixtures("operator")
 async def test_regent_refuses_before_anything_is_sent(
     namespace: Namespace,
-    controller: MemoryController,
+    controller: LiveController,
     spec: dict[str, Any],
     reason: str,
     words: list[str],
@@ -102,7 +101,7 @@ async def test_regent_refuses_before_anything_is_sent(
 
 @pytest.mark.usefixtures("operator")
 async def test_a_permanent_refusal_of_the_controller_stalls(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", partitions=1, replicaAssignment=[[7]]))
     body = await namespace.wait_condition("orders", "Stalled", "True", "InvalidReplicaAssignment")
@@ -115,32 +114,40 @@ async def test_a_permanent_refusal_of_the_controller_stalls(
 
 @pytest.mark.usefixtures("operator")
 async def test_a_transient_refusal_is_tried_again(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
-    controller.refuse_with = Rejected(Reason.ZOOKEEPER_UNAVAILABLE, "no server answered")
-    namespace.apply(topic("orders"))
-    body = await namespace.wait_condition("orders", "Reconciling", "True", "ZooKeeperUnavailable")
+    cluster = controller.cluster
+    namespace.apply(topic("orders", partitions=1, replicas=2))
+    await namespace.wait_condition("orders", "Ready", "True")
+    (replicas,) = cluster.replicas("orders")
+    (added,) = {1, 2, 3} - set(replicas)
+    cluster.assign("orders", [(*replicas, added)], adding=(added,))
+    controller.expire_session()
+
+    namespace.patch("orders", partitions=2, replicas=3)
+    body = await namespace.wait_condition("orders", "Reconciling", "True", "ReassignmentInProgress")
     assert condition(body, "Stalled")["status"] == "False"
 
-    controller.refuse_with = None
+    cluster.assign("orders", [(*replicas, added)])
+    controller.expire_session()
     await namespace.wait_condition("orders", "Ready", "True")
 
 
 @pytest.mark.usefixtures("operator")
 async def test_too_few_brokers_are_waited_for(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
-    controller.set_brokers(1, 2)
+    controller.cluster.stop_broker(3)
     namespace.apply(topic("orders"))
     await namespace.wait_condition("orders", "Reconciling", "True", "NotEnoughBrokers")
     assert controller.commands == []
-    controller.set_brokers(1, 2, 3)
+    controller.cluster.start_broker(3)
     await namespace.wait_condition("orders", "Ready", "True")
 
 
 @pytest.mark.usefixtures("operator")
 async def test_what_cannot_be_changed_does_not_stand_in_the_way(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", partitions=2, replicas=2))
     await namespace.wait_condition("orders", "Ready", "True")
@@ -150,19 +157,23 @@ async def test_what_cannot_be_changed_does_not_stand_in_the_way(
     assert "PartitionReassignment" in condition(body, "Stalled")["message"]
     assert body["status"]["drift"] == [{"field": "replicas", "desired": "3", "actual": "2"}]
     assert (body["status"]["partitionSummary"], body["status"]["replicaSummary"]) == ("4/4", "2/3")
-    assert controller._configs["orders"] == {"retention.ms": "7"}
+    assert controller.cluster.config("orders") == {"retention.ms": "7"}
 
-    controller.put_topic("orders", [(1, 2, 3)] * 4, {"retention.ms": "7"})
+    # Another controller has moved it, and Regent is back.
+    replicas = controller.cluster.replicas("orders")
+    controller.cluster.assign("orders", [(*r, *({1, 2, 3} - set(r))) for r in replicas])
+    controller.expire_session()
     await namespace.wait_condition("orders", "Ready", "True")
 
 
 @pytest.mark.usefixtures("operator")
 async def test_more_partitions_than_declared_stall(
-    namespace: Namespace, controller: MemoryController
+    namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders"))
     await namespace.wait_condition("orders", "Ready", "True")
-    controller.put_topic("orders", [(1, 2, 3)] * 6)
+    replicas = controller.cluster.replicas("orders")
+    controller.cluster.assign("orders", [*replicas, *replicas])
     body = await namespace.wait_condition("orders", "Stalled", "True", "PartitionsDecrease")
     assert "set partitions to 6" in condition(body, "Stalled")["message"]
     namespace.patch("orders", partitions=6)

@@ -97,7 +97,7 @@ class TestGrowth:
         assert (refused.reason, refused.field) == (Reason.INVALID_PARTITIONS, "total")
         assert "has 2 partitions" in refused.message
 
-    @pytest.mark.parametrize("assignment", [{0: (1,)}, {3: (1,)}, {2: (1,), 3: (1,)}, {2: (9,)}])
+    @pytest.mark.parametrize("assignment", [{0: (1,)}, {3: (1,)}, {2: (1,), 3: (1,)}])
     def test_an_assignment_that_does_not_fit(self, assignment: dict[int, tuple[int, ...]]) -> None:
         world, active = cluster()
         refused = refusal(world, active, CreatePartitions("t", 3, assignment=assignment))
@@ -107,7 +107,12 @@ class TestGrowth:
         world, active = cluster()
         active.context.remove_live_brokers([2, 3])
         refused = refusal(world, active, CreatePartitions("t", 3))
-        assert refused.reason is Reason.INVALID_REPLICATION_FACTOR
+        assert refused.reason is Reason.NOT_ENOUGH_BROKERS
+
+    def test_an_assignment_to_a_broker_that_is_not_alive(self) -> None:
+        world, active = cluster()
+        refused = refusal(world, active, CreatePartitions("t", 3, assignment={2: (9,)}))
+        assert refused.reason is Reason.BROKERS_UNAVAILABLE
 
     def test_a_topic_under_reassignment(self) -> None:
         world, active = cluster()

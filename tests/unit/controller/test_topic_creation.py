@@ -126,7 +126,6 @@ REFUSED = [
     (CreateTopic("t", -1, 1), Reason.INVALID_PARTITIONS, "partitions"),
     (CreateTopic("t", 10_001, 1), Reason.INVALID_PARTITIONS, "partitions"),
     (CreateTopic("t", 1, 0), Reason.INVALID_REPLICATION_FACTOR, "replication_factor"),
-    (CreateTopic("t", 1, 4), Reason.INVALID_REPLICATION_FACTOR, "replication_factor"),
     (
         CreateTopic("t", 1, 1, config={"retention": "1"}),
         Reason.INVALID_CONFIG,
@@ -146,13 +145,35 @@ REFUSED = [
     (CreateTopic("t", 1, assignment={1: (1,)}), Reason.INVALID_REPLICA_ASSIGNMENT, "assignment"),
     (CreateTopic("t", 1, assignment={0: ()}), Reason.INVALID_REPLICA_ASSIGNMENT, "assignment"),
     (CreateTopic("t", 1, assignment={0: (1, 1)}), Reason.INVALID_REPLICA_ASSIGNMENT, "assignment"),
-    (CreateTopic("t", 1, assignment={0: (1, 9)}), Reason.INVALID_REPLICA_ASSIGNMENT, "assignment"),
     (
         CreateTopic("t", 2, assignment={0: (1,), 1: (1, 2)}),
         Reason.INVALID_REPLICA_ASSIGNMENT,
         "assignment",
     ),
 ]
+
+
+class TestChosenIds:
+    ID = uuid.UUID(int=99)
+
+    @pytest.mark.parametrize(("protocol", "expected"), [((2, 7), None), ((2, 8), ID)])
+    def test_an_id_chosen_before_is_used_where_topics_have_ids(
+        self, protocol: tuple[int, int], expected: uuid.UUID | None
+    ) -> None:
+        world, active = cluster()
+        active.context.inter_broker_protocol = protocol
+        assert ask(world, active, CreateTopic("t", 1, 1, topic_id=self.ID)) == (Accepted(),)
+        assert world.topic("t").topic_id == expected
+
+    def test_a_creation_whose_answer_was_lost_is_accepted_when_it_is_sent_again(self) -> None:
+        world, active = cluster()
+        active.context.inter_broker_protocol = (2, 8)
+        ask(world, active, CreateTopic("t", 1, 1, topic_id=self.ID))
+        world.run(process_topic_change(active))
+        assert ask(world, active, CreateTopic("t", 1, 1, topic_id=self.ID)) == (Accepted(),)
+        (outcome,) = ask(world, active, CreateTopic("t", 1, 1, topic_id=uuid.UUID(int=98)))
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.TOPIC_ALREADY_EXISTS
 
 
 class TestRefusals:
@@ -169,6 +190,26 @@ class TestRefusals:
         assert world.zookeeper.dump() == tree
         assert world.driver.transactions() == 0
         assert reason not in TRANSIENT_REASONS
+
+    @pytest.mark.parametrize(
+        ("command", "reason", "field"),
+        [
+            (CreateTopic("t", 1, 4), Reason.NOT_ENOUGH_BROKERS, "replication_factor"),
+            (
+                CreateTopic("t", 1, assignment={0: (1, 9)}),
+                Reason.BROKERS_UNAVAILABLE,
+                "assignment",
+            ),
+        ],
+    )
+    def test_brokers_that_are_not_alive_may_come_back(
+        self, command: CreateTopic, reason: Reason, field: str
+    ) -> None:
+        world, active = cluster()
+        (outcome,) = ask(world, active, command)
+        assert isinstance(outcome, Rejected)
+        assert (outcome.reason, outcome.field) == (reason, field)
+        assert reason in TRANSIENT_REASONS
 
     @pytest.mark.parametrize(
         ("existing", "name"), [("a.b", "a_b"), ("a_b", "a.b"), ("a.b_c", "a_b.c")]

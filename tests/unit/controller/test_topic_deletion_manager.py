@@ -16,6 +16,7 @@ from regent.model.errors import (
 )
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
+from regent.runtime.view_publisher import topic_view
 from regent.zk_data import paths
 from regent.zk_data.operations import Delete
 from tests.unit.controller.driving import once, raising
@@ -389,3 +390,27 @@ def test_deletion_shrinks_the_isrs_as_any_other_stop_does() -> None:
     world, active = cluster()
     delete(world, active, "t")
     assert world.state(T0) == LeaderAndIsr(-1, 7, (2,), 1, 2)
+
+
+class TestView:
+    def _published(self, world: World) -> list[frozenset[str] | None]:
+        performed = world.driver.performed
+        return [e.topics for e in performed if isinstance(e, effects.PublishView)]
+
+    def _awaited(self, active: ActiveController) -> tuple[int, ...]:
+        view = topic_view(active.context, "t")
+        assert view is not None
+        return view.deletion_waits_for
+
+    def test_each_answer_of_a_broker_is_published_while_others_are_awaited(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        assert self._awaited(active) == (1, 2, 3)
+        world.driver.performed.clear()
+        answer(world, active, 1, T0)
+        assert self._published(world) == [frozenset({"t"})]
+        assert self._awaited(active) == (2, 3)
+
+    def test_a_topic_that_is_not_deleted_waits_for_nobody(self) -> None:
+        _, active = cluster()
+        assert self._awaited(active) == ()

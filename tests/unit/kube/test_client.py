@@ -17,7 +17,7 @@ from regent.kube.errors import (
     KubeNotFoundError,
     KubeUnavailableError,
 )
-from regent.kube.listing import list_topics
+from regent.kube.listing import ALL_NAMESPACES, list_namespace, list_topics
 from regent.kube.settings import KubeSettings
 
 
@@ -184,13 +184,17 @@ async def test_lists_come_in_pages_and_from_every_namespace(
         metadata = {"resourceVersion": version, "continue": token}
         return web.json_response({"metadata": metadata, "items": [{"name": name}]})
 
-    server.answers = [page("a", "30", "more"), page("b", "30"), page("c", "7")]
+    granted = [web.json_response({"status": {"allowed": True}}) for _ in range(4)]
+    again = [web.json_response({"status": {"allowed": True}}) for _ in range(4)]
+    lists = [page("a", "30", "more"), page("b", "30")]
+    server.answers = [*granted, *lists, *again, page("c", "7")]
     settings = KubeSettings(namespaces=("x", "y"), page_size=1)
-    bodies, version = await list_topics(client, settings)
-    assert [body["name"] for body in bodies] == ["a", "b", "c"]
-    assert version == "7"
+    listing = await list_topics(client, settings)
+    assert [body["name"] for body in listing.bodies] == ["a", "b", "c"]
+    assert listing.version == "7"
+    assert listing.readable == ("x", "y")
     prefix = "/apis/kafka.regent.dev/v1alpha1/namespaces"
-    assert [path for _, path, _, _ in server.requests] == [
+    assert [path for method, path, _, _ in server.requests if method == "GET"] == [
         f"{prefix}/x/kafkatopics?limit=1",
         f"{prefix}/x/kafkatopics?limit=1&continue=more",
         f"{prefix}/y/kafkatopics?limit=1",
@@ -202,7 +206,7 @@ async def test_listing_without_the_definition_says_what_is_missing(
 ) -> None:
     server.answers = [web.Response(status=404, text="404 page not found\n")]
     with pytest.raises(KubeNotFoundError) as raised:
-        await list_topics(client, KubeSettings())
+        await list_namespace(client, ALL_NAMESPACES, page_size=10)
     assert "CustomResourceDefinition kafkatopics.kafka.regent.dev is not installed" in str(
         raised.value
     )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from regent.kube.object_cache import ObjectCache, ObjectKey
-from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.kafka_topic import FINALIZER, KafkaTopic
 
 
 def body(name: str = "orders", version: str = "1", **changes: Any) -> dict[str, Any]:
@@ -102,6 +102,27 @@ def test_an_observer_claims_nothing() -> None:
     assert cache.keys_of_topic("shared") == (key("a"), key("b"))
     turned = body("b", "2", topicName="shared", generation=2)
     assert cache.put(turned) == {key("a"), key("b")}
+
+
+def test_an_object_that_cannot_be_read_claims_nothing() -> None:
+    cache = ObjectCache()
+    cache.put(body("a", topicName="shared", partitions="many"))
+    assert cache.claims("shared") == ()
+    assert cache.put(body("a", "2", topicName="shared", generation=2)) == {key("a")}
+    assert [claim.name for claim in cache.claims("shared")] == ["a"]
+
+
+def test_a_claim_carries_what_speaks_for_it_and_is_news_for_rivals() -> None:
+    cache = ObjectCache()
+    cache.put(body("a", topicName="shared"))
+    cache.put(body("b", topicName="shared"))
+    status = {"ownership": "Created", "topicId": "x", "clusterId": "c"}
+    finalizers = {"finalizers": [FINALIZER]}
+    owner = body("b", "2", topicName="shared", status=status, metadata=finalizers)
+    assert cache.put(owner) == {key("a"), key("b")}
+    claim = next(claim for claim in cache.claims("shared") if claim.name == "b")
+    assert (claim.ownership, claim.topic_id, claim.cluster_id) == ("Created", "x", "c")
+    assert claim.holds_finalizer
 
 
 def test_going_is_news_for_the_heirs() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from regent.controller.commands import (
     Accepted,
     AlterTopicConfig,
+    CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
     Reason,
@@ -33,9 +35,11 @@ from regent.kube.topic_memory import TopicMemory
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.resources.kafka_topic import FINALIZER
+from regent.resources.kafka_topic_status import Ownership
 from tests.unit.kube.jumping_clock import elapse, run
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ID, NEXT_ID = uuid.UUID(int=1), uuid.UUID(int=2)
 
 _values = st.recursive(
     st.integers() | st.text(max_size=3) | st.booleans() | st.lists(st.integers(), max_size=2),
@@ -113,10 +117,11 @@ class TestTopicMemory:
             now=now,
             settings=KubeSettings(),
             jitter=lambda: 1.0,
+            new_topic_id=lambda: NEXT_ID,
         )
 
     def test_how_long_an_answer_counts(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=NOW)
+        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
         for outcome, delay_s in (
             (Accepted(), 10.0),
             (Rejected(Reason.INVALID_CONFIG, ""), 600.0),
@@ -130,14 +135,14 @@ class TestTopicMemory:
                 assert (attempt.retry_at - NOW).total_seconds() == delay_s
 
     def test_a_successful_reading_is_no_attempt(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=NOW)
+        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
         self._note(memory, DescribeTopicConfigs(("t",)), Accepted({"t": {}}))
         assert memory.attempts == []
         self._note(memory, DescribeTopicConfigs(("t",)), Accepted({}))
         assert len(memory.attempts) == 1
 
     def test_another_generation_begins_anew(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=NOW)
+        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
         self._note(memory, DeleteTopic("t"), Rejected(Reason.INVALID_CONFIG, ""))
         later = NOW + timedelta(seconds=5)
         memory.see(1, now=later)
@@ -145,8 +150,32 @@ class TestTopicMemory:
         memory.see(2, now=later)
         assert (memory.seen_at, memory.attempts) == (later, [])
 
+    @pytest.mark.parametrize("command", [CreateTopic("t", 1), DeleteTopic("t")])
+    def test_what_brings_a_topic_to_life_or_death_outlives_a_change(self, command: Any) -> None:
+        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
+        self._note(memory, command, Accepted())
+        self._note(memory, AlterTopicConfig("t", {"a": "1"}), Accepted())
+        memory.see(2, now=NOW)
+        assert [attempt.command for attempt in memory.attempts] == [command]
+        memory.see(2, now=NOW + timedelta(seconds=10))
+        assert memory.attempts == []
+
+    def test_a_creation_is_remembered_until_the_status_tells_of_it(self) -> None:
+        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
+        command = CreateTopic("t", 1, topic_id=ID)
+        self._note(memory, command, Rejected(Reason.CONCURRENT_CHANGE, ""))
+        assert (memory.created, memory.spare_topic_id) == (None, ID)
+        self._note(memory, command, Accepted())
+        assert memory.created == command
+        assert memory.spare_topic_id == NEXT_ID
+        for ownership in (None, Ownership.CREATING):
+            memory.settle(ownership)
+            assert memory.created == command
+        memory.settle(Ownership.CREATED)
+        assert memory.created is None
+
     def test_an_accepted_command_is_forgotten_once_it_must_show(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=NOW)
+        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
         self._note(memory, DeleteTopic("t"), Accepted())
         memory.see(1, now=NOW + timedelta(seconds=9))
         assert len(memory.attempts) == 1

@@ -95,6 +95,11 @@ class Bench:
     def write(self, **fields: Any) -> WriteResult:
         return run(self.writer.write_status(key(), "uid-orders", KafkaTopicStatus(**fields)))
 
+    def remove(self, *, generation: int = 1) -> WriteResult:
+        """Remove the finalizer as decided for a generation."""
+        removal = self.writer.remove_finalizer(key(), "uid-orders", generation=generation)
+        return run(removal)
+
     @property
     def status(self) -> dict[str, Any]:
         assert self.store.stored is not None
@@ -139,6 +144,17 @@ def test_a_higher_epoch_that_came_meanwhile_neither() -> None:
     bench.store.before_write = [rival]
     assert bench.write(partitions=2, controller_epoch=8) is WriteResult.OUTRANKED
     assert bench.status == {"controllerEpoch": 9}
+
+
+def test_epochs_of_different_clusters_are_not_compared() -> None:
+    bench = Bench(body(version="5", status={"controllerEpoch": 9, "clusterId": "before"}))
+    wanted = {"partitions": 2, "controller_epoch": 1}
+    assert bench.write(**wanted, cluster_id="now") is WriteResult.WRITTEN
+    assert bench.status == {"partitions": 2, "controllerEpoch": 1, "clusterId": "now"}
+    same = Bench(body(version="5", status={"controllerEpoch": 9, "clusterId": "now"}))
+    assert same.write(**wanted, cluster_id="now") is WriteResult.OUTRANKED
+    unknown = Bench(body(version="5", status={"controllerEpoch": 9}))
+    assert unknown.write(**wanted, cluster_id="now") is WriteResult.OUTRANKED
 
 
 def test_a_conflict_is_read_and_written_again() -> None:
@@ -197,9 +213,19 @@ class TestFinalizers:
         assert run(bench.writer.add_finalizer(key(), "uid-orders")) is WriteResult.UNCHANGED
         assert bench.store.stored is not None
         assert bench.store.stored["metadata"]["finalizers"] == ["other", FINALIZER]
-        assert run(bench.writer.remove_finalizer(key(), "uid-orders")) is WriteResult.WRITTEN
+        assert bench.remove() is WriteResult.WRITTEN
         assert bench.store.stored["metadata"]["finalizers"] == ["other"]
-        assert run(bench.writer.remove_finalizer(key(), "uid-orders")) is WriteResult.UNCHANGED
+        assert bench.remove() is WriteResult.UNCHANGED
+
+    def test_a_removal_is_decided_anew_if_the_object_has_changed(self) -> None:
+        bench = Bench(body(version="5", metadata={"finalizers": [FINALIZER]}))
+        bench.store.before_write = [lambda: bench.store.change(generation=2)]
+        assert bench.remove(generation=1) is WriteResult.CHANGED
+        assert bench.store.stored is not None
+        assert bench.store.stored["metadata"]["finalizers"] == [FINALIZER]
+        # The new generation is known by now: a plan for the old one removes nothing.
+        assert bench.remove(generation=1) is WriteResult.CHANGED
+        assert bench.remove(generation=2) is WriteResult.WRITTEN
 
     def test_one_that_came_meanwhile_is_kept(self) -> None:
         bench = Bench()
@@ -240,6 +266,10 @@ class TestEvents:
     def test_the_same_one_is_told_once(self) -> None:
         store = self._record(PlannedEvent("A", "x"), PlannedEvent("A", "y"), times=3)
         assert [event["message"] for event in store.created] == ["x", "y"]
+
+    def test_what_happened_again_is_told_again(self) -> None:
+        store = self._record(PlannedEvent("A", "x", is_occurrence=True), times=3)
+        assert len(store.created) == 3
 
     def test_what_it_says(self) -> None:
         (event,) = self._record(PlannedEvent("Bad", "x" * 2000, is_warning=True)).created

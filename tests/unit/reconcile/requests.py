@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from regent.controller.commands import Command, Outcome
+from regent.controller.commands import Command, CreateTopic, Outcome
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.cluster import Broker
-from regent.reconcile.plan import Attempt, Claim, Plan, TopicRequest
+from regent.reconcile.claims import Claim, claim_of
+from regent.reconcile.plan import Plan
+from regent.reconcile.request import Absence, Attempt, TopicRequest
 from regent.resources.conditions import Condition, ConditionType, find_condition
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic, parse_kafka_topic
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ID = uuid.UUID(int=77)
+SPARE_ID = uuid.UUID(int=123)
+"""The id that a new topic gets."""
 
 
 def resource(
@@ -53,6 +58,7 @@ def topic(
     name: str = "orders",
     topic_id: uuid.UUID | None = ID,
     deleting: bool = False,
+    waits_for: tuple[int, ...] = (),
 ) -> TopicView:
     """A healthy topic with these replicas by partition; (1, 2) and (2, 1) by default."""
     return TopicView(
@@ -60,6 +66,7 @@ def topic(
         topic_id,
         tuple(partition(i, r) for i, r in enumerate(replicas or ((1, 2), (2, 1)))),
         is_being_deleted=deleting,
+        deletion_waits_for=waits_for,
     )
 
 
@@ -94,6 +101,7 @@ def view(
     active: bool = True,
     complete: bool = True,
     epoch: int = 5,
+    cluster_id: str | None = "cluster-a",
 ) -> ClusterView:
     return ClusterView(
         is_active=active,
@@ -102,18 +110,14 @@ def view(
         controller_epoch=epoch,
         brokers={i: Broker(i, i, ()) for i in range(1, brokers + 1)},
         topics={t.name: t for t in topics},
+        cluster_id=cluster_id,
     )
 
 
 def claim(of: KafkaTopic, *, created: str | None = None) -> Claim:
-    meta = of.metadata
-    return Claim(
-        meta.namespace,
-        meta.name,
-        meta.uid,
-        created or meta.creation_timestamp,
-        meta.is_being_deleted,
-    )
+    made = claim_of(of)
+    assert made is not None
+    return made if created is None else dataclasses.replace(made, created=created)
 
 
 def request(
@@ -124,17 +128,23 @@ def request(
     others: Sequence[Claim] = (),
     claims: Sequence[Claim] | None = None,
     attempts: Sequence[Attempt] = (),
+    created: CreateTopic | None = None,
     waited_s: float = 0.0,
+    absence: Absence | None = None,
 ) -> TopicRequest:
     subject = resource() if subject is None else subject
+    own = claim_of(subject)
     return TopicRequest(
         resource=subject,
         view=view() if seen is None else seen,
         config=config,
-        claims=(claim(subject), *others) if claims is None else tuple(claims),
+        claims=(*(() if own is None else (own,)), *others) if claims is None else tuple(claims),
         attempts=tuple(attempts),
+        created=created,
+        spare_topic_id=SPARE_ID,
         seen_at=NOW - timedelta(seconds=waited_s),
         now=NOW,
+        absence=Absence() if absence is None else absence,
     )
 
 

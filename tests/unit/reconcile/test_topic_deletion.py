@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import Accepted, DeleteTopic, Reason, Rejected
+from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Reason, Rejected
 from regent.controller.view import ClusterView
 from regent.model.topic import topic_id_to_text
-from regent.reconcile.plan import FinalizerAction, Plan, TopicRequest
-from regent.reconcile.topics import INACTIVE_GRACE_S, plan_topic
+from regent.reconcile.outside_term import INACTIVE_GRACE_S
+from regent.reconcile.plan import FinalizerAction, Plan
+from regent.reconcile.request import TopicRequest
+from regent.reconcile.topics import plan_topic
 from tests.unit.reconcile.requests import (
     ID,
     attempt,
@@ -105,9 +107,10 @@ def test_without_our_finalizer_there_is_nothing_to_do() -> None:
         ({"managementPolicy": "Observe", "deletionPolicy": "Protect"}, "TopicRetained"),
         ({"adoptionPolicy": "Refuse", "status": {"observedGeneration": 1}}, "TopicRetained"),
         ({"seen": view(topic(topic_id=uuid.UUID(int=78)))}, "TopicRetained"),
+        ({"others": [claim(resource(name="owner", uid="u0", status=OWNED))]}, "TopicRetained"),
         (
             {"others": [claim(resource(name="elder", uid="u0"), created="2020-01-01T00:00:00Z")]},
-            "TopicRetained",
+            "TopicHandedOver",
         ),
         ({"others": [claim(resource(name="heir", uid="u9"))]}, "TopicHandedOver"),
     ],
@@ -119,6 +122,50 @@ def test_what_is_not_clearly_wanted_keeps_the_topic(changes: dict[str, Any], eve
 def test_an_heir_that_goes_as_well_is_none() -> None:
     heir = claim(resource(name="heir", uid="u9", deleted=True))
     assert plan_topic(deleted(others=[heir])).commands == (DeleteTopic("orders"),)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"deletionPolicy": "Retain"}, {"managementPolicy": "Paused"}],
+    ids=["retain", "paused"],
+)
+def test_what_is_being_deleted_is_not_called_retained(changes: dict[str, Any]) -> None:
+    """A deletion cannot be undone: a policy that comes too late must not pretend."""
+    begun = plan_topic(deleted(view(topic(deleting=True))))
+    assert begun.status is not None
+    accepted = attempt(DeleteTopic("orders"), Accepted(), generation=2)
+    for late in (
+        deleted(view(topic(deleting=True)), **changes),
+        deleted(attempts=[accepted], generation=3, **changes),
+        deleted(view(active=False), waited_s=31, status=begun.status.to_api(), **changes),
+    ):
+        plan = plan_topic(late)
+        assert _released(plan, "TopicDeletionContinues")
+        assert plan.events[0].is_warning
+        assert "cannot be undone" in plan.events[0].message
+
+
+def test_the_brokers_that_are_waited_for_are_named() -> None:
+    seen = view(topic(deleting=True, waits_for=(2, 9)))
+    message = said(plan_topic(deleted(seen))).message
+    assert "waiting for brokers [2, 9] to confirm" in message
+    assert "[9] are not alive" in message
+    alive = said(plan_topic(deleted(view(topic(deleting=True, waits_for=(2,)))))).message
+    assert alive.endswith("waiting for brokers [2] to confirm")
+
+
+def test_a_topic_created_a_moment_ago_is_awaited_and_then_deleted() -> None:
+    made = CreateTopic("orders", 2, replication_factor=2, topic_id=ID)
+    status = {"ownership": "Creating", "intendedTopicId": topic_id_to_text(ID)}
+    subject = resource(deleted=True, finalizer=True, generation=2, status=status)
+    accepted = attempt(made, Accepted(), generation=1, retry_in_s=6)
+    waiting = plan_topic(request(subject, view(), attempts=[accepted], created=made))
+    assert (waiting.commands, waiting.finalizer) == ((), FinalizerAction.LEAVE)
+    assert waiting.requeue_after_s == 6
+    shown = plan_topic(request(subject, view(topic()), attempts=[accepted], created=made))
+    assert shown.commands == (DeleteTopic("orders"),)
+    never = plan_topic(request(subject, view()))
+    assert (never.finalizer, never.events) == (FinalizerAction.REMOVE, ())
 
 
 class TestProtection:
@@ -134,9 +181,9 @@ class TestProtection:
 
     def test_internal_topics_are_never_deleted(self) -> None:
         name = "__consumer_offsets"
-        plan = plan_topic(deleted(view(topic(name=name)), topicName=name))
-        assert plan.commands == ()
-        assert state(plan)["Stalled"] == "True/DeletionProtected"
+        for policy in ("Delete", "Protect", None):
+            subject = deleted(view(topic(name=name)), topicName=name, deletionPolicy=policy)
+            assert _released(plan_topic(subject), "TopicRetained")
 
 
 class TestRefusals:
@@ -164,11 +211,10 @@ class TestWithoutController:
         plan = plan_topic(deleted(view(active=False), waited_s=4))
         assert plan == Plan(requeue_after_s=INACTIVE_GRACE_S - 4)
 
-    def test_then_the_reason_is_shown_once(self) -> None:
+    def test_then_the_reason_is_shown(self) -> None:
         plan = plan_topic(deleted(view(active=False), waited_s=31))
         assert state(plan)["Reconciling"] == "True/ControllerInactive"
         assert "set deletionPolicy to Retain" in said(plan).message
-        assert plan_topic(deleted(view(active=False), waited_s=31, generation=1)) == Plan()
 
     def test_and_what_needs_no_controller_is_done(self) -> None:
         plan = plan_topic(deleted(view(active=False), waited_s=31, deletionPolicy="Retain"))

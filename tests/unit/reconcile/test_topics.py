@@ -18,12 +18,14 @@ from regent.controller.commands import (
 )
 from regent.controller.view import PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
+from regent.reconcile.outside_term import INACTIVE_GRACE_S
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.topics import INACTIVE_GRACE_S, plan_topic
+from regent.reconcile.topics import plan_topic
 from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
     ID,
+    SPARE_ID,
     after,
     attempt,
     claim,
@@ -59,7 +61,13 @@ class TestCreation:
     def test_it_is_created_as_declared(self) -> None:
         plan = plan_topic(request(resource(config={"retention.ms": 5, "preallocate": None})))
         assert plan.commands == (
-            CreateTopic("orders", 2, replication_factor=2, config={"retention.ms": "5"}),
+            CreateTopic(
+                "orders",
+                2,
+                replication_factor=2,
+                config={"retention.ms": "5"},
+                topic_id=SPARE_ID,
+            ),
         )
         assert plan.finalizer is FinalizerAction.ADD
         assert not plan.status_first
@@ -78,7 +86,10 @@ class TestCreation:
 
     def test_an_assignment_is_passed_on_by_partition(self) -> None:
         plan = plan_topic(request(resource(replicaAssignment=[[1, 2], [2, 3]])))
-        assert plan.commands == (CreateTopic("orders", 2, assignment={0: (1, 2), 1: (2, 3)}),)
+        assignment = {0: (1, 2), 1: (2, 3)}
+        assert plan.commands == (
+            CreateTopic("orders", 2, assignment=assignment, topic_id=SPARE_ID),
+        )
 
     def test_retain_needs_no_finalizer(self) -> None:
         plan = plan_topic(request(resource(deletionPolicy="Retain")))
@@ -100,9 +111,11 @@ class TestCreation:
         assert state(plan)["Reconciling"] == "True/Creating"
 
     @pytest.mark.parametrize(
-        "changes", [{"retry_in_s": 0}, {"generation": 0}, {"epoch": 4}], ids=lambda c: next(iter(c))
+        "changes", [{"retry_in_s": 0}, {"epoch": 4}], ids=lambda c: next(iter(c))
     )
-    def test_but_after_a_while_or_a_change_it_is(self, changes: dict[str, Any]) -> None:
+    def test_but_after_a_while_or_by_another_controller_it_is(
+        self, changes: dict[str, Any]
+    ) -> None:
         (command,) = plan_topic(request()).commands
         plan = plan_topic(request(attempts=[attempt(command, Accepted(), **changes)]))
         assert plan.commands == (command,)
@@ -136,29 +149,6 @@ class TestCreation:
         assert state(plan)["Stalled"] == "False/NotStalled"
         assert plan.requeue_after_s == 2
 
-    def test_losing_a_race_claims_nothing(self) -> None:
-        subject = resource(adoptionPolicy="Refuse", status={"ownership": "Creating"})
-        (command,) = plan_topic(request(subject)).commands
-        lost = attempt(command, Rejected(Reason.TOPIC_ALREADY_EXISTS, "exists", "topic"))
-        plan = plan_topic(request(subject, attempts=[lost]))
-        assert plan.status is not None
-        assert plan.status.ownership is None
-        seen = plan_topic(
-            request(
-                resource(adoptionPolicy="Refuse", status=after(plan)),
-                view(topic()),
-                config={},
-                attempts=[lost],
-            )
-        )
-        assert state(seen)["Stalled"] == "True/AdoptionRefused"
-
-    def test_a_vanished_topic_is_created_again(self) -> None:
-        plan = plan_topic(request(owned()))
-        assert isinstance(plan.commands[0], CreateTopic)
-        assert plan.status is not None
-        assert plan.status.topic_id is None
-
     def test_a_predecessor_being_deleted_is_waited_for(self) -> None:
         plan = plan_topic(request(seen=view(topic(deleting=True)), config={}))
         assert plan.commands == ()
@@ -183,9 +173,6 @@ class TestWhatTheViewCannotTell:
     def test_while_loading_a_topic_that_is_there_is_there(self) -> None:
         plan = plan_topic(request(owned(), view(topic(), complete=False), config={}))
         assert state(plan) == READY
-
-    def test_a_standby_is_quiet_about_what_is_answered(self) -> None:
-        assert plan_topic(request(owned(), view(active=False), waited_s=1e6)) == Plan()
 
     def test_a_standby_gives_the_controller_time(self) -> None:
         plan = plan_topic(request(seen=view(active=False), waited_s=10))
@@ -295,7 +282,49 @@ class TestExisting:
         assert state(plan)["Reconciling"] == "True/ReassignmentInProgress"
 
 
+class TestBrokersThatAreNotAlive:
+    """A dead broker comes back: nothing is wrong with the resource."""
+
+    def test_a_creation_waits_for_them(self) -> None:
+        plan = plan_topic(request(resource(replicaAssignment=[[1, 2], [2, 9]])))
+        assert plan.commands == ()
+        assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
+        assert state(plan)["Stalled"] == "False/NotStalled"
+        assert said(plan).message.startswith(
+            "spec.replicaAssignment: brokers [9] are not alive, live are [1, 2, 3]"
+        )
+
+    def test_growth_waits_for_them_and_the_rest_goes_on(self) -> None:
+        subject = owned(
+            partitions=3,
+            replicaAssignment=[[1, 2], [2, 1], [1, 9]],
+            config={"retention.ms": 1},
+        )
+        plan = plan_topic(request(subject, view(topic()), config={}))
+        assert plan.commands == (AlterTopicConfig("orders", {"retention.ms": "1"}),)
+        assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
+
+    def test_existing_partitions_need_no_live_broker(self) -> None:
+        subject = owned(replicaAssignment=[[1, 9], [2, 1]])
+        plan = plan_topic(request(subject, view(topic((1, 9), (2, 1))), config={}))
+        assert state(plan)["Stalled"] == "False/NotStalled"
+
+    def test_a_refusal_by_the_controller_is_transient(self) -> None:
+        (command,) = plan_topic(request()).commands
+        refusal = Rejected(Reason.BROKERS_UNAVAILABLE, "broker 3 is not live", "assignment")
+        plan = plan_topic(request(attempts=[attempt(command, refusal, retry_in_s=2)]))
+        assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
+
+
 class TestLimits:
+    def test_topics_whose_size_brokers_rely_on_do_not_grow(self) -> None:
+        name = "__consumer_offsets"
+        subject = owned(topicName=name, partitions=3)
+        plan = plan_topic(request(subject, view(topic(name=name)), config={}))
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/InvalidPartitions"
+        assert "set partitions to 2" in said(plan).message
+
     def test_partitions_do_not_shrink(self) -> None:
         plan = plan_topic(request(owned(partitions=1), view(topic()), config={}))
         assert plan.commands == ()
@@ -310,8 +339,9 @@ class TestLimits:
             AlterTopicConfig("orders", {"retention.ms": "1"}),
         )
         assert state(plan)["Stalled"] == "True/ReplicasMismatch"
-        assert "PartitionReassignment" in said(plan).message
         assert said(plan).message.startswith("spec.replicas: the topic has 2 replicas")
+        assert "set replicas to 2, or have kafka-reassign-partitions" in said(plan).message
+        assert "PartitionReassignment" not in said(plan).message
 
     def test_mixed_replication_factors(self) -> None:
         plan = plan_topic(request(owned(), view(topic((1, 2), (1, 2, 3))), config={}))
@@ -402,20 +432,24 @@ class TestSpec:
 
 
 class TestConflict:
-    def test_the_older_one_wins(self) -> None:
+    def test_the_older_one_of_two_that_own_nothing_wins(self) -> None:
         other = claim(resource(name="elder", uid="u0"), created="2026-05-01T09:00:00Z")
-        plan = plan_topic(request(owned(), view(topic()), config={}, others=[other]))
+        plan = plan_topic(request(resource(), view(topic()), config={}, others=[other]))
         assert plan.commands == ()
-        assert plan.finalizer is FinalizerAction.REMOVE
         assert state(plan)["Stalled"] == "True/ResourceConflict"
         assert "KafkaTopic shop/elder" in said(plan).message
+
+    def test_the_loser_lets_go_of_everything(self) -> None:
+        other = claim(resource(name="owner", uid="u0", status=OWNED))
+        plan = plan_topic(request(owned(), view(topic()), config={}, others=[other]))
+        assert plan.finalizer is FinalizerAction.REMOVE
         assert plan.status is not None
         assert plan.status.ownership is None
 
     @pytest.mark.parametrize(("uid", "wins"), [("u0", False), ("u2", True)])
     def test_the_uid_decides_a_tie(self, uid: str, wins: bool) -> None:
         other = claim(resource(name="twin", uid=uid))
-        plan = plan_topic(request(owned(), view(topic()), config={}, others=[other]))
+        plan = plan_topic(request(resource(), view(topic()), config={}, others=[other]))
         assert (state(plan)["Ready"] == "True/AsDeclared") is wins
 
     def test_an_observer_never_loses(self) -> None:
@@ -428,7 +462,6 @@ class TestConflict:
 class TestAdoption:
     def test_an_existing_topic_is_taken_over(self) -> None:
         plan = plan_topic(request(resource(config={"flush.ms": 1}), view(topic()), config={}))
-        assert plan.finalizer is FinalizerAction.ADD
         assert plan.commands == (AlterTopicConfig("orders", {"flush.ms": "1"}),)
         assert [event.reason for event in plan.events] == ["TopicAdopted"]
         assert plan.status is not None
@@ -448,13 +481,6 @@ class TestAdoption:
         assert state(plan)["Stalled"] == "True/AdoptionRefused"
         assert plan.status is not None
         assert plan.status.ownership is None
-
-    def test_what_was_created_here_is_no_foreign_topic(self) -> None:
-        subject = resource(adoptionPolicy="Refuse", status={"ownership": "Creating"})
-        plan = plan_topic(request(subject, view(topic()), config={}))
-        assert state(plan) == READY
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
 
     @pytest.mark.parametrize(
         ("policy", "expected"),

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from pydantic import Field
 
+from regent.model.topic import MAX_PARTITIONS
 from regent.resources.base import ApiModel
 from regent.resources.crd import HEADER, RESOURCES, crd, render_crds, write_crds
 from regent.resources.kafka_topic import KafkaTopic
@@ -92,6 +93,21 @@ def test_printer_columns_lead_to_fields() -> None:
     assert narrow == ["Partitions", "Replicas", "URP", "Ready", "Reason", "Age"]
 
 
+def test_as_many_partitions_can_be_declared_as_the_controller_creates() -> None:
+    spec = _schema(crd(KafkaTopic))["properties"]["spec"]["properties"]
+    assert spec["partitions"]["maximum"] == MAX_PARTITIONS
+    assert spec["replicaAssignment"]["maxItems"] == MAX_PARTITIONS
+
+
+def test_the_deletion_policy_has_no_default_and_the_one_in_effect_is_shown() -> None:
+    definition = crd(KafkaTopic)
+    spec = _schema(definition)["properties"]["spec"]["properties"]
+    assert "default" not in spec["deletionPolicy"]
+    columns = definition["spec"]["versions"][0]["additionalPrinterColumns"]
+    (deletion,) = (column for column in columns if column["name"] == "Deletion")
+    assert deletion["jsonPath"] == ".status.deletionPolicy"
+
+
 def test_conditions_are_a_map_by_type() -> None:
     conditions = _schema(crd(KafkaTopic))["properties"]["status"]["properties"]["conditions"]
     assert conditions["x-kubernetes-list-type"] == "map"
@@ -146,13 +162,17 @@ class TestStructuralForm:
             ],
         }
 
-    def test_a_union_of_scalars_takes_any_value(self) -> None:
+    def test_a_union_of_scalars_takes_anything_but_objects_and_lists(self) -> None:
         class Model(ApiModel):
             values: dict[str, str | int | bool | None] = Field(default={})
 
         assert structural_schema(Model)["properties"]["values"]["additionalProperties"] == {
             "nullable": True,
             "x-kubernetes-preserve-unknown-fields": True,
+            "minProperties": 1,
+            "maxProperties": 0,
+            "minItems": 1,
+            "maxItems": 0,
         }
 
     def test_a_union_of_shapes_is_an_error(self) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from regent.model.topic_config import config_problem
 from regent.resources.conditions import ConditionStatus
 from regent.resources.kafka_topic import (
-    DeletionPolicy,
+    ForeignDeletionPolicy,
     KafkaTopic,
     UnreadableTopic,
     config_value_to_text,
@@ -35,7 +35,8 @@ def _topic(**spec: Any) -> KafkaTopic:
 def test_defaults() -> None:
     topic = _topic()
     assert topic.topic_name == "orders"
-    assert topic.spec.deletion_policy is DeletionPolicy.DELETE
+    assert topic.spec.deletion_policy is None
+    assert topic.spec.on_foreign_deletion is ForeignDeletionPolicy.ALERT
     assert topic.spec.replication_factor == 2
     assert topic.status == KafkaTopicStatus()
     assert not topic.metadata.is_being_deleted

@@ -1,0 +1,52 @@
+"""How the Kubernetes side of the process is doing: for probes, metrics and ``/status``.
+
+Written in the main loop, read in any thread: every attribute is replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Final
+
+STABLE_AFTER_S: Final = 60.0
+"""A Kubernetes side that was restarted counts as healthy again after this time without a defect."""
+
+
+class KubeHealth:
+    """One for the life of the process.
+
+    Attributes:
+        restarts: How often a defect made the Kubernetes side start anew.
+        unreadable: Namespaces that cannot be served now, each with what is missing.
+    """
+
+    def __init__(self) -> None:
+        self.restarts = 0
+        self.unreadable: Mapping[str, str] = {}
+        self._defect: str | None = None
+        self._began_at = 0.0
+
+    def failed(self, error: BaseException) -> None:
+        """A defect has ended the Kubernetes side."""
+        self.restarts += 1
+        self._defect = f"{type(error).__name__}: {error}"
+        self._began_at = float("inf")
+
+    def began(self) -> None:
+        """The Kubernetes side starts."""
+        self._began_at = time.monotonic()
+
+    def problem(self) -> str | None:
+        """Why custom resources are not served, or None.
+
+        Namespaces that cannot be read are not among it: one of them must not take a process out of
+        service that serves all others. See :meth:`remark`.
+        """
+        if self._defect is None or time.monotonic() - self._began_at > STABLE_AFTER_S:
+            return None
+        return f"the Kubernetes side was restarted after a defect: {self._defect}"
+
+    def remark(self) -> str | None:
+        """What somebody has to mend although the process is in service, or None."""
+        return "; ".join(self.unreadable.values()) or None

@@ -1,0 +1,38 @@
+"""Prometheus metrics of the Kubernetes side's health, read when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from regent.kube.health import KubeHealth
+
+
+class KubeHealthCollector(Collector):
+    """Reads the health at the moment of the scrape."""
+
+    def __init__(self, health: KubeHealth) -> None:
+        self._health = health
+
+    def collect(self) -> Iterable[Metric]:
+        """Metrics as they are now."""
+        yield CounterMetricFamily(
+            "regent_kubernetes_side_restarts",
+            "How often a defect made the Kubernetes side start anew.",
+            value=self._health.restarts,
+        )
+        yield GaugeMetricFamily(
+            "regent_kubernetes_side_problem",
+            "1 while custom resources are not served reliably after a defect, else 0.",
+            value=int(self._health.problem() is not None),
+        )
+        unreadable = GaugeMetricFamily(
+            "regent_namespace_unreadable",
+            "1 for each namespace whose KafkaTopics this replica may not read.",
+            labels=["namespace"],
+        )
+        for namespace in self._health.unreadable:
+            unreadable.add_metric([namespace], 1)
+        yield unreadable

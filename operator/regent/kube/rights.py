@@ -1,0 +1,84 @@
+"""Which rights this process has on KafkaTopics, namespace by namespace.
+
+Asked for with SelfSubjectAccessReviews, which every authenticated user may create
+(``system:basic-user``). Where even that was taken away, every right is assumed until a request is
+refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from regent.kube.client import KubeClient
+from regent.kube.errors import KubeApiError
+from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.kind import GROUP
+
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+class Right(NamedTuple):
+    """A verb on KafkaTopics or their status."""
+
+    verb: str
+    subresource: str = ""
+
+    @property
+    def is_reading(self) -> bool:
+        return self.verb in ("list", "watch")
+
+    def __str__(self) -> str:
+        resource = f"{KafkaTopic.kind.plural}.{GROUP}"
+        return f"{self.verb} {resource}" + (f"/{self.subresource}" if self.subresource else "")
+
+
+LIST: Final = Right("list")
+NEEDED: Final = (LIST, Right("watch"), Right("patch"), Right("patch", "status"))
+
+
+async def missing_rights(client: KubeClient, namespace: str) -> list[Right]:
+    """The needed rights that this process does not have in a namespace; "": in all of them.
+
+    Raises:
+        KubeError: The API server does not answer.
+    """
+    granted = await asyncio.gather(*(_is_granted(client, right, namespace) for right in NEEDED))
+    return [right for right, is_granted in zip(NEEDED, granted, strict=True) if not is_granted]
+
+
+def describe_missing(rights: Sequence[Right], namespace: str) -> str:
+    """What is missing where, and the way out."""
+    named = ", ".join(map(str, rights))
+    if not namespace:
+        return (
+            f"missing right: {named} in all namespaces; bind Regent's ClusterRole, or name the "
+            "namespaces that it serves"
+        )
+    return (
+        f"missing right: {named} in namespace {namespace}; create the namespace and bind Regent's "
+        "Role there, or take it off the list of namespaces"
+    )
+
+
+async def _is_granted(client: KubeClient, right: Right, namespace: str) -> bool:
+    attributes = {
+        "group": GROUP,
+        "resource": KafkaTopic.kind.plural,
+        "subresource": right.subresource,
+        "verb": right.verb,
+        "namespace": namespace,
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    try:
+        answer = await client.create(_REVIEWS, review)
+    except KubeApiError as error:
+        if error.status >= 500 or error.status == 429:
+            raise
+        return True
+    return bool(answer.get("status", {}).get("allowed"))

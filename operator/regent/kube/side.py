@@ -1,0 +1,143 @@
+"""The Kubernetes side of the process: who serves, supervised for the life of the process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from regent.kube.client import KubeClient
+from regent.kube.health import KubeHealth
+from regent.kube.leadership import Leadership
+from regent.kube.lease import Lease
+from regent.kube.login import SERVICE_ACCOUNT
+from regent.kube.metrics import ResourceMetrics
+from regent.kube.operator import KubeOperator, run_kube
+from regent.kube.settings import KubeSettings
+from regent.kube.supervisor import supervise
+from regent.kube.waiting import cancel, first_of, unless_set
+from regent.runtime.ports import ControllerPort
+
+
+class KubernetesSide:
+    """Serves custom resources in a term, and looks after them outside any term.
+
+    Args:
+        why_inactive: Returns why there is no controller here; called in the main loop.
+        on_signal: Called for SIGTERM and SIGINT.
+
+    Attributes:
+        operator: What serves now; None while another replica does.
+    """
+
+    def __init__(
+        self,
+        controller: ControllerPort,
+        settings: KubeSettings,
+        *,
+        why_inactive: Callable[[], str | None],
+        on_signal: Callable[[], None],
+        health: KubeHealth,
+        metrics: ResourceMetrics,
+    ) -> None:
+        self.operator: KubeOperator | None = None
+        self._controller = controller
+        self._settings = settings
+        self._why_inactive = why_inactive
+        self._on_signal = on_signal
+        self._health = health
+        self._metrics = metrics
+        self._leadership = Leadership(
+            duration_s=settings.lease_duration_s, retry_s=settings.lease_retry_s
+        )
+
+    def set_elected(self, is_elected: bool) -> None:
+        """This process is, or is no longer, the elected replica. To be called in the main loop."""
+        self._leadership.set_elected(is_elected)
+
+    async def run(self, stop_event: asyncio.Event) -> None:
+        """Serve whenever it is this replica's turn, until ``stop_event`` is set. A defect is logged
+        and followed by another attempt."""
+        await supervise(
+            lambda: self._live(stop_event),
+            stop_event=stop_event,
+            health=self._health,
+            jitter=random.random,
+        )
+
+    async def _live(self, stop_event: asyncio.Event) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            client = await stack.enter_async_context(
+                KubeClient(
+                    max_connections=self._settings.max_connections,
+                    request_timeout_s=self._settings.request_timeout_s,
+                )
+            )
+            keeping = asyncio.create_task(self._leadership.run(self._lease(client)), name="lease")
+            stack.push_async_callback(cancel, (keeping,))
+            serving = self._leadership.serving
+            while not stop_event.is_set() and not keeping.done():
+                if not await unless_set(_first_done(keeping, serving.begun), stop_event):
+                    return
+                if serving.is_on:
+                    await self._serve(client, stop_event)
+            if keeping.done():
+                await keeping
+
+    async def _serve(self, client: KubeClient, stop_event: asyncio.Event) -> None:
+        over = asyncio.Event()
+        ending = asyncio.create_task(_relay(self._leadership.serving.over, stop_event, to=over))
+        try:
+            await run_kube(
+                self._controller,
+                self._settings,
+                stop_event=over,
+                on_signal=self._on_signal,
+                client=client,
+                metrics=self._metrics,
+                health=self._health,
+                why_inactive=self._why_inactive,
+                on_operator=self._set_operator,
+            )
+        finally:
+            self.operator = None
+            await cancel((ending,))
+
+    def _set_operator(self, operator: KubeOperator) -> None:
+        self.operator = operator
+
+    def _lease(self, client: KubeClient) -> Lease:
+        return Lease(
+            client,
+            namespace=self._settings.lease_namespace or _own_namespace(),
+            name=self._settings.lease_name,
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            duration_s=self._settings.lease_duration_s,
+            now=lambda: datetime.now(UTC),
+        )
+
+
+async def _relay(*events: asyncio.Event, to: asyncio.Event) -> None:
+    await first_of(*events)
+    to.set()
+
+
+async def _first_done(task: asyncio.Task[None], event: asyncio.Event) -> None:
+    """Return when the task has ended, however it did, or the event is set."""
+    waiting = asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await cancel((waiting,))
+
+
+def _own_namespace() -> str:
+    """The namespace of the pod; outside a pod ``default``."""
+    try:
+        return (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
+    except OSError:
+        return "default"

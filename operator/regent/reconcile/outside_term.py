@@ -1,0 +1,64 @@
+"""What becomes of a KafkaTopic while no Regent process is the controller of its cluster.
+
+Nothing is known of the cluster then and no command can be sent. A status that speaks of the cluster
+becomes wrong with time: its conditions turn Unknown. What needs no controller is done: mistakes in
+the resource are named, and a finalizer that nothing depends on is removed
+(:mod:`regent.reconcile.topic_deletion`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from regent.reconcile.checks import first_finding
+from regent.reconcile.plan import Plan
+from regent.reconcile.request import TopicRequest
+from regent.reconcile.topic_checks import SPEC_CHECKS
+from regent.reconcile.topic_status import Assessment, Progress, blind_status
+from regent.resources.conditions import ConditionReason
+
+INACTIVE_GRACE_S: Final = 30.0
+"""How long a change of a resource may wait for a controller before its status says that there is
+none. A change of controllers takes less."""
+
+
+def plan_outside_term(request: TopicRequest) -> Plan:
+    """What to say of a resource that nobody can look after now."""
+    left_s = _left_s(request)
+    if left_s > 0:
+        return Plan(requeue_after_s=left_s)
+    resource = request.resource
+    finding = first_finding(SPEC_CHECKS, resource)
+    if finding is not None and not resource.metadata.is_being_deleted:
+        assessment = Assessment(Progress.STALLED, finding.reason, finding.text)
+    else:
+        assessment = Assessment(
+            Progress.UNKNOWN, ConditionReason.CONTROLLER_INACTIVE, _describe(request)
+        )
+    return Plan(status=blind_status(request, assessment))
+
+
+def _left_s(request: TopicRequest) -> float:
+    """Seconds until the status has to say that there is no controller."""
+    absence = request.absence
+    if request.is_answered:
+        return absence.unknown_after_s - absence.for_s
+    return grace_s(request) - request.unanswered_s
+
+
+def grace_s(request: TopicRequest) -> float:
+    """How long a change of the resource waits for a controller."""
+    return min(INACTIVE_GRACE_S, request.absence.unknown_after_s)
+
+
+def _describe(request: TopicRequest) -> str:
+    reason = request.absence.reason
+    text = "no Regent process is the controller of the Kafka cluster"
+    if reason:
+        text += f" ({reason})"
+    if not request.resource.metadata.is_being_deleted:
+        return f"{text}; the state of topic {request.topic_name} is not known"
+    return (
+        f"{text}; what becomes of topic {request.topic_name} is decided as soon as one is; to let "
+        "the resource go and keep the topic, set deletionPolicy to Retain"
+    )

@@ -1,0 +1,69 @@
+"""What the API server lets pass and what it refuses, by the schema and the rules of the CRD."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from regent.model.topic import MAX_PARTITIONS
+from sandbox.errors import CommandError
+from tests.integration.kube.conftest import Namespace, topic
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("value", ["1000", 1000, 0.5, True, None])
+def test_a_configuration_value_is_a_scalar(namespace: Namespace, value: Any) -> None:
+    namespace.apply(topic("orders", config={"retention.ms": value}), server_side=True)
+    assert namespace.get("orders")["spec"]["config"] == {"retention.ms": value}
+
+
+@pytest.mark.parametrize("value", [{"days": 1}, {}, [1], []], ids=repr)
+def test_objects_and_lists_in_the_configuration_are_refused(
+    namespace: Namespace, value: Any
+) -> None:
+    with pytest.raises(CommandError, match=r"spec\.config"):
+        namespace.apply(topic("orders", config={"retention.ms": value}), server_side=True)
+
+
+def test_no_more_partitions_than_the_controller_creates(namespace: Namespace) -> None:
+    with pytest.raises(CommandError, match="less than or equal to 10000"):
+        namespace.apply(topic("orders", partitions=MAX_PARTITIONS + 1))
+    namespace.apply(topic("orders", partitions=MAX_PARTITIONS))
+
+
+def _show_partitions(namespace: Namespace, count: int) -> None:
+    patch = json.dumps({"status": {"partitions": count}})
+    namespace.kubectl(
+        "patch", "ktopic", "orders", "--subresource=status", "--type=merge", "-p", patch
+    )
+
+
+def test_partitions_can_be_corrected_before_the_topic_exists(namespace: Namespace) -> None:
+    namespace.apply(topic("orders", partitions=300))
+    namespace.apply(topic("orders", partitions=30))
+    _show_partitions(namespace, 0)
+    namespace.apply(topic("orders", partitions=3))
+    assert namespace.get("orders")["spec"]["partitions"] == 3
+
+
+def test_partitions_cannot_be_decreased_below_what_the_topic_has(namespace: Namespace) -> None:
+    namespace.apply(topic("orders", partitions=300))
+    _show_partitions(namespace, 6)
+    namespace.apply(topic("orders", partitions=6))
+    with pytest.raises(
+        CommandError, match=r"partitions cannot be decreased below what the topic has"
+    ):
+        namespace.apply(topic("orders", partitions=5))
+    # Somebody else made more of them: what is declared may stay, and may come nearer.
+    _show_partitions(namespace, 9)
+    namespace.apply(topic("orders", partitions=7, config={"retention.ms": 1}))
+
+
+def test_the_deletion_policy_stays_unset_unless_it_is_stated(namespace: Namespace) -> None:
+    namespace.apply(topic("orders"))
+    spec = namespace.get("orders")["spec"]
+    assert "deletionPolicy" not in spec
+    assert spec["onForeignDeletion"] == "Alert"

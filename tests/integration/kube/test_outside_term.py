@@ -1,0 +1,55 @@
+"""Custom resources while the Kafka cluster has no controller of Regent's."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.kube.conftest import Namespace, condition, supervised, topic
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("kubeconfig")]
+
+
+async def test_without_zookeeper_nothing_is_said_to_be_ready_and_people_can_let_go(
+    namespace: Namespace, cluster: SimulatedCluster
+) -> None:
+    async with supervised(LiveController(cluster), [namespace.name]):
+        namespace.apply(topic("orders"), topic("payments"))
+        await namespace.wait_condition("orders", "Ready", "True")
+        await namespace.wait_condition("payments", "Ready", "True")
+
+        cluster.lose_zookeeper()
+        body = await namespace.wait_condition("orders", "Ready", "Unknown", "ControllerInactive")
+        assert condition(body, "Healthy")["status"] == "Unknown"
+        assert condition(body, "Synced")["status"] == "Unknown"
+        assert "no ZooKeeper session" in condition(body, "Ready")["message"]
+        assert body["status"]["partitionSummary"] == "3/3"
+
+        namespace.apply(topic("clicks"))
+        await namespace.wait_condition("clicks", "Ready", "Unknown", "ControllerInactive")
+
+        namespace.patch("payments", deletionPolicy="Retain")
+        await namespace.delete_and_wait("payments")
+
+        cluster.restore_zookeeper()
+        for name in ("orders", "clicks"):
+            await namespace.wait_condition(name, "Ready", "True")
+    assert cluster.topics == ("clicks", "orders", "payments")
+
+
+async def test_the_first_term_of_another_replica_ends_the_observation(
+    namespace: Namespace, cluster: SimulatedCluster
+) -> None:
+    observing, elected = LiveController(cluster, contends=False), LiveController(cluster)
+    async with supervised(observing, [namespace.name]):
+        namespace.apply(topic("orders"))
+        await namespace.wait_condition("orders", "Ready", "Unknown", "ControllerInactive")
+        async with supervised(elected, [namespace.name]):
+            await namespace.wait_condition("orders", "Ready", "True")
+            lease = namespace.kubectl("get", "lease", "regent", "-o", "yaml")
+            assert "leaseTransitions: 1" in lease
+            assert observing.commands == []
+            # Whoever observed may still speak for a moment; then it does not any more.
+            namespace.patch("orders", partitions=4)
+            await namespace.wait_condition("orders", "Ready", "True")

@@ -1,0 +1,121 @@
+"""Defects of the Kubernetes side, and namespaces that it may not read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from regent.controller.commands import Command, Outcome
+from sandbox import KubernetesApi
+from tests.integration.kube.conftest import Namespace, supervised, topic, wait_for
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
+
+pytestmark = pytest.mark.integration
+
+
+class ForgetfulController(LiveController):
+    """Leaves out the last outcome of the first submissions: a broken promise of the port."""
+
+    forgets = 2
+
+    async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:
+        outcomes = await super().submit(commands)
+        if not self.forgets:
+            return outcomes
+        self.forgets -= 1
+        return outcomes[:-1]
+
+
+@pytest.mark.usefixtures("kubeconfig")
+async def test_a_defect_restarts_the_kubernetes_side_and_the_controller_goes_on(
+    namespace: Namespace, cluster: SimulatedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    controller = ForgetfulController(cluster)
+    async with supervised(controller, [namespace.name]) as health:
+        epoch = controller.view.controller_epoch
+        namespace.apply(topic("orders"))
+        await namespace.wait_condition("orders", "Ready", "True")
+        assert health.restarts == 2
+        assert "zip() argument" in (health.problem() or "")
+        assert "Traceback" in caplog.text
+        assert controller.view.controller_epoch == epoch
+        assert not controller.service.has_ended
+
+
+@pytest.fixture
+def limited(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Regent's own user, which has only the rights that a test grants."""
+    copy = tmp_path / "kubeconfig"
+    copy.write_text(api.kubeconfig_for("regent").read_text())
+    monkeypatch.setenv("KUBECONFIG", str(copy))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+
+def _grant(api: KubernetesApi, namespace: str, *reading: str) -> None:
+    """The chart's Role for Regent's user, with these verbs for reading."""
+    kafka = {"apiGroups": ["kafka.regent.dev"]}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "regent", "namespace": namespace},
+        "rules": [
+            {**kafka, "resources": ["kafkatopics"], "verbs": [*reading, "get", "patch"]},
+            {**kafka, "resources": ["kafkatopics/status"], "verbs": ["patch"]},
+            {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+            {
+                "apiGroups": ["coordination.k8s.io"],
+                "resources": ["leases"],
+                "verbs": ["get", "create", "patch"],
+            },
+        ],
+    }
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "regent", "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "regent"},
+        "subjects": [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}],
+    }
+    for manifest in (role, binding):
+        api.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+
+
+@pytest.mark.usefixtures("limited")
+async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served(
+    api: KubernetesApi, namespace: Namespace, cluster: SimulatedCluster
+) -> None:
+    closed, missing = Namespace(api, f"{namespace.name}-closed"), f"{namespace.name}-missing"
+    api.kubectl("create", "namespace", closed.name)
+    _grant(api, namespace.name, "list", "watch")
+    _grant(api, closed.name, "list")
+    namespaces = [namespace.name, closed.name, missing]
+    namespace.apply(topic("orders", deletionPolicy="Retain"))
+    closed.apply(topic("payments", deletionPolicy="Retain"))
+    async with supervised(LiveController(cluster), namespaces) as health:
+        await namespace.wait_condition("orders", "Ready", "True")
+        assert "status" not in closed.get("payments")
+        remark = health.remark() or ""
+        right = "kafkatopics.kafka.regent.dev in namespace"
+        assert f"missing right: watch {right} {closed.name};" in remark
+        assert (
+            "missing right: list kafkatopics.kafka.regent.dev, "
+            f"watch {right} {missing}; create the namespace"
+        ) in remark
+        assert health.problem() is None, "one bad namespace takes no process out of service"
+
+        _grant(api, closed.name, "list", "watch")
+        await closed.wait_condition("payments", "Ready", "True")
+        await wait_for(lambda: list(health.unreadable) == [missing], describe="one to be left")
+        # It is watched, not only listed.
+        closed.patch("payments", partitions=4)
+        await closed.wait_condition("payments", "Synced", "True")
+        namespace.patch("orders", partitions=4)
+        await namespace.wait_condition("orders", "Synced", "True")
+
+        api.kubectl("create", "namespace", missing)
+        _grant(api, missing, "list", "watch")
+        await wait_for(lambda: not health.unreadable, describe="all to be readable")

@@ -1,0 +1,305 @@
+"""A controller's connections to a :class:`~tests.support.simulated_cluster.SimulatedCluster`.
+
+They join two threads: the cluster's, which owns the ZooKeeper client and the channels' queues, and
+the controller's, in which the ports are called and everything is reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from regent.model.cluster import Broker
+from regent.model.errors import SessionExpiredError, ZooKeeperUnavailableError
+from regent.protocol.control_requests import ControlRequests, ControlResponse
+from regent.runtime.ports import ConnectionListener
+from regent.zk_data.operations import (
+    Check,
+    Operation,
+    SessionState,
+    WatchedEvent,
+    WriteResult,
+    ZNode,
+)
+from tests.simulation.network import Channel, requests_of
+from tests.simulation.world import World
+from tests.simulation.zookeeper import Event, InMemoryClient, InMemoryZooKeeperPort
+from tests.support.simulated_cluster import SimulatedCluster
+
+FENCED_AFTER = 2 / 3
+"""As in ``regent.zookeeper.session``: this part of the session timeout without an answer."""
+
+
+class SimulatedConnections:
+    """Implements :class:`~regent.runtime.ports.ConnectionsPort`.
+
+    Attributes:
+        may_be_elected: Whether the test lets this replica win the election. Belongs to the
+            cluster's thread, as does everything but the methods of the port.
+        contends: Whether the controller has asked to take part in the election.
+    """
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        world: World,
+        listener: ConnectionListener,
+        *,
+        number: int,
+    ) -> None:
+        self.name = f"live-{number}"
+        self.may_be_elected = True
+        self.contends = False
+        self.is_elected = False
+        self.zookeeper = _ZooKeeper(cluster, self)
+        self.channels = _Channels(cluster, world, self.name, listener)
+        self._cluster = cluster
+        self._world = world
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._client: InMemoryClient | None = None
+        self._port: InMemoryZooKeeperPort | None = None
+        self._is_fenced = True
+        self._losses = 0
+
+    # ConnectionsPort
+
+    def is_fenced(self) -> bool:
+        return self._is_fenced
+
+    def queue_sizes(self) -> Mapping[int, int]:
+        return self.channels.queue_sizes()
+
+    async def start(self) -> None:
+        await asyncio.wrap_future(self._cluster.future_of(self._open_session()))
+
+    def contend(self) -> None:
+        self._cluster.post(self._set_contending)
+
+    async def close(self) -> None:
+        self.channels.close_all()
+        await asyncio.wrap_future(self._cluster.future_of(self._close_session()))
+
+    # The cluster's thread
+
+    @property
+    def is_connected(self) -> bool:
+        return self._client is not None and self._client.is_connected
+
+    @property
+    def can_be_elected(self) -> bool:
+        return self.contends and self.may_be_elected and self.is_connected
+
+    def port(self) -> InMemoryZooKeeperPort:
+        """ZooKeeper under the current session."""
+        if self._port is None:
+            raise SessionExpiredError("there is no ZooKeeper session")
+        return self._port
+
+    async def _open_session(self) -> None:
+        await self._cluster.reachable()
+        self._client = self._world.connect(self.name)
+        self._port = InMemoryZooKeeperPort(self._client)
+        self._client.on_event(self._take)
+        self._is_fenced = False
+        self._report(self._listener.session_changed, SessionState.CONNECTED)
+
+    async def _close_session(self) -> None:
+        self.is_elected = False
+        if self._client is not None:
+            self._client.close()
+        self._cluster.forget(self)
+
+    def disconnect(self) -> None:
+        """Lose the connection; some time later the session must not be trusted any more."""
+        if self._client is None:
+            return
+        self._losses += 1
+        loss = self._losses
+        self._client.disconnect()
+
+        def fence() -> None:
+            if loss == self._losses and not self.is_connected:
+                self._is_fenced = True
+                self.end_term()
+
+        self._world.clock.after(int(self._cluster.session_timeout_s * FENCED_AFTER * 1000), fence)
+
+    def reconnect(self) -> None:
+        """Find ZooKeeper again, under the old session or a new one."""
+        if self._client is None:
+            return
+        self._client.reconnect()
+        self._world.owns(self._client, self.name)
+        self._is_fenced = False
+        self._cluster.elect()
+
+    def expire(self) -> None:
+        """The servers end the session; it is noticed at once, and another one is opened."""
+        assert self._client is not None
+        self._world.zookeeper.expire(self._client.session_id)
+        self.reconnect()
+
+    def _set_contending(self) -> None:
+        self.contends = True
+        self._cluster.elect()
+
+    def set_may_be_elected(self, may_be_elected: bool) -> None:
+        """Contend from now on, or end the term and leave the election to others."""
+        self.may_be_elected = may_be_elected
+        if not may_be_elected:
+            self.end_term()
+        self._cluster.elect()
+
+    def begin_term(self) -> None:
+        self.is_elected = True
+        self._report(self._listener.elected)
+
+    def end_term(self) -> None:
+        if self.is_elected:
+            self.is_elected = False
+            self._report(self._listener.election_lost)
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, WatchedEvent):
+            self._report(self._listener.watch_fired, event)
+            return
+        self._report(self._listener.session_changed, event)
+        if event is SessionState.EXPIRED:
+            self.end_term()
+
+    def _report(self, function: Callable[..., None], *args: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the controller's loop has ended
+            self._loop.call_soon_threadsafe(function, *args)
+
+
+class _ZooKeeper:
+    """``ZooKeeperPort``: calls wait for the connection as long as a session lives."""
+
+    def __init__(self, cluster: SimulatedCluster, connections: SimulatedConnections) -> None:
+        self._cluster = cluster
+        self._connections = connections
+
+    @property
+    def session_id(self) -> int:
+        return self._cluster.call(lambda: self._connections.port().session_id)
+
+    async def get_data(
+        self, paths: Sequence[str], *, watch: bool = False
+    ) -> Sequence[ZNode | None]:
+        return await self._ask("get_data", paths, watch=watch)  # type: ignore[no-any-return]
+
+    async def get_children(
+        self, paths: Sequence[str], *, watch: bool = False
+    ) -> Sequence[tuple[str, ...] | None]:
+        return await self._ask("get_children", paths, watch=watch)  # type: ignore[no-any-return]
+
+    async def exists(self, paths: Sequence[str], *, watch: bool = False) -> Sequence[bool]:
+        return await self._ask("exists", paths, watch=watch)  # type: ignore[no-any-return]
+
+    async def multi(self, operations: Sequence[Operation]) -> Sequence[WriteResult]:
+        return await self._ask("multi", operations)  # type: ignore[no-any-return]
+
+    async def write(
+        self, operations: Sequence[Operation], *, guard: Check
+    ) -> Sequence[WriteResult]:
+        return await self._ask("write", operations, guard=guard)  # type: ignore[no-any-return]
+
+    async def _ask(self, method: str, *args: Any, **options: Any) -> Any:
+        async def ask() -> Any:
+            call = getattr(self._connections.port(), method)
+            try:
+                async with asyncio.timeout(self._cluster.session_timeout_s):
+                    return await call(*args, **options)
+            except TimeoutError as error:
+                raise ZooKeeperUnavailableError("no ZooKeeper server answers") from error
+
+        return await asyncio.wrap_future(self._cluster.future_of(ask()))
+
+
+class _Channels:
+    """``BrokerChannelsPort``. ``_open`` belongs to the controller's thread, the queues do not."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        world: World,
+        name: str,
+        listener: ConnectionListener,
+    ) -> None:
+        self._cluster = cluster
+        self._world = world
+        self._name = name
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._open: dict[int, _Sender] = {}
+
+    def update(
+        self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
+    ) -> None:
+        for broker_id in closed:
+            self._close(broker_id)
+        for broker in opened:
+            self._close(broker.broker_id)
+            sender = _Sender(self._name, broker.broker_id, self._cluster, self._responded)
+            self._open[broker.broker_id] = sender
+            self._cluster.post(sender.open, self._world)
+
+    def send(self, requests: ControlRequests) -> None:
+        self._cluster.post(self._world.safety.sent, self._name, requests)
+        for request in requests_of(requests):
+            sender = self._open.get(request.receiver)
+            if sender is not None:
+                self._cluster.post(lambda s=sender, r=request: s.channel.queue.append(r))
+
+    async def inter_broker_protocol(self) -> tuple[int, int]:
+        return self._world.protocol
+
+    def close_all(self) -> None:
+        for broker_id in list(self._open):
+            self._close(broker_id)
+
+    def queue_sizes(self) -> Mapping[int, int]:
+        return {broker_id: len(s.channel.queue) for broker_id, s in self._open.items()}
+
+    def _close(self, broker_id: int) -> None:
+        sender = self._open.pop(broker_id, None)
+        if sender is not None:
+            self._cluster.post(lambda: self._world.network.close(sender.channel))
+
+    def _responded(self, sender: _Sender, response: ControlResponse) -> None:
+        def deliver() -> None:
+            if self._open.get(sender.broker_id) is sender:
+                self._listener.responded(response)
+
+        with contextlib.suppress(RuntimeError):  # the controller's loop has ended
+            self._loop.call_soon_threadsafe(deliver)
+
+
+class _Sender:
+    """The controller's end of the channel to one broker; ``tests.simulation.network.Sender``."""
+
+    def __init__(
+        self,
+        name: str,
+        broker_id: int,
+        cluster: SimulatedCluster,
+        on_response: Callable[[_Sender, ControlResponse], None],
+    ) -> None:
+        self.name = name
+        self.broker_id = broker_id
+        self.channel = Channel(self, broker_id)
+        self._cluster = cluster
+        self._on_response = on_response
+
+    @property
+    def can_send(self) -> bool:
+        return self.broker_id not in self._cluster.paused_brokers
+
+    def open(self, world: World) -> None:
+        self.channel = world.network.open(self, self.broker_id)
+
+    def receive(self, response: ControlResponse) -> None:
+        self._on_response(self, response)

@@ -1,0 +1,175 @@
+"""Who serves the custom resources: two replicas and one Lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from regent.kube.client import KubeClient
+from regent.kube.errors import KubeApiError, KubeConflictError, KubeNotFoundError
+from regent.kube.leadership import Leadership
+from regent.kube.lease import Lease
+from tests.unit.kube.jumping_clock import elapse, run
+
+DURATION_S = 15
+
+
+class LeaseServer(KubeClient):
+    """The API server as far as Leases go: one object, optimistic locking."""
+
+    def __init__(self) -> None:
+        super().__init__(max_connections=1, request_timeout_s=1)
+        self.body: dict[str, Any] | None = None
+        self.version = 0
+        self.refuses = False
+
+    @property
+    def holder(self) -> str | None:
+        return None if self.body is None else self.body["spec"].get("holderIdentity")
+
+    async def request(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        if self.refuses:
+            raise KubeApiError("leases are forbidden", status=403)
+        body: Mapping[str, Any] = options.get("body") or {}
+        if method == "POST":
+            if self.body is not None:
+                raise KubeConflictError("exists", status=409)
+            return self._store({**body["metadata"]}, dict(body["spec"]))
+        if self.body is None:
+            raise KubeNotFoundError("no such lease", status=404)
+        if method == "PATCH":
+            if body["metadata"]["resourceVersion"] != str(self.version):
+                raise KubeConflictError("changed", status=409)
+            return self._store(self.body["metadata"], {**self.body["spec"], **body["spec"]})
+        return self.body
+
+    def _store(self, metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+        self.version += 1
+        self.body = {"metadata": {**metadata, "resourceVersion": str(self.version)}, "spec": spec}
+        return self.body
+
+
+class Replica:
+    """One process."""
+
+    def __init__(self, server: LeaseServer, name: str) -> None:
+        self.name = name
+        self.leadership = Leadership(duration_s=DURATION_S, retry_s=2)
+        lease = Lease(
+            server,
+            namespace="kafka",
+            name="regent",
+            identity=name,
+            duration_s=DURATION_S,
+            now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+        )
+        self.task = asyncio.create_task(self.leadership.run(lease))
+
+    @property
+    def serves(self) -> bool:
+        return self.leadership.serving.is_on
+
+
+Scenario = Callable[[LeaseServer, Replica, Replica], Awaitable[None]]
+
+
+def _play(scenario: Scenario) -> None:
+    async def play() -> None:
+        server = LeaseServer()
+        await scenario(server, Replica(server, "one"), Replica(server, "two"))
+
+    run(play())
+
+
+def test_the_elected_replica_serves_at_once_and_alone() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.leadership.set_elected(True)
+        await elapse(0.1)
+        assert (one.serves, two.serves, server.holder) == (True, False, "one")
+        await elapse(200)
+        assert (one.serves, two.serves, server.holder) == (True, False, "one")
+
+    _play(scenario)
+
+
+def test_without_a_term_one_replica_serves_once_the_lease_has_expired() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        await elapse(DURATION_S - 1)
+        assert not one.serves
+        assert not two.serves
+        await elapse(4)
+        assert sum((one.serves, two.serves)) == 1
+        await elapse(200)
+        assert sum((one.serves, two.serves)) == 1
+
+    _play(scenario)
+
+
+def test_a_term_takes_the_lease_from_an_observer_by_force() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        await elapse(DURATION_S + 4)
+        observer, other = (one, two) if one.serves else (two, one)
+        other.leadership.set_elected(True)
+        await elapse(2.5)
+        assert other.serves
+        assert not observer.serves
+        assert server.holder == other.name
+        assert server.body is not None
+        assert server.body["spec"]["leaseTransitions"] == 1
+
+    _play(scenario)
+
+
+def test_who_loses_its_term_goes_on_as_observer() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.leadership.set_elected(True)
+        await elapse(30)
+        one.leadership.set_elected(False)
+        await elapse(200)
+        assert (one.serves, two.serves, server.holder) == (True, False, "one")
+
+    _play(scenario)
+
+
+def test_the_lease_is_released_at_the_end_and_another_one_observes_later() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.leadership.set_elected(True)
+        await elapse(30)
+        one.task.cancel()
+        await asyncio.gather(one.task, return_exceptions=True)
+        assert server.holder is None
+        assert not one.serves
+        await elapse(DURATION_S - 3)
+        assert not two.serves, "a term must have time to begin"
+        await elapse(8)
+        assert two.serves
+
+    _play(scenario)
+
+
+def test_without_rights_on_leases_the_elected_replica_serves_and_no_other() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        server.refuses = True
+        one.leadership.set_elected(True)
+        await elapse(100)
+        assert (one.serves, two.serves) == (True, False)
+        one.leadership.set_elected(False)
+        await elapse(3)
+        assert not one.serves
+
+    _play(scenario)
+
+
+def test_an_observer_that_cannot_renew_stops_before_another_one_may_begin() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        await elapse(DURATION_S + 4)
+        observer = one if one.serves else two
+        server.refuses = True
+        await elapse(DURATION_S / 2)
+        assert observer.serves
+        await elapse(DURATION_S)
+        assert not observer.serves
+
+    _play(scenario)

@@ -1,0 +1,210 @@
+"""What is sent to the controller, and when not, against a store that behaves as the API server."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from regent.controller.commands import Accepted, Command, CreateTopic, DeleteTopic, Outcome
+from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
+from regent.kube.command_batcher import CommandBatcher
+from regent.kube.errors import KubeUnavailableError
+from regent.kube.event_recorder import EventRecorder
+from regent.kube.metrics import ResourceMetrics
+from regent.kube.object_cache import ObjectCache
+from regent.kube.settings import KubeSettings
+from regent.kube.status_writer import StatusWriter
+from regent.kube.topic_configs import TopicConfigs
+from regent.kube.topic_reconciler import ReconcilerParts, TopicReconciler
+from regent.model.cluster import Broker
+from regent.model.topic import topic_id_to_text
+from regent.resources.kafka_topic import FINALIZER
+from tests.unit.kube.jumping_clock import run
+from tests.unit.kube.test_object_cache import body, key
+from tests.unit.kube.test_status_writer import Store
+
+ID, DRAWN = uuid.UUID(int=7), uuid.UUID(int=8)
+OWNED = {
+    "observedGeneration": 1,
+    "ownership": "Created",
+    "topicId": topic_id_to_text(ID),
+    "clusterId": "c",
+}
+
+
+class Port:
+    """Accepts every command. Its view is what a test says."""
+
+    def __init__(self, *topics: TopicView) -> None:
+        self.commands: list[Command] = []
+        self.view = ClusterView(
+            is_active=True,
+            is_complete=True,
+            controller_epoch=5,
+            brokers={1: Broker(1, 1, ())},
+            topics={topic.name: topic for topic in topics},
+            cluster_id="c",
+        )
+
+    async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:
+        self.commands.extend(commands)
+        return [Accepted() for _ in commands]
+
+    def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
+        raise AssertionError("nobody listens here")
+
+
+class Bench:
+    def __init__(self, stored: dict[str, Any], *topics: TopicView) -> None:
+        self.store = Store(copy.deepcopy(stored))
+        self.port = Port(*topics)
+        self.registry = CollectorRegistry()
+        self.metrics = ResourceMetrics(self.registry)
+        self.cache = ObjectCache()
+        self.cache.put(copy.deepcopy(stored))
+        self.looks: list[float | None] = []
+
+    def reconcile(self, *, times: int = 1) -> None:
+        run(self._reconcile(times))
+
+    async def _reconcile(self, times: int) -> None:
+        def now() -> datetime:
+            return datetime(2026, 1, 1, tzinfo=UTC)
+
+        settings = KubeSettings()
+        batcher = CommandBatcher(self.port, timeout_s=1)
+        recorder = EventRecorder(self.store, now=now, instance="pod")
+        reconciler = TopicReconciler(
+            ReconcilerParts(
+                cache=self.cache,
+                configs=TopicConfigs(),
+                batcher=batcher,
+                writer=StatusWriter(self.store, self.cache, on_news=lambda _: None),
+                recorder=recorder,
+                metrics=self.metrics,
+                settings=settings,
+                view=lambda: self.port.view,
+                now=now,
+                jitter=lambda: 1.0,
+                new_topic_id=lambda: DRAWN,
+            )
+        )
+        tasks = [asyncio.create_task(batcher.run()), asyncio.create_task(recorder.run())]
+        try:
+            for _ in range(times):
+                self.looks.append(await reconciler.reconcile(key()))
+            await recorder.flush()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def events(self) -> list[tuple[str, str]]:
+        return [(event["type"], event["reason"]) for event in self.store.created]
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        assert self.store.stored is not None
+        return self.store.stored
+
+    @property
+    def losses(self) -> float | None:
+        return self.registry.get_sample_value("regent_kafkatopic_foreign_deletions_total")
+
+
+def a_topic(topic_id: uuid.UUID = ID) -> TopicView:
+    partition = PartitionView(0, PartitionHealth.ONLINE, (1,), 1, 0, (1,))
+    return TopicView("orders", topic_id, (partition,))
+
+
+def test_the_intent_is_stored_and_then_the_topic_created() -> None:
+    bench = Bench(body(version="5", adoptionPolicy="Refuse"))
+    bench.reconcile()
+    (command,) = bench.port.commands
+    assert isinstance(command, CreateTopic)
+    assert command.topic_id == DRAWN
+    assert bench.stored["status"]["intendedTopicId"] == topic_id_to_text(DRAWN)
+    assert bench.stored["metadata"]["finalizers"] == [FINALIZER]
+    assert bench.events == [("Normal", "TopicCreated")]
+
+
+def test_an_outranked_intent_sends_no_command() -> None:
+    newer = {"controllerEpoch": 9, "clusterId": "c"}
+    bench = Bench(body(version="5", adoptionPolicy="Refuse", status=newer))
+    bench.reconcile()
+    assert bench.port.commands == []
+    assert bench.stored["status"] == newer
+    assert bench.looks[0], "it looks again, but not at once"
+
+
+def test_an_intent_that_cannot_be_stored_sends_no_command() -> None:
+    bench = Bench(body(version="5", adoptionPolicy="Refuse", metadata={"finalizers": [FINALIZER]}))
+
+    def fail() -> None:
+        raise KubeUnavailableError("the API server is gone")
+
+    bench.store.before_write = [fail]
+    with pytest.raises(KubeUnavailableError):
+        bench.reconcile()
+    assert bench.port.commands == []
+
+
+def test_a_resource_that_changes_while_the_intent_is_stored_is_thought_over() -> None:
+    bench = Bench(body(version="5", adoptionPolicy="Refuse", metadata={"finalizers": [FINALIZER]}))
+
+    def pause() -> None:
+        bench.stored["spec"]["managementPolicy"] = "Paused"
+        bench.store.change(generation=2)
+
+    bench.store.before_write = [pause]
+    bench.reconcile()
+    assert bench.port.commands == []
+
+
+def test_a_finalizer_is_not_removed_for_a_spec_that_is_not_current_any_more() -> None:
+    going = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(
+        body(version="5", deletionPolicy="Retain", status=OWNED, metadata=going), a_topic()
+    )
+
+    def protect() -> None:
+        bench.stored["spec"]["deletionPolicy"] = "Delete"
+        bench.store.change(generation=2)
+
+    bench.store.before_write = [protect]
+    bench.reconcile()
+    assert bench.stored["metadata"]["finalizers"] == [FINALIZER]
+    assert bench.events == []
+    assert bench.looks == [0.0]
+    bench.reconcile()
+    assert DeleteTopic("orders") in bench.port.commands
+
+
+def test_a_loss_is_told_and_counted_once() -> None:
+    owner = {"finalizers": [FINALIZER]}
+    bench = Bench(body(version="5", status=OWNED, metadata=owner))
+    assert bench.losses == 0
+    bench.reconcile(times=3)
+    assert bench.port.commands == []
+    assert bench.events == [("Warning", "TopicDeletedExternally")]
+    assert bench.losses == 1
+    assert bench.stored["status"]["ownership"] == "Lost"
+
+
+def test_a_loss_is_told_though_the_topic_is_created_again() -> None:
+    owner = {"finalizers": [FINALIZER]}
+    bench = Bench(body(version="5", status=OWNED, metadata=owner, onForeignDeletion="Recreate"))
+    bench.reconcile(times=2)
+    (command,) = bench.port.commands
+    assert isinstance(command, CreateTopic)
+    assert command.topic_id == DRAWN
+    assert bench.events == [("Warning", "TopicDeletedExternally"), ("Normal", "TopicCreated")]
+    assert bench.losses == 1

@@ -1,0 +1,201 @@
+"""A topic that somebody else deletes: loud, and not created again without being asked for."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from regent.controller.commands import AlterTopicConfig, CreateTopic
+from regent.controller.view import ClusterView
+from regent.model.topic import topic_id_to_text
+from regent.reconcile.plan import FinalizerAction, Plan
+from regent.reconcile.topics import plan_topic
+from regent.reconcile.transitions import transition_events
+from regent.resources.conditions import rfc3339
+from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
+from tests.unit.reconcile.requests import (
+    ID,
+    NOW,
+    SPARE_ID,
+    after,
+    request,
+    resource,
+    said,
+    state,
+    topic,
+    view,
+)
+
+OTHER_ID = uuid.UUID(int=78)
+OWNED = {
+    "observedGeneration": 1,
+    "ownership": "Created",
+    "topicId": topic_id_to_text(ID),
+    "clusterId": "cluster-a",
+    "managedConfig": ["retention.ms"],
+}
+
+
+def owned(**changes: Any) -> KafkaTopic:
+    status = {**OWNED, **changes.pop("status", {})}
+    return resource(finalizer=True, status=status, **changes)
+
+
+def look(subject: KafkaTopic, seen: ClusterView) -> Plan:
+    return plan_topic(request(subject, seen, config={}))
+
+
+def told(subject: KafkaTopic, plan: Plan) -> list[tuple[str, bool]]:
+    """What the transition of the status tells: reasons, and whether they are warnings."""
+    assert plan.status is not None
+    events = transition_events(subject.status, plan.status)
+    return [(event.reason, event.is_warning) for event in events]
+
+
+def lost(**changes: Any) -> KafkaTopic:
+    """The resource after its topic was found missing."""
+    return owned(status=after(look(owned(), view())), **changes)
+
+
+class TestAlert:
+    @pytest.mark.parametrize("ownership", ["Created", "Adopted"])
+    def test_the_topic_is_not_created_again(self, ownership: str) -> None:
+        subject = owned(status={"ownership": ownership})
+        plan = look(subject, view())
+        assert plan.commands == ()
+        assert plan.finalizer is FinalizerAction.LEAVE
+        assert state(plan) == {
+            "Ready": "False/TopicDeletedExternally",
+            "Reconciling": "False/Idle",
+            "Stalled": "True/TopicDeletedExternally",
+            "Synced": "False/TopicNotFound",
+            "Healthy": "Unknown/Unknown",
+        }
+        assert "set onForeignDeletion to Recreate" in said(plan).message
+        assert topic_id_to_text(ID) in said(plan).message
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.LOST
+        assert plan.status.last_foreign_deletion is not None
+        assert plan.status.last_foreign_deletion.to_api() == {
+            "topicId": topic_id_to_text(ID),
+            "detectedAt": rfc3339(NOW),
+        }
+
+    def test_it_is_told_once_as_a_warning(self) -> None:
+        subject = owned()
+        plan = look(subject, view())
+        assert told(subject, plan) == [("TopicDeletedExternally", True)]
+        again = lost()
+        assert told(again, look(again, view())) == []
+        assert state(look(again, view()))["Stalled"] == "True/TopicDeletedExternally"
+
+    def test_it_is_told_as_soon_as_somebody_marks_the_topic(self) -> None:
+        subject = owned()
+        plan = look(subject, view(topic(deleting=True)))
+        assert told(subject, plan) == [("TopicDeletedExternally", True)]
+        assert state(plan)["Stalled"] == "True/TopicDeletedExternally"
+        gone = owned(status=after(plan))
+        assert told(gone, look(gone, view())) == []
+
+    def test_a_view_that_is_loading_proves_nothing(self) -> None:
+        plan = look(owned(), view(complete=False))
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATED
+
+    def test_paused_says_so_too(self) -> None:
+        subject = owned(managementPolicy="Paused", onForeignDeletion="Recreate")
+        plan = look(subject, view())
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/TopicDeletedExternally"
+        assert told(subject, plan) == [("TopicDeletedExternally", True)]
+
+    def test_a_resource_that_is_wrong_in_itself_tells_it_all_the_same(self) -> None:
+        subject = owned(config={"nonsense": 1})
+        assert ("TopicDeletedExternally", True) in told(subject, look(subject, view()))
+
+    def test_the_first_creation_is_no_loss(self) -> None:
+        subject = owned(status={"ownership": "Creating", "topicId": None})
+        plan = look(subject, view())
+        assert isinstance(plan.commands[0], CreateTopic)
+        assert told(subject, plan) == []
+
+
+class TestRecreate:
+    def test_it_is_told_and_stored_before_the_topic_is_created_with_a_new_id(self) -> None:
+        subject = owned(onForeignDeletion="Recreate")
+        plan = look(subject, view())
+        assert plan.status_first
+        (command,) = plan.commands
+        assert isinstance(command, CreateTopic)
+        assert command.topic_id == SPARE_ID
+        assert told(subject, plan) == [("TopicDeletedExternally", True)]
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATING
+
+    def test_the_user_switches_to_it_later(self) -> None:
+        plan = look(lost(onForeignDeletion="Recreate", generation=2), view())
+        assert isinstance(plan.commands[0], CreateTopic)
+
+    def test_the_loss_stays_visible(self) -> None:
+        created = CreateTopic("orders", 2, replication_factor=2, topic_id=SPARE_ID)
+        first = look(owned(onForeignDeletion="Recreate"), view())
+        subject = owned(onForeignDeletion="Recreate", status=after(first))
+        seen = view(topic(topic_id=SPARE_ID))
+        plan = plan_topic(request(subject, seen, config={}, created=created))
+        assert state(plan)["Ready"] == "True/AsDeclared"
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATED
+        assert plan.status.last_foreign_deletion is not None
+        assert told(subject, plan) == []
+
+    def test_while_it_is_being_deleted_it_is_waited_for(self) -> None:
+        subject = owned(onForeignDeletion="Recreate")
+        plan = look(subject, view(topic(deleting=True)))
+        assert plan.commands == ()
+        assert state(plan)["Reconciling"] == "True/TopicMarkedForDeletion"
+        assert told(subject, plan) == [("TopicDeletedExternally", True)]
+
+
+class TestCreatedAgainBySomebodyElse:
+    def test_it_is_told(self) -> None:
+        subject = owned()
+        plan = look(subject, view(topic(topic_id=OTHER_ID)))
+        assert told(subject, plan) == [("TopicRecreatedExternally", True)]
+        assert plan.status is not None
+        assert plan.status.last_foreign_deletion is not None
+        assert plan.status.last_foreign_deletion.recreated_as == topic_id_to_text(OTHER_ID)
+
+    def test_the_adoption_policy_decides(self) -> None:
+        seen = view(topic(topic_id=OTHER_ID))
+        adopted = look(owned(config={"flush.ms": 1}), seen)
+        assert adopted.commands == (AlterTopicConfig("orders", {"flush.ms": "1"}),)
+        assert adopted.status is not None
+        assert adopted.status.ownership is Ownership.ADOPTED
+        refused = look(owned(adoptionPolicy="Refuse"), seen)
+        assert refused.commands == ()
+        assert state(refused)["Stalled"] == "True/AdoptionRefused"
+
+    def test_what_comes_back_without_ids_is_foreign_after_a_loss(self) -> None:
+        gone = owned(status=after(look(owned(status={"topicId": None}), view())))
+        subject = owned(status=after(look(gone, view())), adoptionPolicy="Refuse")
+        plan = look(subject, view(topic(topic_id=None)))
+        assert state(plan)["Stalled"] == "True/AdoptionRefused"
+
+    def test_what_comes_back_with_its_id_was_never_gone(self) -> None:
+        plan = look(lost(adoptionPolicy="Refuse"), view(topic()))
+        assert state(plan)["Ready"] == "True/AsDeclared"
+
+    def test_the_deletion_of_the_resource_leaves_the_other_topic_alone(self) -> None:
+        subject = owned(deleted=True)
+        plan = look(subject, view(topic(topic_id=OTHER_ID)))
+        assert plan.commands == ()
+        assert [event.reason for event in plan.events] == ["TopicRetained"]
+
+
+def test_a_loss_of_an_older_time_is_not_told_again() -> None:
+    subject = lost()
+    status = KafkaTopicStatus.model_validate(after(look(subject, view())))
+    assert transition_events(status, status) == ()

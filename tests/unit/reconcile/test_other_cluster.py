@@ -1,0 +1,119 @@
+"""A resource whose status speaks of another Kafka cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from regent.controller.commands import CreateTopic
+from regent.model.topic import topic_id_to_text
+from regent.reconcile.plan import FinalizerAction, Plan
+from regent.reconcile.topics import plan_topic
+from regent.resources.kafka_topic_status import Ownership
+from tests.unit.reconcile.requests import ID, request, resource, said, state, topic, view
+
+ELSEWHERE = {
+    "observedGeneration": 1,
+    "clusterId": "cluster-b",
+    "ownership": "Created",
+    "topicId": topic_id_to_text(ID),
+    "controllerEpoch": 99,
+    "managedConfig": ["retention.ms"],
+}
+
+
+def look(*topics: Any, cluster_id: str | None = "cluster-a", **changes: Any) -> Plan:
+    changes = {"status": ELSEWHERE, "finalizer": True, **changes}
+    seen = view(*topics, cluster_id=cluster_id)
+    return plan_topic(request(resource(**changes), seen, config={"retention.ms": "1"}))
+
+
+def test_the_cluster_is_recorded() -> None:
+    for plan in (look(status={}), look(topic(), status={}), look(topic(), status={}, replicas=3)):
+        assert plan.status is not None
+        assert plan.status.cluster_id == "cluster-a"
+
+
+@pytest.mark.parametrize("topics", [(), (topic(),)], ids=["absent", "of the same name"])
+def test_nothing_is_done_in_the_other_cluster(topics: tuple[Any, ...]) -> None:
+    plan = look(*topics)
+    assert plan.commands == ()
+    assert plan.finalizer is FinalizerAction.LEAVE
+    assert state(plan) == {
+        "Ready": "False/OtherCluster",
+        "Reconciling": "False/Idle",
+        "Stalled": "True/OtherCluster",
+        "Synced": "Unknown/Unknown",
+        "Healthy": "Unknown/Unknown",
+    }
+    for word in ("cluster-a", "cluster-b", "clusterId"):
+        assert word in said(plan).message
+    assert plan.status is not None
+    assert plan.status.cluster_id == "cluster-b"
+    assert plan.status.controller_epoch == 99
+    assert plan.status.ownership is Ownership.CREATED
+    assert plan.status.last_foreign_deletion is None
+
+
+@pytest.mark.parametrize("policy", [None, "Delete", "Retain"])
+@pytest.mark.parametrize("topics", [(), (topic(),)], ids=["absent", "of the same name"])
+def test_the_deletion_leaves_both_topics_alone(policy: str | None, topics: tuple[Any, ...]) -> None:
+    plan = look(*topics, deleted=True, deletionPolicy=policy)
+    assert plan.commands == ()
+    assert plan.finalizer is FinalizerAction.REMOVE
+    (event,) = plan.events
+    assert event.reason == "TopicRetained"
+    assert "cluster-b" in event.message
+
+
+def test_protection_holds_for_a_topic_that_cannot_be_seen() -> None:
+    plan = look(deleted=True, deletionPolicy="Protect")
+    assert plan.finalizer is FinalizerAction.LEAVE
+    assert state(plan)["Stalled"] == "True/DeletionProtected"
+    assert "set deletionPolicy to Retain" in said(plan).message
+
+
+def test_naming_the_new_cluster_begins_anew_there() -> None:
+    plan = look(clusterId="cluster-a", onForeignDeletion="Alert")
+    assert isinstance(plan.commands[0], CreateTopic)
+    assert plan.status is not None
+    assert plan.status.cluster_id == "cluster-a"
+    assert plan.status.controller_epoch == 5
+    assert plan.status.topic_id is None
+
+
+def test_and_a_topic_that_is_there_already_is_an_existing_one() -> None:
+    plan = look(topic(), clusterId="cluster-a", adoptionPolicy="Refuse")
+    assert state(plan)["Stalled"] == "True/AdoptionRefused"
+    adopted = look(topic(), clusterId="cluster-a")
+    assert adopted.commands == ()
+    assert adopted.status is not None
+    assert adopted.status.ownership is Ownership.ADOPTED
+    assert adopted.status.managed_config == ()
+
+
+@pytest.mark.parametrize("status", [{}, {**ELSEWHERE, "clusterId": "cluster-a"}])
+def test_a_resource_for_another_cluster_is_not_carried_out(status: dict[str, Any]) -> None:
+    plan = look(topic(), clusterId="cluster-b", status=status)
+    assert plan.commands == ()
+    assert state(plan)["Stalled"] == "True/OtherCluster"
+    gone = look(topic(), clusterId="cluster-b", status=status, deleted=True)
+    assert gone.commands == ()
+    assert [event.reason for event in gone.events] == ["TopicRetained"]
+
+
+def test_while_the_cluster_is_not_known_nothing_is_concluded() -> None:
+    plan = look(cluster_id=None)
+    assert plan.commands == ()
+    assert state(plan)["Reconciling"] == "True/ClusterLoading"
+    gone = look(cluster_id=None, deleted=True)
+    assert (gone.commands, gone.finalizer) == ((), FinalizerAction.LEAVE)
+
+
+def test_a_status_without_a_cluster_counts_for_the_present_one() -> None:
+    status = {key: value for key, value in ELSEWHERE.items() if key != "clusterId"}
+    plan = look(topic(), status=status)
+    assert plan.status is not None
+    assert plan.status.ownership is Ownership.CREATED
+    assert plan.status.cluster_id == "cluster-a"

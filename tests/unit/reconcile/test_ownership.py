@@ -1,0 +1,250 @@
+"""Whose topic it is: what a stored intent proves, and which of several resources counts."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from regent.controller.commands import Accepted, CreateTopic, Reason, Rejected
+from regent.model.topic import topic_id_to_text
+from regent.reconcile.claims import claim_of
+from regent.reconcile.plan import FinalizerAction
+from regent.reconcile.topics import plan_topic
+from regent.resources.kafka_topic_status import DeletionPolicy, Ownership
+from tests.unit.reconcile.requests import (
+    ID,
+    SPARE_ID,
+    after,
+    attempt,
+    claim,
+    request,
+    resource,
+    said,
+    state,
+    topic,
+    view,
+)
+
+FOREIGN_ID = uuid.UUID(int=78)
+CREATING = {"ownership": "Creating", "intendedTopicId": topic_id_to_text(ID)}
+OWNED = {"ownership": "Created", "topicId": topic_id_to_text(ID), "clusterId": "cluster-a"}
+OLDER, OLDEST = "2026-05-01T09:00:00Z", "2026-05-01T08:00:00Z"
+
+
+def _intending(policy: str = "Refuse", **changes: Any) -> Any:
+    return resource(adoptionPolicy=policy, finalizer=True, status=CREATING, **changes)
+
+
+class TestIntent:
+    def test_the_id_is_stored_before_the_command_is_sent(self) -> None:
+        plan = plan_topic(request(resource(adoptionPolicy="Refuse")))
+        assert plan.status_first
+        assert plan.status is not None
+        assert plan.status.intended_topic_id == topic_id_to_text(SPARE_ID)
+        (command,) = plan.commands
+        assert isinstance(command, CreateTopic)
+        assert command.topic_id == SPARE_ID
+
+    def test_the_stored_id_is_used_again(self) -> None:
+        plan = plan_topic(request(_intending()))
+        assert not plan.status_first
+        (command,) = plan.commands
+        assert isinstance(command, CreateTopic)
+        assert command.topic_id == ID
+
+    @pytest.mark.parametrize("policy", ["Refuse", "Preview"])
+    def test_the_topic_with_the_intended_id_is_its_own(self, policy: str) -> None:
+        plan = plan_topic(request(_intending(policy), view(topic()), config={}))
+        assert state(plan)["Ready"] == "True/AsDeclared"
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATED
+        assert plan.status.intended_topic_id is None
+
+    @pytest.mark.parametrize(
+        ("policy", "reason"), [("Refuse", "AdoptionRefused"), ("Preview", "AdoptionPreview")]
+    )
+    @pytest.mark.parametrize("topic_id", [FOREIGN_ID, None], ids=["another id", "no ids"])
+    def test_any_other_topic_is_foreign(
+        self, policy: str, reason: str, topic_id: uuid.UUID | None
+    ) -> None:
+        seen = view(topic(topic_id=topic_id))
+        plan = plan_topic(request(_intending(policy, partitions=3), seen, config={}))
+        assert plan.commands == ()
+        assert plan.finalizer is FinalizerAction.REMOVE
+        assert state(plan)["Stalled"] == f"True/{reason}"
+        assert plan.status is not None
+        assert plan.status.ownership is None
+        assert plan.status.intended_topic_id is None
+
+    def test_a_refused_creation_owns_nothing(self) -> None:
+        subject = _intending()
+        (command,) = plan_topic(request(subject)).commands
+        lost = attempt(command, Rejected(Reason.TOPIC_ALREADY_EXISTS, "exists", "topic"))
+        plan = plan_topic(request(subject, attempts=[lost]))
+        assert state(plan)["Reconciling"] == "True/TopicAlreadyExists"
+        later = resource(adoptionPolicy="Refuse", finalizer=True, status=after(plan), deleted=True)
+        gone = plan_topic(request(later, view(topic(topic_id=FOREIGN_ID)), config={}))
+        assert gone.commands == ()
+        assert [event.reason for event in gone.events] == ["TopicRetained"]
+
+    @pytest.mark.parametrize("topic_id", [ID, None], ids=["with ids", "without"])
+    def test_what_this_process_has_created_is_its_own(self, topic_id: uuid.UUID | None) -> None:
+        made = CreateTopic("orders", 2, replication_factor=2, topic_id=ID)
+        seen = view(topic(topic_id=topic_id))
+        plan = plan_topic(request(_intending(), seen, config={}, created=made))
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATED
+
+    def test_a_topic_created_by_somebody_else_meanwhile_is_not(self) -> None:
+        made = CreateTopic("orders", 2, replication_factor=2, topic_id=ID)
+        seen = view(topic(topic_id=FOREIGN_ID))
+        plan = plan_topic(request(_intending(), seen, config={}, created=made))
+        assert state(plan)["Stalled"] == "True/AdoptionRefused"
+
+    def test_with_adopt_an_uncertain_topic_counts_as_adopted(self) -> None:
+        plan = plan_topic(request(_intending("Adopt"), view(topic(topic_id=None)), config={}))
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.ADOPTED
+        assert [event.reason for event in plan.events] == ["TopicAdopted"]
+
+    def test_a_changed_resource_does_not_create_a_topic_that_is_about_to_show(self) -> None:
+        made = CreateTopic("orders", 2, replication_factor=2, topic_id=ID)
+        accepted = attempt(made, Accepted(), generation=1, retry_in_s=4)
+        subject = _intending(partitions=3, generation=2)
+        plan = plan_topic(request(subject, attempts=[accepted], created=made))
+        assert plan.commands == ()
+        assert plan.requeue_after_s == 4
+        assert state(plan)["Reconciling"] == "True/Creating"
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATING
+
+
+class TestPrecedence:
+    """The one that owns the topic counts, only then the older one."""
+
+    def _other(self, **changes: Any) -> Any:
+        changes = {"name": "elder", "uid": "u0", **changes}
+        return claim(resource(**changes), created=OLDER)
+
+    def _wins(self, subject: Any, other: Any, *topics: Any) -> bool:
+        plan = plan_topic(request(subject, view(*topics), config={}, others=[other]))
+        return state(plan)["Stalled"] != "True/ResourceConflict"
+
+    @pytest.mark.parametrize(
+        "evidence",
+        [
+            {"status": OWNED},
+            {"status": {**OWNED, "ownership": "Adopted"}},
+            {"status": {**OWNED, "topicId": None}},
+            {"finalizer": True},
+            {"status": {"ownership": "Creating", "intendedTopicId": topic_id_to_text(ID)}},
+        ],
+        ids=["created", "adopted", "without an id", "finalizer", "intent"],
+    )
+    def test_the_owner_wins_over_an_older_one(self, evidence: dict[str, Any]) -> None:
+        assert self._wins(resource(**evidence), self._other(), topic())
+        assert not self._wins(resource(), self._other(**evidence), topic())
+
+    def test_the_matching_id_decides_between_two_records(self) -> None:
+        other = {**OWNED, "topicId": topic_id_to_text(FOREIGN_ID)}
+        assert self._wins(resource(status=OWNED), self._other(status=other), topic())
+
+    def test_what_is_recorded_for_another_cluster_does_not_count(self) -> None:
+        elsewhere = self._other(status={**OWNED, "clusterId": "cluster-b"}, finalizer=True)
+        younger = resource(status=OWNED)
+        assert self._wins(younger, elsewhere, topic())
+
+    def test_nobody_owns_it_so_the_older_one_wins(self) -> None:
+        assert not self._wins(resource(), self._other(), topic())
+        plan = plan_topic(request(resource(), view(topic()), config={}, others=[self._other()]))
+        assert "KafkaTopic shop/elder" in said(plan).message
+
+    def test_an_observer_that_becomes_managed_does_not_take_the_topic(self) -> None:
+        assert claim_of(resource(managementPolicy="Observe")) is None
+        turned = resource(name="watcher", uid="u0", status={"observedGeneration": 1})
+        owner = claim(resource(name="owner", uid="u9", status=OWNED, finalizer=True))
+        plan = plan_topic(request(turned, view(topic()), config={}, others=[owner]))
+        assert state(plan)["Stalled"] == "True/ResourceConflict"
+
+    def test_the_best_of_the_others_inherits(self) -> None:
+        going = resource(deleted=True, finalizer=True, status=OWNED, deletionPolicy="Delete")
+        others = [
+            claim(resource(name="old", uid="u8"), created=OLDER),
+            claim(resource(name="oldest", uid="u9"), created=OLDEST),
+        ]
+        plan = plan_topic(request(going, view(topic()), config={}, others=others))
+        (event,) = plan.events
+        assert event.reason == "TopicHandedOver"
+        assert "shop/oldest" in event.message
+
+
+class TestDeletionPolicy:
+    """Without an explicit policy a resource deletes what it created, and nothing else."""
+
+    def _status(self, ownership: str) -> dict[str, Any]:
+        return {"ownership": ownership, "topicId": topic_id_to_text(ID), "clusterId": "cluster-a"}
+
+    @pytest.mark.parametrize(
+        ("ownership", "declared", "effective", "finalizer"),
+        [
+            ("Created", None, DeletionPolicy.DELETE, FinalizerAction.ADD),
+            ("Adopted", None, DeletionPolicy.RETAIN, FinalizerAction.LEAVE),
+            ("Adopted", "Delete", DeletionPolicy.DELETE, FinalizerAction.ADD),
+            ("Adopted", "Protect", DeletionPolicy.PROTECT, FinalizerAction.ADD),
+            ("Created", "Retain", DeletionPolicy.RETAIN, FinalizerAction.LEAVE),
+        ],
+    )
+    def test_the_effective_policy_is_shown(
+        self,
+        ownership: str,
+        declared: str | None,
+        effective: DeletionPolicy,
+        finalizer: FinalizerAction,
+    ) -> None:
+        subject = resource(status=self._status(ownership), deletionPolicy=declared)
+        plan = plan_topic(request(subject, view(topic()), config={}))
+        assert plan.status is not None
+        assert plan.status.deletion_policy is effective
+        assert plan.finalizer is finalizer
+
+    def test_a_topic_just_adopted_is_retained(self) -> None:
+        plan = plan_topic(request(resource(), view(topic()), config={}))
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.ADOPTED
+        assert plan.status.deletion_policy is DeletionPolicy.RETAIN
+        assert plan.finalizer is FinalizerAction.LEAVE
+
+    def test_a_topic_to_be_created_will_be_deleted(self) -> None:
+        plan = plan_topic(request())
+        assert plan.status is not None
+        assert plan.status.deletion_policy is DeletionPolicy.DELETE
+        assert plan.finalizer is FinalizerAction.ADD
+
+    def test_what_somebody_else_owns_is_not_deleted(self) -> None:
+        subject = resource(adoptionPolicy="Refuse", deletionPolicy="Delete")
+        plan = plan_topic(request(subject, view(topic()), config={}))
+        assert plan.status is not None
+        assert plan.status.deletion_policy is DeletionPolicy.RETAIN
+
+    @pytest.mark.parametrize(
+        ("ownership", "deletes"), [("Created", True), ("Adopted", False), (None, False)]
+    )
+    def test_the_deletion_follows(self, ownership: str | None, deletes: bool) -> None:
+        status = {} if ownership is None else self._status(ownership)
+        subject = resource(deleted=True, finalizer=True, status=status)
+        plan = plan_topic(request(subject, view(topic()), config={}))
+        assert bool(plan.commands) is deletes
+        if not deletes:
+            assert [event.reason for event in plan.events] == ["TopicRetained"]
+
+    @pytest.mark.parametrize("declared", [None, "Delete", "Protect"])
+    def test_an_internal_topic_is_retained_without_a_finalizer(self, declared: str | None) -> None:
+        name = "__consumer_offsets"
+        subject = resource(topicName=name, status=self._status("Created"), deletionPolicy=declared)
+        plan = plan_topic(request(subject, view(topic(name=name)), config={}))
+        assert plan.finalizer is FinalizerAction.LEAVE
+        assert plan.status is not None
+        assert plan.status.deletion_policy is DeletionPolicy.RETAIN
+        assert "never deleted" in said(plan).message
