@@ -70,12 +70,14 @@ async def _remove_last_nodes(
     """The last nodes of topics in one transaction; if something is in the way, each topic alone.
 
     A lost answer, or a node that appeared or vanished meanwhile, leads to reading again what is
-    left, and once nothing is left, the topic is removed.
+    left. A topic without its marker is removed then: what exists under its name may be a new topic.
     """
     results: Sequence[WriteResult] = ()
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         existing = await _existing_nodes(topics)
-        if not any(nodes for nodes in existing.values()):
+        if attempt:
+            existing = {t: nodes for t, nodes in existing.items() if paths.delete_topic(t) in nodes}
+        if not any(existing.values()):
             return topics
         operations = [op for topic, nodes in existing.items() for op in _removal(topic, nodes)]
         try:

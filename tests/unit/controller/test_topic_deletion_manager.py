@@ -209,6 +209,20 @@ class TestCompletion:
             assert not active.context.has_topic("t")
             assert not world.exists(paths.delete_topic("t"))
 
+    def test_a_topic_created_anew_while_the_answer_was_lost_stays(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+
+        def created_anew() -> None:
+            world.create_topic("t", {0: (1,)}, config={"retention.ms": "2"})
+            raise ZooKeeperUnavailableError("connection lost")
+
+        world.driver.after = once(effects.Multi, created_anew)
+        self.finish(world, active)
+        assert world.exists(paths.topic("t"))
+        assert world.exists(paths.topic_config("t"))
+        assert not active.context.has_topic("t")
+
     def test_one_topic_that_is_in_the_way_does_not_keep_the_others(self) -> None:
         world, active = cluster("t", "u")
         delete(world, active, "t", "u")
