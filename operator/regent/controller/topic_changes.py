@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import filterfalse
 
 from regent.controller import cluster_loading, election
 from regent.controller.active_controller import ActiveController
@@ -24,12 +25,14 @@ async def process_topic_change(active: ActiveController) -> None:
     """Compare the list of topics with the context: create what is new, forget what is gone."""
     context = active.context
     (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
-    listed = dict.fromkeys(children or ())
-    # ZooKeeper gives all names, so this is the one comparison of everything: in C, then.
-    gone = sorted(context.topics - listed.keys())
+    listed = children or ()
+    # ZooKeeper gives all names: nothing else in here takes the longer the more topics there are.
+    new = list(filterfalse(context.topics.__contains__, listed))
+    gone: list[str] = []
+    if len(listed) - len(new) < len(context.topics):
+        gone = sorted(context.topics - frozenset(listed))
     for topic in gone:
         context.remove_topic(topic)
-    new = sorted(listed.keys() - context.topics)
     added: list[TopicPartition] = []
     if new:
         topics = await cluster_loading.read_topics(new, active.log)
