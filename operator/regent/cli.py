@@ -14,7 +14,13 @@ import click
 from pydantic.fields import FieldInfo
 
 from regent.model.errors import RegentError, ZooKeeperUnavailableError
-from regent.settings import ENVIRONMENT_PREFIX, Settings, load_settings, render_markdown
+from regent.settings import (
+    ENVIRONMENT_PREFIX,
+    Settings,
+    load_settings,
+    option_of,
+    render_markdown,
+)
 
 
 class _Group(click.Group):
@@ -61,7 +67,7 @@ def _http_url(_: click.Context, __: click.Parameter, value: str | None) -> str |
 
 
 def _setting_option(name: str, field: FieldInfo) -> Any:
-    option = f"--{name.replace('_', '-')}"
+    option = option_of(name)
     help_text = f"{field.description} [env: {ENVIRONMENT_PREFIX}{name.upper()}]"
     if field.annotation is bool:
         declaration = f"{option}/--no-{name.replace('_', '-')}"
@@ -70,7 +76,7 @@ def _setting_option(name: str, field: FieldInfo) -> Any:
         return click.option(declaration, name, default=None, is_flag=True, help=help_text)
     if name == "namespaces":
         return click.option(
-            "--namespace", "-n", name, multiple=True, default=None, help=help_text, metavar="NAME"
+            option, "-n", name, multiple=True, default=None, help=help_text, metavar="NAME"
         )
     return click.option(option, name, default=None, help=help_text, metavar="VALUE")
 

@@ -311,6 +311,11 @@ def _read_file(file: Path) -> dict[str, Any]:
     return settings
 
 
+def option_of(name: str) -> str:
+    """The command line's option for a setting; one that is a list is given once for each entry."""
+    return "--namespace" if name == "namespaces" else f"--{name.replace('_', '-')}"
+
+
 def render_markdown() -> str:
     """``docs/settings.md``: every setting with its option, variable, default and meaning."""
     lines = [
@@ -330,7 +335,7 @@ def render_markdown() -> str:
         if isinstance(shown, bool):
             shown = str(shown).lower()
         lines.append(
-            f"| `{name}` | `--{name.replace('_', '-')}` | `{ENVIRONMENT_PREFIX}{name.upper()}` "
+            f"| `{name}` | `{option_of(name)}` | `{ENVIRONMENT_PREFIX}{name.upper()}` "
             f"| {shown} | {field.description} |"
         )
     return "\n".join(lines) + "\n"

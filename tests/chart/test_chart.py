@@ -327,6 +327,27 @@ def test_definitions_from_somewhere_else_are_left_alone(api: KubernetesApi) -> N
     api.kubectl("delete", "crd", "--all")
 
 
+@pytest.mark.integration
+def test_definitions_can_be_moved_to_a_release_as_the_readme_says(api: KubernetesApi) -> None:
+    api.kubectl("delete", "crd", "--all")
+    api.kubectl("apply", "-f", ROOT / "crds")
+    where = ("--namespace", "kafka")
+    options = ("--create-namespace", "--set", "zookeeper=zk:2181")
+    api.helm("install", "demo", CHART, *where, *options)
+    assert "CustomResourceDefinition" not in api.helm("get", "manifest", "demo", *where)
+    name = "kafkatopics.kafka.regent.dev"
+    api.kubectl(
+        "annotate", "crd", name, "--overwrite", "meta.helm.sh/release-name=demo",
+        "meta.helm.sh/release-namespace=kafka", "helm.sh/resource-policy=keep",
+    )  # fmt: skip
+    api.kubectl("label", "crd", name, "--overwrite", "app.kubernetes.io/managed-by=Helm")
+    api.helm("upgrade", "demo", CHART, *where, "--reuse-values")
+    assert "CustomResourceDefinition" in api.helm("get", "manifest", "demo", *where)
+    api.helm("uninstall", "demo", *where, "--no-hooks")
+    assert name in api.kubectl("get", "crd", "-o", "name")
+    api.kubectl("delete", "crd", "--all")
+
+
 def _namespace(name: str) -> str:
     return yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 

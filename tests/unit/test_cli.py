@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,13 @@ def test_every_setting_is_an_option_of_run(runner: CliRunner) -> None:
     for name in Settings.model_fields:
         option = "--namespace" if name == "namespaces" else f"--{name.replace('_', '-')}"
         assert option in output
+
+
+def test_every_documented_option_exists(runner: CliRunner) -> None:
+    documented = re.findall(r"\| `(--[a-z-]+)` \|", (ROOT / "docs" / "settings.md").read_text())
+    offered = {option for parameter in main.commands["run"].params for option in parameter.opts}
+    assert len(documented) == len(Settings.model_fields)
+    assert set(documented) <= offered
 
 
 def test_run_without_zookeeper_says_what_to_do(runner: CliRunner) -> None:
