@@ -112,6 +112,17 @@ class TestAlert:
         assert state(plan)["Stalled"] == "True/TopicDeletedExternally"
         assert told(subject, plan) == [("TopicDeletedExternally", True)]
 
+    def test_a_resource_that_only_observes_from_now_on_tells_it_and_lets_go(self) -> None:
+        subject = owned(managementPolicy="Observe")
+        plan = look(subject, view())
+        assert told(subject, plan) == [
+            ("TopicDeletedExternally", True),
+            ("TopicNotFound", True),
+        ]
+        assert plan.finalizer is FinalizerAction.REMOVE
+        assert plan.status is not None
+        assert plan.status.ownership is None
+
     def test_a_resource_that_is_wrong_in_itself_tells_it_all_the_same(self) -> None:
         subject = owned(config={"nonsense": 1})
         assert ("TopicDeletedExternally", True) in told(subject, look(subject, view()))

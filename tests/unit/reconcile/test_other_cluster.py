@@ -10,7 +10,7 @@ from regent.controller.commands import CreateTopic
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.topics import plan_topic
-from regent.resources.kafka_topic_status import Ownership
+from regent.resources.kafka_topic_status import DeletionPolicy, Ownership
 from tests.unit.reconcile.requests import ID, request, resource, said, state, topic, view
 
 ELSEWHERE = {
@@ -107,8 +107,20 @@ def test_while_the_cluster_is_not_known_nothing_is_concluded() -> None:
     plan = look(cluster_id=None)
     assert plan.commands == ()
     assert state(plan)["Reconciling"] == "True/ClusterLoading"
+    assert plan.status is not None
+    assert (plan.status.cluster_id, plan.status.controller_epoch) == ("cluster-b", 99)
     gone = look(cluster_id=None, deleted=True)
     assert (gone.commands, gone.finalizer) == ((), FinalizerAction.LEAVE)
+
+
+def test_a_process_that_is_not_the_controller_keeps_what_is_recorded() -> None:
+    subject = resource(status=ELSEWHERE, finalizer=True, generation=2)
+    seen = view(active=False, cluster_id=None)
+    plan = plan_topic(request(subject, seen, waited_s=31))
+    assert state(plan)["Reconciling"] == "True/ControllerInactive"
+    assert plan.status is not None
+    assert plan.status.cluster_id == "cluster-b"
+    assert plan.status.deletion_policy is DeletionPolicy.DELETE
 
 
 def test_a_status_without_a_cluster_counts_for_the_present_one() -> None:
