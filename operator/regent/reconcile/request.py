@@ -117,9 +117,13 @@ class TopicRequest:
     def record(self) -> KafkaTopicStatus:
         """The stored status, as far as it speaks of this cluster."""
         status = self.resource.status
-        if self.view.cluster_id is None or status.cluster_id in (None, self.view.cluster_id):
-            return status
-        return KafkaTopicStatus(conditions=status.conditions)
+        return status if self._is_recorded_here else KafkaTopicStatus(conditions=status.conditions)
+
+    @property
+    def _is_recorded_here(self) -> bool:
+        """Whether nothing says that the stored status speaks of another cluster."""
+        recorded, actual = self.resource.status.cluster_id, self.view.cluster_id
+        return recorded is None or actual is None or recorded == actual
 
     @property
     def is_recreated(self) -> bool:
@@ -132,7 +136,7 @@ class TopicRequest:
         """Whether the topic that exists (or existed) is the resource's own.
 
         The status says so. If it was lost, the finalizer does: only an owner holds it. It counts
-        only where a foreign topic would be adopted anyway.
+        only where a foreign topic would be adopted anyway, and not for another cluster.
         """
         if self.created is not None and self._may_be(self.created.topic_id):
             return True
@@ -151,7 +155,7 @@ class TopicRequest:
                 )
             case None:
                 adopts = self.resource.spec.adoption_policy is AdoptionPolicy.ADOPT
-                return self.resource.holds_finalizer and adopts
+                return self.resource.holds_finalizer and adopts and self._is_recorded_here
 
     def _may_be(self, topic_id: uuid.UUID | None) -> bool:
         """Whether nothing speaks against the topic having this id."""

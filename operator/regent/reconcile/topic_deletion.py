@@ -98,7 +98,7 @@ def _policy(request: TopicRequest) -> DeletionPolicy:
 
 
 def _reason_to_release(request: TopicRequest) -> PlannedEvent | None:
-    """The event that tells why the resource may go while its topic stays; None if it may not."""
+    """The event that says why the resource may go while its topic stays; None if it may not."""
     name, heir = request.topic_name, _heir(request)
     why = _why_released(request)
     reason = EventReason.TOPIC_RETAINED

@@ -78,7 +78,7 @@ class TestIntent:
 
 
 class TestForeignDeletion:
-    async def test_a_lost_topic_is_told_and_created_again_on_request_only(
+    async def test_a_lost_topic_is_reported_and_created_again_on_request_only(
         self, namespace: Namespace, controller: LiveController
     ) -> None:
         async with running(controller, namespace):
@@ -104,7 +104,7 @@ class TestForeignDeletion:
             await namespace.wait(
                 "orders",
                 lambda _: namespace.events("orders").count(("Normal", "TopicCreated")) == 2,
-                describe="the second creation to be told",
+                describe="the Event of the second creation",
             )
         assert namespace.events("orders").count(("Warning", "TopicDeletedExternally")) == 1
 
@@ -127,7 +127,7 @@ class TestForeignDeletion:
         assert ("Warning", "TopicDeletedExternally") in namespace.events("orders")
         assert sum(isinstance(c, CreateTopic) for c in controller.changes) == 2
 
-    async def test_a_topic_replaced_while_regent_was_away_is_told(
+    async def test_a_topic_replaced_while_regent_was_away_is_reported(
         self, namespace: Namespace, controller: LiveController
     ) -> None:
         async with running(controller, namespace):
@@ -162,9 +162,9 @@ async def test_a_deletion_that_has_begun_is_not_called_retained(
         )
         namespace.patch("orders", deletionPolicy="Retain")
         await namespace.wait_gone("orders")
-    told = [reason for _, reason in namespace.events("orders")]
-    assert "TopicDeletionContinues" in told
-    assert "TopicRetained" not in told
+    reasons = [reason for _, reason in namespace.events("orders")]
+    assert "TopicDeletionContinues" in reasons
+    assert "TopicRetained" not in reasons
     controller.cluster.resume_broker(2)
     await wait_for(lambda: "orders" not in controller.cluster.topics, describe="the topic to go")
 
