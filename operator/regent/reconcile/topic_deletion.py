@@ -192,7 +192,8 @@ def _plan_inactive(request: TopicRequest) -> Plan:
 
 
 def _delete(request: TopicRequest) -> Plan:
-    sent = dispatch(request, (DeleteTopic(request.topic_name),))
+    topic_id = None if request.topic is None else request.topic.topic_id
+    sent = dispatch(request, (DeleteTopic(request.topic_name, topic_id),))
     finding = next(iter(sent.findings), None)
     if finding is None:
         assessment = Assessment(

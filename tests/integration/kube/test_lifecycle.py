@@ -155,7 +155,8 @@ async def test_deleting_the_resource_deletes_the_topic_first(
     namespace.delete("orders")
     body = await namespace.wait_condition("orders", "Ready", "False", "Deleting")
     assert condition(body, "Reconciling")["status"] == "True"
-    assert controller.changes[-1] == DeleteTopic("orders")
+    topic_id = topic_id_from_text(body["status"]["topicId"])
+    assert controller.changes[-1] == DeleteTopic("orders", topic_id)
 
     controller.cluster.resume_broker(2)
     await namespace.wait_gone("orders")

@@ -185,7 +185,7 @@ def test_a_finalizer_is_not_removed_for_a_spec_that_is_not_current_any_more() ->
     assert bench.events == []
     assert bench.looks == [0.0]
     bench.reconcile()
-    assert DeleteTopic("orders") in bench.port.commands
+    assert DeleteTopic("orders", ID) in bench.port.commands
 
 
 def test_a_loss_is_reported_and_counted_once() -> None:
