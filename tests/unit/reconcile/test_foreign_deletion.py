@@ -189,6 +189,18 @@ class TestCreatedAgainBySomebodyElse:
         assert refused.commands == ()
         assert state(refused)["Stalled"] == "True/AdoptionRefused"
 
+    @pytest.mark.parametrize(
+        "spec", [{"adoptionPolicy": "Refuse"}, {"managementPolicy": "Paused"}], ids=str
+    )
+    def test_if_that_one_vanishes_too_nothing_is_created(self, spec: dict[str, str]) -> None:
+        seen = look(owned(**spec), view(topic(topic_id=OTHER_ID)))
+        assert seen.status is not None
+        assert seen.status.ownership is Ownership.LOST
+        subject = owned(status=after(seen), adoptionPolicy="Refuse")
+        plan = look(subject, view())
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/TopicDeletedExternally"
+
     def test_what_comes_back_without_ids_is_foreign_after_a_loss(self) -> None:
         gone = owned(status=after(look(owned(status={"topicId": None}), view())))
         subject = owned(status=after(look(gone, view())), adoptionPolicy="Refuse")
