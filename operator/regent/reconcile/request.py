@@ -180,7 +180,10 @@ class TopicRequest:
 
     @property
     def creation_shows_in_s(self) -> float | None:
-        """Seconds within which a topic just created is to show in the view; None: there is none."""
+        """Seconds within which a topic just created is to show in the view; None: there is none,
+        or it has shown."""
+        if self.created is None or self._is_deletion_accepted:
+            return None
         waits = [
             (attempt.retry_at - self.now).total_seconds()
             for attempt in self.attempts
@@ -196,7 +199,11 @@ class TopicRequest:
         """Whether the topic is being deleted, even if the view does not show it yet."""
         if self.topic is not None and self.topic.is_being_deleted:
             return True
-        return not self.is_recreated and any(
+        return self._is_deletion_accepted and not self.is_recreated
+
+    @property
+    def _is_deletion_accepted(self) -> bool:
+        return any(
             isinstance(attempt.command, DeleteTopic) and isinstance(attempt.outcome, Accepted)
             for attempt in self.attempts
         )

@@ -163,6 +163,13 @@ def test_a_topic_created_a_moment_ago_is_awaited_and_then_deleted() -> None:
     assert waiting.requeue_after_s == 6
     shown = plan_topic(request(subject, view(topic()), attempts=[accepted], created=made))
     assert shown.commands == (DeleteTopic("orders", ID),)
+    # It has shown, and is gone again: there is nothing to wait for.
+    delete = attempt(DeleteTopic("orders", ID), Accepted(), generation=2)
+    gone = plan_topic(request(subject, view(), attempts=[accepted, delete], created=made))
+    assert gone.finalizer is FinalizerAction.REMOVE
+    recorded = resource(deleted=True, finalizer=True, generation=2, status=OWNED)
+    gone = plan_topic(request(recorded, view(), attempts=[accepted]))
+    assert gone.finalizer is FinalizerAction.REMOVE
     never = plan_topic(request(subject, view()))
     assert (never.finalizer, never.events) == (FinalizerAction.REMOVE, ())
 
