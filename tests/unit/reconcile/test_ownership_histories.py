@@ -81,12 +81,18 @@ class History:
                 self.look(crash="after")
             case "time passes":
                 self._now += timedelta(seconds=60)
-            case "foreign creation" if self.topic is None:
-                self.topic = Topic(self._new_id(), is_own=False)
+            case "foreign creation":
+                self._create_by_a_tool()
             case "foreign deletion" if self.topic is not None:
                 self._delete_by_a_tool(self.topic)
             case "resource deleted":
                 self.is_deleted = True
+
+    def _create_by_a_tool(self) -> None:
+        if not self.has_ids:
+            self.look()  # else nobody could tell it from the topic that it follows
+        if self.topic is None:
+            self.topic = Topic(self._new_id(), is_own=False)
 
     def _delete_by_a_tool(self, deleted: Topic) -> None:
         was_seen = self.status.get("ownership") == "Created"
@@ -94,8 +100,6 @@ class History:
             return  # without ids nobody could tell it from a topic that takes its place
         self.topic = None
         self.lost = self.lost or (deleted.is_own and was_seen)
-        if not self.has_ids:
-            self.look()
 
     def look(self, crash: str = "") -> None:
         """As the reconciler does: store, send and think again, until nothing is left to send."""
