@@ -61,7 +61,7 @@ class KubeOperator:
         settings: KubeSettings,
         *,
         client: KubeClient,
-        metrics: ResourceMetrics,
+        metrics: ResourceMetrics | None,
     ) -> None:
         def now() -> datetime:
             return datetime.now(UTC)
@@ -87,7 +87,7 @@ class KubeOperator:
                 batcher=self.batcher,
                 writer=self.writer,
                 recorder=self.recorder,
-                metrics=metrics,
+                metrics=metrics or ResourceMetrics(CollectorRegistry()),
                 settings=settings,
                 view=lambda: controller.view,
                 now=now,
@@ -239,12 +239,7 @@ async def run_kube(
                     request_timeout_s=settings.request_timeout_s,
                 )
             )
-        operator = KubeOperator(
-            controller,
-            settings,
-            client=client,
-            metrics=metrics or ResourceMetrics(CollectorRegistry()),
-        )
+        operator = KubeOperator(controller, settings, client=client, metrics=metrics)
         stack.callback(operator.close)
         if on_operator is not None:
             on_operator(operator)
