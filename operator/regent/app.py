@@ -217,6 +217,7 @@ def controller_config(settings: Settings) -> ControllerConfig:
         unclean_leader_election_enable=settings.unclean_leader_election_enable,
         delete_topic_enable=settings.delete_topic_enable,
         default_replication_factor=settings.default_replication_factor,
+        jute_max_buffer=settings.zookeeper_jute_max_buffer,
     )
 
 
@@ -245,6 +246,7 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
         chroot=chroot,
         session_timeout_ms=settings.zookeeper_session_timeout_ms,
         connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
+        jute_max_buffer=settings.zookeeper_jute_max_buffer,
         set_acl=settings.zookeeper_set_acl,
         sasl=sasl,
         tls=tls,

@@ -279,6 +279,9 @@ class _Parts:
             on_protocol_version=lambda version: self.manager.put(
                 e.InterBrokerProtocolChanged(version)
             ),
+            on_broker_facts=lambda broker, facts: self.manager.put(
+                e.BrokerFactsLearned(broker.epoch, facts)
+            ),
         )
         self.interpreter = Interpreter(
             zookeeper=KazooZooKeeper(self.session, on_watch=self._watched),

@@ -77,6 +77,8 @@ class Reason(enum.StrEnum):
     INVALID_REPLICATION_FACTOR = "InvalidReplicationFactor"
     INVALID_REPLICA_ASSIGNMENT = "InvalidReplicaAssignment"
     INVALID_CONFIG = "InvalidConfig"
+    BROKER_VERSION_UNKNOWN = "BrokerVersionUnknown"
+    TOO_LARGE = "TooLarge"
     TOPIC_ALREADY_EXISTS = "TopicAlreadyExists"
     TOPIC_NAME_COLLISION = "TopicNameCollision"
     UNKNOWN_TOPIC = "UnknownTopic"
@@ -91,6 +93,7 @@ class Reason(enum.StrEnum):
 
 TRANSIENT_REASONS = frozenset(
     {
+        Reason.BROKER_VERSION_UNKNOWN,
         Reason.TOPIC_MARKED_FOR_DELETION,
         Reason.REASSIGNMENT_IN_PROGRESS,
         Reason.CONCURRENT_CHANGE,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from regent.zk_data.operations import DEFAULT_JUTE_MAX_BUFFER
+
 
 class ControllerConfig(msgspec.Struct, frozen=True):
     """Settings of the controller core.
@@ -16,6 +18,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
         delete_topic_enable: As in the brokers' configuration; when False, markers of topics to be
             deleted are removed unheeded.
         default_replication_factor: For topics that ask for none.
+        jute_max_buffer: ``jute.maxbuffer`` of the ZooKeeper servers, in bytes.
         election_backoff_ms: Wait before ``/controller`` is taken from another holder again, after
             it was lost to one.
         election_backoff_max_ms: Bound of the doubling wait after failures of our own.
@@ -25,5 +28,6 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     unclean_leader_election_enable: bool = False
     delete_topic_enable: bool = True
     default_replication_factor: int = 1
+    jute_max_buffer: int = DEFAULT_JUTE_MAX_BUFFER
     election_backoff_ms: int = 1_000
     election_backoff_max_ms: int = 60_000

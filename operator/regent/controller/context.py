@@ -25,6 +25,7 @@ from regent.model.partition import (
     ReplicaAssignment,
     TopicPartition,
 )
+from regent.model.topic_config import BrokerFacts
 
 _NOTHING: Mapping[TopicPartition, ReplicaAssignment] = MappingProxyType({})
 _NO_STATES: Mapping[TopicPartition, ReplicaState] = MappingProxyType({})
@@ -52,6 +53,7 @@ class ControllerContext:
         self.unclean_leader_elections = 0
         self.seen_config_changes: dict[str, None] = {}
         self._brokers: dict[int, Broker] = {}
+        self._broker_facts: dict[int, tuple[int, BrokerFacts]] = {}
         self._shutting_down: dict[int, None] = {}
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self._topic_ids: dict[str, uuid.UUID] = {}
@@ -89,6 +91,20 @@ class ControllerContext:
     def remove_live_brokers(self, broker_ids: Iterable[int]) -> None:
         gone = set(broker_ids)
         self._brokers = {i: b for i, b in self._brokers.items() if i not in gone}
+
+    def learn_broker_facts(self, broker_epoch: int, facts: BrokerFacts) -> None:
+        """Remember what one life of a broker has said about itself."""
+        self._broker_facts[facts.broker_id] = (broker_epoch, facts)
+
+    def broker_facts(self) -> tuple[BrokerFacts, ...]:
+        """What is known of each live broker, in order of their ids; of some only that they live."""
+        facts = []
+        for broker_id, broker in self._brokers.items():
+            epoch, known = self._broker_facts.get(broker_id, (None, None))
+            if known is None or epoch != broker.epoch:
+                known = BrokerFacts(broker_id=broker_id)
+            facts.append(known)
+        return tuple(facts)
 
     def mark_shutting_down(self, broker_id: int) -> None:
         self._shutting_down[broker_id] = None

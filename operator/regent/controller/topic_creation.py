@@ -19,6 +19,9 @@ from regent.controller.topic_refusals import (
     concurrent_change,
     config_refused,
     raise_if_moved,
+    too_large,
+    transaction_limit,
+    transaction_size,
 )
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
@@ -29,8 +32,7 @@ from regent.zk_data.operations import Create, Operation, SetData, WriteResult, Z
 from regent.zk_data.topics import TopicZNode, encode_topic
 
 TOPICS_PER_TRANSACTION = 50
-PARTITIONS_PER_TRANSACTION = 20_000
-"""Keeps a transaction below ZooKeeper's limit of 1 MiB."""
+"""If one is in the way, all of a transaction are written anew."""
 
 
 class _NewTopic(NamedTuple):
@@ -54,36 +56,39 @@ async def create_topics(active: ActiveController, commands: Sequence[CreateTopic
         except PlacementError as error:
             outcomes[index] = placement_refused(command.topic, error)
             continue
-        taken[metric_name(command.topic)] = command.topic
         topic_id = (
             active.chance.topic_id()
             if active.context.inter_broker_protocol >= TOPIC_IDS_SINCE
             else None
         )
         assignments = {p: ReplicaAssignment(replicas) for p, replicas in placement.items()}
-        accepted[command.topic] = (
-            index,
-            _NewTopic(TopicZNode(topic_id, assignments), dict(command.config)),
-        )
-    for chunk in _transactions({topic: new for topic, (_, new) in accepted.items()}):
+        new = _NewTopic(TopicZNode(topic_id, assignments), dict(command.config))
+        refused = too_large(active, command.topic, _creation(command.topic, new, None))
+        if refused is not None:
+            outcomes[index] = refused
+            continue
+        taken[metric_name(command.topic)] = command.topic
+        accepted[command.topic] = (index, new)
+    for chunk in _transactions(active, {topic: new for topic, (_, new) in accepted.items()}):
         written = await _write_topics(active, chunk)
         outcomes.update({accepted[topic][0]: outcome for topic, outcome in written.items()})
     return [outcomes[index] for index in range(len(commands))]
 
 
-def _transactions(topics: Mapping[str, _NewTopic]) -> Iterator[dict[str, _NewTopic]]:
-    """Topics that are written together."""
+def _transactions(
+    active: ActiveController, topics: Mapping[str, _NewTopic]
+) -> Iterator[dict[str, _NewTopic]]:
+    """Topics that are written together: as many as ZooKeeper accepts at a time."""
+    limit = transaction_limit(active)
     chunk: dict[str, _NewTopic] = {}
-    partitions = 0
+    total = 0
     for topic, new in topics.items():
-        size = len(new.znode.assignments)
-        if chunk and (
-            len(chunk) == TOPICS_PER_TRANSACTION or partitions + size > PARTITIONS_PER_TRANSACTION
-        ):
+        size = transaction_size(_creation(topic, new, None))
+        if chunk and (len(chunk) == TOPICS_PER_TRANSACTION or total + size > limit):
             yield chunk
-            chunk, partitions = {}, 0
+            chunk, total = {}, 0
         chunk[topic] = new
-        partitions += size
+        total += size
     if chunk:
         yield chunk
 
@@ -119,7 +124,7 @@ def _creation_problem(
             f"{MAX_PARTITIONS}",
             "partitions",
         )
-    return config_refused(topic, command.config)
+    return config_refused(topic, command.config, active.context.broker_facts())
 
 
 async def _write_topics(

@@ -13,7 +13,13 @@ from typing import Final
 from regent.controller.commands import Command, DescribeTopicConfigs
 from regent.reconcile.checks import Finding, all_findings, first_finding
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent, TopicRequest
-from regent.reconcile.topic_checks import CREATION_CHECKS, LIMIT_CHECKS, SPEC_CHECKS
+from regent.reconcile.topic_checks import (
+    CLUSTER_CHECKS,
+    CREATION_CHECKS,
+    LIMIT_CHECKS,
+    SPEC_CHECKS,
+    foreign_config_problem,
+)
 from regent.reconcile.topic_commands import Dispatch, describe_commands, dispatch
 from regent.reconcile.topic_deletion import plan_deletion
 from regent.reconcile.topic_drift import (
@@ -51,7 +57,7 @@ def plan_topic(request: TopicRequest) -> Plan:
 def _plan_living(request: TopicRequest) -> Plan:
     if not request.view.is_active:
         return _plan_inactive(request)
-    finding = first_finding(SPEC_CHECKS, request.resource)
+    finding = first_finding(SPEC_CHECKS, request.resource) or first_finding(CLUSTER_CHECKS, request)
     if finding is not None:
         return _refused(request, finding)
     if request.is_loser:
@@ -286,9 +292,12 @@ def _assess(
     pending: tuple[Command, ...] = (*sent.in_flight, *sent.send)
     if pending:
         return Assessment(Progress.PROGRESSING, idle_reason, describe_commands(pending))
+    message = "the topic is as declared"
+    foreign = foreign_config_problem(request)
+    if foreign is not None:
+        message += f"; brokers could not load what somebody else has configured: {foreign}"
     return leadership_assessment_or(
-        request,
-        Assessment(Progress.READY, ConditionReason.AS_DECLARED, "the topic is as declared"),
+        request, Assessment(Progress.READY, ConditionReason.AS_DECLARED, message)
     )
 
 

@@ -54,7 +54,8 @@ class ZooKeeperPort(Protocol):
 
     async def multi(self, operations: Sequence[Operation]) -> Sequence[WriteResult]:
         """All operations in one transaction: either all are Written, or none is applied and the
-        culprit carries its error while the others are ``ROLLED_BACK``.
+        culprit carries its error while the others are ``ROLLED_BACK``. If the transaction is too
+        large to be sent, the culprit is the largest operation.
 
         ``exist_ok`` and ``missing_ok`` are not honoured here. A connection loss raises
         ``ZooKeeperUnavailableError`` at once: whether the transaction took place is unknown, and

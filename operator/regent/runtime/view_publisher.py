@@ -109,6 +109,7 @@ class ViewPublisher:
             controller_epoch=self.view.controller_epoch if active is None else active.context.epoch,
             brokers={} if active is None else dict(active.context.live_or_shutting_down_brokers),
             topics=topics if active is not None else {},
+            broker_facts=() if active is None else active.context.broker_facts(),
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:

@@ -27,7 +27,7 @@ from regent.controller.commands import (
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.topic import topic_name_problem
-from regent.model.topic_config import config_problem
+from regent.model.topic_config import impossible_values
 
 Listener = Callable[[frozenset[str] | None], None]
 
@@ -283,8 +283,6 @@ class MemoryController:
 
 
 def _config_rejection(config: Mapping[str, str]) -> Rejected | None:
-    for key, value in config.items():
-        problem = config_problem(key, value)
-        if problem is not None:
-            return Rejected(Reason.INVALID_CONFIG, problem, f'config["{key}"]')
+    for problem in impossible_values(config):
+        return Rejected(Reason.INVALID_CONFIG, problem.message, f'config["{problem.key}"]')
     return None
