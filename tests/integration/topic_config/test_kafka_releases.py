@@ -7,16 +7,17 @@ so does every later release. Seldom stricter: each case is of a kind that is lis
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
-from regent.model.topic_config import BrokerFacts, config_problems, new_problems
-from regent.model.topic_config.definitions import ConfigType
-from regent.model.topic_config.kafka_definitions import DEFINITIONS
+from regent.model.topic_config import BrokerFacts, KafkaVersion, config_problems, new_problems
+from regent.model.topic_config.definitions import ConfigType, DefinedSince, Definition
+from regent.model.topic_config.kafka_definitions import DEFINITIONS, FORMAT_VERSIONS
+from regent.protocol.kafka_api_versions import API_VERSIONS
 from sandbox import TESTED_VERSIONS
 from tests.java.regenerate_topic_configs import version_of
-from tests.java.topic_configs import Case, Verdict, verdicts
+from tests.java.topic_configs import Case, Verdict, definitions, verdicts
 
 pytestmark = pytest.mark.integration
 
@@ -294,3 +295,26 @@ def test_what_regent_refuses_and_kafka_accepts_is_listed() -> None:
     found = [(release, case, kinds_of(case, release)) for release, case in stricter_cases()]
     assert [(release, case) for release, case, kinds in found if not kinds] == []
     assert {kind for _, _, kinds in found for kind in kinds} == STRICTER.keys()
+
+
+@pytest.mark.parametrize("release", TESTED_VERSIONS)
+def test_the_generated_tables_are_those_of_the_release(release: str) -> None:
+    """``python -m tests.java.regenerate_topic_configs`` makes them anew."""
+    found, version = definitions(release), version_of(release)
+    assert {key for key, raw in found["keys"].items()} == {
+        key for key, spans in DEFINITIONS.items() if definition_in(spans, version) is not None
+    }
+    for key, raw in found["keys"].items():
+        expected = definition_in(DEFINITIONS[key], version)
+        assert expected is not None
+        assert raw["type"] == expected.type, key
+        assert [tuple(each) for each in raw.get("ranges", [])] == list(expected.ranges), key
+        assert sorted(raw.get("choices", [])) == list(expected.choices), key
+    known = {name for name, since in FORMAT_VERSIONS.items() if since <= version}
+    assert set(found["format_versions"]) == known
+    newest = {int(api): each for api, each in found["api_versions"].items()}
+    assert API_VERSIONS[version].items() <= newest.items()
+
+
+def definition_in(spans: Sequence[DefinedSince], version: KafkaVersion) -> Definition | None:
+    return next((s.definition for s in reversed(spans) if s.since <= version), None)

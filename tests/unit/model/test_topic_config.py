@@ -231,8 +231,13 @@ class TestVersions:
         config = {"compression.gzip.level": "3", "retention.ms": "x"}
         assert next(p.key for p in config_problems(config, [SILENT])) == "retention.ms"
 
-    def test_without_brokers_nothing_is_certain(self) -> None:
-        assert config_problems({"unknown": "1"}, []) == ()
+    def test_what_is_impossible_is_found_without_brokers(self) -> None:
+        config = {"unknown": "1", "compression.type": "zstd"}
+        assert [each.key for each in config_problems(config, [])] == ["unknown"]
+
+    def test_a_conflict_is_certain_even_if_the_keys_may_be_unknown(self) -> None:
+        config = {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}
+        assert config_problems(config, [SILENT])[0].is_certain
 
 
 class TestRelations:

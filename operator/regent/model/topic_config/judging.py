@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from regent.model.topic_config.brokers import BrokerFacts
@@ -25,18 +24,13 @@ def config_problems(
 ) -> tuple[ConfigProblem, ...]:
     """Why some of these brokers would refuse ``config``, one problem for each key at most.
 
-    Certain problems come first. A value has to be legal for each version that a broker may run and
-    for all later ones: an upgrade must not end what works today.
+    What is impossible is found even without brokers. Certain problems come first. A value has to be
+    legal for each version that a broker may run and for all later ones: an upgrade must not end
+    what works today.
     """
-    found: dict[str, ConfigProblem] = {}
+    found = {problem.key: problem for problem in impossible_values(config)}
     for broker in _distinct(brokers):
-        own = {
-            key: problem
-            for key, value in config.items()
-            if (problem := _value_problem(key, value, broker)) is not None
-        }
-        legal = {key: value for key, value in config.items() if key not in own}
-        for problem in itertools.chain(own.values(), relation_problems(legal, broker)):
+        for problem in _problems_on(broker, config):
             before = found.get(problem.key)
             if before is None or (problem.is_certain and not before.is_certain):
                 found[problem.key] = problem
@@ -46,7 +40,7 @@ def config_problems(
 def impossible_values(config: Mapping[str, str]) -> tuple[ConfigProblem, ...]:
     """Problems that ``config`` has whatever the brokers are like."""
     anybody = BrokerFacts(broker_id=-1, versions=(_NEWEST,))
-    return tuple(problem for problem in config_problems(config, [anybody]) if problem.is_certain)
+    return tuple(problem for problem in _problems_on(anybody, config) if problem.is_certain)
 
 
 def new_problems(
@@ -72,6 +66,17 @@ def new_problems(
             if problem.key in changed or (problem.key, problem.message) not in old
         ),
     )
+
+
+def _problems_on(broker: BrokerFacts, config: Mapping[str, str]) -> Iterator[ConfigProblem]:
+    legal: dict[str, str] = {}
+    for key, value in config.items():
+        problem = _value_problem(key, value, broker)
+        if problem is None:
+            legal[key] = value
+        else:
+            yield problem
+    yield from relation_problems(legal, broker)
 
 
 def _distinct(brokers: Sequence[BrokerFacts]) -> Iterable[BrokerFacts]:
