@@ -70,7 +70,7 @@ _DOUBLES = (
 )
 _BOOLEANS = (
     *("true", "false", "TRUE", "False", " true ", "\u00a0true", "yes", "1", "on", "t", "truee"),
-    *("fal\u017fe", "tr ue", "null", ""),
+    *("fal\u017fe", "true false", "null", ""),
 )
 _STRINGS = (
     *("gzip", "snappy", "lz4", "zstd", "producer", "uncompressed", "none", "GZIP", " gzip ", ""),
