@@ -12,9 +12,6 @@ from sandbox.kafka_jars import KafkaJars
 TUNED_FOR_QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 TUNED_FOR_THROUGHPUT = ("-XX:+UseG1GC", "-Xshare:auto")
 
-# ZooKeeper refuses packets above this size, on both sides, and takes the limit from a property
-JUTE_MAXBUFFER_BYTES = 4 * 1024 * 1024
-
 _LOG4J = """\
 log4j.rootLogger={level}, console
 log4j.appender.console=org.apache.log4j.ConsoleAppender
@@ -52,7 +49,6 @@ def java_command(
         *options,
         "-Djava.awt.headless=true",
         "-Djava.net.preferIPv4Stack=true",
-        f"-Djute.maxbuffer={JUTE_MAXBUFFER_BYTES}",
         f"-Dlog4j.configuration={log_configuration.as_uri()}",
         "-cp",
         jars.class_path,

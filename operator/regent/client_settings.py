@@ -49,6 +49,7 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
         create_chroot=settings.missing_cluster == "create",
         session_timeout_ms=settings.zookeeper_session_timeout_ms,
         connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
+        jute_max_buffer=settings.zookeeper_jute_max_buffer,
         set_acl=settings.zookeeper_set_acl,
         sasl=sasl,
         tls=tls,

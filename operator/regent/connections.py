@@ -63,6 +63,7 @@ class Connections:
             on_response=listener.responded,
             on_failure=listener.channel_failed,
             on_protocol_version=listener.protocol_version_changed,
+            on_broker_facts=listener.broker_answered,
         )
         self._election = LeaderElection(
             self._session,

@@ -27,6 +27,7 @@ from regent.controller.topic_commands import not_controller
 from regent.controller.view import ClusterView, RefusedReplica
 from regent.controller.watches import event_of
 from regent.model.cluster import Broker
+from regent.model.topic_config import BrokerFacts
 from regent.observability.logs import StandardControllerLog
 from regent.observability.metrics import ControllerGauges, EventMetrics, gauges_of
 from regent.protocol.control_requests import (
@@ -333,6 +334,9 @@ class _Parts:
 
     def protocol_version_changed(self, version: tuple[int, int], controller_epoch: int) -> None:
         self.manager.put(e.InterBrokerProtocolChanged(controller_epoch, version))
+
+    def broker_answered(self, broker: Broker, facts: BrokerFacts) -> None:
+        self.manager.put(e.BrokerFactsLearned(broker.epoch, facts))
 
     def responded(self, response: ControlResponse) -> None:
         event: e.ControllerEvent

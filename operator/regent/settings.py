@@ -60,6 +60,14 @@ class Settings(BaseSettings):
         description="How long one connection attempt to one ZooKeeper server may take, in "
         "milliseconds.",
     )
+    zookeeper_jute_max_buffer: int = Field(
+        default=1_048_575,
+        ge=65_536,
+        le=2**31 - 1,
+        description="The ZooKeeper servers' `jute.maxbuffer`, in bytes: they end the session of a "
+        "client that sends a larger request, so such a request is refused instead. Raise it only "
+        "together with that of all servers and brokers.",
+    )
     zookeeper_set_acl: bool = Field(
         default=False,
         description="Protect the znodes that are created, as brokers with `zookeeper.set.acl=true` "

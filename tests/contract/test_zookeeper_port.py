@@ -6,10 +6,12 @@ import pytest
 
 from regent.model.errors import ControllerMovedError
 from regent.zk_data.operations import (
+    DEFAULT_JUTE_MAX_BUFFER,
     Check,
     Create,
     Delete,
     Operation,
+    SessionState,
     SetData,
     WriteResult,
     Written,
@@ -286,3 +288,40 @@ async def test_large_data(client: Client) -> None:
     assert await client.port.write(operations, guard=GUARD) == [Written(1)] * 3
     found = await client.port.get_data(list(sizes))
     assert [n and len(n.data) for n in found] == list(sizes.values())
+
+
+TOO_MUCH = b"x" * (DEFAULT_JUTE_MAX_BUFFER + 1)
+NEARLY_TOO_MUCH = b"x" * (DEFAULT_JUTE_MAX_BUFFER - 1_000)
+
+
+class TestSizes:
+    """A server ends the connection over a request that is too large, at each attempt."""
+
+    async def test_a_transaction_that_is_too_large_is_refused(self, client: Client) -> None:
+        results = await client.port.multi([GUARD, Create("/large", TOO_MUCH), Create("/small")])
+        assert results == [ROLLED_BACK, ZkError.TOO_LARGE, ROLLED_BACK]
+        half = b"x" * (len(TOO_MUCH) // 2)
+        together = [Create("/a", half), Create("/b", half + b"x"), Create("/c", b"")]
+        assert await client.port.multi(together) == [ROLLED_BACK, ZkError.TOO_LARGE, ROLLED_BACK]
+        assert await client.port.exists(["/large", "/small", "/a"]) == [False] * 3
+
+    async def test_a_write_that_is_too_large_does_not_keep_others_from_being_written(
+        self, client: Client
+    ) -> None:
+        half = b"x" * (len(TOO_MUCH) // 2)
+        operations: list[Operation] = [
+            *(Create(f"/half-{i}", half) for i in range(3)),
+            SetData("/node", TOO_MUCH),
+            Create("/last"),
+        ]
+        results = await client.port.write(operations, guard=GUARD)
+        assert [result is ZkError.TOO_LARGE for result in results] == [False] * 3 + [True, False]
+        assert (await node(client, "/node")).data == b"data"
+        assert await client.port.exists(["/half-2", "/last"]) == [True, True]
+
+    async def test_the_session_survives_what_just_fits(self, client: Client) -> None:
+        before = client.port.session_id
+        await client.port.multi([GUARD, SetData("/node", NEARLY_TOO_MUCH)])
+        assert (await node(client, "/node")).data == NEARLY_TOO_MUCH
+        assert client.port.session_id == before
+        assert not set(client.states) & {SessionState.SUSPENDED, SessionState.RECONNECTED}

@@ -23,6 +23,7 @@ from regent.model.errors import (
     ZooKeeperUnavailableError,
 )
 from regent.zk_data.operations import (
+    DEFAULT_JUTE_MAX_BUFFER,
     Check,
     Create,
     Delete,
@@ -34,6 +35,7 @@ from regent.zk_data.operations import (
     Written,
     ZkError,
     ZNode,
+    operation_size,
 )
 from tests.simulation.zookeeper_tree import Change, Committed, Node, ZNodeTree, split
 
@@ -234,13 +236,18 @@ class InMemoryClient:
 
     def multi(self, operations: Sequence[Operation]) -> list[WriteResult]:
         self._require_session()
+        sizes = [operation_size(operation) for operation in operations]
+        if sum(sizes) > DEFAULT_JUTE_MAX_BUFFER:
+            results: list[WriteResult] = [ZkError.ROLLED_BACK] * len(operations)
+            results[sizes.index(max(sizes))] = ZkError.TOO_LARGE
+            return results
         return list(self._commit(operations)) if operations else []
 
     def write(self, operations: Sequence[Operation], *, guard: Check) -> list[WriteResult]:
         self._require_session()
         results: list[WriteResult] = []
         for operation in operations:
-            checked, result = self._commit([guard, operation])
+            checked, result = self.multi([guard, operation])
             if isinstance(checked, ZkError) and checked is not ZkError.ROLLED_BACK:
                 raise ControllerMovedError(f"{guard.path} is not at version {guard.version}")
             results.append(_forgiven(operation, result))

@@ -91,6 +91,8 @@ class Reason(enum.StrEnum):
     INVALID_CONFIG = "InvalidConfig"
     NOT_ENOUGH_BROKERS = "NotEnoughBrokers"
     BROKERS_UNAVAILABLE = "BrokersUnavailable"
+    BROKER_VERSION_UNKNOWN = "BrokerVersionUnknown"
+    TOO_LARGE = "TooLarge"
     TOPIC_ALREADY_EXISTS = "TopicAlreadyExists"
     TOPIC_NAME_COLLISION = "TopicNameCollision"
     UNKNOWN_TOPIC = "UnknownTopic"
@@ -108,6 +110,7 @@ TRANSIENT_REASONS = frozenset(
     {
         Reason.NOT_ENOUGH_BROKERS,
         Reason.BROKERS_UNAVAILABLE,
+        Reason.BROKER_VERSION_UNKNOWN,
         Reason.TOPIC_MARKED_FOR_DELETION,
         Reason.REASSIGNMENT_IN_PROGRESS,
         Reason.CONCURRENT_CHANGE,

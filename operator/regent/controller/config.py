@@ -6,6 +6,8 @@ import enum
 
 import msgspec
 
+from regent.zk_data.operations import DEFAULT_JUTE_MAX_BUFFER
+
 
 class MissingCluster(enum.StrEnum):
     """What to do where ZooKeeper has no Kafka cluster: no ``/cluster/id`` and no broker."""
@@ -30,6 +32,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
         inter_broker_protocol: Lowest inter.broker.protocol.version, (major, minor), as the settings
             have it; None: the brokers alone say.
         default_replication_factor: For topics that ask for none.
+        jute_max_buffer: ``jute.maxbuffer`` of the ZooKeeper servers, in bytes.
         election_backoff_ms: Wait before ``/controller`` is taken from another holder again, after
             it was lost to one.
         election_backoff_max_ms: Bound of the doubling wait after failures of our own.
@@ -41,5 +44,6 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     missing_cluster: MissingCluster = MissingCluster.WAIT
     inter_broker_protocol: tuple[int, int] | None = None
     default_replication_factor: int = 1
+    jute_max_buffer: int = DEFAULT_JUTE_MAX_BUFFER
     election_backoff_ms: int = 1_000
     election_backoff_max_ms: int = 60_000

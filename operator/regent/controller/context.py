@@ -29,6 +29,7 @@ from regent.model.partition import (
     TopicPartition,
 )
 from regent.model.topic import metric_name
+from regent.model.topic_config import BrokerFacts
 
 _NOTHING: Mapping[TopicPartition, ReplicaAssignment] = MappingProxyType({})
 _NO_STATES: Mapping[TopicPartition, ReplicaState] = MappingProxyType({})
@@ -65,6 +66,8 @@ class ControllerContext:
         self.seen_config_changes: dict[str, None] = {}
         self.refusals = Refusals()
         self._brokers: dict[int, Broker] = {}
+        self._broker_facts: dict[int, tuple[int, BrokerFacts]] = {}
+        self._live_broker_facts: tuple[BrokerFacts, ...] | None = None
         self._shutting_down: dict[int, None] = {}
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self._topic_ids: dict[str, uuid.UUID] = {}
@@ -110,12 +113,31 @@ class ControllerContext:
         """Add brokers or replace their registrations. Kept in order of their ids."""
         merged = self._brokers | {b.broker_id: b for b in brokers}
         self._brokers = dict(sorted(merged.items()))
+        self._live_broker_facts = None
 
     def remove_live_brokers(self, broker_ids: Iterable[int]) -> None:
         gone = dict.fromkeys(broker_ids)
         self._brokers = {i: b for i, b in self._brokers.items() if i not in gone}
+        self._live_broker_facts = None
         for broker_id in gone:
             self.refusals.forget_broker(broker_id)
+
+    def learn_broker_facts(self, broker_epoch: int, facts: BrokerFacts) -> None:
+        """Remember what one life of a broker has said about itself."""
+        self._broker_facts[facts.broker_id] = (broker_epoch, facts)
+        self._live_broker_facts = None
+
+    def broker_facts(self) -> tuple[BrokerFacts, ...]:
+        """What is known of each live broker, in order of their ids; of some only that they live."""
+        if self._live_broker_facts is None:
+            self._live_broker_facts = tuple(map(self._facts_of, self._brokers.values()))
+        return self._live_broker_facts
+
+    def _facts_of(self, broker: Broker) -> BrokerFacts:
+        epoch, known = self._broker_facts.get(broker.broker_id, (None, None))
+        if known is None or epoch != broker.epoch:
+            return BrokerFacts(broker_id=broker.broker_id)
+        return known
 
     def mark_shutting_down(self, broker_id: int) -> None:
         self._shutting_down[broker_id] = None

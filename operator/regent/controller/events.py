@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from regent.controller.commands import Command
+from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
     StopReplicaResponse,
@@ -157,6 +158,18 @@ class InterBrokerProtocolChanged(ChannelEvent, frozen=True):
     """The channels have learned another lowest inter.broker.protocol.version."""
 
     version: tuple[int, int]
+
+
+class BrokerFactsLearned(ControllerEvent, frozen=True):
+    """A broker has said what it runs and how it is set up.
+
+    Attributes:
+        broker_epoch: Which life of the broker has said so.
+    """
+
+    state = ControllerState.BROKER_CHANGE
+    broker_epoch: int
+    facts: BrokerFacts
 
 
 class ChannelFailed(ChannelEvent, frozen=True):

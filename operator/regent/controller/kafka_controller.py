@@ -22,6 +22,7 @@ from regent.controller import (
     reconnection,
     topic_changes,
     topic_commands,
+    topic_configuration,
 )
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController, Chance
@@ -340,5 +341,8 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
         failover.process_inter_broker_protocol_change(active, event.version)
     ),
     e.ChannelFailed: _channel_failed,
+    e.BrokerFactsLearned: lambda active, event: topic_configuration.process_broker_facts(
+        active, event.broker_epoch, event.facts
+    ),
     e.ConfigChange: lambda active, _: config_changes.process_config_change(active),
 }

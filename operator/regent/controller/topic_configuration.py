@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     Accepted,
@@ -13,18 +11,19 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
-from regent.controller.effects import Multi, ReadData
+from regent.controller.effects import Multi, PublishView, ReadData
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.topic_refusals import (
     all_written,
     answer_lost,
     concurrent_change,
-    config_refused,
     not_usable,
+    problem_refused,
     raise_if_moved,
+    too_large,
 )
 from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
-from regent.model.topic_config import config_conflicts, config_problem
+from regent.model.topic_config import BrokerFacts, new_problems
 from regent.zk_data import paths
 from regent.zk_data.config import (
     ConfigEntity,
@@ -32,7 +31,15 @@ from regent.zk_data.config import (
     encode_config_change,
     encode_entity_config,
 )
-from regent.zk_data.operations import Create, SetData
+from regent.zk_data.operations import Create, Operation, SetData
+
+
+async def process_broker_facts(
+    active: ActiveController, broker_epoch: int, facts: BrokerFacts
+) -> None:
+    """A broker has said what it runs: commands that waited for it may succeed now."""
+    active.context.learn_broker_facts(broker_epoch, facts)
+    await PublishView(frozenset())
 
 
 async def alter_topic_config(active: ActiveController, command: AlterTopicConfig) -> Outcome:
@@ -42,7 +49,7 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
     The notification reaches us as well: elections that the change allows follow from it.
     """
     topic = command.topic
-    refused = not_usable(active, topic) or config_refused(topic, command.set)
+    refused = not_usable(active, topic)
     if refused is not None:
         return refused
     path = paths.topic_config(topic)
@@ -56,22 +63,22 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
     after = {k: v for k, v in before.items() if k not in command.remove} | dict(command.set)
     if after == before:
         return Accepted()
-    present = _conflicts(before)
-    for key, problem in _conflicts(after):
-        if (key, problem) not in present:
-            return Rejected(
-                Reason.INVALID_CONFIG, f"topic {topic!r}: {problem}", f'config["{key}"]'
-            )
+    brokers = active.context.broker_facts()
+    refused = problem_refused(topic, new_problems(before, after, brokers, changed=command.set))
+    if refused is not None:
+        return refused
     content = encode_entity_config(after)
     change = encode_config_change(ConfigEntity("topics", topic).entity_path)
+    operations: list[Operation] = [
+        epoch_guard(active.context),
+        Create(path, content) if node is None else SetData(path, content, node.version),
+        Create(paths.config_change_prefix(), change, sequential=True),
+    ]
+    refused = too_large(active, topic, operations, field="config")
+    if refused is not None:
+        return refused
     try:
-        results = await Multi(
-            [
-                epoch_guard(active.context),
-                Create(path, content) if node is None else SetData(path, content, node.version),
-                Create(paths.config_change_prefix(), change, sequential=True),
-            ]
-        )
+        results = await Multi(operations)
     except ZooKeeperUnavailableError:
         (now,) = await ReadData([path])
         return Accepted() if now is not None and now.data == content else answer_lost(topic)
@@ -79,12 +86,6 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
         raise_if_moved(results)
         return concurrent_change(topic)
     return Accepted()
-
-
-def _conflicts(config: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Conflicts among the legal values: what somebody else has set is not ours to judge, only how
-    ours go with it."""
-    return config_conflicts({k: v for k, v in config.items() if config_problem(k, v) is None})
 
 
 async def describe_topic_configs(

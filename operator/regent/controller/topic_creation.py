@@ -19,18 +19,20 @@ from regent.controller.topic_refusals import (
     config_refused,
     raise_if_moved,
     refused_by_zookeeper,
+    too_large,
+    transaction_limit,
+    transaction_size,
 )
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic import MAX_PARTITIONS, metric_name, topic_name_problem
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
-from regent.zk_data.operations import Create, Operation, SetData, WriteResult, ZkError
+from regent.zk_data.operations import Create, Operation, SetData, WriteResult, ZkError, ZNode
 from regent.zk_data.topics import TopicZNode, encode_topic
 
 TOPICS_PER_TRANSACTION = 50
-PARTITIONS_PER_TRANSACTION = 20_000
-"""Keeps a transaction below ZooKeeper's limit of 1 MiB."""
+"""If one is in the way, all of a transaction are written anew."""
 
 
 class _NewTopic(NamedTuple):
@@ -57,16 +59,18 @@ async def create_topics(active: ActiveController, commands: Sequence[CreateTopic
         except PlacementError as error:
             outcomes[index] = placement_refused(command.topic, error)
             continue
-        taken[metric_name(command.topic)] = command.topic
         topic_id = None
         if active.context.inter_broker_protocol >= TOPIC_IDS_SINCE:
             topic_id = command.topic_id or active.chance.topic_id()
         assignments = {p: ReplicaAssignment(replicas) for p, replicas in placement.items()}
-        accepted[command.topic] = (
-            index,
-            _NewTopic(TopicZNode(topic_id, assignments), dict(command.config)),
-        )
-    for chunk in _transactions({topic: new for topic, (_, new) in accepted.items()}):
+        new = _NewTopic(TopicZNode(topic_id, assignments), dict(command.config))
+        refused = too_large(active, command.topic, _creation(command.topic, new, None))
+        if refused is not None:
+            outcomes[index] = refused
+            continue
+        taken[metric_name(command.topic)] = command.topic
+        accepted[command.topic] = (index, new)
+    for chunk in _transactions(active, {topic: new for topic, (_, new) in accepted.items()}):
         written = await _write_topics(active, chunk)
         outcomes.update({accepted[topic][0]: outcome for topic, outcome in written.items()})
     return [outcomes[index] for index in range(len(commands))]
@@ -81,19 +85,20 @@ def _was_created_before(active: ActiveController, command: CreateTopic) -> bool:
     )
 
 
-def _transactions(topics: Mapping[str, _NewTopic]) -> Iterator[dict[str, _NewTopic]]:
-    """Topics that are written together."""
+def _transactions(
+    active: ActiveController, topics: Mapping[str, _NewTopic]
+) -> Iterator[dict[str, _NewTopic]]:
+    """Topics that are written together: as many as ZooKeeper accepts at a time."""
+    limit = transaction_limit(active)
     chunk: dict[str, _NewTopic] = {}
-    partitions = 0
+    total = 0
     for topic, new in topics.items():
-        size = len(new.znode.assignments)
-        if chunk and (
-            len(chunk) == TOPICS_PER_TRANSACTION or partitions + size > PARTITIONS_PER_TRANSACTION
-        ):
+        size = transaction_size(_creation(topic, new, None))
+        if chunk and (len(chunk) == TOPICS_PER_TRANSACTION or total + size > limit):
             yield chunk
-            chunk, partitions = {}, 0
+            chunk, total = {}, 0
         chunk[topic] = new
-        partitions += size
+        total += size
     if chunk:
         yield chunk
 
@@ -134,7 +139,7 @@ def _creation_problem(
             f"{MAX_PARTITIONS}",
             "partitions",
         )
-    return config_refused(topic, command.config)
+    return config_refused(topic, command.config, active.context.broker_facts())
 
 
 async def _write_topics(
@@ -142,7 +147,7 @@ async def _write_topics(
 ) -> dict[str, Outcome]:
     """Topics in one transaction; if something is in the way of one, each alone."""
     try:
-        operations = await _creation(active, topics)
+        operations = await _transaction(active, topics)
         try:
             results = await Multi(operations)
         except ZooKeeperUnavailableError:
@@ -180,20 +185,29 @@ def _exists_already(topic: str) -> Rejected:
     return Rejected(Reason.TOPIC_ALREADY_EXISTS, f"topic {topic!r} exists already", "topic")
 
 
-async def _creation(active: ActiveController, topics: Mapping[str, _NewTopic]) -> list[Operation]:
-    """The transaction that creates topics.
+async def _transaction(
+    active: ActiveController, topics: Mapping[str, _NewTopic]
+) -> list[Operation]:
+    """The operations that create topics, behind the check of the controller epoch."""
+    existing = await ReadData([paths.topic_config(topic) for topic in topics])
+    operations: list[Operation] = [epoch_guard(active.context)]
+    for (topic, new), config_node in zip(topics.items(), existing, strict=True):
+        operations += _creation(topic, new, config_node)
+    return operations
+
+
+def _creation(topic: str, new: _NewTopic, config_node: ZNode | None) -> list[Operation]:
+    """The operations that create a topic.
 
     The configuration comes first, as in Kafka: the topic node is what everybody watches.
     """
-    existing = await ReadData([paths.topic_config(topic) for topic in topics])
-    operations: list[Operation] = [epoch_guard(active.context)]
-    for (topic, new), node in zip(topics.items(), existing, strict=True):
-        path, content = paths.topic_config(topic), encode_entity_config(new.config)
-        operations += [
-            Create(path, content) if node is None else SetData(path, content, node.version),
-            Create(paths.topic(topic), encode_topic(new.znode)),
-        ]
-    return operations
+    path, content = paths.topic_config(topic), encode_entity_config(new.config)
+    config: Operation = (
+        Create(path, content)
+        if config_node is None
+        else SetData(path, content, config_node.version)
+    )
+    return [config, Create(paths.topic(topic), encode_topic(new.znode))]
 
 
 def _creation_outcome(topic: str, results: Sequence[WriteResult]) -> Outcome:

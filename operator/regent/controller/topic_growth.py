@@ -16,6 +16,7 @@ from regent.controller.topic_refusals import (
     all_written,
     concurrent_change,
     not_usable,
+    too_large,
     unknown,
 )
 from regent.model.errors import MalformedZNodeError
@@ -69,9 +70,11 @@ async def create_partitions(active: ActiveController, command: CreatePartitions)
         return placement_refused(topic, error)
     assignments = znode.assignments | {p: ReplicaAssignment(r) for p, r in added.items()}
     content = encode_topic(TopicZNode(znode.topic_id, assignments))
-    results = await Write(
-        [SetData(paths.topic(topic), content, node.version)], guard=epoch_guard(active.context)
-    )
+    write = SetData(paths.topic(topic), content, node.version)
+    refused = too_large(active, topic, [write], field="total")
+    if refused is not None:
+        return refused
+    results = await Write([write], guard=epoch_guard(active.context))
     return Accepted() if all_written(results) else concurrent_change(topic)
 
 

@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING
 
 from regent.controller.commands import Reason, Rejected
 from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
-from regent.model.topic_config import config_conflicts, config_problem
-from regent.zk_data.operations import WriteResult, Written, ZkError
+from regent.model.topic_config import BrokerFacts, ConfigProblem, config_problems
+from regent.zk_data.operations import (
+    Operation,
+    WriteResult,
+    Written,
+    ZkError,
+    operation_size,
+)
+
+OPERATION_OVERHEAD = 256
+"""More bytes than an operation takes beside its path and data: header, chroot, access control."""
+REQUEST_RESERVE = 4_096
+"""More bytes than a request has beside its operations, and more than the servers add to it when
+they pass it on and store it."""
 
 if TYPE_CHECKING:
     from regent.controller.active_controller import ActiveController
@@ -54,16 +66,48 @@ def refused_by_zookeeper(error: UnexpectedZooKeeperError) -> Rejected:
     )
 
 
-def config_refused(topic: str, config: Mapping[str, str]) -> Rejected | None:
-    for key, value in config.items():
-        problem = config_problem(key, value)
-        if problem is not None:
-            return Rejected(
-                Reason.INVALID_CONFIG, f"topic {topic!r}: {problem}", f'config["{key}"]'
-            )
-    for key, problem in config_conflicts(config):
-        return Rejected(Reason.INVALID_CONFIG, f"topic {topic!r}: {problem}", f'config["{key}"]')
+def config_refused(
+    topic: str, config: Mapping[str, str], brokers: Sequence[BrokerFacts]
+) -> Rejected | None:
+    """Why ``config`` cannot be written for a new topic."""
+    return problem_refused(topic, config_problems(config, brokers))
+
+
+def problem_refused(topic: str, problems: Sequence[ConfigProblem]) -> Rejected | None:
+    """The refusal for the first problem. One that is not certain may go away by itself."""
+    for problem in problems:
+        return Rejected(
+            Reason.INVALID_CONFIG if problem.is_certain else Reason.BROKER_VERSION_UNKNOWN,
+            f"topic {topic!r}: {problem.message}",
+            f'config["{problem.key}"]',
+        )
     return None
+
+
+def transaction_size(operations: Sequence[Operation]) -> int:
+    """How many bytes of ZooKeeper's limit operations use up, at most."""
+    return sum(operation_size(operation) + OPERATION_OVERHEAD for operation in operations)
+
+
+def transaction_limit(active: ActiveController) -> int:
+    """What :func:`transaction_size` may be."""
+    return active.config.jute_max_buffer - REQUEST_RESERVE
+
+
+def too_large(
+    active: ActiveController, topic: str, operations: Sequence[Operation], *, field: str = ""
+) -> Rejected | None:
+    """Why one transaction cannot hold these operations: a server would end the session over it."""
+    size, limit = transaction_size(operations), transaction_limit(active)
+    if size <= limit:
+        return None
+    return Rejected(
+        Reason.TOO_LARGE,
+        f"topic {topic!r} takes {size:,} bytes to be written and ZooKeeper accepts {limit:,} at a "
+        f"time (its jute.maxbuffer is {active.config.jute_max_buffer:,}); declare less of it: "
+        "fewer or shorter config values, fewer partitions",
+        field,
+    )
 
 
 def all_written(results: Sequence[WriteResult]) -> bool:

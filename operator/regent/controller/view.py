@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from regent.model.cluster import Broker
+from regent.model.topic_config import BrokerFacts
 
 
 class PartitionHealth(enum.StrEnum):
@@ -112,6 +113,8 @@ class ClusterView(msgspec.Struct, frozen=True):
         controller_epoch: Epoch under which this view was taken; 0 before the first election.
         brokers: Live brokers by id.
         topics: Topics by name, in no order.
+        broker_facts: What is known of each live broker, as far as topic configurations depend on
+            it.
         cluster_id: Id of the Kafka cluster (``/cluster/id``); None if it is not known. What is said
             about a topic holds for this cluster only.
     """
@@ -123,3 +126,4 @@ class ClusterView(msgspec.Struct, frozen=True):
     brokers: Mapping[int, Broker] = {}
     topics: Mapping[str, TopicView] = {}
     cluster_id: str | None = None
+    broker_facts: tuple[BrokerFacts, ...] = ()

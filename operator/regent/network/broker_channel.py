@@ -21,6 +21,7 @@ import msgspec
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import ConfigurationError
+from regent.model.topic_config import BrokerFacts, narrowed_versions
 from regent.network.connection import BrokerConnection
 from regent.network.outgoing import EncodedRequest, OutgoingRequest
 from regent.network.settings import ChannelSettings
@@ -31,6 +32,7 @@ from regent.protocol.api_versions import (
     choose_version,
     understands,
 )
+from regent.protocol.broker_versions import possible_versions
 from regent.protocol.connection_setup import (
     AuthenticationError,
     BrokerSettings,
@@ -139,6 +141,28 @@ class BrokerChannel:
     def understands(self, protocol: ProtocolVersion) -> bool:
         """Whether the broker may run this protocol version, as far as is known yet."""
         return understands(protocol, supported=self._supported)
+
+    def facts(self, *, protocol_version: ProtocolVersion | None) -> BrokerFacts | None:
+        """What decides which topic configurations the broker can load; None before it has answered.
+
+        Args:
+            protocol_version: Counts where the broker did not say its own.
+        """
+        if self.told is None:
+            return None
+        version = self.told.protocol_version or protocol_version
+        versions, settings = possible_versions(self._supported), self.told.topics
+        if settings is not None:
+            versions = narrowed_versions(versions, settings)
+        return BrokerFacts(
+            broker_id=self.broker.broker_id,
+            versions=versions,
+            protocol_version=None if version is None else version[:2],
+            settings=None
+            if settings is None
+            else {key: value for key, value in settings.items() if value is not None},
+            has_answered=True,
+        )
 
     @property
     def queue_size(self) -> int:

@@ -12,6 +12,7 @@ from typing import Final
 
 from regent.model.cluster import Broker
 from regent.model.partition import NO_EPOCH
+from regent.model.topic_config import BrokerFacts
 from regent.network.broker_channel import BrokerChannel, ChannelMetrics
 from regent.network.outgoing import (
     OutgoingLeaderAndIsr,
@@ -47,6 +48,7 @@ class ControllerChannelManager:
             defect ended. Its broker gets no more requests, so the controller should resign.
         on_protocol_version: Called with the version and the controller epoch when what
             :meth:`inter_broker_protocol` answered turns out to have changed.
+        on_broker_facts: Called with what a broker has answered about itself when that is new.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class ControllerChannelManager:
         on_response: Callable[[ControlResponse], None],
         on_failure: Callable[[Broker, int, BaseException], None],
         on_protocol_version: Callable[[tuple[int, int], int], None] | None = None,
+        on_broker_facts: Callable[[Broker, BrokerFacts], None] | None = None,
     ) -> None:
         self._controller_id = controller_id
         self._settings = settings
@@ -66,7 +69,9 @@ class ControllerChannelManager:
         self._on_failure = on_failure
         self._on_protocol_version = on_protocol_version
         self._controller_epoch = NO_EPOCH
+        self._on_broker_facts = on_broker_facts
         self._reported_version: tuple[int, int] | None = None
+        self._reported_facts: dict[int, BrokerFacts] = {}
         self._channels: dict[int, BrokerChannel] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._warm: deque[weakref.ref[RequestEncoder]] = deque()
@@ -95,7 +100,7 @@ class ControllerChannelManager:
                 protocol_version=self.protocol_version,
                 may_send=self._may_send,
                 on_response=self._on_response,
-                on_told=self._report_protocol_version,
+                on_told=functools.partial(self._broker_has_answered, broker.broker_id),
                 before_encoding=self._keep_warm,
             )
             channel.task.add_done_callback(functools.partial(self._ended, broker, controller_epoch))
@@ -205,6 +210,16 @@ class ControllerChannelManager:
         told = (channel.told for channel in self._channels.values() if channel.told is not None)
         return next((each.listener for each in told if each.listener is not None), None)
 
+    def _broker_has_answered(self, broker_id: int) -> None:
+        self._report_protocol_version()
+        channel = self._channels.get(broker_id)
+        if channel is None or self._on_broker_facts is None:
+            return
+        facts = channel.facts(protocol_version=self._settings.protocol_version)
+        if facts is not None and facts != self._reported_facts.get(broker_id):
+            self._reported_facts[broker_id] = facts
+            self._on_broker_facts(channel.broker, facts)
+
     def _report_protocol_version(self) -> None:
         """Tell of a change, once it rests on all brokers: a guess may be taken back soon."""
         if self._reported_version is None or self._on_protocol_version is None:
@@ -218,6 +233,7 @@ class ControllerChannelManager:
 
     def _close(self, broker_id: int) -> None:
         channel = self._channels.pop(broker_id, None)
+        self._reported_facts.pop(broker_id, None)
         if channel is not None:
             self._closing.add(channel.task)
             channel.task.add_done_callback(self._closing.discard)

@@ -7,7 +7,7 @@ plain tuples: the order in which people meet the findings is visible where the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -41,11 +41,20 @@ Check = Callable[[SubjectT], Finding | None]
 
 
 def first_finding(chain: Sequence[Check[SubjectT]], subject: SubjectT) -> Finding | None:
-    """The finding of the first check in the chain that has one."""
-    return next(iter(all_findings(chain, subject)), None)
+    """The finding of the first check in the chain that has one.
+
+    Later checks are not run: they may rely on what earlier ones have found in order.
+    """
+    return next(_findings(chain, subject), None)
 
 
 def all_findings(chain: Sequence[Check[SubjectT]], subject: SubjectT) -> tuple[Finding, ...]:
     """What each check of the chain finds, in order."""
-    findings = (check(subject) for check in chain)
-    return tuple(finding for finding in findings if finding is not None)
+    return tuple(_findings(chain, subject))
+
+
+def _findings(chain: Sequence[Check[SubjectT]], subject: SubjectT) -> Iterator[Finding]:
+    for check in chain:
+        finding = check(subject)
+        if finding is not None:
+            yield finding

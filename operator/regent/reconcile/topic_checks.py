@@ -1,16 +1,23 @@
 """The checks a KafkaTopic has to pass, in chains.
 
-``SPEC_CHECKS`` need the resource alone: a finding there blocks everything. ``LIMIT_CHECKS`` compare
+``SPEC_CHECKS`` need the resource alone, ``CLUSTER_CHECKS`` what is known of the brokers, too: a
+finding there blocks everything. ``LIMIT_CHECKS`` compare
 with the existing topic: they name what cannot be done, the rest is done all the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from regent.controller.view import PartitionView
 from regent.model.topic import FIXED_SIZE_TOPICS, topic_name_problem
-from regent.model.topic_config import config_conflicts, config_problem
+from regent.model.topic_config import (
+    ConfigProblem,
+    config_problems,
+    impossible_values,
+    parse_int,
+)
 from regent.reconcile.checks import Check, Finding
 from regent.reconcile.request import TopicRequest
 from regent.resources.conditions import ConditionReason
@@ -60,29 +67,28 @@ def replica_assignment_is_consistent(resource: KafkaTopic) -> Finding | None:
     return Finding(ConditionReason.INVALID_REPLICA_ASSIGNMENT, problem, "spec.replicaAssignment")
 
 
-def config_is_known_to_kafka(resource: KafkaTopic) -> Finding | None:
-    """Every key exists and every value is possible, alone and together."""
-    config = resource.spec.desired_config
-    problems = [
-        (key, problem)
-        for key, value in config.items()
-        if (problem := config_problem(key, value)) is not None
-    ]
-    if not problems:
-        problems = list(config_conflicts(config))
+def config_is_possible(resource: KafkaTopic) -> Finding | None:
+    """Every key exists and every value is possible, alone and together, in some version of Kafka.
+
+    It is the newest that decides: older ones know fewer keys and values.
+    """
+    return _config_finding(impossible_values(resource.spec.desired_config))
+
+
+def _config_finding(problems: Sequence[ConfigProblem]) -> Finding | None:
     if not problems:
         return None
-    text = "; ".join(problem for _, problem in problems[:_MAX_LISTED])
+    text = "; ".join(problem.message for problem in problems[:_MAX_LISTED])
     if len(problems) > _MAX_LISTED:
         text += f"; and {len(problems) - _MAX_LISTED} more"
-    return Finding(ConditionReason.INVALID_CONFIG, text, f"spec.config[{problems[0][0]}]")
+    return Finding(ConditionReason.INVALID_CONFIG, text, f"spec.config[{problems[0].key}]")
 
 
 def min_insync_replicas_can_be_met(resource: KafkaTopic) -> Finding | None:
     """Kafka accepts it, but no producer with acks=all would ever get an answer."""
-    value = resource.spec.desired_config.get("min.insync.replicas")
+    value = parse_int(resource.spec.desired_config.get("min.insync.replicas", ""))
     factor = resource.spec.replication_factor
-    if value is None or factor is None or int(value) <= factor:
+    if value is None or factor is None or value <= factor:
         return None
     return Finding(
         ConditionReason.INVALID_CONFIG,
@@ -96,10 +102,35 @@ SPEC_CHECKS: Final[tuple[Check[KafkaTopic], ...]] = (
     topic_name_is_legal,
     replicas_are_declared_once,
     replica_assignment_is_consistent,
-    config_is_known_to_kafka,
+    config_is_possible,
     min_insync_replicas_can_be_met,
 )
 """What must hold before anything is sent to the controller."""
+
+
+def brokers_can_load_config(request: TopicRequest) -> Finding | None:
+    """Every live broker can load the configuration, as far as that is certain.
+
+    What is not is decided when something is to be written: a broker that starts says within moments
+    which version it runs, and what is there already need not be doubted meanwhile.
+    """
+    problems = config_problems(request.resource.spec.desired_config, request.view.broker_facts)
+    return _config_finding([problem for problem in problems if problem.is_certain])
+
+
+CLUSTER_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (brokers_can_load_config,)
+"""What must hold in this cluster before anything is sent to the controller."""
+
+
+def foreign_config_problem(request: TopicRequest) -> str | None:
+    """What brokers could not load of the configuration that somebody else has set on the topic."""
+    desired = request.resource.spec.desired_config
+    foreign = {k: v for k, v in (request.config or {}).items() if k not in desired}
+    problems = config_problems(foreign, request.view.broker_facts)
+    for problem in problems:
+        if problem.is_certain:
+            return problem.message
+    return None
 
 
 def enough_brokers_are_alive(request: TopicRequest) -> Finding | None:

@@ -25,10 +25,12 @@ from regent.reconcile.outside_term import plan_outside_term
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.request import ClusterMatch, TopicRequest
 from regent.reconcile.topic_checks import (
+    CLUSTER_CHECKS,
     CREATION_CHECKS,
     GROWTH_CHECKS,
     LIMIT_CHECKS,
     SPEC_CHECKS,
+    foreign_config_problem,
 )
 from regent.reconcile.topic_commands import Dispatch, describe_commands, dispatch
 from regent.reconcile.topic_deletion import plan_deletion
@@ -64,7 +66,7 @@ def _plan_living(request: TopicRequest) -> Plan:
         return plan_outside_term(request)
     if request.cluster is not ClusterMatch.SAME:
         return plan_other_cluster(request)
-    finding = first_finding(SPEC_CHECKS, request.resource)
+    finding = first_finding(SPEC_CHECKS, request.resource) or first_finding(CLUSTER_CHECKS, request)
     if finding is not None:
         return _refused(request, finding)
     if request.is_loser:
@@ -309,9 +311,12 @@ def _assess(
     pending: tuple[Command, ...] = (*sent.in_flight, *sent.send)
     if pending:
         return Assessment(Progress.PROGRESSING, idle_reason, describe_commands(pending))
+    message = _as_declared(request)
+    foreign = foreign_config_problem(request)
+    if foreign is not None:
+        message += f"; brokers could not load what somebody else has configured: {foreign}"
     return leadership_assessment_or(
-        request,
-        Assessment(Progress.READY, ConditionReason.AS_DECLARED, _as_declared(request)),
+        request, Assessment(Progress.READY, ConditionReason.AS_DECLARED, message)
     )
 
 

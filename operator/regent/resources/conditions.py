@@ -153,7 +153,16 @@ class ConditionReason(enum.StrEnum):
         "InvalidReplicaAssignment",
         "The replica assignment is impossible.",
     )
-    INVALID_CONFIG = "InvalidConfig", "A configuration key is unknown or its value impossible."
+    INVALID_CONFIG = (
+        "InvalidConfig",
+        "A configuration key is unknown, or brokers of this cluster could not load its value.",
+    )
+    BROKER_VERSION_UNKNOWN = (
+        "BrokerVersionUnknown",
+        "A broker has not said yet which version it runs, and not every version can load the "
+        "configuration.",
+    )
+    TOO_LARGE = "TooLarge", "The topic does not fit into what ZooKeeper accepts at a time."
     TOPIC_ALREADY_EXISTS = (
         "TopicAlreadyExists",
         "Somebody else created the topic at the same moment; it is looked at again.",

@@ -12,6 +12,7 @@ from typing import Protocol
 from regent.controller.commands import Command, Outcome
 from regent.controller.view import ClusterView
 from regent.model.cluster import Broker
+from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests, ControlResponse
 from regent.zk_data.operations import (
     Check,
@@ -61,7 +62,8 @@ class ZooKeeperPort(Protocol):
 
     async def multi(self, operations: Sequence[Operation]) -> Sequence[WriteResult]:
         """All operations in one transaction: either all are Written, or none is applied and the
-        culprit carries its error while the others are ``ROLLED_BACK``.
+        culprit carries its error while the others are ``ROLLED_BACK``. If the transaction is too
+        large to be sent, the culprit is the largest operation.
 
         ``exist_ok`` and ``missing_ok`` are not honoured here. A connection loss raises
         ``ZooKeeperUnavailableError`` at once: whether the transaction took place is unknown, and
@@ -131,6 +133,10 @@ class ConnectionListener(Protocol):
 
     def protocol_version_changed(self, version: tuple[int, int], controller_epoch: int) -> None:
         """The lowest inter.broker.protocol.version of the brokers is another one."""
+        ...
+
+    def broker_answered(self, broker: Broker, facts: BrokerFacts) -> None:
+        """A broker has said what it runs and how it is set up, and that is new."""
         ...
 
     def elected(self) -> None:

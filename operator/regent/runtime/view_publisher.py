@@ -116,6 +116,7 @@ class ViewPublisher:
             brokers={} if active is None else active.context.live_or_shutting_down_brokers,
             topics=self._topics if active is not None else {},
             cluster_id=None if active is None else active.context.cluster_id,
+            broker_facts=() if active is None else active.context.broker_facts(),
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:

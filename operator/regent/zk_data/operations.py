@@ -11,6 +11,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+DEFAULT_JUTE_MAX_BUFFER: Final = 0xFFFFF
+"""ZooKeeper's own default of ``jute.maxbuffer``, in bytes: a server ends the connection of a client
+that sends it more in one request."""
+
 ANY_VERSION: Final = -1
 """Matches every dataVersion."""
 
@@ -77,6 +81,14 @@ class Check(msgspec.Struct, frozen=True, gc=False):
 Operation = Create | SetData | Delete | Check
 
 
+def operation_size(operation: Operation) -> int:
+    """Bytes of an operation's path and data."""
+    size = len(operation.path.encode())
+    if isinstance(operation, Create | SetData):
+        size += len(operation.data)
+    return size
+
+
 class ZkError(enum.Enum):
     """Errors that the caller of a write is expected to handle, named as in ZooKeeper."""
 
@@ -85,6 +97,9 @@ class ZkError(enum.Enum):
     BAD_VERSION = "BADVERSION"
     NOT_EMPTY = "NOTEMPTY"
     NO_CHILDREN_FOR_EPHEMERALS = "NOCHILDRENFOREPHEMERALS"
+    TOO_LARGE = "TOOLARGE"
+    """Ours: the request would exceed ``jute.maxbuffer`` and was not sent. In a multi that is too
+    large as a whole the largest operation has this error."""
     ROLLED_BACK = "RUNTIMEINCONSISTENCY"
     """In a multi: another operation of the same multi failed."""
 

@@ -50,7 +50,7 @@ from regent.zookeeper.reads import (
     read_one_by_one,
 )
 from regent.zookeeper.session import ZooKeeperSession
-from regent.zookeeper.writes import GuardedWrite, culprit_of
+from regent.zookeeper.writes import GuardedWrite, culprit_of, too_large
 
 WATCHES_ONE_BY_ONE_MAX: Final = 32
 """Up to so many nodes, reading and watching each takes less than the round trips of the rest."""
@@ -131,8 +131,10 @@ class KazooZooKeeper:
         generation = self._session.generation()
         if not operations:
             return []
-        await generation.connection()
         request = MultiWrite(operations, chroot=self._chroot, acl=self._acl)
+        if request.size > self._session.settings.jute_max_buffer:
+            return too_large(operations)
+        await generation.connection()
         (answer,) = await generation.call([request])
         if isinstance(answer, Exception):
             if is_repeatable(answer):

@@ -63,6 +63,7 @@ class Generation:
 
     Attributes:
         session_id: 0 before the first connection.
+        settings: How the servers are reached, and what they can take.
         end_state: kazoo's ``KeeperState`` with which the session ended, None before.
         is_established: Set by the owner once the session may be used.
         has_bulk_reads: False once a server was found not to know MultiRead.
@@ -79,6 +80,7 @@ class Generation:
         self.end_state: str | None = None
         self.is_established = False
         self.has_bulk_reads = True
+        self.settings = settings
         self._loop = loop
         self._listener = listener
         self._chroot = settings.chroot

@@ -12,7 +12,15 @@ from typing import ClassVar, Final, assert_never
 
 from kazoo.security import ACL
 
-from regent.zk_data.operations import Check, Create, Delete, Operation, SetData, Written
+from regent.zk_data.operations import (
+    Check,
+    Create,
+    Delete,
+    Operation,
+    SetData,
+    Written,
+    operation_size,
+)
 
 _CREATE: Final = 1
 _DELETE: Final = 2
@@ -35,6 +43,9 @@ OK: Final = 0
 RUNTIME_INCONSISTENCY: Final = -2
 """In a transaction that failed: the operation came after the culprit."""
 
+REQUEST_OVERHEAD: Final = 8 + _HEADER.size
+"""Bytes of a request beside its operations: number, kind, and the mark of the end."""
+
 WriteAnswer = Written | int
 """What one operation got: its result, or, if the transaction failed, ZooKeeper's error code."""
 
@@ -55,6 +66,14 @@ class MultiWrite:
         self.operations = operations
         self.chroot = chroot
         self.acl = acl
+
+    @property
+    def size(self) -> int:
+        """Bytes of the request as a server counts them."""
+        overhead, acl = len(self.chroot.encode()), len(self.acl)
+        return REQUEST_OVERHEAD + sum(
+            size_of(operation, overhead=overhead, acl=acl) for operation in self.operations
+        )
 
     def __repr__(self) -> str:
         return f"MultiWrite({len(self.operations)} operations)"
@@ -134,20 +153,21 @@ def serialize_acl(entries: Sequence[ACL]) -> bytes:
 
 
 def size_of(operation: Operation, *, overhead: int, acl: int) -> int:
-    """About how many bytes an operation takes in the request; exact for ASCII paths.
+    """How many bytes an operation takes in the request.
 
     Args:
         operation: What is to be sent.
         overhead: Bytes added to every path.
         acl: Bytes of the access control list, which only creations carry.
     """
+    size = overhead + operation_size(operation)
     match operation:
         case Create():
-            return 21 + overhead + acl + len(operation.path) + len(operation.data)
+            return 21 + acl + size
         case SetData():
-            return 21 + overhead + len(operation.path) + len(operation.data)
+            return 21 + size
         case Delete() | Check():
-            return 17 + overhead + len(operation.path)
+            return 17 + size
 
 
 def _buffer(data: bytes) -> bytes:

@@ -20,8 +20,6 @@ T = TypeVar("T")
 Watcher = Callable[[WatchedEvent], None]
 
 PATHS_PER_REQUEST: Final = 500
-REQUEST_BYTES_MAX: Final = 512 * 1024
-"""Half of ZooKeeper's default ``jute.maxbuffer``: a larger request ends the connection."""
 
 
 class BulkReadsUnsupportedError(Exception):
@@ -37,7 +35,7 @@ async def read_in_bulk(
         BulkReadsUnsupportedError: If the server is older than 3.6.
         UnexpectedZooKeeperError: If a node may not be read.
     """
-    chunks = list(_chunks(paths))
+    chunks = list(_chunks(paths, generation.settings.bulk_request_bytes))
     found = await together([_read_chunk(generation, chunk, opcode) for chunk in chunks])
     return [answer for answers in found for answer in answers]
 
@@ -86,7 +84,7 @@ async def read_and_watch(
             generation.answers(
                 [SetWatches(generation.client, chunk, since_zxid=since_zxid, watcher=watcher)]
             )
-            for chunk in _chunks(settled)
+            for chunk in _chunks(settled, generation.settings.bulk_request_bytes)
         ]
     )
     for (answer,) in watched:
@@ -145,13 +143,11 @@ async def _read_chunk(
     return found
 
 
-def _chunks(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+def _chunks(paths: Sequence[str], request_bytes: int) -> Iterator[Sequence[str]]:
     start, size = 0, 0
     for index, path in enumerate(paths):
-        added = len(path) + 14
-        if index > start and (
-            index - start == PATHS_PER_REQUEST or size + added > REQUEST_BYTES_MAX
-        ):
+        added = len(path.encode()) + 14
+        if index > start and (index - start == PATHS_PER_REQUEST or size + added > request_bytes):
             yield paths[start:index]
             start, size = index, 0
         size += added

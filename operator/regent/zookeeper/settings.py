@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from regent.model.errors import ConfigurationError
+from regent.zk_data.operations import DEFAULT_JUTE_MAX_BUFFER
 
 DEFAULT_SESSION_TIMEOUT_MS: Final = 18_000
 """Kafka's default since 2.5."""
@@ -14,6 +15,8 @@ DEFAULT_SESSION_TIMEOUT_MS: Final = 18_000
 DEFAULT_CONNECT_TIMEOUT_MS: Final = 6_000
 
 DEFAULT_PORT: Final = 2181
+
+MIN_JUTE_MAX_BUFFER: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,7 @@ class ZooKeeperSettings:
             to answer the session request, before the next one is tried.
         unavailable_after_ms: How long a call waits for a lost connection to come back before it
             fails; None: the session timeout.
+        jute_max_buffer: ``jute.maxbuffer`` of the servers, in bytes. A larger request is not sent.
         set_acl: Create nodes as Kafka does with ``zookeeper.set.acl=true``: all rights for the
             authenticated identity, reading for everyone.
     """
@@ -74,9 +78,16 @@ class ZooKeeperSettings:
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS
     unavailable_after_ms: int | None = None
+    jute_max_buffer: int = DEFAULT_JUTE_MAX_BUFFER
     set_acl: bool = False
     sasl: SaslSettings | None = None
     tls: TlsSettings | None = None
+
+    @property
+    def bulk_request_bytes(self) -> int:
+        """How large a request of many parts grows. Half of what servers take is plenty: beyond some
+        hundred kilobytes a request gets no cheaper by the part."""
+        return min(self.jute_max_buffer, DEFAULT_JUTE_MAX_BUFFER) // 2
 
     @property
     def unavailable_after_s(self) -> float:
@@ -93,6 +104,12 @@ class ZooKeeperSettings:
         """
         if min(self.session_timeout_ms, self.connect_timeout_ms) <= 0:
             raise ConfigurationError("ZooKeeper timeouts must be above zero milliseconds")
+        if self.jute_max_buffer < MIN_JUTE_MAX_BUFFER:
+            raise ConfigurationError(
+                f"a jute.maxbuffer of {self.jute_max_buffer} bytes cannot hold the nodes of a "
+                "Kafka cluster; set what the ZooKeeper servers have, at least "
+                f"{MIN_JUTE_MAX_BUFFER}"
+            )
         if self.sasl is not None and find_spec("puresasl") is None:
             raise ConfigurationError(
                 "SASL for ZooKeeper needs the package pure-sasl; install kazoo[sasl]"

@@ -14,6 +14,7 @@ from regent.zk_data.operations import (
     WriteResult,
     Written,
     ZkError,
+    operation_size,
 )
 from regent.zookeeper.errors import EXPECTED, code_of, unexpected
 from regent.zookeeper.generation import BATCH_SIZE, Answer, Generation
@@ -24,7 +25,7 @@ from regent.zookeeper.multi_write import (
     WriteAnswer,
     size_of,
 )
-from regent.zookeeper.reads import REQUEST_BYTES_MAX, together
+from regent.zookeeper.reads import together
 
 OPERATIONS_PER_REQUEST: Final = 1000
 ROUNDS_PER_CHUNK_MAX: Final = 5
@@ -40,6 +41,8 @@ class GuardedWrite:
         guard: Checked in every transaction.
         chroot: Put before every path.
         acl: Serialized, for created nodes.
+
+    An operation that no request can carry is not sent; its result is ``TOO_LARGE``.
     """
 
     def __init__(
@@ -117,13 +120,18 @@ class GuardedWrite:
         return group[: position - 1], group[position:]
 
     def _chunks(self) -> Iterator[Sequence[int]]:
-        overhead = len(self._chroot)
+        overhead = len(self._chroot.encode())
+        largest = self._generation.settings.jute_max_buffer - self._request([]).size
         indices: list[int] = []
         size = 0
         for index, operation in enumerate(self._operations):
             added = size_of(operation, overhead=overhead, acl=len(self._acl))
+            if added > largest:
+                self._results[index] = ZkError.TOO_LARGE
+                continue
             if indices and (
-                len(indices) == OPERATIONS_PER_REQUEST or size + added > REQUEST_BYTES_MAX
+                len(indices) == OPERATIONS_PER_REQUEST
+                or size + added > self._generation.settings.bulk_request_bytes
             ):
                 yield indices
                 indices, size = [], 0
@@ -139,6 +147,14 @@ def culprit_of(answers: Sequence[WriteAnswer]) -> tuple[int, int] | None:
         if isinstance(answer, int) and answer not in (OK, RUNTIME_INCONSISTENCY):
             return position, answer
     return None
+
+
+def too_large(operations: Sequence[Operation]) -> list[WriteResult]:
+    """The results of a transaction that is too large to be sent."""
+    sizes = [operation_size(operation) for operation in operations]
+    results: list[WriteResult] = [ZkError.ROLLED_BACK] * len(operations)
+    results[sizes.index(max(sizes))] = ZkError.TOO_LARGE
+    return results
 
 
 def forgiven(operation: Operation, code: int) -> WriteResult:

@@ -12,6 +12,7 @@ import pytest
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
+    TRANSIENT_REASONS,
     Accepted,
     AlterTopicConfig,
     Command,
@@ -26,6 +27,7 @@ from regent.controller.commands import (
 from regent.controller.topic_commands import process_commands
 from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.topic_config import BrokerFacts, KafkaVersion
 from regent.zk_data import paths
 from regent.zk_data.config import (
     ConfigEntity,
@@ -50,6 +52,26 @@ def cluster(**settings: Any) -> tuple[World, ActiveController]:
     world.driver.performed.clear()
     world.driver.take_sent()
     return world, active
+
+
+def learn(
+    active: ActiveController,
+    version: KafkaVersion,
+    others: Mapping[int, KafkaVersion] | None = None,
+    *,
+    epoch: int | None = None,
+) -> None:
+    """All brokers say which version they run."""
+    for broker_id, broker in active.context.live_or_shutting_down_brokers.items():
+        own = (others or {}).get(broker_id, version)
+        facts = BrokerFacts(
+            broker_id=broker_id,
+            versions=(own,),
+            protocol_version=own,
+            settings={},
+            has_answered=True,
+        )
+        active.context.learn_broker_facts(broker.epoch if epoch is None else epoch, facts)
 
 
 def ask(world: World, active: ActiveController, *commands: Command) -> tuple[Outcome, ...]:
@@ -187,19 +209,57 @@ class TestConfiguration:
         [
             ({"retention": "1"}, "retention"),
             ({"retention.ms": "soon"}, "retention.ms"),
-            ({"local.retention.ms": "9", "retention.ms": "5"}, "local.retention.ms"),
+            ({"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "5"}, "min.compaction.lag.ms"),
         ],
     )
     def test_an_illegal_configuration(self, config: dict[str, str], key: str) -> None:
         world, active = cluster()
-        refused = refusal(world, active, AlterTopicConfig("t", config))
-        assert (refused.reason, refused.field) == (Reason.INVALID_CONFIG, f'config["{key}"]')
+        learn(active, (3, 9))
+        for command in (AlterTopicConfig("t", config), CreateTopic("new", 1, 1, config=config)):
+            refused = refusal(world, active, command)
+            assert (refused.reason, refused.field) == (Reason.INVALID_CONFIG, f'config["{key}"]')
+
+    def test_what_one_broker_cannot_load(self) -> None:
+        world, active = cluster()
+        learn(active, (3, 9), {2: (1, 1)})
+        config = {"compression.type": "zstd"}
+        for command in (AlterTopicConfig("t", config), CreateTopic("new", 1, 1, config=config)):
+            refused = refusal(world, active, command)
+            assert refused.reason is Reason.INVALID_CONFIG
+            assert "broker 2 runs Kafka 1.1" in refused.message
+
+    def test_what_cannot_be_judged_waits_until_the_broker_has_answered(self) -> None:
+        world, active = cluster()
+        command = AlterTopicConfig("t", {"compression.type": "zstd"})
+        refused = refusal(world, active, command)
+        assert refused.reason is Reason.BROKER_VERSION_UNKNOWN
+        assert refused.reason in TRANSIENT_REASONS
+        assert ask(world, active, AlterTopicConfig("t", {"flush.ms": "1"})) == (Accepted(),)
+        learn(active, (3, 9))
+        assert ask(world, active, command) == (Accepted(),)
+
+    def test_what_a_former_life_of_a_broker_has_said_does_not_count(self) -> None:
+        world, active = cluster()
+        learn(active, (3, 9), epoch=1)
+        command = AlterTopicConfig("t", {"compression.type": "zstd"})
+        assert refusal(world, active, command).reason is Reason.BROKER_VERSION_UNKNOWN
+
+    def test_what_zookeeper_would_end_the_session_over(self) -> None:
+        world, active = cluster()
+        replicas = ",".join(f"{partition}:1" for partition in range(150_000))
+        config = {"leader.replication.throttled.replicas": replicas}
+        for command in (AlterTopicConfig("t", config), CreateTopic("new", 1, 1, config=config)):
+            refused = refusal(world, active, command)
+            assert refused.reason is Reason.TOO_LARGE
+            assert "takes 1,239," in refused.message
+            assert "1,048,575" in refused.message
 
     def test_a_value_that_does_not_go_with_what_is_there(self) -> None:
         world, active = cluster()
-        world.put(paths.topic_config("t"), encode_entity_config({"retention.ms": "5"}))
-        refused = refusal(world, active, AlterTopicConfig("t", {"local.retention.ms": "9"}))
-        assert refused.field == 'config["local.retention.ms"]'
+        learn(active, (3, 9))
+        world.put(paths.topic_config("t"), encode_entity_config({"max.compaction.lag.ms": "5"}))
+        refused = refusal(world, active, AlterTopicConfig("t", {"min.compaction.lag.ms": "9"}))
+        assert refused.field == 'config["min.compaction.lag.ms"]'
 
     def test_what_others_have_set_is_no_reason_to_refuse(self) -> None:
         world, active = cluster()

@@ -257,8 +257,8 @@ class TestTogether:
 
     def test_large_topics_do_not_share_a_transaction_that_zookeeper_would_refuse(self) -> None:
         world, active = cluster()
-        commands = [CreateTopic(f"t{i}", 9_000, 3) for i in range(4)]
-        assert ask(world, active, *commands) == (Accepted(),) * 4
+        commands = [CreateTopic(f"t{i}", 9_000, 3) for i in range(8)]
+        assert ask(world, active, *commands) == (Accepted(),) * 8
         multis = [e for e in world.driver.performed if isinstance(e, effects.Multi)]
         sizes = [sum(len(getattr(op, "data", b"")) for op in m.operations) for m in multis]
         assert len(multis) == 2

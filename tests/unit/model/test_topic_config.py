@@ -1,144 +1,314 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.model.topic_config import (
-    BROKER_SYNONYMS,
-    TOPIC_CONFIG_KEYS,
-    config_conflicts,
-    config_problem,
+    KNOWN_VERSIONS,
+    SETTINGS_SINCE,
+    BrokerFacts,
+    ConfigProblem,
+    KafkaVersion,
+    config_problems,
+    impossible_values,
+    narrowed_versions,
+    new_problems,
 )
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("retention.ms", "-1"),
-        ("retention.ms", " 86400000 "),
-        ("retention.ms", "+5"),
-        ("retention.bytes", "-9223372036854775808"),
-        ("segment.bytes", "14"),
-        ("segment.bytes", "2147483647"),
-        ("cleanup.policy", "compact,delete"),
-        ("cleanup.policy", "compact, delete"),
-        ("cleanup.policy", ""),
-        ("compression.type", "zstd"),
-        ("compression.gzip.level", "-1"),
-        ("compression.gzip.level", "9"),
-        ("compression.zstd.level", "-131072"),
-        ("min.cleanable.dirty.ratio", "0.5"),
-        ("min.cleanable.dirty.ratio", "1"),
-        ("preallocate", "TRUE"),
-        ("unclean.leader.election.enable", "false"),
-        ("message.format.version", "0.11.0-IV2"),
-        ("message.format.version", "2.8"),
-        ("message.timestamp.type", "LogAppendTime"),
-        ("leader.replication.throttled.replicas", "*"),
-        ("leader.replication.throttled.replicas", "0:1,1:2"),
-        ("follower.replication.throttled.replicas", ""),
-    ],
+from regent.model.topic_config.java_parsing import (
+    parse_boolean,
+    parse_double,
+    parse_int,
+    parse_list,
+    parse_long,
 )
-def test_legal_values(key: str, value: str) -> None:
-    assert config_problem(key, value) is None
+from regent.model.topic_config.kafka_definitions import DEFINITIONS
+from regent.model.topic_config.suggestions import BROKER_SYNONYMS
+
+REMOTE_ON = {"remote.log.storage.system.enable": "true"}
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        ("retention.ms", "-2", "at least -1"),
-        ("retention.ms", "1d", "a whole number"),
-        ("retention.ms", "1_000", "a whole number"),
-        ("retention.ms", "", "a whole number"),
-        ("retention.ms", "9" * 5000, "a whole number"),
-        ("retention.bytes", "9223372036854775808", "fits into 64 bits"),
-        ("segment.bytes", "13", "at least 14"),
-        ("segment.bytes", "2147483648", "at most 2147483647"),
-        ("cleanup.policy", "compress", "a comma-separated list of compact, delete"),
-        ("compression.type", "ZSTD", "one of gzip, lz4"),
-        ("compression.gzip.level", "0", "from 1 to 9, or -1"),
-        ("min.cleanable.dirty.ratio", "1.1", "from 0 to 1"),
-        ("min.cleanable.dirty.ratio", "nan", "from 0 to 1"),
-        ("min.cleanable.dirty.ratio", "half", "from 0 to 1"),
-        ("min.insync.replicas", "0", "at least 1"),
-        ("preallocate", "yes", "true or false"),
-        ("message.format.version", "latest", "a version of Kafka"),
-        ("leader.replication.throttled.replicas", "1", "<partition>:<broker>"),
-    ],
-)
-def test_illegal_values_say_what_is_expected(key: str, value: str, expected: str) -> None:
-    problem = config_problem(key, value)
-    assert problem is not None
-    assert repr(key) in problem
-    assert expected in problem
-
-
-@pytest.mark.parametrize(
-    ("key", "suggestion"),
-    [
-        ("retention.mss", "retention.ms"),
-        ("retention_ms", "retention.ms"),
-        ("Retention.MS", "retention.ms"),
-        ("retentionMs", "retention.ms"),
-        ("min.insync.replica", "min.insync.replicas"),
-        ("log.retention.hours", "retention.ms"),
-        ("message.max.bytes", "max.message.bytes"),
-    ],
-)
-def test_an_unknown_key_is_answered_with_the_likely_one(key: str, suggestion: str) -> None:
-    problem = config_problem(key, "1")
-    assert problem is not None
-    assert f"did you mean {suggestion!r}" in problem
-
-
-def test_an_unknown_key_that_resembles_nothing() -> None:
-    assert config_problem("x", "1") == (
-        "'x' is not a topic configuration of Kafka; the keys are those of Kafka's TopicConfig, "
-        "for instance 'retention.ms'"
+def broker(
+    *versions: KafkaVersion,
+    broker_id: int = 1,
+    protocol_version: KafkaVersion | None = (3, 9),
+    settings: Mapping[str, str] | None = None,
+) -> BrokerFacts:
+    """A broker that has answered; by default one of 3.9 with default settings."""
+    return BrokerFacts(
+        broker_id=broker_id,
+        versions=versions or ((3, 9),),
+        protocol_version=protocol_version,
+        settings={} if settings is None else settings,
+        has_answered=True,
     )
 
 
-def test_a_key_newer_than_the_oldest_broker_is_refused() -> None:
-    assert config_problem("max.compaction.lag.ms", "5", kafka_version=(2, 3)) is None
-    problem = config_problem("max.compaction.lag.ms", "5", kafka_version=(2, 2))
-    assert problem is not None
-    assert "since Kafka 2.3" in problem
-    assert config_problem("compression.type", "zstd", kafka_version=(2, 0)) is not None
-    assert config_problem("compression.type", "zstd", kafka_version=(2, 1)) is None
+SILENT = BrokerFacts(broker_id=2)
+"""A broker of which nothing is known yet."""
 
 
-@pytest.mark.parametrize(
-    ("config", "keys"),
-    [
-        ({}, ()),
-        ({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "5"}, ()),
-        (
-            {"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5"},
-            ("min.compaction.lag.ms",),
-        ),
-        ({"local.retention.ms": "-2", "retention.ms": "5"}, ()),
-        ({"local.retention.ms": "-1", "retention.ms": "5"}, ("local.retention.ms",)),
-        ({"local.retention.ms": "6", "retention.ms": "-1"}, ()),
-        ({"local.retention.bytes": "6", "retention.bytes": "5"}, ("local.retention.bytes",)),
-        (
-            {"remote.storage.enable": "true", "cleanup.policy": "compact"},
-            ("remote.storage.enable",),
-        ),
-        ({"remote.storage.enable": "true", "cleanup.policy": "delete"}, ()),
-    ],
-)
-def test_conflicts_between_values(config: dict[str, str], keys: tuple[str, ...]) -> None:
-    assert tuple(key for key, _ in config_conflicts(config)) == keys
+def problem(config: Mapping[str, str], *brokers: BrokerFacts) -> ConfigProblem:
+    (found,) = config_problems(config, brokers or [broker()])
+    return found
 
 
-def test_the_table_is_sorted_and_synonyms_lead_into_it() -> None:
-    assert list(TOPIC_CONFIG_KEYS) == sorted(TOPIC_CONFIG_KEYS)
-    assert set(BROKER_SYNONYMS.values()) <= TOPIC_CONFIG_KEYS.keys()
-    assert not BROKER_SYNONYMS.keys() & TOPIC_CONFIG_KEYS.keys()
+class TestParsingAsJava:
+    @pytest.mark.parametrize(
+        ("text", "number"),
+        [("5", 5), (" 5\t", 5), ("\x005", 5), ("+5", 5), ("-0", 0), ("007", 7)],
+    )
+    def test_whole_numbers(self, text: str, number: int) -> None:
+        assert parse_int(text) == parse_long(text) == number
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            " ",
+            "\u00a05",
+            "5\u2003",
+            "\uff15",
+            "\u0665",
+            "1_000",
+            "1e3",
+            "5.0",
+            "0x5",
+            "9" * 5000,
+        ],
+    )
+    def test_what_is_no_whole_number(self, text: str) -> None:
+        assert parse_int(text) is parse_long(text) is None
+
+    def test_bounds_of_the_types(self) -> None:
+        assert parse_int("2147483647") == 2**31 - 1
+        assert parse_int("2147483648") is None
+        assert parse_long("-9223372036854775808") == -(2**63)
+        assert parse_long("-9223372036854775809") is None
+
+    @pytest.mark.parametrize(
+        ("text", "number"),
+        [("0.5", 0.5), (" .5 ", 0.5), ("5e-1", 0.5), ("0.5d", 0.5), ("1F", 1), ("0x1p-1", 0.5)],
+    )
+    def test_doubles(self, text: str, number: float) -> None:
+        assert parse_double(text) == number
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", "NaN", "Infinity", "1e400", "0x1", "0_5", "\uff10.5", "0,5", "e5", "0x1p99999", "inf"],
+    )
+    def test_what_is_no_finite_double(self, text: str) -> None:
+        assert parse_double(text) is None
+
+    def test_booleans(self) -> None:
+        assert parse_boolean(" TRUE ") is True
+        assert parse_boolean("False") is False
+        assert parse_boolean("yes") is parse_boolean("fal\u017fe") is None
+
+    def test_lists(self) -> None:
+        assert parse_list("") == parse_list(" ") == ()
+        assert parse_list(" a , b,c") == ("a", "b", "c")
+        assert parse_list("a,") == ("a", "")
 
 
-@given(key=st.sampled_from([*TOPIC_CONFIG_KEYS, "nonsense"]), value=st.text())
-def test_any_text_gets_an_answer(key: str, value: str) -> None:
-    problem = config_problem(key, value)
-    assert problem is None or repr(key) in problem
+class TestOneValue:
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            ("retention.ms", " 86400000 "),
+            ("retention.bytes", "-9223372036854775808"),
+            ("segment.bytes", "14"),
+            ("cleanup.policy", "compact, delete"),
+            ("cleanup.policy", ""),
+            ("compression.type", "zstd"),
+            ("compression.gzip.level", "-1"),
+            ("min.cleanable.dirty.ratio", "1"),
+            ("preallocate", "TRUE"),
+            ("message.format.version", "0.11.0-IV2"),
+            ("message.format.version", "2.8.2"),
+            ("message.timestamp.type", "LogAppendTime"),
+            ("leader.replication.throttled.replicas", "*"),
+            ("leader.replication.throttled.replicas", "0:1,1:2"),
+            ("follower.replication.throttled.replicas", ""),
+        ],
+    )
+    def test_legal(self, key: str, value: str) -> None:
+        assert config_problems({key: value}, [broker()]) == ()
+        assert impossible_values({key: value}) == ()
+
+    @pytest.mark.parametrize(
+        ("key", "value", "expected"),
+        [
+            ("retention.ms", "-2", "a whole number of at least -1"),
+            ("retention.ms", "\u00a05000", "a whole number"),
+            ("retention.bytes", "9223372036854775808", "that fits into 64 bits"),
+            ("segment.bytes", "13", "at least 14"),
+            ("segment.bytes", "2147483648", "that fits into 32 bits"),
+            ("cleanup.policy", "compress", "a comma-separated list of compact, delete"),
+            ("compression.type", "ZSTD", "one of gzip, lz4"),
+            ("compression.gzip.level", "0", "a whole number -1 or from 1 to 9"),
+            ("min.cleanable.dirty.ratio", "\uff10.\uff15", "a number from 0 to 1"),
+            ("min.cleanable.dirty.ratio", "1.1", "a number from 0 to 1"),
+            ("min.insync.replicas", "two", "a whole number of at least 1"),
+            ("preallocate", "yes", "true or false"),
+            ("message.format.version", "2.99", "a version of Kafka"),
+            ("message.format.version", "2.8.", "a version of Kafka"),
+            ("message.timestamp.type", "NoTimestampType", "one of CreateTime, LogAppendTime"),
+            ("leader.replication.throttled.replicas", "99999999999:1", "at most 2147483647"),
+            ("leader.replication.throttled.replicas", "0:1, 1:2", "without blanks"),
+        ],
+    )
+    def test_what_no_version_could_load(self, key: str, value: str, expected: str) -> None:
+        for found in (*impossible_values({key: value}), problem({key: value}, SILENT)):
+            assert found.key == key
+            assert found.is_certain
+            assert f"{key!r} cannot be {value!r}: it must be " in found.message
+            assert expected in found.message
+
+    def test_a_long_value_is_cut_in_the_message(self) -> None:
+        assert len(problem({"retention.ms": "9" * 100_000}).message) < 300
+
+    @pytest.mark.parametrize(
+        ("key", "suggestion"),
+        [
+            ("retention.msec", "did you mean 'retention.ms'?"),
+            ("retentionMs", "did you mean 'retention.ms'?"),
+            ("Retention.Ms", "did you mean 'retention.ms'?"),
+            ("log.retention.hours", "(it belongs to brokers); did you mean 'retention.ms'?"),
+            ("something.else", "the keys are those of Kafka's TopicConfig"),
+        ],
+    )
+    def test_an_unknown_key(self, key: str, suggestion: str) -> None:
+        message = problem({key: "1"}).message
+        assert message.startswith(f"{key!r} is not a topic configuration of Kafka")
+        assert suggestion in message
+
+    def test_synonyms_lead_to_keys(self) -> None:
+        assert set(BROKER_SYNONYMS.values()) <= DEFINITIONS.keys()
+
+    @given(st.sampled_from(sorted(DEFINITIONS)), st.text())
+    def test_any_text_is_judged(self, key: str, value: str) -> None:
+        for each in config_problems({key: value}, [broker(), broker((1, 1)), SILENT]):
+            assert each.key == key
+
+
+class TestVersions:
+    def test_a_key_that_a_broker_does_not_know(self) -> None:
+        found = problem({"compression.gzip.level": "3"}, broker(), broker((3, 6), broker_id=7))
+        assert found.is_certain
+        assert "does not exist in Kafka 3.6 (broker 7 runs Kafka 3.6)" in found.message
+        assert "since Kafka 3.8" in found.message
+
+    def test_a_value_that_a_broker_does_not_know(self) -> None:
+        found = problem({"compression.type": "zstd"}, broker((1, 1), protocol_version=(1, 1)))
+        assert found.is_certain
+        assert found.message.endswith("snappy, uncompressed (broker 1 runs Kafka 1.1)")
+
+    def test_a_value_has_to_survive_an_upgrade(self) -> None:
+        """Kafka 1.1 takes it, and 2.2 does not start with it."""
+        assert problem({"retention.ms": "-5"}, broker((1, 1))).is_certain
+
+    def test_a_value_has_to_be_legal_in_every_version_that_a_broker_may_run(self) -> None:
+        config = {"message.timestamp.after.max.ms": "5"}
+        assert config_problems(config, [broker((3, 6))]) == ()
+        assert "runs Kafka 3.5 or 3.6" in problem(config, broker((3, 5), (3, 6))).message
+
+    def test_what_every_version_can_load_waits_for_nobody(self) -> None:
+        assert config_problems({"retention.ms": "5", "cleanup.policy": "compact"}, [SILENT]) == ()
+
+    def test_a_broker_that_has_not_answered_may_turn_out_to_be_new_enough(self) -> None:
+        for config in ({"compression.type": "zstd"}, {"compression.gzip.level": "3"}):
+            found = problem(config, broker(), SILENT)
+            assert not found.is_certain
+            assert "broker 2 has not answered yet" in found.message
+
+    def test_certain_problems_come_first(self) -> None:
+        config = {"compression.gzip.level": "3", "compression.type": "zstd"}
+        old = broker((3, 7), protocol_version=(2, 0))
+        assert [each.is_certain for each in config_problems(config, [SILENT, old])] == [True, True]
+        config = {"compression.gzip.level": "3", "retention.ms": "x"}
+        assert next(p.key for p in config_problems(config, [SILENT])) == "retention.ms"
+
+    def test_what_is_impossible_is_found_without_brokers(self) -> None:
+        config = {"unknown": "1", "compression.type": "zstd"}
+        assert [each.key for each in config_problems(config, [])] == ["unknown"]
+
+    def test_a_conflict_is_certain_even_if_the_keys_may_be_unknown(self) -> None:
+        config = {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}
+        assert config_problems(config, [SILENT])[0].is_certain
+
+
+class TestRelations:
+    def test_compaction_lags(self) -> None:
+        config = {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}
+        assert "must not exceed 'max.compaction.lag.ms' (4)" in problem(config).message
+        assert impossible_values(config)
+
+    def test_a_compaction_lag_that_brokers_set_for_all_topics(self) -> None:
+        known = broker(settings={"log.cleaner.max.compaction.lag.ms": "4"})
+        found = problem({"min.compaction.lag.ms": "5"}, known)
+        assert "broker 1 sets for all topics" in found.message
+
+    @pytest.mark.parametrize("version", [(2, 0), None])
+    def test_zstd_needs_followers_that_can_fetch_it(self, version: KafkaVersion | None) -> None:
+        found = problem({"compression.type": "zstd"}, broker(protocol_version=version))
+        assert found.is_certain
+        assert "inter.broker.protocol.version is 2.1 or higher" in found.message
+
+    @pytest.mark.parametrize(
+        ("facts", "reason"),
+        [
+            (broker(), "on broker 1 it is off"),
+            (broker((3, 3)), "broker 1 runs Kafka 3.3"),
+            (BrokerFacts(broker_id=1, versions=((3, 9),), has_answered=True), "not told its"),
+        ],
+    )
+    def test_tiered_storage_has_to_be_on(self, facts: BrokerFacts, reason: str) -> None:
+        found = problem({"remote.storage.enable": "true"}, facts)
+        assert found.is_certain
+        assert reason in found.message
+
+    def test_tiered_storage_where_it_is_on(self) -> None:
+        config = {"remote.storage.enable": "true"}
+        known = broker(settings=REMOTE_ON | {"log.retention.hours": "1"})
+        assert config_problems(config, [known]) == ()
+        assert impossible_values(config) == ()
+        assert "compacted" in problem(config | {"cleanup.policy": "compact"}, known).message
+        too_long = config | {"local.retention.ms": "3600001"}
+        assert "'retention.ms' (3600000)" in problem(too_long, known).message
+
+    def test_tiered_storage_cannot_be_turned_off(self) -> None:
+        known = broker(settings=REMOTE_ON)
+        for after in ({}, {"remote.storage.enable": "false"}):
+            found = new_problems({"remote.storage.enable": "true"}, after, [known], changed=after)
+            assert ["cannot be turned off" in each.message for each in found] == [True]
+
+    def test_local_retention_without_tiered_storage(self) -> None:
+        assert problem({"local.retention.bytes": "5"}, broker((3, 3))).is_certain
+        assert config_problems({"local.retention.bytes": "5"}, [broker()]) == ()
+
+    def test_what_somebody_else_has_set_is_not_judged(self) -> None:
+        before = {"retention.ms": "x", "min.compaction.lag.ms": "5"}
+        known = [broker()]
+        assert (
+            new_problems(before, before | {"flush.ms": "1"}, known, changed={"flush.ms": "1"}) == ()
+        )
+
+    def test_how_it_goes_with_what_is_changed_is(self) -> None:
+        before, change = {"min.compaction.lag.ms": "5"}, {"max.compaction.lag.ms": "4"}
+        (found,) = new_problems(before, before | change, [broker()], changed=change)
+        assert found.key == "min.compaction.lag.ms"
+
+
+class TestNarrowing:
+    @pytest.mark.parametrize("version", KNOWN_VERSIONS)
+    def test_settings_tell_versions_apart(self, version: KafkaVersion) -> None:
+        settings = {name: None for name, since in SETTINGS_SINCE.items() if since <= version}
+        possible = narrowed_versions(KNOWN_VERSIONS, settings)
+        assert version in possible
+        assert ((3, 5) in possible) is (version < (3, 6) and version >= (2, 3))
+
+    def test_an_answer_that_fits_no_version_narrows_nothing(self) -> None:
+        assert narrowed_versions(((3, 5),), dict.fromkeys(SETTINGS_SINCE)) == ((3, 5),)

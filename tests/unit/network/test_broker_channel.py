@@ -13,8 +13,10 @@ import pytest
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.topic_config import SETTINGS_SINCE, BrokerFacts
 from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.network.settings import ChannelSettings
+from regent.protocol import kafka_api_versions
 from regent.protocol.api_versions import ProtocolVersion
 from regent.protocol.control_requests import (
     ControlRequests,
@@ -657,6 +659,33 @@ class TestProtocolVersion:
             assert await asyncio.wait_for(announced.get(), 5) == ((2, 8), 7)
             manager.update(opened=(), closed=(2,), controller_epoch=8)
             assert announced.get_nowait() == ((3, 9), 8)
+
+    async def test_what_decides_about_topic_configurations_is_announced(self) -> None:
+        announced: asyncio.Queue[tuple[Broker, BrokerFacts]] = asyncio.Queue()
+        supported = {
+            api: (0, newest) for api, newest in kafka_api_versions.API_VERSIONS[3, 6].items()
+        }
+        async with (
+            StubBroker(1, supported=supported, protocol_version="3.5") as stub,
+            channels(on_broker_facts=lambda *facts: announced.put_nowait(facts)) as (manager, _),
+        ):
+            assert stub.configs is not None
+            stub.configs |= dict.fromkeys(SETTINGS_SINCE) | {"log.cleanup.policy": "compact"}
+            manager.update(opened=(stub.registration,))
+            expected = BrokerFacts(
+                broker_id=1,
+                versions=((3, 6),),
+                protocol_version=(3, 5),
+                settings={"log.cleanup.policy": "compact"},
+                has_answered=True,
+            )
+            assert await asyncio.wait_for(announced.get(), 5) == (stub.registration, expected)
+            stub.configs = None
+            manager.update(opened=(stub.registration,), closed=(1,))
+            _, without_settings = await asyncio.wait_for(announced.get(), 5)
+            assert without_settings.settings is None
+            assert without_settings.protocol_version is None
+            assert without_settings.versions == ((3, 5), (3, 6))
 
     async def test_a_bounce_that_changes_nothing_is_not_announced(self) -> None:
         """While the only broker is away its version is a guess; nobody is told of that."""

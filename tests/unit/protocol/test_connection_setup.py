@@ -48,13 +48,20 @@ def test_api_versions_falls_back_to_version_0() -> None:
 )
 def test_the_listener_of_controllers(configs: dict[str, str | None], listener: str | None) -> None:
     settings = setup.decode_broker_settings_response(_described(configs))
-    assert settings == setup.BrokerSettings(None, listener)
+    assert settings == setup.BrokerSettings(None, listener, topics={})
+
+
+def test_settings_that_topic_configurations_depend_on() -> None:
+    configs = {"log.retention.ms": None, "log.cleanup.policy": "delete", "log.dirs": "/data"}
+    settings = setup.decode_broker_settings_response(_described(configs))
+    assert isinstance(settings, setup.BrokerSettings)
+    assert settings.topics == {"log.retention.ms": None, "log.cleanup.policy": "delete"}
 
 
 def test_the_protocol_version() -> None:
     body = _described({"inter.broker.protocol.version": "2.8-IV1"})
     settings = setup.decode_broker_settings_response(body)
-    assert settings == setup.BrokerSettings(parse_protocol_version("2.8-IV1"), None)
+    assert settings == setup.BrokerSettings(parse_protocol_version("2.8-IV1"), None, topics={})
     with pytest.raises(DecodeError, match="later"):
         setup.decode_broker_settings_response(
             _described({"inter.broker.protocol.version": "later"})

@@ -207,3 +207,12 @@ def test_significance(change: dict[str, Any], significant: bool) -> None:
     after = KafkaTopicStatus.model_validate(before.model_dump() | change)
     assert is_significant(before, after) is significant
     assert not is_significant(before, before)
+
+
+def test_a_chain_stops_at_its_first_finding() -> None:
+    found = Finding(ConditionReason.INVALID_CONFIG, "wrong")
+
+    def relies_on_the_first(_: object) -> Finding | None:
+        raise AssertionError("must not be asked")
+
+    assert first_finding((lambda _: None, lambda _: found, relies_on_the_first), None) is found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+import msgspec
 import pytest
 
 from regent.controller.commands import (
@@ -18,6 +19,7 @@ from regent.controller.commands import (
 )
 from regent.controller.view import PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
+from regent.model.topic_config import BrokerFacts
 from regent.reconcile.outside_term import INACTIVE_GRACE_S
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.topics import plan_topic
@@ -401,6 +403,11 @@ class TestSpec:
             ),
             ({"config": {"nonsense": 1}}, "InvalidConfig", "spec.config[nonsense]"),
             (
+                {"config": {"min.insync.replicas": "two"}},
+                "InvalidConfig",
+                "spec.config[min.insync.replicas]",
+            ),
+            (
                 {"config": {"min.insync.replicas": 3}},
                 "InvalidConfig",
                 "spec.config[min.insync.replicas]",
@@ -419,6 +426,33 @@ class TestSpec:
         assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
         assert state(plan)["Stalled"] == f"True/{reason}"
         assert said(plan).message.startswith(f"{field}: ")
+
+    def test_a_resource_that_is_ready_already_is_refused_as_well(self) -> None:
+        declared = owned(config={"min.insync.replicas": "two"})
+        plan = plan_topic(request(declared, view(topic()), config={}))
+        assert state(plan)["Stalled"] == "True/InvalidConfig"
+        assert plan.commands == ()
+
+    def test_what_a_live_broker_could_not_load_is_refused(self) -> None:
+        old = BrokerFacts(broker_id=2, versions=((1, 1),), has_answered=True)
+        seen = msgspec.structs.replace(view(), broker_facts=(old, BrokerFacts(broker_id=1)))
+        plan = plan_topic(request(resource(config={"compression.type": "zstd"}), seen))
+        assert state(plan)["Stalled"] == "True/InvalidConfig"
+        assert "broker 2 runs Kafka 1.1" in said(plan).message
+        assert plan.commands == ()
+
+    def test_a_broker_that_has_not_answered_yet_says_nothing_about_what_is_there(self) -> None:
+        config = {"compression.type": "zstd"}
+        seen = msgspec.structs.replace(view(topic()), broker_facts=(BrokerFacts(broker_id=1),))
+        plan = plan_topic(request(owned(config=config), seen, config=config))
+        assert said(plan).reason == "AsDeclared"
+
+    def test_what_somebody_else_has_configured_badly_is_told_and_does_not_block(self) -> None:
+        facts = BrokerFacts(broker_id=1, versions=((3, 9),), settings={}, has_answered=True)
+        seen = msgspec.structs.replace(view(topic()), broker_facts=(facts,))
+        plan = plan_topic(request(owned(), seen, config={"retention.ms": "soon"}))
+        assert said(plan).reason == "AsDeclared"
+        assert "'retention.ms' cannot be 'soon'" in said(plan).message
 
     def test_several_problems_are_counted(self) -> None:
         plan = plan_topic(request(resource(config={f"nonsense.{i}": 1 for i in range(5)})))

@@ -1,0 +1,66 @@
+"""What is known of a broker that has to load topic configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from regent.model.topic_config.definitions import KafkaVersion
+from regent.model.topic_config.kafka_definitions import KNOWN_VERSIONS
+
+REMOTE_STORAGE_SYSTEM: Final = "remote.log.storage.system.enable"
+
+SETTINGS_SINCE: Final[Mapping[str, KafkaVersion]] = {
+    "log.cleanup.policy": (1, 1),
+    "log.retention.bytes": (1, 1),
+    "log.retention.ms": (1, 1),
+    "log.retention.minutes": (1, 1),
+    "log.retention.hours": (1, 1),
+    "log.cleaner.min.compaction.lag.ms": (1, 1),
+    "log.cleaner.max.compaction.lag.ms": (2, 3),
+    "log.local.retention.bytes": (3, 6),
+    "log.local.retention.ms": (3, 6),
+    REMOTE_STORAGE_SYSTEM: (3, 6),
+}
+"""Settings of a broker that decide whether it accepts a topic's configuration, with the first
+version that has each."""
+
+
+class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a broker has told about itself, as far as topic configurations depend on it.
+
+    Attributes:
+        versions: The versions of Kafka that it may run, in ascending order. A value has to be legal
+            in all of them. All known versions: nothing is known.
+        protocol_version: Its ``inter.broker.protocol.version``; None: not known.
+        settings: Those of :data:`SETTINGS_SINCE`, without the unset ones; None: not known.
+        has_answered: Whether it was asked at all. What is refused only for a broker that has not
+            answered may be accepted later.
+    """
+
+    broker_id: int
+    versions: tuple[KafkaVersion, ...] = KNOWN_VERSIONS
+    protocol_version: KafkaVersion | None = None
+    settings: Mapping[str, str] | None = None
+    has_answered: bool = False
+
+
+def narrowed_versions(
+    versions: tuple[KafkaVersion, ...], settings: Mapping[str, str | None]
+) -> tuple[KafkaVersion, ...]:
+    """Of the versions that a broker may run those that know the settings it has listed.
+
+    Some versions serve the same requests and differ in their settings only: 3.5 and 3.6. A broker
+    leaves out of its answer what it does not know.
+    """
+    known = [since for name, since in SETTINGS_SINCE.items() if name in settings]
+    unknown = [since for name, since in SETTINGS_SINCE.items() if name not in settings]
+    oldest = max(known, default=versions[0])
+    remaining = tuple(
+        version
+        for version in versions
+        if version >= oldest and not any(oldest < since <= version for since in unknown)
+    )
+    return remaining or versions

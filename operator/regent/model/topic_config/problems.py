@@ -1,0 +1,26 @@
+"""Why a topic's configuration is refused."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+_SHOWN: Final = 100
+
+
+class ConfigProblem(NamedTuple):
+    """A reason not to write a configuration.
+
+    Attributes:
+        key: The key to change.
+        message: A sentence that names the key, the value and the way out.
+        is_certain: False if it may go away as soon as a broker has told more about itself.
+    """
+
+    key: str
+    message: str
+    is_certain: bool = True
+
+
+def shown(text: str) -> str:
+    """A text of somebody else's in quotes; long ones are cut."""
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

@@ -1,0 +1,117 @@
+"""Real brokers of each release with configurations written to ZooKeeper behind their back.
+
+The classes of a release judge thousands of values elsewhere; here a few show that they judge as the
+broker does: it starts with what Regent accepts, and not with what Regent refuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+from kazoo.client import KazooClient
+
+from regent.model.cluster import Broker, EndPoint
+from regent.model.topic_config import BrokerFacts, config_problems
+from regent.network.controller_channel_manager import ControllerChannelManager
+from regent.network.settings import ChannelSettings
+from sandbox import TESTED_VERSIONS, KafkaBroker, ProcessDiedError, ZooKeeper
+from tests.java.regenerate_topic_configs import version_of
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+ODD_BUT_LEGAL = {
+    "retention.ms": " +0086400000\t",
+    "min.cleanable.dirty.ratio": "0x1p-1d",
+    "preallocate": "FALSE",
+    "cleanup.policy": " delete , compact ",
+    "message.format.version": "1.0.foo",
+    "leader.replication.throttled.replicas": "2147483647:2147483647,0:1",
+    "follower.replication.throttled.replicas": "*",
+    "unclean.leader.election.enable": " False ",
+    "segment.bytes": "14",
+}
+
+DEADLY = (
+    {"retention.ms": "\u00a05000"},
+    {"min.cleanable.dirty.ratio": "\uff10.\uff15"},
+    {"message.format.version": "2.99"},
+    {"leader.replication.throttled.replicas": "99999999999:1"},
+)
+
+
+@pytest.fixture(scope="module")
+def zookeeper() -> Iterator[ZooKeeper]:
+    with ZooKeeper() as server:
+        yield server
+
+
+def deadly(release: str) -> Iterator[dict[str, str]]:
+    """One that each release dies of, and those that only some do."""
+    version = version_of(release)
+    yield DEADLY[TESTED_VERSIONS.index(release) % len(DEADLY)]
+    if version >= (3, 6):
+        yield {"remote.storage.enable": "true"}
+    if version < (2, 1):
+        yield {"compression.type": "zstd"}
+
+
+@pytest.mark.parametrize("release", TESTED_VERSIONS)
+def test_a_broker_starts_with_what_is_accepted_and_not_with_what_is_refused(
+    zookeeper: ZooKeeper, release: str
+) -> None:
+    connect_string = f"{zookeeper.connect_string}/kafka-{release}"
+    version = version_of(release)
+    client = KazooClient(connect_string)
+    with KafkaBroker(zookeeper=connect_string, version=release) as broker:
+        client.start()
+        try:
+            client.create("/config/topics/t", encoded(ODD_BUT_LEGAL))
+            client.create(
+                "/brokers/topics/t", b'{"version": 1, "partitions": {"0": [1]}}', makepath=True
+            )
+            told = asyncio.run(asked(broker))
+            assert (told.versions, told.protocol_version) == ((version,), version)
+            assert told.settings is not None
+            assert told.settings["log.retention.hours"] == "168"
+            assert config_problems(ODD_BUT_LEGAL, [told]) == ()
+            broker.stop()
+            broker.start()
+            for config in deadly(release):
+                (problem,) = config_problems(config, [told])
+                assert problem.is_certain
+                broker.stop()
+                client.set("/config/topics/t", encoded(config))
+                with pytest.raises(ProcessDiedError):
+                    broker.start()
+            client.set("/config/topics/t", encoded({}))
+            broker.start()
+        finally:
+            client.stop()
+            client.close()
+
+
+async def asked(broker: KafkaBroker) -> BrokerFacts:
+    """What a channel learns about a broker."""
+    learned: asyncio.Queue[BrokerFacts] = asyncio.Queue()
+    manager = ControllerChannelManager(
+        controller_id=1_000_000_000,
+        settings=ChannelSettings(),
+        may_send=lambda: True,
+        on_response=lambda _: None,
+        on_failure=lambda _broker, _epoch, error: pytest.fail(str(error)),
+        on_broker_facts=lambda _, facts: learned.put_nowait(facts),
+    )
+    endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", broker.port)
+    manager.update(opened=[Broker(broker.broker_id, 1, (endpoint,))])
+    try:
+        return await asyncio.wait_for(learned.get(), timeout=30)
+    finally:
+        manager.close_all()
+        await manager.wait_closed()
+
+
+def encoded(config: dict[str, str]) -> bytes:
+    return json.dumps({"version": 1, "config": config}).encode()
