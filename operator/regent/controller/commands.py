@@ -61,9 +61,15 @@ class AlterTopicConfig(msgspec.Struct, frozen=True):
 
 
 class DeleteTopic(msgspec.Struct, frozen=True):
-    """Delete a topic. Accepted means: marked for deletion; the view tells when it is gone."""
+    """Delete a topic. Accepted means: marked for deletion; the view tells when it is gone.
+
+    Attributes:
+        topic_id: Id of the topic that is meant: one that was created again under the same name is
+            not deleted. None: whichever topic has the name.
+    """
 
     topic: str
+    topic_id: uuid.UUID | None = None
 
 
 class DescribeTopicConfigs(msgspec.Struct, frozen=True):

@@ -105,7 +105,8 @@ async def _delete_topics(
             )
             for command in commands
         ]
-    known = [c.topic for c in commands if active.context.has_topic(c.topic)]
+    refused = [_deletion_problem(active, command) for command in commands]
+    known = [c.topic for c, problem in zip(commands, refused, strict=True) if problem is None]
     results = await Write(
         [Create(paths.delete_topic(topic), exist_ok=True) for topic in known],
         guard=epoch_guard(active.context),
@@ -114,4 +115,22 @@ async def _delete_topics(
         topic: Accepted() if isinstance(result, Written) else concurrent_change(topic)
         for topic, result in zip(known, results, strict=True)
     }
-    return [outcomes.get(c.topic) or unknown(c.topic) for c in commands]
+    return [
+        problem or outcomes[command.topic]
+        for command, problem in zip(commands, refused, strict=True)
+    ]
+
+
+def _deletion_problem(active: ActiveController, command: DeleteTopic) -> Rejected | None:
+    context, topic = active.context, command.topic
+    if not context.has_topic(topic):
+        return unknown(topic)
+    actual = context.topic_ids.get(topic)
+    if None in (command.topic_id, actual) or command.topic_id == actual:
+        return None
+    return Rejected(
+        Reason.UNKNOWN_TOPIC,
+        f"topic {topic!r} has another id by now: it was deleted and created again; this one is not "
+        "deleted",
+        "topic",
+    )

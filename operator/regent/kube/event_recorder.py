@@ -1,8 +1,8 @@
 """Kubernetes Events: what happened to a resource, for ``kubectl describe`` and alerts.
 
 Events are a courtesy: they are sent in the background, and losing one loses nothing but a line of
-history. The same Event about the same object is not sent twice within ``QUIET_S``, unless it tells
-of something that happened twice.
+history. The same Event about the same object is not sent twice within ``QUIET_S``, unless it
+stands for something that happened twice.
 """
 
 from __future__ import annotations

@@ -30,6 +30,9 @@ _KEPT_METADATA: Final = (
     "finalizers",
 )
 
+_EVIDENCE: Final = ("ownership", "topicId", "intendedTopicId", "clusterId")
+"""Fields of a status that speak for a claim."""
+
 
 class ObjectKey(NamedTuple):
     """Identifies an object of one kind. Strings only: hashing and comparing happen in C."""
@@ -181,8 +184,17 @@ def _cached(body: Mapping[str, Any]) -> CachedObject:
             "status": body.get("status") or {},
         },
         topic=topic_name_of(body),
-        claim=claim_of(parse_kafka_topic(body)),
+        claim=_claim(body),
     )
+
+
+def _claim(body: Mapping[str, Any]) -> Claim | None:
+    """The claim of an object. The larger part of its status is of no interest here, and reading it
+    would cost more than all the rest."""
+    status = body.get("status")
+    fields = status if isinstance(status, Mapping) else {}
+    evidence = {name: fields[name] for name in _EVIDENCE if name in fields}
+    return claim_of(parse_kafka_topic({**body, "status": evidence}))
 
 
 def _essence(known: CachedObject) -> tuple[Any, ...]:

@@ -63,7 +63,7 @@ class KubeOperator:
         settings: KubeSettings,
         *,
         client: KubeClient,
-        metrics: ResourceMetrics,
+        metrics: ResourceMetrics | None,
         health: KubeHealth,
         why_inactive: Callable[[], str | None],
     ) -> None:
@@ -97,7 +97,7 @@ class KubeOperator:
                 batcher=self.batcher,
                 writer=self.writer,
                 recorder=self.recorder,
-                metrics=metrics,
+                metrics=metrics or ResourceMetrics(CollectorRegistry()),
                 settings=settings,
                 view=lambda: controller.view,
                 absence=self._absence,
@@ -322,7 +322,7 @@ async def run_kube(
             controller,
             settings,
             client=client,
-            metrics=metrics or ResourceMetrics(CollectorRegistry()),
+            metrics=metrics,
             health=health or KubeHealth(),
             why_inactive=why_inactive,
         )

@@ -36,7 +36,7 @@ class TopicMemory:
         spare_topic_id: Id for a topic to be created. It stays the same from look to look, so that
             a command that was refused is known again, and is used for one topic only.
         written_at: Loop time of the last write of its status; None: not written yet.
-        created: The creation that was accepted, until the status tells of it.
+        created: The creation that was accepted, until the status shows it.
     """
 
     uid: str
@@ -64,7 +64,7 @@ class TopicMemory:
         ]
 
     def settle(self, ownership: Ownership | None) -> None:
-        """Forget the creation once the stored status tells of a topic that was seen."""
+        """Forget the creation once the stored status shows that the topic was seen."""
         if ownership not in (None, Ownership.CREATING):
             self.created = None
 

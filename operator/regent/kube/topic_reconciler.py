@@ -165,7 +165,7 @@ class TopicReconciler:
         commands: tuple[Command, ...],
         memory: TopicMemory,
     ) -> None:
-        """Send commands, remember the outcomes and record the events that tell of them."""
+        """Send commands, remember the outcomes and record the events for them."""
         parts = self._parts
         as_of = parts.configs.clock
         outcomes = await parts.batcher.submit(commands)
@@ -225,7 +225,7 @@ class TopicReconciler:
         if result is not WriteResult.WRITTEN:
             return result
         memory.written_at = asyncio.get_running_loop().time()
-        # Told only by the one who stored it, so neither a restart nor a second replica repeats it.
+        # Only by the process that stored it: neither a restart nor a second replica repeats it.
         before = known.parse().status
         for event in transition_events(before, status):
             self._parts.recorder.record(known, event)

@@ -51,10 +51,13 @@ def awaits_decision(request: TopicRequest) -> bool:
     if request.record.ownership is not Ownership.LOST:
         return False
     spec = request.resource.spec
-    return (
-        spec.management_policy is not ManagementPolicy.MANAGED
-        or spec.on_foreign_deletion is ForeignDeletionPolicy.ALERT
-    )
+    match spec.management_policy:
+        case ManagementPolicy.MANAGED:
+            return spec.on_foreign_deletion is ForeignDeletionPolicy.ALERT
+        case ManagementPolicy.PAUSED:
+            return True
+        case ManagementPolicy.OBSERVE:
+            return False
 
 
 def foreign_deletion_assessment(request: TopicRequest) -> Assessment:

@@ -46,7 +46,7 @@ class PlannedEvent:
     """A Kubernetes Event to be recorded for the resource.
 
     Attributes:
-        is_occurrence: Something that happened once, each time worth telling, even in the same
+        is_occurrence: Something that happened once and is recorded each time, even in the same
             words: the creation of a topic, its deletion. Other events are not repeated within a
             short time.
     """

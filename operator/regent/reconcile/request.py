@@ -134,9 +134,13 @@ class TopicRequest:
     def record(self) -> KafkaTopicStatus:
         """The stored status, as far as it speaks of this cluster."""
         status = self.resource.status
-        if self.view.cluster_id is None or status.cluster_id in (None, self.view.cluster_id):
-            return status
-        return KafkaTopicStatus(conditions=status.conditions)
+        return status if self._is_recorded_here else KafkaTopicStatus(conditions=status.conditions)
+
+    @property
+    def _is_recorded_here(self) -> bool:
+        """Whether nothing says that the stored status speaks of another cluster."""
+        recorded, actual = self.resource.status.cluster_id, self.view.cluster_id
+        return recorded is None or actual is None or recorded == actual
 
     @property
     def is_recreated(self) -> bool:
@@ -149,7 +153,7 @@ class TopicRequest:
         """Whether the topic that exists (or existed) is the resource's own.
 
         The status says so. If it was lost, the finalizer does: only an owner holds it. It counts
-        only where a foreign topic would be adopted anyway.
+        only where a foreign topic would be adopted anyway, and not for another cluster.
         """
         if self.created is not None and self._may_be(self.created.topic_id):
             return True
@@ -168,7 +172,7 @@ class TopicRequest:
                 )
             case None:
                 adopts = self.resource.spec.adoption_policy is AdoptionPolicy.ADOPT
-                return self.resource.holds_finalizer and adopts
+                return self.resource.holds_finalizer and adopts and self._is_recorded_here
 
     def _may_be(self, topic_id: uuid.UUID | None) -> bool:
         """Whether nothing speaks against the topic having this id."""
@@ -193,7 +197,10 @@ class TopicRequest:
 
     @property
     def creation_shows_in_s(self) -> float | None:
-        """Seconds within which a topic just created is to show in the view; None: there is none."""
+        """Seconds within which a topic just created is to show in the view; None: there is none,
+        or it has shown."""
+        if self.created is None or self._is_deletion_accepted:
+            return None
         waits = [
             (attempt.retry_at - self.now).total_seconds()
             for attempt in self.attempts
@@ -209,7 +216,11 @@ class TopicRequest:
         """Whether the topic is being deleted, even if the view does not show it yet."""
         if self.topic is not None and self.topic.is_being_deleted:
             return True
-        return not self.is_recreated and any(
+        return self._is_deletion_accepted and not self.is_recreated
+
+    @property
+    def _is_deletion_accepted(self) -> bool:
+        return any(
             isinstance(attempt.command, DeleteTopic) and isinstance(attempt.outcome, Accepted)
             for attempt in self.attempts
         )

@@ -131,7 +131,7 @@ def _describe_config(command: AlterTopicConfig) -> str:
 
 
 def accepted_event(request: TopicRequest, command: Command) -> PlannedEvent | None:
-    """The Event that tells of an accepted command; None if it is not worth one."""
+    """The Event for an accepted command; None if it is not worth one."""
     match command:
         case CreateTopic():
             return PlannedEvent(

@@ -95,7 +95,7 @@ def _policy(request: TopicRequest) -> DeletionPolicy:
 
 
 def _reason_to_release(request: TopicRequest) -> PlannedEvent | None:
-    """The event that tells why the resource may go while its topic stays; None if it may not."""
+    """The event that says why the resource may go while its topic stays; None if it may not."""
     name, heir = request.topic_name, _heir(request)
     why = _why_released(request)
     reason = EventReason.TOPIC_RETAINED
@@ -178,7 +178,8 @@ def _describe_wait(request: TopicRequest) -> str:
 
 
 def _delete(request: TopicRequest) -> Plan:
-    sent = dispatch(request, (DeleteTopic(request.topic_name),))
+    topic_id = None if request.topic is None else request.topic.topic_id
+    sent = dispatch(request, (DeleteTopic(request.topic_name, topic_id),))
     finding = next(iter(sent.findings), None)
     if finding is None:
         assessment = Assessment(

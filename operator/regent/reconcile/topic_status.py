@@ -215,9 +215,9 @@ def observed_status(
 
 def blind_status(request: TopicRequest, assessment: Assessment) -> KafkaTopicStatus:
     """The status when nothing is known about the topic: what was last seen stays."""
-    belongs = request.cluster is ClusterMatch.SAME
-    previous = request.record if belongs else request.resource.status
-    ownership = previous.ownership if belongs else None
+    is_elsewhere = request.cluster is ClusterMatch.OTHER
+    previous = request.resource.status if is_elsewhere else request.record
+    ownership = None if is_elsewhere else previous.ownership
     return _status(
         request,
         previous,
@@ -226,7 +226,7 @@ def blind_status(request: TopicRequest, assessment: Assessment) -> KafkaTopicSta
             unknown_verdict(ConditionType.SYNCED, assessment.message),
             unknown_verdict(ConditionType.HEALTHY, assessment.message),
         ),
-        **(_provenance(request) if belongs else {}),
+        **_provenance(request),
         deletion_policy=effective_deletion_policy(request.resource, ownership),
     )
 
@@ -235,9 +235,9 @@ def _provenance(request: TopicRequest) -> dict[str, Any]:
     """Which cluster and which controller the status comes from.
 
     An inactive process has no epoch of its own: it must not seem to have won or lost against the
-    controller whose status it amends.
+    controller whose status it amends. What is known of another cluster stays known of that one.
     """
-    if not request.view.is_active:
+    if not request.view.is_active or request.cluster is not ClusterMatch.SAME:
         return {}
     return {
         "cluster_id": request.view.cluster_id,

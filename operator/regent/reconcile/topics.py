@@ -247,11 +247,12 @@ def _plan_watching(request: TopicRequest) -> Plan:
         Assessment(Progress.READY, reason, f"{reason.lower()}: nothing is written; {state}"),
     )
     keeps = paused and request.owns_topic
+    foreign = _ownership_of_foreign_topic(request) if paused else None
     return Plan(
         status=_status(
             request,
             assessment,
-            ownership=request.ownership_if_kept if keeps else None,
+            ownership=request.ownership_if_kept if keeps else foreign,
             managed_config=request.record.managed_config if keeps else (),
         ),
         finalizer=_hold(request) if keeps else _release(request),
@@ -276,10 +277,16 @@ def _plan_unadopted(request: TopicRequest) -> Plan:
             f"topic {request.topic_name} existed before and adoptionPolicy is Refuse; declare "
             "another topicName, or set adoptionPolicy to Adopt",
         )
+    ownership = _ownership_of_foreign_topic(request)
     return Plan(
-        status=_status(request, assessment, ownership=None, managed_config=()),
+        status=_status(request, assessment, ownership=ownership, managed_config=()),
         finalizer=_release(request),
     )
+
+
+def _ownership_of_foreign_topic(request: TopicRequest) -> Ownership | None:
+    """A loss is remembered: should the foreign topic go, too, none is created unasked."""
+    return Ownership.LOST if request.record.ownership is Ownership.LOST else None
 
 
 def _assess(

@@ -40,7 +40,7 @@ def transition_events(
 
 
 def is_foreign_deletion_news(before: KafkaTopicStatus, after: KafkaTopicStatus) -> bool:
-    """Whether a status tells of a deletion by somebody else that the one before did not tell of."""
+    """Whether a status reports a deletion by somebody else that the one before did not report."""
     found = after.last_foreign_deletion
     return found is not None and found != before.last_foreign_deletion
 

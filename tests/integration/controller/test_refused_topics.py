@@ -36,6 +36,8 @@ def tree(cluster: Cluster, resources: Resources) -> dict[str, Znode]:
         ),
         (topic("twice-the-same", replicaAssignment=[[1, 1]], partitions=1), "replicaAssignment"),
         (topic("slip", retention=1), 'unknown field "retention"'),
+        (topic("no-scalar", config={"retention.ms": {"days": 1}}), "spec.config"),
+        (topic("too-many", partitions=10_001), "less than or equal to 10000"),
     ],
     ids=lambda value: value["metadata"]["name"] if isinstance(value, dict) else "",
 )
@@ -68,7 +70,7 @@ def test_what_the_cluster_tells_is_refused_by_conditions_and_heals_when_it_is_co
         ("unknown-config", "InvalidConfig", "spec.config[retention.minutes]", "retention.minutes"),
         ("bad-value", "InvalidConfig", "spec.config[retention.ms]", "soon"),
         ("unmeetable", "InvalidConfig", "spec.config[min.insync.replicas]", "only 3 replicas"),
-        ("not-a-broker", "InvalidReplicaAssignment", "spec.replicaAssignment", "9"),
+        ("not-a-broker", "BrokersUnavailable", "spec.replicaAssignment", "brokers [9]"),
         ("second", "ResourceConflict", "", "taken"),
     ):
         ready = resources.wait_for_condition(name, "Ready", "False", reason)
@@ -95,6 +97,6 @@ def test_what_the_cluster_tells_is_refused_by_conditions_and_heals_when_it_is_co
 def test_partitions_cannot_be_decreased(cluster: Cluster, resources: Resources) -> None:
     resources.apply(topic("grown", partitions=2))
     resources.wait_ready("grown")
-    with pytest.raises(CommandError, match="partitions cannot be decreased"):
+    with pytest.raises(CommandError, match="partitions cannot be decreased below what the topic"):
         resources.patch("grown", partitions=1)
     assert sorted(cluster.znodes.assignment("grown") or {}) == [0, 1]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.integration.kube.conftest import Namespace, condition, topic
+from tests.integration.kube.conftest import Namespace, condition, topic, wait_for
 from tests.support.live_controller import LiveController
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
@@ -125,7 +125,8 @@ async def test_with_refuse_a_topic_created_again_by_somebody_else_is_foreign(
     namespace.patch("orders", managementPolicy="Paused")
     await namespace.wait_condition("orders", "Ready", "True", "Paused")
     controller.cluster.delete_topic("orders")
-    await namespace.wait_condition("orders", "Stalled", "True", "TopicNotFound")
+    await namespace.wait_condition("orders", "Stalled", "True", "TopicDeletedExternally")
+    await wait_for(lambda: "orders" not in controller.view.topics, describe="the topic to be gone")
     controller.cluster.create_topic("orders", [(1, 2, 3)] * 3)
     namespace.patch("orders", managementPolicy="Managed")
     await namespace.wait_condition("orders", "Stalled", "True", "AdoptionRefused")

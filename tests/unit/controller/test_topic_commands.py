@@ -302,6 +302,14 @@ class TestDeletion:
         ask(world, active, *(DeleteTopic(f"t{i}") for i in range(50)))
         assert world.driver.transactions() == 1
 
+    def test_a_topic_that_was_created_again_meanwhile_is_not_deleted(self) -> None:
+        world, active = cluster()
+        refused = refusal(world, active, DeleteTopic("t", uuid.UUID(int=1)))
+        assert refused.reason is Reason.UNKNOWN_TOPIC
+        assert "another id" in refused.message
+        assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
+        assert ask(world, active, DeleteTopic("t", TOPIC_ID)) == (Accepted(),)
+
     def test_disabled_deletion(self) -> None:
         world, active = cluster(delete_topic_enable=False)
         refused = refusal(world, active, DeleteTopic("t"))

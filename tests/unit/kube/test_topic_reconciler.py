@@ -185,10 +185,10 @@ def test_a_finalizer_is_not_removed_for_a_spec_that_is_not_current_any_more() ->
     assert bench.events == []
     assert bench.looks == [0.0]
     bench.reconcile()
-    assert DeleteTopic("orders") in bench.port.commands
+    assert DeleteTopic("orders", ID) in bench.port.commands
 
 
-def test_a_loss_is_told_and_counted_once() -> None:
+def test_a_loss_is_reported_and_counted_once() -> None:
     owner = {"finalizers": [FINALIZER]}
     bench = Bench(body(version="5", status=OWNED, metadata=owner))
     assert bench.losses == 0
@@ -199,7 +199,7 @@ def test_a_loss_is_told_and_counted_once() -> None:
     assert bench.stored["status"]["ownership"] == "Lost"
 
 
-def test_a_loss_is_told_though_the_topic_is_created_again() -> None:
+def test_a_loss_is_reported_though_the_topic_is_created_again() -> None:
     owner = {"finalizers": [FINALIZER]}
     bench = Bench(body(version="5", status=OWNED, metadata=owner, onForeignDeletion="Recreate"))
     bench.reconcile(times=2)

@@ -48,7 +48,7 @@ def look(subject: KafkaTopic, seen: ClusterView) -> Plan:
     return plan_topic(request(subject, seen, config={}))
 
 
-def told(subject: KafkaTopic, plan: Plan) -> list[tuple[str, bool]]:
+def reported(subject: KafkaTopic, plan: Plan) -> list[tuple[str, bool]]:
     """What the transition of the status tells: reasons, and whether they are warnings."""
     assert plan.status is not None
     events = transition_events(subject.status, plan.status)
@@ -84,21 +84,21 @@ class TestAlert:
             "detectedAt": rfc3339(NOW),
         }
 
-    def test_it_is_told_once_as_a_warning(self) -> None:
+    def test_it_is_reported_once_as_a_warning(self) -> None:
         subject = owned()
         plan = look(subject, view())
-        assert told(subject, plan) == [("TopicDeletedExternally", True)]
+        assert reported(subject, plan) == [("TopicDeletedExternally", True)]
         again = lost()
-        assert told(again, look(again, view())) == []
+        assert reported(again, look(again, view())) == []
         assert state(look(again, view()))["Stalled"] == "True/TopicDeletedExternally"
 
-    def test_it_is_told_as_soon_as_somebody_marks_the_topic(self) -> None:
+    def test_it_is_reported_as_soon_as_somebody_marks_the_topic(self) -> None:
         subject = owned()
         plan = look(subject, view(topic(deleting=True)))
-        assert told(subject, plan) == [("TopicDeletedExternally", True)]
+        assert reported(subject, plan) == [("TopicDeletedExternally", True)]
         assert state(plan)["Stalled"] == "True/TopicDeletedExternally"
         gone = owned(status=after(plan))
-        assert told(gone, look(gone, view())) == []
+        assert reported(gone, look(gone, view())) == []
 
     def test_a_view_that_is_loading_proves_nothing(self) -> None:
         plan = look(owned(), view(complete=False))
@@ -110,28 +110,39 @@ class TestAlert:
         plan = look(subject, view())
         assert plan.commands == ()
         assert state(plan)["Stalled"] == "True/TopicDeletedExternally"
-        assert told(subject, plan) == [("TopicDeletedExternally", True)]
+        assert reported(subject, plan) == [("TopicDeletedExternally", True)]
 
-    def test_a_resource_that_is_wrong_in_itself_tells_it_all_the_same(self) -> None:
+    def test_a_resource_that_only_observes_from_now_on_reports_it_and_lets_go(self) -> None:
+        subject = owned(managementPolicy="Observe")
+        plan = look(subject, view())
+        assert reported(subject, plan) == [
+            ("TopicDeletedExternally", True),
+            ("TopicNotFound", True),
+        ]
+        assert plan.finalizer is FinalizerAction.REMOVE
+        assert plan.status is not None
+        assert plan.status.ownership is None
+
+    def test_a_resource_that_is_wrong_in_itself_reports_it_all_the_same(self) -> None:
         subject = owned(config={"nonsense": 1})
-        assert ("TopicDeletedExternally", True) in told(subject, look(subject, view()))
+        assert ("TopicDeletedExternally", True) in reported(subject, look(subject, view()))
 
     def test_the_first_creation_is_no_loss(self) -> None:
         subject = owned(status={"ownership": "Creating", "topicId": None})
         plan = look(subject, view())
         assert isinstance(plan.commands[0], CreateTopic)
-        assert told(subject, plan) == []
+        assert reported(subject, plan) == []
 
 
 class TestRecreate:
-    def test_it_is_told_and_stored_before_the_topic_is_created_with_a_new_id(self) -> None:
+    def test_it_is_reported_and_stored_before_the_topic_is_created_with_a_new_id(self) -> None:
         subject = owned(onForeignDeletion="Recreate")
         plan = look(subject, view())
         assert plan.status_first
         (command,) = plan.commands
         assert isinstance(command, CreateTopic)
         assert command.topic_id == SPARE_ID
-        assert told(subject, plan) == [("TopicDeletedExternally", True)]
+        assert reported(subject, plan) == [("TopicDeletedExternally", True)]
         assert plan.status is not None
         assert plan.status.ownership is Ownership.CREATING
 
@@ -149,21 +160,21 @@ class TestRecreate:
         assert plan.status is not None
         assert plan.status.ownership is Ownership.CREATED
         assert plan.status.last_foreign_deletion is not None
-        assert told(subject, plan) == []
+        assert reported(subject, plan) == []
 
     def test_while_it_is_being_deleted_it_is_waited_for(self) -> None:
         subject = owned(onForeignDeletion="Recreate")
         plan = look(subject, view(topic(deleting=True)))
         assert plan.commands == ()
         assert state(plan)["Reconciling"] == "True/TopicMarkedForDeletion"
-        assert told(subject, plan) == [("TopicDeletedExternally", True)]
+        assert reported(subject, plan) == [("TopicDeletedExternally", True)]
 
 
 class TestCreatedAgainBySomebodyElse:
-    def test_it_is_told(self) -> None:
+    def test_it_is_reported(self) -> None:
         subject = owned()
         plan = look(subject, view(topic(topic_id=OTHER_ID)))
-        assert told(subject, plan) == [("TopicRecreatedExternally", True)]
+        assert reported(subject, plan) == [("TopicRecreatedExternally", True)]
         assert plan.status is not None
         assert plan.status.last_foreign_deletion is not None
         assert plan.status.last_foreign_deletion.recreated_as == topic_id_to_text(OTHER_ID)
@@ -177,6 +188,18 @@ class TestCreatedAgainBySomebodyElse:
         refused = look(owned(adoptionPolicy="Refuse"), seen)
         assert refused.commands == ()
         assert state(refused)["Stalled"] == "True/AdoptionRefused"
+
+    @pytest.mark.parametrize(
+        "spec", [{"adoptionPolicy": "Refuse"}, {"managementPolicy": "Paused"}], ids=str
+    )
+    def test_if_that_one_vanishes_too_nothing_is_created(self, spec: dict[str, str]) -> None:
+        seen = look(owned(**spec), view(topic(topic_id=OTHER_ID)))
+        assert seen.status is not None
+        assert seen.status.ownership is Ownership.LOST
+        subject = owned(status=after(seen), adoptionPolicy="Refuse")
+        plan = look(subject, view())
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/TopicDeletedExternally"
 
     def test_what_comes_back_without_ids_is_foreign_after_a_loss(self) -> None:
         gone = owned(status=after(look(owned(status={"topicId": None}), view())))
@@ -195,7 +218,7 @@ class TestCreatedAgainBySomebodyElse:
         assert [event.reason for event in plan.events] == ["TopicRetained"]
 
 
-def test_a_loss_of_an_older_time_is_not_told_again() -> None:
+def test_a_loss_of_an_older_time_is_not_reported_again() -> None:
     subject = lost()
     status = KafkaTopicStatus.model_validate(after(look(subject, view())))
     assert transition_events(status, status) == ()

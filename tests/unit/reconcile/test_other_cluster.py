@@ -10,7 +10,7 @@ from regent.controller.commands import CreateTopic
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.topics import plan_topic
-from regent.resources.kafka_topic_status import Ownership
+from regent.resources.kafka_topic_status import DeletionPolicy, Ownership
 from tests.unit.reconcile.requests import ID, request, resource, said, state, topic, view
 
 ELSEWHERE = {
@@ -93,6 +93,13 @@ def test_and_a_topic_that_is_there_already_is_an_existing_one() -> None:
     assert adopted.status.managed_config == ()
 
 
+def test_a_finalizer_from_the_other_cluster_proves_nothing_here() -> None:
+    plan = look(topic(), clusterId="cluster-a", deletionPolicy="Delete", deleted=True)
+    assert plan.commands == ()
+    assert plan.finalizer is FinalizerAction.REMOVE
+    assert [event.reason for event in plan.events] == ["TopicRetained"]
+
+
 @pytest.mark.parametrize("status", [{}, {**ELSEWHERE, "clusterId": "cluster-a"}])
 def test_a_resource_for_another_cluster_is_not_carried_out(status: dict[str, Any]) -> None:
     plan = look(topic(), clusterId="cluster-b", status=status)
@@ -107,8 +114,20 @@ def test_while_the_cluster_is_not_known_nothing_is_concluded() -> None:
     plan = look(cluster_id=None)
     assert plan.commands == ()
     assert state(plan)["Reconciling"] == "True/ClusterLoading"
+    assert plan.status is not None
+    assert (plan.status.cluster_id, plan.status.controller_epoch) == ("cluster-b", 99)
     gone = look(cluster_id=None, deleted=True)
     assert (gone.commands, gone.finalizer) == ((), FinalizerAction.LEAVE)
+
+
+def test_a_process_that_is_not_the_controller_keeps_what_is_recorded() -> None:
+    subject = resource(status=ELSEWHERE, finalizer=True, generation=2)
+    seen = view(active=False, cluster_id=None)
+    plan = plan_topic(request(subject, seen, waited_s=31))
+    assert state(plan)["Reconciling"] == "True/ControllerInactive"
+    assert plan.status is not None
+    assert plan.status.cluster_id == "cluster-b"
+    assert plan.status.deletion_policy is DeletionPolicy.DELETE
 
 
 def test_a_status_without_a_cluster_counts_for_the_present_one() -> None:

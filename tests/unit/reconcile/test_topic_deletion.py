@@ -69,7 +69,7 @@ def _released(plan: Plan, event: str) -> bool:
 
 def test_the_topic_is_deleted_first() -> None:
     plan = plan_topic(deleted())
-    assert plan.commands == (DeleteTopic("orders"),)
+    assert plan.commands == (DeleteTopic("orders", ID),)
     assert plan.finalizer is FinalizerAction.LEAVE
     assert state(plan)["Reconciling"] == "True/Deleting"
     assert plan.status is not None
@@ -77,7 +77,7 @@ def test_the_topic_is_deleted_first() -> None:
 
 
 def test_then_it_is_waited_for() -> None:
-    accepted = attempt(DeleteTopic("orders"), Accepted(), generation=2)
+    accepted = attempt(DeleteTopic("orders", ID), Accepted(), generation=2)
     assert plan_topic(deleted(attempts=[accepted])).commands == ()
     plan = plan_topic(deleted(view(topic(deleting=True))))
     assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
@@ -121,7 +121,7 @@ def test_what_is_not_clearly_wanted_keeps_the_topic(changes: dict[str, Any], eve
 
 def test_an_heir_that_goes_as_well_is_none() -> None:
     heir = claim(resource(name="heir", uid="u9", deleted=True))
-    assert plan_topic(deleted(others=[heir])).commands == (DeleteTopic("orders"),)
+    assert plan_topic(deleted(others=[heir])).commands == (DeleteTopic("orders", ID),)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_what_is_being_deleted_is_not_called_retained(changes: dict[str, Any]) -
     """A deletion cannot be undone: a policy that comes too late must not pretend."""
     begun = plan_topic(deleted(view(topic(deleting=True))))
     assert begun.status is not None
-    accepted = attempt(DeleteTopic("orders"), Accepted(), generation=2)
+    accepted = attempt(DeleteTopic("orders", ID), Accepted(), generation=2)
     for late in (
         deleted(view(topic(deleting=True)), **changes),
         deleted(attempts=[accepted], generation=3, **changes),
@@ -163,7 +163,14 @@ def test_a_topic_created_a_moment_ago_is_awaited_and_then_deleted() -> None:
     assert (waiting.commands, waiting.finalizer) == ((), FinalizerAction.LEAVE)
     assert waiting.requeue_after_s == 6
     shown = plan_topic(request(subject, view(topic()), attempts=[accepted], created=made))
-    assert shown.commands == (DeleteTopic("orders"),)
+    assert shown.commands == (DeleteTopic("orders", ID),)
+    # It has shown, and is gone again: there is nothing to wait for.
+    delete = attempt(DeleteTopic("orders", ID), Accepted(), generation=2)
+    gone = plan_topic(request(subject, view(), attempts=[accepted, delete], created=made))
+    assert gone.finalizer is FinalizerAction.REMOVE
+    recorded = resource(deleted=True, finalizer=True, generation=2, status=OWNED)
+    gone = plan_topic(request(recorded, view(), attempts=[accepted]))
+    assert gone.finalizer is FinalizerAction.REMOVE
     never = plan_topic(request(subject, view()))
     assert (never.finalizer, never.events) == (FinalizerAction.REMOVE, ())
 
@@ -189,7 +196,7 @@ class TestProtection:
 class TestRefusals:
     def test_deletion_disabled_says_the_way_out(self) -> None:
         refused = attempt(
-            DeleteTopic("orders"),
+            DeleteTopic("orders", ID),
             Rejected(Reason.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"),
             generation=2,
         )
@@ -199,7 +206,7 @@ class TestRefusals:
 
     def test_a_transient_refusal_is_tried_again(self) -> None:
         refused = attempt(
-            DeleteTopic("orders"), Rejected(Reason.NOT_CONTROLLER, "moved"), generation=2
+            DeleteTopic("orders", ID), Rejected(Reason.NOT_CONTROLLER, "moved"), generation=2
         )
         plan = plan_topic(deleted(attempts=[refused]))
         assert state(plan)["Reconciling"] == "True/NotController"
