@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from regent.kube.client import KubeClient
+from regent.kube.errors import KubeApiError
+from regent.kube.lease import Lease
 from regent.kube.operator import run_kube
 from regent.kube.settings import KubeSettings
 from regent.resources.crd import render_crds
@@ -291,6 +295,7 @@ async def test_installed_for_real_and_the_rights_are_enough(
         config.write_text(api.kubeconfig_for("regent").read_text())
         monkeypatch.setenv("KUBECONFIG", str(config))
         await _one_life(api, tuple(namespaces))
+        await _keep_a_lease(api)
     finally:
         api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")  # no pod ever runs
     # crds.keep
@@ -358,6 +363,38 @@ def _bind_to_user(api: KubernetesApi, kind: str, namespaces: list[str]) -> None:
     patch = json.dumps({"subjects": subjects})
     for where in [["-n", namespace] for namespace in namespaces] or [[]]:
         api.kubectl(*where, "patch", kind, "kafka-demo-regent", "--type=merge", "-p", patch)
+    lease = "rolebinding/demo-regent-lease"
+    api.kubectl("-n", "kafka", "patch", lease, "--type=merge", "-p", patch)
+
+
+async def _keep_a_lease(api: KubernetesApi) -> None:
+    """Take, renew and release the Lease, with the rights of the chart, and no other one."""
+
+    def lease(name: str, identity: str) -> Lease:
+        return Lease(
+            client,
+            namespace="kafka",
+            name=name,
+            identity=identity,
+            duration_s=15,
+            now=lambda: datetime.now(UTC),
+        )
+
+    async with KubeClient(max_connections=1, request_timeout_s=10) as client:
+        one, other = lease("demo-regent", "one"), lease("demo-regent", "other")
+        assert await one.take(by_force=True)
+        assert await one.take(by_force=False)
+        assert not await other.take(by_force=False)
+        assert await other.take(by_force=True)
+        await other.release()
+        with pytest.raises(KubeApiError, match="forbidden"):
+            await lease("somebody-elses", "one").take(by_force=True)
+    spec = json.loads(api.kubectl("-n", "kafka", "get", "lease", "demo-regent", "-o", "json"))[
+        "spec"
+    ]
+    assert "holderIdentity" not in spec
+    assert spec["leaseTransitions"] == 1
+    api.kubectl("-n", "kafka", "delete", "lease", "demo-regent")
 
 
 async def _one_life(api: KubernetesApi, namespaces: tuple[str, ...]) -> None:

@@ -5,9 +5,12 @@ Written in the main loop, read in any thread: every attribute is replaced as a w
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import Final
+
+logger = logging.getLogger(__name__)
 
 STABLE_AFTER_S: Final = 60.0
 """A Kubernetes side that was restarted counts as healthy again after this time without a defect."""
@@ -36,6 +39,19 @@ class KubeHealth:
     def began(self) -> None:
         """The Kubernetes side starts."""
         self._began_at = time.monotonic()
+
+    def listed(self, *, unreadable: Mapping[str, str]) -> None:
+        """Namespaces were listed; ``unreadable`` could not be, each with what is missing."""
+        for namespace, missing in unreadable.items():
+            if namespace not in self.unreadable:
+                logger.warning(
+                    "A namespace cannot be served",
+                    extra={"namespace": namespace, "problem": missing},
+                )
+        for namespace in self.unreadable:
+            if namespace not in unreadable:
+                logger.info("A namespace can be served again", extra={"namespace": namespace})
+        self.unreadable = unreadable
 
     def problem(self) -> str | None:
         """Why custom resources are not served, or None.

@@ -185,10 +185,10 @@ class KubeOperator:
             self.queue.add(key)
 
     def hear(self, topics: frozenset[str] | None) -> None:
-        """Take notice of a new view. Called in the controller's thread."""
+        """There is a new view. Called in the controller's thread."""
         if not self._is_open:
             return
-        # The loop may end between the question and the call: then nobody is left to be told.
+        # The loop may end between the question and the call.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._on_view, topics)
 
@@ -268,16 +268,7 @@ class KubeOperator:
 
     def _take(self, listing: Listing) -> frozenset[ObjectKey]:
         """Take in a list; the keys of the objects that it is news for."""
-        for namespace, problem in listing.unreadable.items():
-            if namespace not in self._health.unreadable:
-                logger.warning(
-                    "A namespace cannot be served",
-                    extra={"namespace": namespace, "problem": problem},
-                )
-        for namespace in self._health.unreadable:
-            if namespace in listing.readable:
-                logger.info("A namespace can be served again", extra={"namespace": namespace})
-        self._health.unreadable = listing.unreadable
+        self._health.listed(unreadable=listing.unreadable)
         # What was seen of a namespace that cannot be read any more still claims its topics.
         keys = self.cache.keys()
         kept = [
