@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from regent.controller import cluster_loading, refusals
+from regent.controller import cluster_loading
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.effects import (
@@ -18,6 +18,7 @@ from regent.controller.effects import (
 )
 from regent.controller.events import BrokerChange
 from regent.controller.partition_state_znodes import epoch_guard
+from regent.controller.refused_requests import take_answer
 from regent.controller.states import PartitionState, ReplicaState
 from regent.controller.unusable_settings import refuse_id_of_a_registered_broker
 from regent.model.cluster import Broker
@@ -188,7 +189,7 @@ async def process_leader_and_isr_response(
     context, broker_id = active.context, response.broker_id
     if await is_of_the_past(active, response):
         return
-    await refusals.take_answer(active, response)
+    await take_answer(active, response)
     if response.error_code:
         return
     errors = response.partition_errors

@@ -11,7 +11,7 @@ from regent.controller.broker_changes import is_of_the_past
 from regent.controller.effects import Exists, PublishView, ReadChildren, ReadData, Write
 from regent.controller.log import examples
 from regent.controller.partition_state_znodes import epoch_guard
-from regent.controller.refusals import take_answer
+from regent.controller.refused_requests import take_answer
 from regent.controller.replica_state_machine import by_broker
 from regent.controller.states import PartitionState, ReplicaState
 from regent.model.partition import TopicPartition

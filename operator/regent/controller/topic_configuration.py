@@ -14,14 +14,13 @@ from regent.controller.commands import (
 from regent.controller.effects import Multi, PublishView, ReadData
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.topic_refusals import (
-    all_written,
     answer_lost,
     concurrent_change,
     not_usable,
     problem_refused,
-    raise_if_moved,
     too_large,
 )
+from regent.controller.transactions import all_written, raise_if_moved
 from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
 from regent.model.topic_config import BrokerFacts, new_problems
 from regent.zk_data import paths

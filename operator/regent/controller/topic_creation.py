@@ -13,13 +13,15 @@ from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.replica_assignment import PlacementError
 from regent.controller.topic_placement import place_new_topic, placement_refused
 from regent.controller.topic_refusals import (
-    all_written,
     answer_lost,
     concurrent_change,
     config_refused,
-    raise_if_moved,
     refused_by_zookeeper,
     too_large,
+)
+from regent.controller.transactions import (
+    all_written,
+    raise_if_moved,
     transaction_limit,
     transaction_size,
 )
@@ -89,7 +91,7 @@ def _transactions(
     active: ActiveController, topics: Mapping[str, _NewTopic]
 ) -> Iterator[dict[str, _NewTopic]]:
     """Topics that are written together: as many as ZooKeeper accepts at a time."""
-    limit = transaction_limit(active)
+    limit = transaction_limit(active.config.jute_max_buffer)
     chunk: dict[str, _NewTopic] = {}
     total = 0
     for topic, new in topics.items():

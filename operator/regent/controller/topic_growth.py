@@ -12,13 +12,8 @@ from regent.controller.replica_assignment import (
     continue_assignment,
 )
 from regent.controller.topic_placement import broker_racks, given_assignment, placement_refused
-from regent.controller.topic_refusals import (
-    all_written,
-    concurrent_change,
-    not_usable,
-    too_large,
-    unknown,
-)
+from regent.controller.topic_refusals import concurrent_change, not_usable, too_large, unknown
+from regent.controller.transactions import all_written
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic import MAX_PARTITIONS

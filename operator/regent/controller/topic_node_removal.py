@@ -14,7 +14,7 @@ from regent.controller.context import ControllerContext
 from regent.controller.effects import Exists, Multi, ReadChildren, Write
 from regent.controller.log import ControllerLog
 from regent.controller.partition_state_znodes import epoch_guard
-from regent.controller.topic_refusals import all_written, raise_if_moved
+from regent.controller.transactions import all_written, raise_if_moved
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, Operation, WriteResult, ZkError

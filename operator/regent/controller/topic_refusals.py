@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from regent.controller.active_controller import ActiveController
 from regent.controller.commands import Reason, Rejected
-from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
+from regent.controller.transactions import transaction_limit, transaction_size
+from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.topic_config import BrokerFacts, ConfigProblem, config_problems
-from regent.zk_data.operations import (
-    Operation,
-    WriteResult,
-    Written,
-    ZkError,
-    operation_size,
-)
-
-OPERATION_OVERHEAD = 256
-"""More bytes than an operation takes beside its path and data: header, chroot, access control."""
-REQUEST_RESERVE = 4_096
-"""More bytes than a request has beside its operations, and more than the servers add to it when
-they pass it on and store it."""
-
-if TYPE_CHECKING:
-    from regent.controller.active_controller import ActiveController
+from regent.zk_data.operations import Operation
 
 
 def unknown(topic: str) -> Rejected:
@@ -49,7 +35,7 @@ def concurrent_change(topic: str) -> Rejected:
 
 
 def answer_lost(topic: str) -> Rejected:
-    """A transaction whose answer was lost did not take place, as a look at the nodes has shown."""
+    """A transaction whose answer was lost did not take place, as reading the nodes has shown."""
     return Rejected(
         Reason.ZOOKEEPER_UNAVAILABLE,
         f"the connection to ZooKeeper broke while topic {topic!r} was written; the command is "
@@ -84,21 +70,11 @@ def problem_refused(topic: str, problems: Sequence[ConfigProblem]) -> Rejected |
     return None
 
 
-def transaction_size(operations: Sequence[Operation]) -> int:
-    """How many bytes of ZooKeeper's limit operations use up, at most."""
-    return sum(operation_size(operation) + OPERATION_OVERHEAD for operation in operations)
-
-
-def transaction_limit(active: ActiveController) -> int:
-    """What :func:`transaction_size` may be."""
-    return active.config.jute_max_buffer - REQUEST_RESERVE
-
-
 def too_large(
     active: ActiveController, topic: str, operations: Sequence[Operation], *, field: str = ""
 ) -> Rejected | None:
     """Why one transaction cannot hold these operations: a server would end the session over it."""
-    size, limit = transaction_size(operations), transaction_limit(active)
+    size, limit = transaction_size(operations), transaction_limit(active.config.jute_max_buffer)
     if size <= limit:
         return None
     return Rejected(
@@ -108,13 +84,3 @@ def too_large(
         "fewer or shorter config values, fewer partitions",
         field,
     )
-
-
-def all_written(results: Sequence[WriteResult]) -> bool:
-    return all(isinstance(result, Written) for result in results)
-
-
-def raise_if_moved(results: Sequence[WriteResult]) -> None:
-    """The first operation of every transaction here is the fence."""
-    if results[0] in (ZkError.BAD_VERSION, ZkError.NO_NODE):
-        raise ControllerMovedError("the epoch check of a transaction failed")
