@@ -281,8 +281,11 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (lost_answer_not_told, "ISR of|has .* at"),
         (isr_changes_not_read, "leadership are|has .* as"),
         (deletion_does_not_wait, "still have it|keeps|Illegal replica transition"),
-        (deletion_not_resumed, "is not deleted"),
-        (answers_of_the_past_count, "still have it|is not deleted|leadership are"),
+        (deletion_not_resumed, "is not deleted|leadership are"),
+        (
+            answers_of_the_past_count,
+            "still have it|is not deleted|leadership are|replica states are",
+        ),
         (unknown_topics_are_not_deleted, "removes the mark of"),
         (mended_registration_not_noticed, "brokers are"),
         (deletion_of_the_unreadable_not_announced, "still announces"),
