@@ -7,7 +7,7 @@ follows a status write is no news, and costs no reconciliation.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -67,6 +67,14 @@ class CachedObject:
         return status if isinstance(status, Mapping) else {}
 
     @property
+    def is_ready(self) -> bool:
+        """Whether the status says that it is ready, as it is now."""
+        if self.status.get("observedGeneration") != self.generation:
+            return False
+        conditions = self.status.get("conditions") or ()
+        return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+
+    @property
     def generation(self) -> int:
         return int(self.body["metadata"].get("generation", 0))
 
@@ -97,9 +105,9 @@ class ObjectCache:
         """The newest known version of an object, None if it does not exist."""
         return self._objects.get(key)
 
-    def keys_of_topics_not_in(self, topics: Collection[str]) -> frozenset[ObjectKey]:
-        """Objects whose topic is not among those given."""
-        return frozenset(key for key, cached in self._objects.items() if cached.topic not in topics)
+    def keys_not_ready(self) -> frozenset[ObjectKey]:
+        """Objects whose status does not say that they are ready."""
+        return frozenset(key for key, cached in self._objects.items() if not cached.is_ready)
 
     def keys_of_topic(self, topic: str) -> tuple[ObjectKey, ...]:
         """Keys of the objects that declare a topic."""

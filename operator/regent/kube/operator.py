@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
+from regent.controller.view import ClusterView
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.errors import KubeError
@@ -84,7 +85,7 @@ class KubeOperator:
         self._is_open = True
         self._is_active = controller.view.is_active
         self._epoch = controller.view.controller_epoch
-        self._broker_ids = frozenset(controller.view.brokers)
+        self._brokers = _brokers_of(controller.view)
         self.cache = ObjectCache()
         self.queue: WorkQueue[ObjectKey] = WorkQueue(jitter=jitter)
         self.configs = TopicConfigs()
@@ -207,7 +208,7 @@ class KubeOperator:
         if self._is_active or view.is_active:
             self._was_active_at = self._loop.time()
         self._is_active = view.is_active
-        broker_ids, self._broker_ids = self._broker_ids, frozenset(view.brokers)
+        brokers, self._brokers = self._brokers, _brokers_of(view)
         epoch = view.controller_epoch
         if epoch != self._epoch:
             self._epoch = epoch
@@ -215,9 +216,9 @@ class KubeOperator:
         if topics is None:
             self._enqueue(frozenset(self.cache.keys()))
             return
-        if self._broker_ids != broker_ids:
-            # Topics that could not be created for want of brokers.
-            self._enqueue(self.cache.keys_of_topics_not_in(view.topics))
+        if brokers != self._brokers:
+            # What cannot be done may have waited for a broker, or for another version of one.
+            self._enqueue(self.cache.keys_not_ready())
         for topic in sorted(topics):
             keys = self.cache.keys_of_topic(topic)
             if keys:
@@ -380,6 +381,11 @@ async def _watch(
             if task.done():
                 # None of them ends by itself: this raises what ended it.
                 await task
+
+
+def _brokers_of(view: ClusterView) -> frozenset[tuple[int, int]]:
+    """The live brokers; one that was restarted is another one."""
+    return frozenset((broker_id, broker.epoch) for broker_id, broker in view.brokers.items())
 
 
 def _weak_listener(operator: KubeOperator) -> Callable[[frozenset[str] | None], None]:

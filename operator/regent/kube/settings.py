@@ -26,6 +26,10 @@ class KubeSettings:
         accepted_settle_s: How long an accepted command may take to show in the view before it is
             sent again.
         refused_retry_s: When a permanently refused command is tried again without a change.
+        outranked_patience_s: A status with a higher epoch than ours is overwritten when this
+            process has been the controller for this long since it was written. Longer than any
+            ZooKeeper session lasts without ZooKeeper: by then a newer controller would have ended
+            this one's term.
         stuck_after_s: The liveness probe fails when there is work and none of it was finished for
             this long.
         page_size: Objects per page when listing.
@@ -49,6 +53,7 @@ class KubeSettings:
     submit_timeout_s: float = 30.0
     accepted_settle_s: float = 10.0
     refused_retry_s: float = 600.0
+    outranked_patience_s: float = 120.0
     stuck_after_s: float = 120.0
     page_size: int = 500
     namespace_retry_s: float = 15.0

@@ -2,14 +2,13 @@
 
 Each write is bound to the resourceVersion it was computed from. So it can be compared with what is
 really there: a status that is already right is not written, and one that a controller of the same
-cluster with a higher epoch wrote is never overwritten. Spec, labels and annotations are never
-touched.
+cluster with a higher epoch wrote is not overwritten, unless the caller knows better. Spec, labels
+and annotations are never touched.
 """
 
 from __future__ import annotations
 
 import enum
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,8 +20,6 @@ from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic
 from regent.resources.kafka_topic_status import KafkaTopicStatus
 from regent.resources.kind import API_VERSION
-
-logger = logging.getLogger(__name__)
 
 _CONFLICTS_MAX: Final = 4
 """Conflicts in a row after which a write is left to the next look at the resource."""
@@ -75,15 +72,20 @@ class StatusWriter:
         self._on_news = on_news
         self.writes = 0
 
-    async def write_status(self, key: ObjectKey, uid: str, status: KafkaTopicStatus) -> WriteResult:
+    async def write_status(
+        self, key: ObjectKey, uid: str, status: KafkaTopicStatus, *, over: str | None = None
+    ) -> WriteResult:
         """Make the status of an object what it shall be. ``controllerEpoch`` alone is no change.
+
+        Args:
+            over: resourceVersion of the object whose status is overwritten whatever its epoch.
 
         Raises:
             KubeConflictError: If the object changes faster than it can be written.
             KubeError: If the API server does not answer or refuses.
         """
         wanted = status.to_api()
-        return await self._write(key, uid, lambda known: _status_decision(known, wanted))
+        return await self._write(key, uid, lambda known: _status_decision(known, wanted, over))
 
     async def add_finalizer(self, key: ObjectKey, uid: str) -> WriteResult:
         """Put Regent's finalizer on an object, unless it is there or the object is on its way out.
@@ -158,9 +160,8 @@ def object_path(key: ObjectKey) -> str:
     return f"/apis/{API_VERSION}/namespaces/{key.namespace}/{KafkaTopic.kind.plural}/{key.name}"
 
 
-def _status_decision(known: CachedObject, wanted: dict[str, Any]) -> _Decision:
-    if _is_outranked(dict(known.status), wanted):
-        logger.warning("Left alone a status that a newer controller wrote: %s", known.key)
+def _status_decision(known: CachedObject, wanted: dict[str, Any], over: str | None) -> _Decision:
+    if known.version != over and _is_outranked(dict(known.status), wanted):
         return WriteResult.OUTRANKED
     patch = merge_patch(known.status, wanted)
     if not patch.keys() - {"controllerEpoch"}:

@@ -26,6 +26,21 @@ _ATTEMPTS_MAX: Final = 8
 """Attempts kept per resource; a resource never has more than a few commands of interest."""
 
 
+@dataclass(frozen=True, slots=True)
+class Outranked:
+    """A status with a higher epoch than that of this process's term.
+
+    Attributes:
+        version: resourceVersion of its object.
+        controller_epoch: Epoch of the term.
+        since: Loop time at which it was first seen.
+    """
+
+    version: str
+    controller_epoch: int
+    since: float
+
+
 @dataclass(slots=True)
 class TopicMemory:
     """Memory of one resource.
@@ -37,6 +52,7 @@ class TopicMemory:
             a command that was refused is known again, and is used for one topic only.
         written_at: Loop time of the last write of its status; None: not written yet.
         created: The creation that was accepted, until the status shows it.
+        outranked: The status that was left alone the last time; None: it was written.
     """
 
     uid: str
@@ -45,6 +61,7 @@ class TopicMemory:
     spare_topic_id: uuid.UUID
     written_at: float | None = None
     created: CreateTopic | None = None
+    outranked: Outranked | None = None
     attempts: list[Attempt] = field(default_factory=list)
 
     def see(self, generation: int, *, now: datetime) -> None:

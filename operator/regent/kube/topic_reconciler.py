@@ -33,7 +33,7 @@ from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter, WriteResult
 from regent.kube.topic_configs import TopicConfigs
-from regent.kube.topic_memory import TopicMemory
+from regent.kube.topic_memory import Outranked, TopicMemory
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.request import Absence, TopicRequest
 from regent.reconcile.significance import is_significant
@@ -221,7 +221,13 @@ class TopicReconciler:
     async def _write_status(
         self, known: CachedObject, status: KafkaTopicStatus, memory: TopicMemory
     ) -> WriteResult:
-        result = await self._parts.writer.write_status(known.key, known.uid, status)
+        result = await self._parts.writer.write_status(
+            known.key, known.uid, status, over=self._overwritable(known, memory)
+        )
+        if result is WriteResult.OUTRANKED:
+            self._note_outranked(known, memory)
+            return result
+        memory.outranked = None
         if result is not WriteResult.WRITTEN:
             return result
         memory.written_at = asyncio.get_running_loop().time()
@@ -232,6 +238,32 @@ class TopicReconciler:
         if is_foreign_deletion_news(before, status):
             self._parts.metrics.count_foreign_deletion()
         return result
+
+    def _note_outranked(self, known: CachedObject, memory: TopicMemory) -> None:
+        """Remember since when a status is left alone in this term."""
+        newest = self._parts.cache.get(known.key)
+        version = known.version if newest is None else newest.version
+        epoch = self._parts.view().controller_epoch
+        before = memory.outranked
+        if before is not None and (before.version, before.controller_epoch) == (version, epoch):
+            return
+        logger.warning("Left alone a status that a newer controller wrote: %s", known.key)
+        memory.outranked = Outranked(version, epoch, asyncio.get_running_loop().time())
+
+    def _overwritable(self, known: CachedObject, memory: TopicMemory) -> str | None:
+        """resourceVersion of an object whose status no newer controller can have written; None if
+        one can.
+
+        Two controllers do not last side by side. So the epochs of the cluster began anew (ZooKeeper
+        was restored from a backup), or somebody edited the status.
+        """
+        view, outranked = self._parts.view(), memory.outranked
+        if outranked is None or not view.is_active:
+            return None
+        if outranked.controller_epoch != view.controller_epoch:
+            return None
+        age_s = asyncio.get_running_loop().time() - outranked.since
+        return outranked.version if age_s >= self._parts.settings.outranked_patience_s else None
 
     def _held_back_s(
         self, known: CachedObject, status: KafkaTopicStatus, memory: TopicMemory

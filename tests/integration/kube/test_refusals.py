@@ -123,6 +123,35 @@ async def test_a_broker_that_is_down_is_waited_for(
 
 
 @pytest.mark.usefixtures("operator")
+async def test_growth_onto_a_broker_that_is_down_goes_on_when_it_returns(
+    namespace: Namespace, controller: LiveController
+) -> None:
+    namespace.apply(topic("orders", partitions=1, replicaAssignment=[[1, 2]]))
+    await namespace.wait_condition("orders", "Ready", "True")
+    controller.cluster.stop_broker(3)
+    namespace.patch("orders", partitions=2, replicaAssignment=[[1, 2], [3, 1]])
+    body = await namespace.wait_condition("orders", "Reconciling", "True", "BrokersUnavailable")
+    assert condition(body, "Stalled")["status"] == "False"
+    controller.cluster.start_broker(3)
+    await namespace.wait_condition("orders", "Ready", "True")
+    assert controller.cluster.replicas("orders") == [(1, 2), (3, 1)]
+
+
+@pytest.mark.usefixtures("operator")
+async def test_growth_with_too_few_brokers_goes_on_when_there_are_enough(
+    namespace: Namespace, controller: LiveController
+) -> None:
+    namespace.apply(topic("orders", partitions=1, replicas=3))
+    await namespace.wait_condition("orders", "Ready", "True")
+    controller.cluster.stop_broker(3)
+    namespace.patch("orders", partitions=2)
+    body = await namespace.wait_condition("orders", "Reconciling", "True", "NotEnoughBrokers")
+    assert condition(body, "Stalled")["status"] == "False"
+    controller.cluster.start_broker(3)
+    await namespace.wait_condition("orders", "Ready", "True")
+
+
+@pytest.mark.usefixtures("operator")
 async def test_a_transient_refusal_is_tried_again(
     namespace: Namespace, controller: LiveController
 ) -> None:

@@ -157,3 +157,21 @@ def test_a_list_finds_what_a_watch_has_lost() -> None:
     # Created after the list was made: its absence there says nothing.
     assert cache.get(key("newer")) is not None
     assert len(cache) == 4
+
+
+@pytest.mark.parametrize(
+    ("status", "is_ready"),
+    [
+        ({"observedGeneration": 2, "conditions": [{"type": "Ready", "status": "True"}]}, True),
+        ({"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]}, False),
+        ({"observedGeneration": 2, "conditions": [{"type": "Ready", "status": "False"}]}, False),
+        ({"observedGeneration": 2, "conditions": [{"type": "Healthy", "status": "True"}]}, False),
+        ({}, False),
+    ],
+)
+def test_an_object_is_ready_if_its_status_says_so_of_its_generation(
+    status: dict[str, Any], is_ready: bool
+) -> None:
+    cache = ObjectCache()
+    cache.put(body(generation=2, status=status))
+    assert cache.keys_not_ready() == (frozenset() if is_ready else {key()})

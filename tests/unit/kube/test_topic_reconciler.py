@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -71,10 +72,16 @@ class Bench:
         self.cache.put(copy.deepcopy(stored))
         self.looks: list[float | None] = []
 
-    def reconcile(self, *, times: int = 1) -> None:
-        run(self._reconcile(times))
+    def reconcile(
+        self,
+        *,
+        times: int = 1,
+        every_s: float = 0.0,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        run(self._reconcile(times, every_s, between))
 
-    async def _reconcile(self, times: int) -> None:
+    async def _reconcile(self, times: int, every_s: float, between: Callable[[], None]) -> None:
         def now() -> datetime:
             return datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -100,6 +107,8 @@ class Bench:
         try:
             for _ in range(times):
                 self.looks.append(await reconciler.reconcile(key()))
+                await asyncio.sleep(every_s)
+                between()
             await recorder.flush()
         finally:
             for task in tasks:
@@ -143,6 +152,47 @@ def test_an_outranked_intent_sends_no_command() -> None:
     assert bench.port.commands == []
     assert bench.stored["status"] == newer
     assert bench.looks[0], "it looks again, but not at once"
+
+
+def test_a_status_that_no_newer_controller_can_have_written_is_overwritten() -> None:
+    backup = {**OWNED, "controllerEpoch": 9}
+    bench = Bench(body(version="5", status=backup, metadata={"finalizers": [FINALIZER]}))
+    bench.reconcile(times=12, every_s=10)
+    assert bench.stored["status"] == backup
+    assert bench.events == []
+    bench.reconcile(times=14, every_s=10)
+    assert bench.stored["status"]["controllerEpoch"] == 5
+    assert bench.stored["status"]["ownership"] == "Lost"
+    assert bench.events == [("Warning", "TopicDeletedExternally")]
+
+
+def test_in_a_new_term_a_status_of_a_newer_controller_is_left_alone_as_long_again() -> None:
+    newer = {**OWNED, "controllerEpoch": 9}
+    bench = Bench(body(version="5", status=newer, metadata={"finalizers": [FINALIZER]}))
+    epochs = iter((6, 7, 8))
+
+    def begin_term() -> None:
+        if len(bench.looks) % 10 == 0:
+            bench.port.view = msgspec.structs.replace(
+                bench.port.view, controller_epoch=next(epochs)
+            )
+
+    bench.reconcile(times=30, every_s=10, between=begin_term)
+    assert bench.stored["status"] == newer
+
+
+def test_a_status_that_a_newer_controller_writes_again_and_again_is_left_alone() -> None:
+    newer = {**OWNED, "controllerEpoch": 9}
+    bench = Bench(body(version="5", status=newer, metadata={"finalizers": [FINALIZER]}))
+
+    def write_again() -> None:
+        bench.stored["status"]["underReplicated"] = len(bench.looks)
+        bench.store.change()
+        bench.cache.put(copy.deepcopy(bench.stored))
+
+    bench.reconcile(times=30, every_s=10, between=write_again)
+    assert bench.stored["status"]["controllerEpoch"] == 9
+    assert bench.stored["status"]["ownership"] == "Created"
 
 
 def test_an_intent_that_cannot_be_stored_sends_no_command() -> None:
