@@ -39,6 +39,9 @@ FENCED_LEADER_EPOCH = 74
 STALE_BROKER_EPOCH = 77
 INCONSISTENT_TOPIC_ID = 103
 
+# A set: bytes raise an error at the question whether -1 is in them.
+_NOTHING_FOLLOWS = frozenset(NOTHING_FOLLOWS)
+
 
 class SimulatedBroker:
     """One broker.
@@ -204,7 +207,7 @@ class SimulatedBroker:
             for tp in named:
                 state = requests.partitions[tp]
                 code = self._become(tp, state, requests.topic_ids.get(tp.topic))
-                if code not in NOTHING_FOLLOWS:
+                if code not in _NOTHING_FOLLOWS:
                     errors[tp] = code
         return LeaderAndIsrResponse(self.broker_id, refusal, errors, named, *self._epochs(requests))
 
