@@ -34,7 +34,7 @@ from regent.controller.replica_state_machine import by_broker
 from regent.controller.states import ReplicaState
 from regent.controller.unclean_election_config import load_unclean_election_default
 from regent.controller.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
-from regent.model.errors import MalformedZNodeError
+from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.features import (
@@ -45,7 +45,7 @@ from regent.zk_data.features import (
     decode_feature,
     encode_feature,
 )
-from regent.zk_data.operations import Create, Delete, SetData, ZNode
+from regent.zk_data.operations import Create, Delete, SetData, ZkError, ZNode
 
 FEATURES_SINCE = (2, 7)
 FEATURE_VERSION_2_SINCE = (3, 3)
@@ -126,7 +126,9 @@ async def _create_persistent_paths(active: ActiveController) -> None:
     guard = epoch_guard(active.context)
     for path, exists in zip(paths.PERSISTENT_PATHS, existing, strict=True):
         if not exists:
-            await Write([Create(path, exist_ok=True)], guard=guard)
+            (result,) = await Write([Create(path, exist_ok=True)], guard=guard)
+            if isinstance(result, ZkError):
+                raise UnexpectedZooKeeperError(result.value, path)
 
 
 async def _delete_notifications(active: ActiveController) -> None:
