@@ -24,12 +24,12 @@ from regent.controller.effects import (
     InterBrokerProtocol,
     PublishView,
     ReadChildren,
-    ReadData,
     UpdateChannels,
     Write,
 )
 from regent.controller.events import TopicDeletion
 from regent.controller.partition_state_znodes import epoch_guard
+from regent.controller.permitted_reads import read_permitted
 from regent.controller.replica_state_machine import by_broker
 from regent.controller.states import ReplicaState
 from regent.controller.unclean_election_config import load_unclean_election_default
@@ -194,7 +194,7 @@ async def _set_up_features(active: ActiveController) -> None:
     enabled = version >= FEATURES_SINCE
     status = FeatureStatus.ENABLED if enabled else FeatureStatus.DISABLED
     layout = VERSION_2 if version >= FEATURE_VERSION_2_SINCE else VERSION_1
-    (node,) = await ReadData([paths.FEATURE])
+    (node,) = await read_permitted([paths.FEATURE])
     content = encode_feature(FeatureZNode(layout, status))
     guard = epoch_guard(active.context)
     if node is None:
