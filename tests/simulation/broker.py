@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
-from regent.protocol import leader_and_isr
 from regent.protocol.control_requests import (
     ControlRequests,
     LeaderAndIsrResponse,
@@ -20,6 +19,7 @@ from regent.protocol.control_requests import (
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
+from regent.protocol.leader_and_isr import NOTHING_FOLLOWS
 from regent.zk_data import paths
 from regent.zk_data.brokers import encode_broker
 from regent.zk_data.notifications import encode_log_dir_event
@@ -38,7 +38,9 @@ KAFKA_STORAGE_ERROR = 56
 FENCED_LEADER_EPOCH = 74
 STALE_BROKER_EPOCH = 77
 INCONSISTENT_TOPIC_ID = 103
-_LEFT_OUT = tuple(leader_and_isr.NOTHING_FOLLOWS)
+
+# A set: bytes raise an error at the question whether -1 is in them.
+_NOTHING_FOLLOWS = frozenset(NOTHING_FOLLOWS)
 
 
 class SimulatedBroker:
@@ -205,7 +207,7 @@ class SimulatedBroker:
             for tp in named:
                 state = requests.partitions[tp]
                 code = self._become(tp, state, requests.topic_ids.get(tp.topic))
-                if code not in _LEFT_OUT:
+                if code not in _NOTHING_FOLLOWS:
                     errors[tp] = code
         return LeaderAndIsrResponse(self.broker_id, refusal, errors, named, *self._epochs(requests))
 

@@ -12,12 +12,12 @@ from regent.controller.effects import (
     Enqueue,
     PublishView,
     ReadChildren,
-    ReadData,
     UpdateChannels,
     Write,
 )
 from regent.controller.events import BrokerChange
 from regent.controller.partition_state_znodes import epoch_guard
+from regent.controller.permitted_reads import read_permitted
 from regent.controller.refused_requests import take_answer
 from regent.controller.states import PartitionState, ReplicaState
 from regent.controller.unusable_settings import refuse_id_of_a_registered_broker
@@ -158,7 +158,7 @@ async def on_replicas_become_offline(
 async def process_broker_modifications(active: ActiveController, broker_id: int) -> None:
     """A registration was rewritten: announce changed endpoints and features."""
     context = active.context
-    (node,) = await ReadData([paths.broker_id(broker_id)], watch=True)
+    (node,) = await read_permitted([paths.broker_id(broker_id)], watch=True)
     known = context.live_or_shutting_down_brokers.get(broker_id)
     if node is None:
         return  # the list of brokers has changed as well, and its watch tells
@@ -263,7 +263,7 @@ async def process_log_dir_event_notification(active: ActiveController) -> None:
     (children,) = await ReadChildren([parent], watch=True)
     nodes = [f"{parent}/{child}" for child in children or ()]
     affected: dict[int, None] = {}
-    for path, node in zip(nodes, await ReadData(nodes), strict=True):
+    for path, node in zip(nodes, await read_permitted(nodes), strict=True):
         if node is None:
             continue
         try:

@@ -11,9 +11,10 @@ from types import MappingProxyType
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.context import ControllerContext
-from regent.controller.effects import ReadChildren, ReadData, Write
+from regent.controller.effects import ReadChildren, Write
 from regent.controller.log import ControllerLog
 from regent.controller.partition_state_znodes import epoch_guard, read_partition_states
+from regent.controller.permitted_reads import UnreadableZNode, read_permitted
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError, UnsupportedClusterError
 from regent.model.partition import TopicPartition
@@ -43,7 +44,7 @@ async def read_brokers(
         for child in children or ()
         if (broker_id := paths.broker_id_of(child)) is not None
     )
-    nodes = await ReadData([paths.broker_id(b) for b in broker_ids], watch=True)
+    nodes = await read_permitted([paths.broker_id(b) for b in broker_ids], watch=True)
     brokers: dict[int, Broker] = {}
     for broker_id, node in zip(broker_ids, nodes, strict=True):
         if node is None:
@@ -62,12 +63,13 @@ def decode_registration(
     What counts for life and death is the ephemeral node, not its content: as long as it exists with
     the czxid that is known, the broker's session lives, and the broker serves its partitions. So a
     registration that was overwritten leaves the broker as it is known. Kafka's own controller fails
-    at such an event and thereby keeps the broker, too.
+    at such an event and thereby keeps the broker, too. Of one that may not be read nothing is
+    known: a broker that has bounced meanwhile says so in its answers (STALE_BROKER_EPOCH).
     """
     try:
         return decode_broker(broker_id, node)
     except MalformedZNodeError as error:
-        if known is not None and known.epoch == node.czxid:
+        if known is not None and (known.epoch == node.czxid or isinstance(node, UnreadableZNode)):
             log.error("Malformed broker registration kept", path=error.path, reason=error.reason)
             return known
         log.error("Malformed broker registration skipped", path=error.path, reason=error.reason)
@@ -94,7 +96,7 @@ def refuse_unsupported(brokers: Iterable[Broker]) -> None:
 
 async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, TopicZNode]:
     """Content of topic nodes; leaves a watch on each. Missing and malformed ones are left out."""
-    nodes = await ReadData([paths.topic(topic) for topic in topics], watch=True)
+    nodes = await read_permitted([paths.topic(topic) for topic in topics], watch=True)
     found: dict[str, TopicZNode] = {}
     for topic, node in zip(topics, nodes, strict=True):
         if node is None:
@@ -144,7 +146,7 @@ async def give_topic_ids(active: ActiveController, topics: Iterable[str]) -> lis
     learned: list[str] = []
     remaining = [topic for topic in topics if topic not in context.topic_ids]
     while remaining:
-        nodes = await ReadData([paths.topic(topic) for topic in remaining])
+        nodes = await read_permitted([paths.topic(topic) for topic in remaining])
         new_ids: dict[str, uuid.UUID] = {}
         writes: list[SetData] = []
         for topic, node in zip(remaining, nodes, strict=True):

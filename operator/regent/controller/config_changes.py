@@ -7,7 +7,8 @@ broker watches the notifications in ``/config/changes`` itself.
 from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import PublishView, ReadChildren, ReadData
+from regent.controller.effects import PublishView, ReadChildren
+from regent.controller.permitted_reads import read_permitted
 from regent.controller.states import PartitionState
 from regent.controller.unclean_election_config import (
     load_unclean_election_default,
@@ -32,7 +33,7 @@ async def process_config_change(active: ActiveController) -> None:
     topics: dict[str, None] = {}
     defaults_changed = False
     nodes = [paths.config_change(child) for child in fresh]
-    for path, node in zip(nodes, await ReadData(nodes), strict=True):
+    for path, node in zip(nodes, await read_permitted(nodes), strict=True):
         if node is None:
             continue
         try:

@@ -24,17 +24,17 @@ from regent.controller.effects import (
     InterBrokerProtocol,
     PublishView,
     ReadChildren,
-    ReadData,
     UpdateChannels,
     Write,
 )
 from regent.controller.events import TopicDeletion
 from regent.controller.partition_state_znodes import epoch_guard
+from regent.controller.permitted_reads import read_permitted
 from regent.controller.replica_state_machine import by_broker
 from regent.controller.states import ReplicaState
 from regent.controller.unclean_election_config import load_unclean_election_default
 from regent.controller.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
-from regent.model.errors import MalformedZNodeError
+from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.features import (
@@ -45,7 +45,7 @@ from regent.zk_data.features import (
     decode_feature,
     encode_feature,
 )
-from regent.zk_data.operations import Create, Delete, SetData, ZNode
+from regent.zk_data.operations import Create, Delete, SetData, ZkError, ZNode
 
 FEATURES_SINCE = (2, 7)
 FEATURE_VERSION_2_SINCE = (3, 3)
@@ -126,7 +126,9 @@ async def _create_persistent_paths(active: ActiveController) -> None:
     guard = epoch_guard(active.context)
     for path, exists in zip(paths.PERSISTENT_PATHS, existing, strict=True):
         if not exists:
-            await Write([Create(path, exist_ok=True)], guard=guard)
+            (result,) = await Write([Create(path, exist_ok=True)], guard=guard)
+            if isinstance(result, ZkError):
+                raise UnexpectedZooKeeperError(result.value, path)
 
 
 async def _delete_notifications(active: ActiveController) -> None:
@@ -192,7 +194,7 @@ async def _set_up_features(active: ActiveController) -> None:
     enabled = version >= FEATURES_SINCE
     status = FeatureStatus.ENABLED if enabled else FeatureStatus.DISABLED
     layout = VERSION_2 if version >= FEATURE_VERSION_2_SINCE else VERSION_1
-    (node,) = await ReadData([paths.FEATURE])
+    (node,) = await read_permitted([paths.FEATURE])
     content = encode_feature(FeatureZNode(layout, status))
     guard = epoch_guard(active.context)
     if node is None:

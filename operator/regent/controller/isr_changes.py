@@ -8,8 +8,9 @@ from __future__ import annotations
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.cluster_loading import refresh_leadership
-from regent.controller.effects import PublishView, ReadChildren, ReadData, Write
+from regent.controller.effects import PublishView, ReadChildren, Write
 from regent.controller.partition_state_znodes import epoch_guard
+from regent.controller.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
@@ -25,7 +26,7 @@ async def process_isr_change_notification(active: ActiveController) -> None:
     if not nodes:
         return
     changed: dict[TopicPartition, None] = {}
-    for path, node in zip(nodes, await ReadData(nodes), strict=True):
+    for path, node in zip(nodes, await read_permitted(nodes), strict=True):
         if node is None:
             continue
         try:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from regent.controller.context import ControllerContext
-from regent.controller.effects import ReadData, Write
+from regent.controller.effects import Write
 from regent.controller.log import ControllerLog
+from regent.controller.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
@@ -34,7 +35,7 @@ async def read_partition_states(
 ) -> StatesRead:
     """Read the state znodes of partitions. A malformed one is logged with its path and skipped."""
     state_paths = list(map(paths.partition_state, partitions))
-    nodes = await ReadData(state_paths)
+    nodes = await read_permitted(state_paths)
     states: dict[TopicPartition, LeaderAndIsr] = {}
     missing: list[TopicPartition] = []
     failures: dict[TopicPartition, str] = {}

@@ -15,7 +15,7 @@ from regent.controller.effects import Exists, Multi, ReadChildren, Write
 from regent.controller.log import ControllerLog
 from regent.controller.partition_state_znodes import epoch_guard
 from regent.controller.transactions import all_written, raise_if_moved
-from regent.model.errors import ZooKeeperUnavailableError
+from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, Operation, WriteResult, ZkError
 
@@ -84,17 +84,28 @@ async def _remove_last_nodes(
             results = await Multi([epoch_guard(context), *operations])
         except ZooKeeperUnavailableError:
             continue
+        except UnexpectedZooKeeperError as error:
+            if len(topics) > 1:
+                return await _remove_each_alone(context, topics, log)
+            log.error("Topic nodes not deleted", topics=list(topics), answers=[str(error)])
+            return ()
         if all_written(results):
             return topics
         raise_if_moved(results)
         if len(topics) > 1:
-            alone = [await _remove_last_nodes(context, [topic], log) for topic in topics]
-            return [topic for removed in alone for topic in removed]
+            return await _remove_each_alone(context, topics, log)
         if ZkError.NO_NODE not in results and ZkError.NODE_EXISTS not in results:
             break
     problems = [r.value for r in results if isinstance(r, ZkError) and r is not ZkError.ROLLED_BACK]
     log.error("Topic nodes not deleted", topics=list(topics), answers=problems)
     return ()
+
+
+async def _remove_each_alone(
+    context: ControllerContext, topics: Sequence[str], log: ControllerLog
+) -> Sequence[str]:
+    alone = [await _remove_last_nodes(context, [topic], log) for topic in topics]
+    return [topic for removed in alone for topic in removed]
 
 
 async def _existing_nodes(topics: Sequence[str]) -> dict[str, list[str]]:

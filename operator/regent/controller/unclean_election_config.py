@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regent.controller.context import ControllerContext
-from regent.controller.effects import ReadData
 from regent.controller.log import ControllerLog
+from regent.controller.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
@@ -18,7 +18,7 @@ async def unclean_election_flags(
     context: ControllerContext, topics: Sequence[str], log: ControllerLog
 ) -> dict[str, bool | None]:
     """Whether each topic allows unclean leader election; None if its configuration is malformed."""
-    nodes = await ReadData([paths.topic_config(topic) for topic in topics])
+    nodes = await read_permitted([paths.topic_config(topic) for topic in topics])
     flags: dict[str, bool | None] = {}
     for topic, node in zip(topics, nodes, strict=True):
         if node is None:
@@ -40,7 +40,7 @@ async def load_unclean_election_default(
 ) -> None:
     """Read the dynamic cluster-wide default; without one that of the settings holds."""
     path = paths.broker_config(None)
-    (node,) = await ReadData([path])
+    (node,) = await read_permitted([path])
     context.unclean_leader_election_default = static_default
     if node is None:
         return

@@ -79,7 +79,7 @@ class BrokerConnection:
                     ssl=settings.ssl_context if protocol.endswith("SSL") else None,
                     limit=_READ_SIZE,
                 )
-            except (UnicodeError, OverflowError) as error:
+            except (ValueError, OverflowError) as error:  # no host for TLS, no IDN, no port
                 raise OSError(f"{endpoint.host}:{endpoint.port} is no address: {error}") from error
             connection = cls(reader, writer, endpoint=endpoint, client_id=client_id)
             try:

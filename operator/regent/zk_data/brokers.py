@@ -16,6 +16,8 @@ from regent.zk_data.operations import ZNode
 
 _CONNECTION_STRING: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]{1,5})")
 _SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_STRING_SIZE_MAX: Final = 2**15 - 1
+"""Bytes of the longest string in a request: brokers could not be told of a longer one."""
 
 
 class _Registration(msgspec.Struct):
@@ -36,14 +38,19 @@ def decode_broker(broker_id: int, node: ZNode) -> Broker:
     """A broker from its registration, versions 1 to 5; later ones are read as 5.
 
     Raises:
-        MalformedZNodeError: If Kafka's own decoder would refuse it, or no endpoint is given.
+        MalformedZNodeError: If Kafka's own decoder would refuse it, no endpoint is given, or a
+            name is too long for the requests that announce the broker.
     """
     path = paths.broker_id(broker_id)
     registration = _decode(path, node.data)
+    endpoints = _endpoints(path, registration)
+    for text in (registration.rack or "", *(t for e in endpoints for t in (e.listener, e.host))):
+        if len(text.encode()) > _STRING_SIZE_MAX:
+            raise MalformedZNodeError(path, f"a name is longer than {_STRING_SIZE_MAX} bytes")
     return Broker(
         broker_id=broker_id,
         epoch=node.czxid,
-        endpoints=_endpoints(path, registration),
+        endpoints=endpoints,
         rack=registration.rack,
         registration_version=registration.version,
         features=_features(path, registration.features or {}),

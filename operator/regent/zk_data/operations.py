@@ -97,6 +97,9 @@ class ZkError(enum.Enum):
     BAD_VERSION = "BADVERSION"
     NOT_EMPTY = "NOTEMPTY"
     NO_CHILDREN_FOR_EPHEMERALS = "NOCHILDRENFOREPHEMERALS"
+    NO_AUTH = "NOAUTH"
+    """The access control list does not allow the operation. Only writes of single operations answer
+    it; a transaction raises it."""
     TOO_LARGE = "TOOLARGE"
     """Ours: the request would exceed ``jute.maxbuffer`` and was not sent. In a multi that is too
     large as a whole the largest operation has this error."""

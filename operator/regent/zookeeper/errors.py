@@ -27,6 +27,9 @@ EXPECTED: Final[Mapping[int, ZkError]] = {
 }
 """Codes that the caller of a write handles."""
 
+NO_AUTH: Final = -102
+"""A right to one znode is missing. In a set of independent writes that is the result of one."""
+
 UNIMPLEMENTED: Final = -6
 _CONNECTION_LOSS: Final = -4
 
@@ -49,7 +52,7 @@ _NAMES: Final[Mapping[int, str]] = {
     -6: "UNIMPLEMENTED",
     -7: "OPERATIONTIMEOUT",
     -8: "BADARGUMENTS",
-    -102: "NOAUTH",
+    NO_AUTH: "NOAUTH",
     -112: "SESSIONEXPIRED",
     -114: "INVALIDACL",
     -115: "AUTHFAILED",

@@ -14,7 +14,7 @@ from regent.model.errors import (
     UnexpectedZooKeeperError,
     ZooKeeperUnavailableError,
 )
-from regent.zk_data.operations import Check, Create, SessionState, SetData, Written
+from regent.zk_data.operations import Check, Create, SessionState, SetData, Written, ZkError
 from regent.zookeeper.multi_write import MultiWrite, serialize_acl
 from regent.zookeeper.session import ZooKeeperSession
 from sandbox import ZooKeeper, ZooKeeperEnsemble
@@ -268,15 +268,17 @@ async def test_a_chroot_is_created_and_kept(server: ZooKeeper) -> None:
         assert node.data == b"inside"
 
 
-async def test_what_may_not_be_read_is_no_answer_that_anyone_expects(server: ZooKeeper) -> None:
-    def lock_up() -> None:
-        owner = KazooClient(server.connect_string)
-        owner.start()
-        owner.create("/secret", b"", acl=[make_digest_acl("user", "password", all=True)])
-        owner.stop()
-        owner.close()
+def _lock_up(server: ZooKeeper, path: str) -> None:
+    """A node that only its creator may read, write and add children to."""
+    owner = KazooClient(server.connect_string)
+    owner.start()
+    owner.create(path, b"", acl=[make_digest_acl("user", "password", all=True)])
+    owner.stop()
+    owner.close()
 
-    await asyncio.to_thread(lock_up)
+
+async def test_what_may_not_be_read_is_no_answer_that_anyone_expects(server: ZooKeeper) -> None:
+    await asyncio.to_thread(_lock_up, server, "/secret")
     async with connected(settings_for(server.connect_string)) as client:
         for call in (
             client.port.get_data(["/", "/secret"]),
@@ -284,11 +286,26 @@ async def test_what_may_not_be_read_is_no_answer_that_anyone_expects(server: Zoo
             client.port.get_data(["/"] * 40 + ["/secret"], watch=True),
             client.port.get_children(["/secret"]),
             client.port.multi([Check("/", -1), SetData("/secret", b"x")]),
-            client.port.write([SetData("/secret", b"x")], guard=Check("/", -1)),
+            client.port.write([SetData("/open", b"x")], guard=Check("/secret", -1)),
         ):
             with pytest.raises(UnexpectedZooKeeperError) as caught:
                 await call
             assert (caught.value.code, caught.value.path) == ("NOAUTH", "/secret")
+
+
+async def test_what_may_not_be_written_is_the_result_of_that_operation_alone(
+    server: ZooKeeper, caplog: pytest.LogCaptureFixture
+) -> None:
+    await asyncio.to_thread(_lock_up, server, "/mine")
+    async with connected(settings_for(server.connect_string)) as client:
+        results = await client.port.write(
+            [Create("/a"), SetData("/mine", b"x"), Create("/mine/below"), Create("/b")],
+            guard=Check("/", -1),
+        )
+        assert results == [Written(0, "/a"), ZkError.NO_AUTH, ZkError.NO_AUTH, Written(0, "/b")]
+        assert await client.port.exists(["/a", "/b"]) == [True, True]
+    (logged,) = [r for r in caplog.records if r.message == "No right to write znodes"]
+    assert logged.paths == ["/mine", "/mine/below"]  # type: ignore[attr-defined]
 
 
 async def test_an_ensemble_loses_a_server() -> None:

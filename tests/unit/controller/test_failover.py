@@ -13,10 +13,11 @@ from regent.controller.failover import (
     on_controller_failover,
 )
 from regent.controller.states import PartitionState, ReplicaState
-from regent.model.errors import ControllerMovedError
+from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.notifications import encode_isr_change_notification, encode_log_dir_event
+from regent.zk_data.operations import Create
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
 T0 = TopicPartition("t", 0)
@@ -187,6 +188,15 @@ class TestLoading:
             world.delete(path)
         world.fail_over()
         assert all(world.exists(path) for path in paths.PERSISTENT_PATHS)
+
+    def test_a_missing_path_that_cannot_be_created_is_an_error(self) -> None:
+        """It could not be watched: a controller would never hear of what appears below it."""
+        world = World()
+        world.start_broker(1)
+        world.delete("/admin")
+        world.outsider.multi([Create("/admin", ephemeral=True)])
+        with pytest.raises(UnexpectedZooKeeperError, match=paths.DELETE_TOPICS):
+            world.fail_over()
 
     def test_malformed_nodes_are_skipped_and_everything_else_is_served(self) -> None:
         world = cluster(1, 2)

@@ -12,6 +12,7 @@ from regent.controller.states import PartitionState, ReplicaState
 from regent.model.errors import (
     ControllerMovedError,
     StaleControllerEpochError,
+    UnexpectedZooKeeperError,
     ZooKeeperUnavailableError,
 )
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -232,6 +233,23 @@ class TestCompletion:
         assert list(active.context.topics) == ["u"]
         assert world.exists(paths.delete_topic("u"))
         assert len(world.log.errors("Topic nodes not deleted")) == 1
+
+    def test_one_topic_that_may_not_be_removed_does_not_keep_the_others(self) -> None:
+        world, active = cluster("t", "u")
+        delete(world, active, "t", "u")
+
+        def deny(effect: effects.Effect[object]) -> None:
+            if isinstance(effect, effects.Multi) and Delete(paths.topic("u")) in effect.operations:
+                raise UnexpectedZooKeeperError("NOAUTH", paths.topic("u"))
+
+        world.driver.before = deny
+        for broker_id in BROKERS:
+            answer(world, active, broker_id, *active.context.replica_states_on(broker_id))
+        assert list(active.context.topics) == ["u"]
+        assert world.exists(paths.delete_topic("u"))
+        (reported,) = world.log.errors("Topic nodes not deleted")
+        assert reported["topics"] == ["u"]
+        assert "NOAUTH for /brokers/topics/u" in str(reported["answers"])
 
     def test_topics_that_finish_together_cost_as_many_writes_as_one(self) -> None:
         topics = [f"t{i}" for i in range(20)]

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import logging
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from regent.model.cluster import Broker, EndPoint
@@ -558,11 +560,17 @@ class TestListeners:
         assert "no listener that these settings can use" in record.error  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("host", "port"), [("x" * 70, 1), ("127.0.0.1", 99_999), ("", -1)])
-async def test_an_impossible_address_is_only_out_of_reach(host: str, port: int) -> None:
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+@pytest.mark.parametrize(
+    ("host", "port"), [("x" * 70, 1), ("127.0.0.1", 99_999), ("", -1), ("", 1), (".", 1)]
+)
+async def test_an_impossible_address_is_only_out_of_reach(
+    host: str, port: int, protocol: str
+) -> None:
     """A registration may say anything. It must not bring the controller down."""
-    broker = Broker(1, 1, (EndPoint("PLAINTEXT", "PLAINTEXT", host, port),))
-    async with channels(broker) as (manager, _):
+    broker = Broker(1, 1, (EndPoint(protocol, protocol, host, port),))
+    settings = msgspec.structs.replace(FAST, ssl_context=ssl.create_default_context())
+    async with channels(broker, settings=settings) as (manager, _):
         await manager.inter_broker_protocol()
         assert manager.metrics()[1].failures > 0
 

@@ -129,6 +129,23 @@ def test_what_kafka_refuses_is_malformed(data: bytes) -> None:
     assert caught.value.reason
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rack": "r" * 32_768},
+        {"rack": "\u00e4" * 16_384},
+        {"endpoints": [f"PLAINTEXT://{'h' * 32_768}:1"]},
+        {"endpoints": [f"{'L' * 32_768}://h:1"]},
+    ],
+    ids=["rack", "rack in bytes", "host", "listener"],
+)
+def test_a_name_that_no_request_can_carry_is_malformed(changes: dict[str, object]) -> None:
+    """Every UpdateMetadata names every broker: one such name would end the channels to all."""
+    protocols = {"PLAINTEXT": "PLAINTEXT", "L" * 32_768: "PLAINTEXT"}
+    with pytest.raises(MalformedZNodeError, match="longer than 32767 bytes"):
+        decode_broker(7, znode(registration(listener_security_protocol_map=protocols, **changes)))
+
+
 def test_encoding_as_kafka_does() -> None:
     broker = Broker(
         1,
