@@ -127,7 +127,7 @@ class Respond(Effect[None], frozen=True):
 
 
 class PublishView(Effect[None], frozen=True):
-    """Tell the outside what has changed: the brokers, topics of the context, and more.
+    """Publish what has changed: the brokers, topics of the context, and more.
 
     Attributes:
         topics: Names to be published in any case (gone ones included): the context does not know

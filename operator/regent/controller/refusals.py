@@ -1,6 +1,6 @@
 """What brokers refuse to do for the controller: a broker that does not lead, follow or delete.
 
-A refusal changes nothing in ZooKeeper, so nobody else would ever hear of it: a broker that answers
+A refusal changes nothing in ZooKeeper, so no watch reports it: a broker that answers
 a LeaderAndIsr with an error stays what it was while everybody takes it for the new leader. Kafka's
 controller writes a log line. Here a refusal is state, from the answer until the broker does what it
 is told, its life ends, or the topic is gone.

@@ -49,7 +49,7 @@ def concurrent_change(topic: str) -> Rejected:
 
 
 def answer_lost(topic: str) -> Rejected:
-    """A transaction whose answer was lost did not take place, as a look at the nodes has shown."""
+    """A transaction whose answer was lost did not take place, as reading the nodes has shown."""
     return Rejected(
         Reason.ZOOKEEPER_UNAVAILABLE,
         f"the connection to ZooKeeper broke while topic {topic!r} was written; the command is "

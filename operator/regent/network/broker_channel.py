@@ -93,8 +93,8 @@ class BrokerChannel:
         may_send: The fence, asked right before each sending. While it says no, nothing is sent and
             nothing is lost.
         on_response: Gets each response, once, in the order of the requests. Must not block.
-        on_told: Called when the broker has told its settings.
-        before_encoding: Told which encoder is about to be used.
+        on_reported: Called when the broker has reported its settings.
+        before_encoding: Called with the encoder that is about to be used.
     """
 
     def __init__(
@@ -106,18 +106,18 @@ class BrokerChannel:
         protocol_version: Callable[[], ProtocolVersion],
         may_send: Callable[[], bool],
         on_response: Callable[[ControlResponse], None],
-        on_told: Callable[[], None],
+        on_reported: Callable[[], None],
         before_encoding: Callable[[RequestEncoder], None],
     ) -> None:
         self.broker = broker
-        self.told: BrokerSettings | None = None
+        self.reported: BrokerSettings | None = None
         self.settled = asyncio.Event()
         self._client_id = client_id
         self._settings = settings
         self._protocol_version = protocol_version
         self._may_send = may_send
         self._on_response = on_response
-        self._on_told = on_told
+        self._on_reported = on_reported
         self._before_encoding = before_encoding
         self._supported: Mapping[int, VersionRange] = {}
         self._queue: deque[tuple[float, OutgoingRequest]] = deque()
@@ -148,10 +148,10 @@ class BrokerChannel:
         Args:
             protocol_version: Counts where the broker did not say its own.
         """
-        if self.told is None:
+        if self.reported is None:
             return None
-        version = self.told.protocol_version or protocol_version
-        versions, settings = possible_versions(self._supported), self.told.topics
+        version = self.reported.protocol_version or protocol_version
+        versions, settings = possible_versions(self._supported), self.reported.topics
         if settings is not None:
             versions = narrowed_versions(versions, settings)
         return BrokerFacts(
@@ -275,7 +275,7 @@ class BrokerChannel:
         meant = self._told_endpoint()
         if meant is not None and meant != connection.endpoint:
             connection = await self._open(meant)
-        version = None if self.told is None else self.told.protocol_version
+        version = None if self.reported is None else self.reported.protocol_version
         self._log(
             logging.INFO,
             "connected to broker",
@@ -283,7 +283,7 @@ class BrokerChannel:
             protocol_version=None if version is None else str(version),
         )
         self.settled.set()
-        self._on_told()
+        self._on_reported()
         return connection
 
     def _choose_endpoint(self) -> EndPoint:
@@ -304,9 +304,13 @@ class BrokerChannel:
         Then no other is tried, even if this one fails: behind another listener the controller may
         be another principal, whose requests are answered with an authorization error.
         """
-        if self._settings.listener is not None or self.told is None or self.told.listener is None:
+        if (
+            self._settings.listener is not None
+            or self.reported is None
+            or self.reported.listener is None
+        ):
             return None
-        endpoint = self.broker.endpoint(self.told.listener)
+        endpoint = self.broker.endpoint(self.reported.listener)
         return endpoint if endpoint is not None and self._settings.can_use(endpoint) else None
 
     async def _open(self, endpoint: EndPoint) -> BrokerConnection:
@@ -319,11 +323,13 @@ class BrokerChannel:
         async with asyncio.timeout(self._settings.response_timeout):
             supported = await _ask_versions(connection)
             body = await connection.set_up(broker_settings_request(self.broker.broker_id))
-        told = decode_broker_settings_response(body)
-        if isinstance(told, str):
-            self._log(logging.WARNING, "broker does not tell its protocol version", error=told)
-            told = BrokerSettings(None, None)
-        self._supported, self.told = supported, told
+        reported = decode_broker_settings_response(body)
+        if isinstance(reported, str):
+            self._log(
+                logging.WARNING, "broker does not report its protocol version", error=reported
+            )
+            reported = BrokerSettings(None, None)
+        self._supported, self.reported = supported, reported
         return connection
 
     def _disconnect(self) -> None:

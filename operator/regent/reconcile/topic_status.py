@@ -35,7 +35,7 @@ from regent.resources.kafka_topic_status import (
 
 
 class Progress(enum.Enum):
-    """The answers to "how is it going". UNKNOWN: there is no controller that could tell."""
+    """The answers to "how is it going". UNKNOWN: there is no controller that knows."""
 
     READY = enum.auto()
     PROGRESSING = enum.auto()
@@ -62,10 +62,10 @@ def summary_verdicts(assessment: Assessment) -> tuple[Verdict, Verdict, Verdict]
     """The three conditions of kstatus for an assessment."""
     progress, reason, message = assessment.progress, assessment.reason, assessment.message
     idle = (ConditionStatus.FALSE, ConditionReason.IDLE, "nothing is under way")
-    unstalled = (ConditionStatus.FALSE, ConditionReason.NOT_STALLED, "nothing is in the way")
+    unstalled = (ConditionStatus.FALSE, ConditionReason.NOT_STALLED, "nothing blocks it")
     happening = (ConditionStatus.TRUE, reason, message)
     ready = _READY.get(progress, ConditionStatus.FALSE)
-    # Whoever waits for the resource goes on waiting while nobody can tell (kstatus: InProgress).
+    # A client that waits for the resource goes on waiting meanwhile (kstatus: InProgress).
     is_pending = progress in (Progress.PROGRESSING, Progress.UNKNOWN)
     return (
         Verdict(ConditionType.READY, ready, reason, message),
@@ -80,7 +80,7 @@ def unknown_verdict(condition: ConditionType, message: str) -> Verdict:
 
 
 def synced_verdict(topic: TopicView | None, entries: tuple[DriftEntry, ...]) -> Verdict:
-    """Whether the topic looks as declared, for a view that can tell."""
+    """Whether the topic looks as declared, for a view that knows."""
     if topic is None:
         reason, message = ConditionReason.TOPIC_NOT_FOUND, "the topic does not exist"
     elif entries:
@@ -227,7 +227,7 @@ def observed_status(
     ownership: Ownership | None,
     managed_config: tuple[str, ...],
 ) -> KafkaTopicStatus:
-    """The status for a view that can tell what the topic is like."""
+    """The status for a view that knows the topic."""
     is_intent = ownership is Ownership.CREATING
     return _status(
         request,

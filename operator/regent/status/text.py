@@ -12,7 +12,7 @@ from rich.table import Table
 from regent.status.cluster import Report
 
 _UNBOUNDED: Final = 100_000
-"""Columns of what is no terminal: whoever reads a pipe wants whole lines."""
+"""Columns of what is no terminal: a program that reads a pipe needs whole lines."""
 
 
 def print_status(report: Report) -> None:

@@ -46,7 +46,7 @@ Answer = object
 
 
 class SessionListener(Protocol):
-    """Told about a generation in the asyncio loop."""
+    """Notified about a generation in the asyncio loop."""
 
     def on_connected(self, generation: Generation) -> None: ...
 
@@ -175,10 +175,6 @@ class Generation:
     def absolute(self, path: str) -> str:
         """A path as the servers know it, with the chroot."""
         return path if not self._chroot else (self._chroot + path).rstrip("/")
-
-    @property
-    def is_over(self) -> bool:
-        return self._is_over
 
     @property
     def is_connected(self) -> bool:

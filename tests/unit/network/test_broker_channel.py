@@ -577,7 +577,7 @@ class TestProtocolVersion:
             stub.configs = None
             async with channels(stub.registration) as (manager, _):
                 assert await manager.inter_broker_protocol() == (2, 7)
-        assert "broker does not tell its protocol version" in caplog.messages
+        assert "broker does not report its protocol version" in caplog.messages
 
     async def test_the_setting_stands_in_for_a_broker_that_cannot_be_asked(self) -> None:
         settings = ChannelSettings(protocol_version=ProtocolVersion(2, 8, 1))
