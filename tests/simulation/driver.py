@@ -92,7 +92,7 @@ class RegentProcess:
         self.controller = KafkaController(
             self.config,
             log=self.log,
-            chance=Chance(world.dice.randrange, lambda: uuid.UUID(int=world.dice.getrandbits(128))),
+            chance=Chance(world.rng.randrange, lambda: uuid.UUID(int=world.rng.getrandbits(128))),
         )
         self.client = world.connect(self.name)
         self._queue = EventQueue()
@@ -169,7 +169,7 @@ class RegentProcess:
         self._drop_channels_and_timers()
         self._world.workload.sender_died(self)
         self.client.close()
-        self._world.restart_regent_after(self.slot, self._world.dice.randint(100, 12_000))
+        self._world.restart_regent_after(self.slot, self._world.rng.randint(100, 12_000))
 
     def _drop_channels_and_timers(self) -> None:
         for channel in self._channels.values():

@@ -38,7 +38,7 @@ class Elector:
         ]
         if not candidates:
             return False
-        self._holder = self._world.dice.choice(candidates)
+        self._holder = self._world.rng.choice(candidates)
         self._session_id = self._holder.client.session_id
         self._world.trace.line("elector", "elects", self._holder.name)
         self._holder.put(e.Eligible())

@@ -40,18 +40,18 @@ class Replication:
     def act(self) -> bool:
         """Some broker does something that it has to do. Whether there was anything."""
         brokers = list(self._world.brokers.values())
-        first = self._world.dice.randrange(len(brokers))
+        first = self._world.rng.randrange(len(brokers))
         return any(self._act_of(b) for b in (*brokers[first:], *brokers[:first]) if b.is_running)
 
     def _act_of(self, broker: SimulatedBroker) -> bool:
         if broker.reconnect() or broker.register():
             return True
-        if broker.changed_isrs and self._world.dice.random() < 0.5:
+        if broker.changed_isrs and self._world.rng.random() < 0.5:
             return self._notify(broker)
         replicas = list(broker.replicas.items())
         if not replicas:
             return False
-        first = self._world.dice.randrange(len(replicas))
+        first = self._world.rng.randrange(len(replicas))
         for tp, replica in (*replicas[first:], *replicas[:first]):
             if replica.is_fetching and self._fetch(broker, tp, replica):
                 return True
@@ -118,7 +118,7 @@ class Replication:
         lags.
         """
         end = len(replica.log.records)
-        impatient = self._world.is_turbulent and self._world.dice.random() < 0.1
+        impatient = self._world.is_turbulent and self._world.rng.random() < 0.1
         isr = [
             member
             for member in replica.state.isr

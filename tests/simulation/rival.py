@@ -83,7 +83,7 @@ class RivalController:
 
     def receive(self, response: ControlResponse) -> None:
         """Answers are of no interest, but that somebody newer is about is noticed some day."""
-        if response.error_code == STALE_CONTROLLER_EPOCH and self._world.dice.random() < 0.5:
+        if response.error_code == STALE_CONTROLLER_EPOCH and self._world.rng.random() < 0.5:
             self._resign("a broker obeys somebody else")
 
     def act(self) -> bool:
@@ -97,7 +97,7 @@ class RivalController:
             self._resign("the session is gone")
         if self._reign is None:
             return self._stand_for_election()
-        if self._is_deposed() and self._world.dice.random() < 0.3:
+        if self._is_deposed() and self._world.rng.random() < 0.3:
             self._resign("another controller is in office")
             return True
         if self._seen_zxid == self._world.safety.last_zxid:
@@ -277,7 +277,7 @@ class RivalController:
                 marks_recovery=False,
             )
             leader, isr = (NO_LEADER, isr) if elected is None else (elected.leader, elected.isr)
-        elif self._world.dice.random() < 0.1:
+        elif self._world.rng.random() < 0.1:
             elected = election.preferred(assignment.replicas, isr, live, recovery_state=0)
             leader = leader if elected is None else elected.leader
         shrunk = tuple(r for r in isr if r in live) or isr
