@@ -286,7 +286,7 @@ class Bench:
         return await self.cost(e.LeaderAndIsrResponseReceived((answer,)), publishes=False)
 
     async def publication(self) -> float:
-        """A topic of 50 partitions is published anew, and nothing else happens."""
+        """A topic of 50 partitions is published again, and nothing else happens."""
         topic = self._some_partition().topic
         self._processed.set()
         self._published.clear()
@@ -339,7 +339,7 @@ def _notes() -> Iterator[str]:
     yield "The controller's own work, from the event to the new view, without ZooKeeper."
     yield (
         "Two rows hold something that grows by its nature: topics appear in a list of all of them"
-        " (ZooKeeper gives no difference), and a broker that starts is told of every partition."
+        " (ZooKeeper gives no difference), and a broker that starts is sent every partition."
     )
 
 

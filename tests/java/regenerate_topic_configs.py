@@ -133,7 +133,7 @@ def _formatted(source: str) -> str:
             [sys.executable, "-m", "ruff", *arguments, "--stdin-filename=generated.py"],
             input=result,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # what only formatting mends
+            stderr=subprocess.DEVNULL,  # what only formatting corrects
             check=True,
             text=True,
             cwd=_ROOT,

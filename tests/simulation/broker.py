@@ -48,7 +48,7 @@ class SimulatedBroker:
         epoch: Own broker epoch, the czxid of the last registration; -1 before the first.
         logs: Contents of the disk.
         failed: Partitions on a log directory that has failed since the start.
-        refuses: Partitions that it does not lead or follow any more, until it is started anew: some
+        refuses: Partitions that it does not lead or follow any more, until it is restarted: some
             defect of its own.
         refuses_whole_requests: Whether the answer about one of them is an error of the whole
             request, of which then nothing is done.

@@ -109,7 +109,7 @@ class SafetyChecker:
             return
         require(epoch == self.epoch + 1, f"{writer}: controller epoch {self.epoch} -> {epoch}")
         taken = any(isinstance(op, Create) and op.path == paths.CONTROLLER for op in writes)
-        require(taken, f"{writer} raises the controller epoch without taking office")
+        require(taken, f"{writer} raises the controller epoch without becoming the controller")
         self.epoch = epoch
         self._world.trace.line(writer, "wins", f"epoch={epoch}")
 
@@ -192,7 +192,7 @@ class SafetyChecker:
             for tp in [tp for tp in self._replicas if tp.topic == topic]:
                 kept = [b for b in self._replicas[tp] if tp in self._world.brokers[b].logs]
                 require(not kept, f"{writer} deletes {tp} while brokers {kept} still have it")
-        # What goes without the controller's doing stays in the caches of brokers for ever.
+        # What goes without the controller's doing stays in the caches of brokers forever.
         self.deleted_under[topic] = self.epoch if is_controller else -1
         self._forget_topic(topic)
 
@@ -216,7 +216,7 @@ class SafetyChecker:
         node = self._world.zookeeper.get(operation.path)
         assert node is not None
         if writer == "admin":
-            history = self._history[tp]  # damaged, or mended
+            history = self._history[tp]  # damaged, or corrected
             history.append(msgspec.structs.replace(history[-1], partition_epoch=len(history)))
             return
         # The data of this operation: the node may have been written twice in one transaction.
@@ -390,10 +390,10 @@ class SafetyChecker:
         offline = 0
         for tp in context.all_partitions():
             state, leadership = context.partition_state(tp), context.leadership.get(tp)
-            doomed = context.is_topic_queued_for_deletion(tp.topic)
-            if state is PartitionState.OFFLINE and not doomed:
+            being_deleted = context.is_topic_queued_for_deletion(tp.topic)
+            if state is PartitionState.OFFLINE and not being_deleted:
                 offline += 1
-            if state is PartitionState.ONLINE and not doomed:
+            if state is PartitionState.ONLINE and not being_deleted:
                 require(
                     leadership is not None and context.is_replica_online(leadership.leader, tp),
                     f"{process} holds {tp} to be online under {leadership}",

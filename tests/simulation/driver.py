@@ -279,7 +279,7 @@ class RegentProcess:
         return True
 
     def _wait(self) -> bool:
-        """Calls wait for the connection to come back, but not for ever."""
+        """Calls wait for the connection to come back, but not forever."""
         now_ms = self._world.clock.now_ms()
         if self._waiting_since_ms is None:
             self._waiting_since_ms = now_ms

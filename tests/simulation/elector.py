@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Elector:
-    """Elects whenever nobody holds the office."""
+    """Elects whenever there is no controller."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -203,7 +203,7 @@ class Faults:
         return broker.start()
 
     def expire_broker(self) -> bool:
-        """The process lives on without its session and registers anew later."""
+        """The process lives on without its session and registers again later."""
         broker = self._broker()
         client = None if broker is None else broker.client
         if (
@@ -282,8 +282,8 @@ class Faults:
         return True
 
     def malform_state(self) -> bool:
-        """Somebody damages the state of a partition. In the end it is mended, and as nobody can
-        know of that, the brokers concerned are started anew."""
+        """Somebody damages the state of a partition. In the end it is corrected, and as nobody can
+        know of that, the brokers concerned are restarted."""
         partitions = self._world.safety.partitions
         if not partitions:
             return False

@@ -253,7 +253,7 @@ class Workload:
         return written and self.multi(change)
 
     def reset_unclean_default(self) -> bool:
-        """Write the cluster-wide default anew, whatever it holds."""
+        """Write the cluster-wide default again, whatever it holds."""
         self._admin.multi([Delete(paths.broker_config(None))])
         return self._configure(
             paths.broker_config(None), f"brokers/{paths.DEFAULT_ENTITY}", "false"

@@ -117,7 +117,7 @@ class World:
         self._contact[client] = self._contact.get(client, 0) + 1
 
     def lost_contact(self, client: InMemoryClient) -> None:
-        """The servers hear nothing of the client: its session ends unless it comes back in time."""
+        """The servers get nothing from the client: its session ends unless it returns in time."""
         self.found_contact(client)
         contact, session_id = self._contact[client], client.session_id
 

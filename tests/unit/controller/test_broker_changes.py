@@ -210,7 +210,7 @@ class TestFailure:
             assert (state.leader, state.isr) == (3, (3,))
         assert list(active.context.live_or_shutting_down_brokers) == [3]
 
-    def test_a_doomed_topic_gets_no_new_leader(self) -> None:
+    def test_a_topic_being_deleted_gets_no_new_leader(self) -> None:
         world, active = cluster({0: (1, 2)})
         active.context.queue_topic_for_deletion("t")
         active.deletions.mark_ineligible(["t"], "a test")

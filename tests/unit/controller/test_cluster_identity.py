@@ -136,7 +136,7 @@ class TestChanged:
         assert controller.refusal is None
 
     def test_a_change_during_a_disconnection_is_found_afterwards(self) -> None:
-        """kazoo drops watches: nothing tells of it."""
+        """kazoo drops watches without notice."""
         world = World()
         world.start_broker(1)
         controller = world.active_controller()

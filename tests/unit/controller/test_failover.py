@@ -56,8 +56,8 @@ class TestOrder:
         world.create_topic("t", {0: (3, 1), 1: (1, 2)})
         world.set_state(T0, 3, (3, 1), leader_epoch=5)
         world.set_state(T1, 1, (1, 2), leader_epoch=5)
-        world.create_topic("doomed", {0: (1,)})
-        world.mark_for_deletion("doomed")
+        world.create_topic("marked", {0: (1,)})
+        world.mark_for_deletion("marked")
         world.put(
             paths.isr_change_notification("isr_change_0000000001"),
             encode_isr_change_notification([T1]),

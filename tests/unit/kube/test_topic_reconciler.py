@@ -142,7 +142,7 @@ def test_an_outranked_intent_sends_no_command() -> None:
     bench.reconcile()
     assert bench.port.commands == []
     assert bench.stored["status"] == newer
-    assert bench.looks[0], "it looks again, but not at once"
+    assert bench.looks[0], "it is requeued, but not at once"
 
 
 def test_an_intent_that_cannot_be_stored_sends_no_command() -> None:
