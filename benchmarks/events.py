@@ -42,10 +42,13 @@ from regent.runtime.controller_event_manager import ControllerEventManager
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.view_publisher import ViewPublisher
 from regent.zk_data import paths
-from regent.zk_data.brokers import encode_broker
 from regent.zk_data.config import encode_entity_config
-from regent.zk_data.notifications import encode_isr_change_notification
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
+from tests.support.broker_znodes import (
+    encode_broker,
+    encode_isr_change_notification,
+    partition_of_state,
+)
 
 SIZES = (10_000, 100_000)
 """Clusters that are measured besides the one that was asked for, if they are smaller."""
@@ -115,7 +118,7 @@ class Bench:
     # The cluster in ZooKeeper
 
     def _given(self, path: str) -> bytes | None:
-        tp = paths.partition_of_state(path)
+        tp = partition_of_state(path)
         if tp is not None:
             partition = self.cluster.states.get(tp)
             return None if partition is None else self._state(partition.state)

@@ -27,6 +27,7 @@ from tests.simulation.driver import RegentProcess
 from tests.simulation.trace import InvariantViolatedError
 from tests.simulation.workload import UNCLEAN
 from tests.simulation.zookeeper import AppliedTransaction
+from tests.support.broker_znodes import partition_of_state
 
 if TYPE_CHECKING:
     from tests.simulation.broker import SimulatedBroker
@@ -134,7 +135,7 @@ class SafetyChecker:
 
     def _write(self, writer: str, operation: Operation, *, is_controller: bool) -> None:
         path = operation.path
-        tp = paths.partition_of_state(path)
+        tp = partition_of_state(path)
         if tp is not None:
             self._state_write(writer, tp, operation, is_controller=is_controller)
         elif path.startswith(paths.BROKER_TOPICS + "/"):

@@ -16,11 +16,14 @@ import msgspec
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.notifications import encode_isr_change_notification
 from regent.zk_data.operations import Create, SetData, Written
 from regent.zk_data.topics import decode_partition_state, encode_partition_state
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.replicated_log import Record, Replica, common_prefix
+from tests.support.broker_znodes import (
+    encode_isr_change_notification,
+    isr_change_notification_prefix,
+)
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -195,7 +198,7 @@ class Replication:
         if client is None or not client.is_connected:
             return False
         content = encode_isr_change_notification(broker.changed_isrs)
-        client.multi([Create(paths.isr_change_notification_prefix(), content, sequential=True)])
+        client.multi([Create(isr_change_notification_prefix(), content, sequential=True)])
         self._world.trace.line(
             broker.name, "notifies", " ".join(str(tp) for tp in broker.changed_isrs)
         )

@@ -13,7 +13,6 @@ from typing import Any
 
 from regent.controller.effects import Effect
 from regent.zk_data import paths
-from regent.zk_data.cluster import encode_cluster_id
 from regent.zk_data.operations import Create
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checkers import SafetyChecker
@@ -30,6 +29,7 @@ from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.trace import InvariantViolatedError, Trace
 from tests.simulation.workload import Workload
 from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
+from tests.support.broker_znodes import encode_cluster_id
 
 SESSION_TIMEOUT_MS = 6_000
 SETTLE_TIME_MS = 120_000

@@ -17,7 +17,7 @@ from regent.model.errors import ControllerMovedError, StaleControllerEpochError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.zk_data import paths
-from regent.zk_data.brokers import encode_broker
+from tests.support.broker_znodes import encode_broker
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import World, leader_and_isr, make_broker, stop_replica
 

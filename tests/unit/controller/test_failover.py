@@ -16,7 +16,7 @@ from regent.controller.states import PartitionState, ReplicaState
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.notifications import encode_isr_change_notification, encode_log_dir_event
+from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
 T0 = TopicPartition("t", 0)

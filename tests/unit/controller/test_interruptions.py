@@ -30,7 +30,7 @@ from regent.model.errors import (
 )
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.notifications import encode_isr_change_notification, encode_log_dir_event
+from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
 from tests.unit.controller.world import CONTROLLER_ID, World
 
 Scenario = tuple[World, KafkaController, e.ControllerEvent]
@@ -45,7 +45,7 @@ COMMANDS = (
 
 
 def cluster() -> World:
-    """Partitions on three brokers, one leaderless, one not created yet, and a topic being deleted."""
+    """Partitions on three brokers, one leaderless, one not created, and a topic being deleted."""
     world = World()
     world.start_broker(1, 2, 3)
     world.create_topic("t", {0: (1, 2), 1: (2, 3), 2: (9,)})
