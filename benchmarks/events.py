@@ -75,7 +75,7 @@ class _Nowhere:
 
 
 class _Silence:
-    """A log that nobody reads."""
+    """A log that is not read."""
 
     traces_state_changes = False
 

@@ -97,7 +97,7 @@ class Verifier:
         for exchange in exchanges:
             header = read_header(exchange.frame)
             if fence(exchange.frame, header)[:2] != (election.controller_id, election.epoch):
-                continue  # from the one before, not heard of its end
+                continue  # from the one before, not informed of its end
             request = self._read(exchange, header, bodies)
             begins.append(exchange.began_at)
             size += len(exchange.frame)
@@ -125,7 +125,7 @@ class Verifier:
         if broker_epoch != self._broker_epochs[exchange.broker_id]:
             raise BenchmarkError(f"broker {exchange.broker_id} was sent another's broker epoch")
         if header.api_key not in (LEADER_AND_ISR, UPDATE_METADATA):
-            raise BenchmarkError(f"nobody should have sent requests of API {header.api_key}")
+            raise BenchmarkError(f"no side should have sent requests of API {header.api_key}")
         body = bytes((header.api_key,)) + exchange.frame[header.end + 16 :]
         known = bodies.get(bytes(body))
         if known is not None:

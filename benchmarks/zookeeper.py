@@ -134,7 +134,7 @@ class ZooKeeperSession:
         """Wait until somebody is the controller, and say since when.
 
         Raises:
-            BenchmarkError: nobody was elected, or somebody else.
+            BenchmarkError: no controller was elected, or another one.
         """
         deadline = time.monotonic() + timeout_s
         while (node := self._read(paths.CONTROLLER, watch=True)) is None:

@@ -3,7 +3,7 @@
 A refusal changes nothing in ZooKeeper, so no watch reports it: a broker that answers
 a LeaderAndIsr with an error stays what it was while everybody takes it for the new leader. Kafka's
 controller writes a log line. Here a refusal is state, from the answer until the broker does what it
-is told, its life ends, or the topic is gone.
+was sent, its life ends, or the topic is gone.
 
 What is no refusal:
 

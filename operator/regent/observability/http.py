@@ -44,7 +44,7 @@ class HttpEndpoint:
         liveness: Answer of ``/healthz``: a problem that only a restart solves.
         readiness: Answer of ``/readyz``: a reason not to rely on this process yet.
         remark: Added to the answer of ``/readyz`` while the process is ready: what somebody has to
-            mend.
+            correct.
         status: Answer of ``/status``, as JSON.
 
     The three are called in the endpoint's thread and must answer at once.

@@ -33,7 +33,7 @@ def print_status(report: Report) -> None:
 def _controller(report: Report) -> str:
     controller = report["controller"]
     who = {
-        "none": "nobody",
+        "none": "none",
         "broker": f"broker {controller['id']}'s own controller",
         "regent": f"Regent ({controller['id']})",
     }[controller["kind"]]

@@ -240,8 +240,8 @@ class Generation:
                 del self._pending[future]
 
     def _withdraw(self, entries: Sequence[tuple[object, Slot]]) -> None:
-        """Take back what waits for a connection, so that it is not carried out long after whoever
-        asked for it has given up."""
+        """Take back what waits for a connection, so that it is not carried out long after its
+        caller has given up."""
         for entry in entries:
             with contextlib.suppress(ValueError):  # it has been sent
                 self.client._queue.remove(entry)
