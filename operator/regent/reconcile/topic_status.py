@@ -22,6 +22,7 @@ from regent.resources.conditions import (
     ConditionStatus,
     ConditionType,
     Verdict,
+    enumerate_some,
     update_conditions,
 )
 from regent.resources.kafka_topic_status import (
@@ -161,11 +162,10 @@ def refusal_assessment(topic: TopicView) -> Assessment | None:
         f"broker {broker_id} refuses {len(partitions)} partitions {partitions[:10]} with {error}"
         for (broker_id, error), partitions in replicas.items()
     ]
-    more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
     return Assessment(
         Progress.STALLED,
         ConditionReason.REPLICAS_REFUSED,
-        f"{'; '.join(named[:5])}{more}; the broker's log says why",
+        f"{enumerate_some(named, limit=5)}; the broker's log says why",
     )
 
 

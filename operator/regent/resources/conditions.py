@@ -266,6 +266,12 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def enumerate_some(items: Sequence[str], *, limit: int) -> str:
+    """The first ``limit`` of the items in one line, and how many more there are."""
+    more = f"; and {len(items) - limit} more" if len(items) > limit else ""
+    return "; ".join(items[:limit]) + more
+
+
 def shorten(text: str, *, limit: int) -> str:
     """``text`` cut to ``limit`` characters, with an ellipsis if something was cut off."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -12,6 +12,7 @@ from regent.resources.conditions import (
     ConditionStatus,
     ConditionType,
     Verdict,
+    enumerate_some,
     find_condition,
     rfc3339,
     update_conditions,
@@ -64,6 +65,11 @@ def test_messages_are_bounded() -> None:
     (condition,) = _update((), _verdict(ConditionStatus.TRUE, "x" * 5000))
     assert len(condition.message) == MAX_MESSAGE_LENGTH
     assert condition.message.endswith("…")
+
+
+def test_what_does_not_fit_into_a_message_is_counted() -> None:
+    assert enumerate_some(["a", "b"], limit=2) == "a; b"
+    assert enumerate_some(["a", "b", "c", "d"], limit=2) == "a; b; and 2 more"
 
 
 def test_times_are_utc_and_survive_the_round_trip() -> None:
