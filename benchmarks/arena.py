@@ -23,7 +23,7 @@ SMALLEST_ENTRY_BYTES = 40  # of a partition in UpdateMetadata
 
 
 class Arena:
-    """ZooKeeper, the stub brokers and the session that watches; measures whoever is elected."""
+    """ZooKeeper, the stub brokers and the session that watches; measures the elected one."""
 
     def __init__(self, options: Options, cluster: Cluster, zookeeper: ZooKeeper) -> None:
         self.options = options

@@ -42,10 +42,13 @@ from regent.runtime.controller_event_manager import ControllerEventManager
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.view_publisher import ViewPublisher
 from regent.zk_data import paths
-from regent.zk_data.brokers import encode_broker
 from regent.zk_data.config import encode_entity_config
-from regent.zk_data.notifications import encode_isr_change_notification
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
+from tests.support.broker_znodes import (
+    encode_broker,
+    encode_isr_change_notification,
+    partition_of_state,
+)
 
 SIZES = (10_000, 100_000)
 """Clusters that are measured besides the one that was asked for, if they are smaller."""
@@ -72,7 +75,7 @@ class _Nowhere:
 
 
 class _Silence:
-    """A log that nobody reads."""
+    """A log that is not read."""
 
     traces_state_changes = False
 
@@ -115,7 +118,7 @@ class Bench:
     # The cluster in ZooKeeper
 
     def _given(self, path: str) -> bytes | None:
-        tp = paths.partition_of_state(path)
+        tp = partition_of_state(path)
         if tp is not None:
             partition = self.cluster.states.get(tp)
             return None if partition is None else self._state(partition.state)
@@ -286,7 +289,7 @@ class Bench:
         return await self.cost(e.LeaderAndIsrResponseReceived((answer,)), publishes=False)
 
     async def publication(self) -> float:
-        """A topic of 50 partitions is published anew, and nothing else happens."""
+        """A topic of 50 partitions is published again, and nothing else happens."""
         topic = self._some_partition().topic
         self._processed.set()
         self._published.clear()
@@ -339,7 +342,7 @@ def _notes() -> Iterator[str]:
     yield "The controller's own work, from the event to the new view, without ZooKeeper."
     yield (
         "Two rows hold something that grows by its nature: topics appear in a list of all of them"
-        " (ZooKeeper gives no difference), and a broker that starts is told of every partition."
+        " (ZooKeeper gives no difference), and a broker that starts is sent every partition."
     )
 
 

@@ -31,7 +31,7 @@ def busy_seconds() -> float:
 def wait_until_idle(*, busy_share: float, timeout_s: float) -> None:
     """Wait for a second in which the processors had little to do; give up after a while.
 
-    Whoever shares a machine gets better figures this way, and never waits for ever.
+    Whoever shares a machine gets better figures this way, and never waits forever.
     """
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

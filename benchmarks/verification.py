@@ -1,4 +1,4 @@
-"""Decides, after the clock has stopped, whether and when every broker had been told everything."""
+"""Decides, after the clock has stopped, whether and when every broker had been sent everything."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ from benchmarks.zookeeper import Election
 
 
 class Delivery(NamedTuple):
-    """What the brokers were told; monotonic nanoseconds.
+    """What the brokers were sent; monotonic nanoseconds.
 
     Attributes:
         first_request_at: The first bytes of the first request at any broker.
         first_partitions_at: The first bytes of the first request with partitions.
         leader_and_isr_at: The last answer to a LeaderAndIsr that was needed.
-        complete_at: The last answer that was needed: every broker had been told everything.
+        complete_at: The last answer that was needed: every broker had been sent everything.
         requests: How many control requests there were.
         request_bytes: Their size altogether.
     """
@@ -40,7 +40,7 @@ class Delivery(NamedTuple):
 
 @dataclass(slots=True)
 class _Missing:
-    """What a broker has not been told yet, and when the last of it was answered."""
+    """What a broker has not been sent yet, and when the last of it was answered."""
 
     leader_and_isr: set[tuple[str, int]]
     update_metadata: set[tuple[str, int]]
@@ -80,10 +80,10 @@ class Verifier:
         self._checked: set[tuple[int, int]] = set()
 
     def verify(self, election: Election, exchanges: Iterable[Exchange]) -> Delivery:
-        """When an elected controller had told everything to everybody.
+        """When an elected controller had sent everything to all brokers.
 
         Raises:
-            BenchmarkError: it has not, or something that it told was wrong.
+            BenchmarkError: it has not, or something that it sent was wrong.
         """
         everything = self._expected.keys()
         missing = {
@@ -97,7 +97,7 @@ class Verifier:
         for exchange in exchanges:
             header = read_header(exchange.frame)
             if fence(exchange.frame, header)[:2] != (election.controller_id, election.epoch):
-                continue  # from the one before, not heard of its end
+                continue  # from the one before, not informed of its end
             request = self._read(exchange, header, bodies)
             begins.append(exchange.began_at)
             size += len(exchange.frame)
@@ -125,7 +125,7 @@ class Verifier:
         if broker_epoch != self._broker_epochs[exchange.broker_id]:
             raise BenchmarkError(f"broker {exchange.broker_id} was sent another's broker epoch")
         if header.api_key not in (LEADER_AND_ISR, UPDATE_METADATA):
-            raise BenchmarkError(f"nobody should have sent requests of API {header.api_key}")
+            raise BenchmarkError(f"no side should have sent requests of API {header.api_key}")
         body = bytes((header.api_key,)) + exchange.frame[header.end + 16 :]
         known = bodies.get(bytes(body))
         if known is not None:
@@ -154,6 +154,6 @@ def _require_complete(missing: Mapping[int, _Missing]) -> None:
     for broker_id, left in missing.items():
         if left.leader_and_isr or left.update_metadata:
             raise BenchmarkError(
-                f"broker {broker_id} was not told of {len(left.leader_and_isr)} of its replicas"
+                f"broker {broker_id} was not sent {len(left.leader_and_isr)} of its replicas"
                 f" and of {len(left.update_metadata)} partitions"
             )

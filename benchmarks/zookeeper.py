@@ -19,9 +19,8 @@ from benchmarks.errors import BenchmarkError
 from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.brokers import encode_broker
-from regent.zk_data.cluster import encode_cluster_id
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
+from tests.support.broker_znodes import encode_broker, encode_cluster_id
 
 SESSION_TIMEOUT_S = 30.0
 _NODES_IN_A_TRANSACTION = 1000
@@ -135,7 +134,7 @@ class ZooKeeperSession:
         """Wait until somebody is the controller, and say since when.
 
         Raises:
-            BenchmarkError: nobody was elected, or somebody else.
+            BenchmarkError: no controller was elected, or another one.
         """
         deadline = time.monotonic() + timeout_s
         while (node := self._read(paths.CONTROLLER, watch=True)) is None:

@@ -159,7 +159,7 @@ def _remove_definition(kubectl: Kubectl, file: Path) -> None:
 
 
 def _remove_namespace(kubectl: Kubectl) -> None:
-    """Remove the namespace; without Regent nobody removes a finalizer from what is left in it."""
+    """Remove the namespace; without Regent a finalizer stays on what is left in it."""
     for item in kubectl.json("get", "ktopic")["items"]:
         finalizers = '{"metadata":{"finalizers":null}}'
         kubectl("patch", "ktopic", item["metadata"]["name"], "--type=merge", "-p", finalizers)

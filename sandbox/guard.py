@@ -152,7 +152,7 @@ def guard() -> Guard:
 
 
 def _forked() -> None:
-    """A forked child gets a guard of its own: the inherited lock may be held for ever."""
+    """A forked child gets a guard of its own: the inherited lock may be held forever."""
     global _guard
     _guard.disown()
     _guard = Guard()

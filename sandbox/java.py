@@ -1,7 +1,7 @@
 """How Java programs are run here: quick to start, small, logging to standard output.
 
 The servers live for seconds and do little, so they get the serial collector, the first compiler
-tier only and a small heap. Whoever measures performance passes `TUNED_FOR_THROUGHPUT`.
+tier only and a small heap. Benchmarks pass `TUNED_FOR_THROUGHPUT`.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """Real, unmodified Kafka brokers in ZooKeeper mode on loopback: one, or a cluster.
 
-While nobody else holds `/controller`, a stock broker becomes the controller itself; that is
+While no other process holds `/controller`, a stock broker becomes the controller itself; that is
 what these brokers do too.
 """
 

@@ -1,6 +1,6 @@
 """Builds etcd, kube-apiserver, kube-controller-manager, kubectl and helm from their sources.
 
-Nobody ships these as packages, so the Go module in `sandbox/kubernetes/` pins them and this
+These are not shipped as packages, so the Go module in `sandbox/kubernetes/` pins them and this
 builds them: one binary for everything but helm (it is chosen by the name it is called by, so
 the rest are symbolic links). The result is cached under a hash of the module's files, the
 build flags and the Go version.

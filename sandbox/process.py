@@ -3,7 +3,7 @@
 The process leads a session and process group of its own, so that Ctrl-C in a terminal reaches
 the sandbox only, which then stops its servers in order. It is known to the guard before its
 program runs a single instruction: a shell waits for one line on its standard input, which is
-sent once the guard has been told, and then becomes the program (same process id). Should the
+sent once the guard knows of it, and then becomes the program (same process id). Should the
 owner die in between, the shell reads end-of-file and gives up.
 
 `run_guarded` does the same for commands that are run to their end.

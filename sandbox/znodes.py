@@ -1,6 +1,6 @@
 """Just enough of ZooKeeper's client protocol to ask whether a znode exists.
 
-The sandbox does not want a client library of its own: whoever uses it brings one. One short
+The sandbox does not want a client library of its own: its user brings one. One short
 session per question, which is closed at once, leaves nothing behind on the server.
 """
 

@@ -98,7 +98,7 @@ class ZooKeeper(Server):
 
     @property
     def mode(self) -> str | None:
-        """`standalone`, `leader` or `follower`; None while it serves nobody."""
+        """`standalone`, `leader` or `follower`; None while it serves no client."""
         try:
             answer = four_letter_word(self.port, "srvr")
         except OSError:

@@ -50,7 +50,7 @@ Columns = tuple[bytes | bytearray, ...]
 
 
 class HostedPartitions:
-    """Leader epochs of the partitions that one stub broker has been told of."""
+    """Leader epochs of the partitions that one stub broker has been notified of."""
 
     def __init__(self) -> None:
         self._as_sent: dict[bytes, tuple[Columns, Columns]] = {}

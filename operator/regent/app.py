@@ -1,7 +1,7 @@
 """The composition root: builds everything from the settings, starts it in order, stops it in order.
 
 Start: HTTP endpoint, controller thread, custom resources. Stop: custom resources first, so that
-nobody asks for anything more, then the controller, which hands the cluster back.
+no further commands arrive, then the controller, which hands the cluster back.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class App:
         loop = asyncio.get_running_loop()
         for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, stop.set)
-        # A process whose controller thread has died is of no use: end, and be started anew.
+        # A process whose controller thread has died is of no use: end, and be restarted.
         self._controller.on_end(partial(_call_in, loop, stop.set))
         if self._kubernetes is None:
             await stop.wait()
@@ -171,7 +171,7 @@ class App:
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any) -> None:
-    """Call in a loop from another thread; a loop that has ended has nobody left to be told."""
+    """Call in a loop from another thread; a loop that has ended needs no call."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(callback, *args)
 

@@ -115,7 +115,7 @@ def run(config_file: Path | None, **options: Any) -> None:
 def status(config_file: Path | None, url: str | None, as_json: bool, **options: Any) -> None:
     """Show who is the controller, the brokers, and the partitions by state.
 
-    Reads ZooKeeper, so it works whoever is the controller, and even if nobody is. Takes the
+    Reads ZooKeeper, so it works with any controller, and without one. Takes the
     settings file and the environment of `regent run`.
 
     \b

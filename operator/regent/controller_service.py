@@ -120,7 +120,7 @@ class ControllerService:
         """See :class:`~regent.runtime.ports.ControllerPort`."""
         commands = tuple(commands)
         future: concurrent.futures.Future[tuple[Outcome, ...]] = concurrent.futures.Future()
-        # From now on whoever waits may stop waiting, but only the controller's thread ends this.
+        # From now on the caller may stop waiting, but only the controller's thread ends this.
         future.set_running_or_notify_cancel()
         self._pending[future] = partial(not_controller, commands)
         future.add_done_callback(lambda done: self._pending.pop(done, None))
@@ -252,14 +252,14 @@ class _Parts:
     def __init__(
         self, *, config: ControllerConfig, connect: Connect, metrics: EventMetrics
     ) -> None:
-        dice = random.SystemRandom()
+        randomness = random.SystemRandom()
         self.metrics = metrics
         self.gauges = ControllerGauges()
         self.channel_queue_sizes: Mapping[int, int] = {}
         self.refused_replicas: tuple[RefusedReplica, ...] = ()
         self.refused_metadata: Mapping[int, str] = {}
         self.controller = KafkaController(
-            config, log=StandardControllerLog(), chance=Chance(dice.randrange, uuid.uuid4)
+            config, log=StandardControllerLog(), chance=Chance(randomness.randrange, uuid.uuid4)
         )
         self.manager = ControllerEventManager(self.controller, observer=self, collector=Collector())
         self.publisher = ViewPublisher(self.controller)
@@ -362,6 +362,6 @@ class _Parts:
 
 
 def _resolve(future: concurrent.futures.Future[Any], answer: Any) -> None:
-    """Answer once. Only the controller's thread does, and nobody can cancel: so nothing races."""
+    """Answer once. Only the controller's thread does, without cancellation: so nothing races."""
     if not future.done():
         future.set_result(answer)

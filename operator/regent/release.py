@@ -1,7 +1,7 @@
 """``regent release``: takes Regent's finalizer off the KafkaTopics, for the time after Regent.
 
-Without Regent nobody removes the finalizer of a KafkaTopic that is deleted, so it, and its
-namespace, would never go. Nothing else of the resources is changed, and nothing in Kafka.
+Without Regent the finalizer of a KafkaTopic that is deleted stays, so it, and its namespace,
+would never go. Nothing else of the resources is changed, and nothing in Kafka.
 
 A Regent that still runs would put the finalizers back. So its Deployment can be scaled to zero
 first, and afterwards everything is listed again.

@@ -154,9 +154,9 @@ class Settings(BaseSettings):
         default=None,
         pattern=r"^\d+\.\d+(-IV\d+)?$",
         description="Assume this `inter.broker.protocol.version`, for instance `2.6`, of brokers "
-        "that do not tell theirs (for want of `DescribeConfigs`, or because they are down). It "
-        "cannot overrule what brokers tell: while they tell another one, Regent leaves the cluster "
-        "alone.",
+        "that do not report theirs (for want of `DescribeConfigs`, or because they are down). It "
+        "cannot overrule what brokers report: while they report another one, Regent leaves the "
+        "cluster alone.",
     )
     broker_request_timeout_ms: int = Field(
         default=30_000,

@@ -23,7 +23,7 @@ SESSION_TIMEOUT_MS = 10_000
 
 
 class Client(Protocol):
-    """A client and what it has been told."""
+    """A client and what it was notified of."""
 
     events: list[WatchedEvent]
     states: list[SessionState]

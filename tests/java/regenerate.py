@@ -1,4 +1,4 @@
-"""Makes the golden frames anew: ``.venv/bin/python -m tests.java.regenerate``, with a JDK at hand.
+"""Rewrites the golden frames: ``.venv/bin/python -m tests.java.regenerate``, with a JDK at hand.
 
 For each Kafka release, Kafka's own request classes serialize the batches of ``cases.txt``. The
 result is committed, so that the tests themselves need no Java. Each line of a golden file is the

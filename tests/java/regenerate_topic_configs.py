@@ -1,4 +1,4 @@
-"""Makes the tables of topic configurations anew: ``python -m tests.java.regenerate_topic_configs``.
+"""Rewrites the tables of topic configurations: ``python -m tests.java.regenerate_topic_configs``.
 
 They come out of Kafka's own classes: the last patch release of each minor version. The jars of all
 of them are fetched, which is why this is no part of ``make generate``; a test compares the tables
@@ -133,7 +133,7 @@ def _formatted(source: str) -> str:
             [sys.executable, "-m", "ruff", *arguments, "--stdin-filename=generated.py"],
             input=result,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # what only formatting mends
+            stderr=subprocess.DEVNULL,  # what only formatting corrects
             check=True,
             text=True,
             cwd=_ROOT,

@@ -21,11 +21,14 @@ from regent.protocol.control_requests import (
 )
 from regent.protocol.leader_and_isr import NOTHING_FOLLOWS
 from regent.zk_data import paths
-from regent.zk_data.brokers import encode_broker
-from regent.zk_data.notifications import encode_log_dir_event
 from regent.zk_data.operations import Create, Delete, SetData, Written
 from tests.simulation.replicated_log import Log, Replica
 from tests.simulation.zookeeper import InMemoryClient
+from tests.support.broker_znodes import (
+    encode_broker,
+    encode_log_dir_event,
+    log_dir_event_notification_prefix,
+)
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -51,7 +54,7 @@ class SimulatedBroker:
         epoch: Own broker epoch, the czxid of the last registration; -1 before the first.
         logs: Contents of the disk.
         failed: Partitions on a log directory that has failed since the start.
-        refuses: Partitions that it does not lead or follow any more, until it is started anew: some
+        refuses: Partitions that it does not lead or follow any more, until it is restarted: some
             defect of its own.
         refuses_whole_requests: Whether the answer about one of them is an error of the whole
             request, of which then nothing is done.
@@ -175,9 +178,7 @@ class SimulatedBroker:
             self.failed[tp] = None
             self.replicas.pop(tp, None)
         event = encode_log_dir_event(self.broker_id)
-        self.client.multi(
-            [Create(paths.log_dir_event_notification_prefix(), event, sequential=True)]
-        )
+        self.client.multi([Create(log_dir_event_notification_prefix(), event, sequential=True)])
 
     # Requests of the controller
 

@@ -27,6 +27,7 @@ from tests.simulation.driver import RegentProcess
 from tests.simulation.trace import InvariantViolatedError
 from tests.simulation.workload import UNCLEAN
 from tests.simulation.zookeeper import AppliedTransaction
+from tests.support.broker_znodes import partition_of_state
 
 if TYPE_CHECKING:
     from tests.simulation.broker import SimulatedBroker
@@ -109,7 +110,7 @@ class SafetyChecker:
             return
         require(epoch == self.epoch + 1, f"{writer}: controller epoch {self.epoch} -> {epoch}")
         taken = any(isinstance(op, Create) and op.path == paths.CONTROLLER for op in writes)
-        require(taken, f"{writer} raises the controller epoch without taking office")
+        require(taken, f"{writer} raises the controller epoch without becoming the controller")
         self.epoch = epoch
         self._world.trace.line(writer, "wins", f"epoch={epoch}")
 
@@ -134,7 +135,7 @@ class SafetyChecker:
 
     def _write(self, writer: str, operation: Operation, *, is_controller: bool) -> None:
         path = operation.path
-        tp = paths.partition_of_state(path)
+        tp = partition_of_state(path)
         if tp is not None:
             self._state_write(writer, tp, operation, is_controller=is_controller)
         elif path.startswith(paths.BROKER_TOPICS + "/"):
@@ -192,7 +193,7 @@ class SafetyChecker:
             for tp in [tp for tp in self._replicas if tp.topic == topic]:
                 kept = [b for b in self._replicas[tp] if tp in self._world.brokers[b].logs]
                 require(not kept, f"{writer} deletes {tp} while brokers {kept} still have it")
-        # What goes without the controller's doing stays in the caches of brokers for ever.
+        # What goes without the controller's doing stays in the caches of brokers forever.
         self.deleted_under[topic] = self.epoch if is_controller else -1
         self._forget_topic(topic)
 
@@ -216,7 +217,7 @@ class SafetyChecker:
         node = self._world.zookeeper.get(operation.path)
         assert node is not None
         if writer == "admin":
-            history = self._history[tp]  # damaged, or mended
+            history = self._history[tp]  # damaged, or corrected
             history.append(msgspec.structs.replace(history[-1], partition_epoch=len(history)))
             return
         # The data of this operation: the node may have been written twice in one transaction.
@@ -390,10 +391,10 @@ class SafetyChecker:
         offline = 0
         for tp in context.all_partitions():
             state, leadership = context.partition_state(tp), context.leadership.get(tp)
-            doomed = context.is_topic_queued_for_deletion(tp.topic)
-            if state is PartitionState.OFFLINE and not doomed:
+            being_deleted = context.is_topic_queued_for_deletion(tp.topic)
+            if state is PartitionState.OFFLINE and not being_deleted:
                 offline += 1
-            if state is PartitionState.ONLINE and not doomed:
+            if state is PartitionState.ONLINE and not being_deleted:
                 require(
                     leadership is not None and context.is_replica_online(leadership.leader, tp),
                     f"{process} holds {tp} to be online under {leadership}",

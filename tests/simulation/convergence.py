@@ -149,7 +149,7 @@ def _check_context(process: RegentProcess, loaded: ControllerContext) -> None:
     ]
     pairs.append(("refusals", context.refusals.sample(), ()))
     for what, have, want in pairs:
-        require(have == want, f"{process}: {what} are {_difference(have, want)} loaded afresh")
+        require(have == want, f"{process}: {what} are {_difference(have, want)} loaded again")
 
 
 def _difference(have: object, want: object) -> str:

@@ -92,7 +92,7 @@ class RegentProcess:
         self.controller = KafkaController(
             self.config,
             log=self.log,
-            chance=Chance(world.dice.randrange, lambda: uuid.UUID(int=world.dice.getrandbits(128))),
+            chance=Chance(world.rng.randrange, lambda: uuid.UUID(int=world.rng.getrandbits(128))),
         )
         self.client = world.connect(self.name)
         self._queue = EventQueue()
@@ -169,7 +169,7 @@ class RegentProcess:
         self._drop_channels_and_timers()
         self._world.workload.sender_died(self)
         self.client.close()
-        self._world.restart_regent_after(self.slot, self._world.dice.randint(100, 12_000))
+        self._world.restart_regent_after(self.slot, self._world.rng.randint(100, 12_000))
 
     def _drop_channels_and_timers(self) -> None:
         for channel in self._channels.values():
@@ -279,7 +279,7 @@ class RegentProcess:
         return True
 
     def _wait(self) -> bool:
-        """Calls wait for the connection to come back, but not for ever."""
+        """Calls wait for the connection to come back, but not forever."""
         now_ms = self._world.clock.now_ms()
         if self._waiting_since_ms is None:
             self._waiting_since_ms = now_ms

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Elector:
-    """Elects whenever nobody holds the office."""
+    """Elects whenever there is no controller."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -38,7 +38,7 @@ class Elector:
         ]
         if not candidates:
             return False
-        self._holder = self._world.dice.choice(candidates)
+        self._holder = self._world.rng.choice(candidates)
         self._session_id = self._holder.client.session_id
         self._world.trace.line("elector", "elects", self._holder.name)
         self._holder.put(e.Eligible())

@@ -12,6 +12,7 @@ from regent.zk_data.operations import Create, Delete, SetData
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.driver import Disturbance, RegentProcess
 from tests.simulation.swarm import PROTOCOLS
+from tests.support.broker_znodes import partition_of_state
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -32,15 +33,15 @@ class Faults:
         enabled = self._world.swarm.faults
         if not enabled:
             return False
-        (name,) = self._world.dice.choices(list(enabled), list(enabled.values()))
+        (name,) = self._world.rng.choices(list(enabled), list(enabled.values()))
         return bool(getattr(self, name)())
 
     def disturbance(self, process: RegentProcess) -> Disturbance | None:
         """What befalls a process at an effect, by chance."""
         probability = self._world.swarm.disturbance
-        if not probability or self._world.dice.random() >= probability:
+        if not probability or self._world.rng.random() >= probability:
             return None
-        return self._world.dice.choice(list(Disturbance))
+        return self._world.rng.choice(list(Disturbance))
 
     def end(self) -> None:
         """Whatever is broken works again, or can be started again."""
@@ -60,11 +61,11 @@ class Faults:
 
     def _regent(self) -> RegentProcess | None:
         candidates = [p for p in self._world.regents if p.is_alive and not p.is_paused]
-        return self._world.dice.choice(candidates) if candidates else None
+        return self._world.rng.choice(candidates) if candidates else None
 
     def _broker(self) -> SimulatedBroker | None:
         candidates = [b for b in self._world.brokers.values() if b.is_running]
-        return self._world.dice.choice(candidates) if candidates else None
+        return self._world.rng.choice(candidates) if candidates else None
 
     # Regent
 
@@ -73,7 +74,7 @@ class Faults:
         if process is None:
             return False
         process.crash()
-        self._world.restart_regent_after(process.slot, self._world.dice.randint(100, 12_000))
+        self._world.restart_regent_after(process.slot, self._world.rng.randint(100, 12_000))
         return True
 
     def stop_regent(self) -> bool:
@@ -89,7 +90,7 @@ class Faults:
         process = self._regent()
         if process is None:
             return False
-        duration_ms = self._world.dice.randint(500, 15_000)
+        duration_ms = self._world.rng.randint(500, 15_000)
         self._world.trace.line(process.name, "pauses", f"for {duration_ms} ms")
         process.is_paused = True
         self._world.lost_contact(process.client)
@@ -119,7 +120,7 @@ class Faults:
         def lift() -> None:
             process.is_cut_off = False
 
-        self._world.clock.after(self._world.dice.randint(500, 15_000), lift)
+        self._world.clock.after(self._world.rng.randint(500, 15_000), lift)
         return True
 
     def lose_connection_of(self, process: RegentProcess) -> bool:
@@ -169,7 +170,7 @@ class Faults:
         if process is None or broker is None or active is None:
             return False
         epoch, broker_epoch = active.context.epoch, broker.epoch
-        if self._world.dice.random() < 0.5:
+        if self._world.rng.random() < 0.5:
             epoch -= 1
         else:
             broker_epoch -= 1
@@ -183,7 +184,7 @@ class Faults:
         if broker is None:
             return False
         broker.crash()
-        self._world.start_broker_after(broker, self._world.dice.randint(100, 15_000))
+        self._world.start_broker_after(broker, self._world.rng.randint(100, 15_000))
         return True
 
     def stop_broker(self) -> bool:
@@ -191,7 +192,7 @@ class Faults:
         if broker is None:
             return False
         broker.stop()
-        self._world.start_broker_after(broker, self._world.dice.randint(1, 5_000))
+        self._world.start_broker_after(broker, self._world.rng.randint(1, 5_000))
         return True
 
     def bounce_broker(self) -> bool:
@@ -203,7 +204,7 @@ class Faults:
         return broker.start()
 
     def expire_broker(self) -> bool:
-        """The process lives on without its session and registers anew later."""
+        """The process lives on without its session and registers again later."""
         broker = self._broker()
         client = None if broker is None else broker.client
         if (
@@ -224,9 +225,9 @@ class Faults:
         hosted = list(broker.replicas)
         if not hosted:
             return False
-        failed = self._world.dice.sample(hosted, self._world.dice.randint(1, len(hosted)))
+        failed = self._world.rng.sample(hosted, self._world.rng.randint(1, len(hosted)))
         broker.fail_log_dir(failed)
-        self._world.restart_broker_after(broker, self._world.dice.randint(1_000, 15_000))
+        self._world.restart_broker_after(broker, self._world.rng.randint(1_000, 15_000))
         return True
 
     def refuse_replicas(self) -> bool:
@@ -234,12 +235,12 @@ class Faults:
         broker = self._broker()
         if broker is None or not broker.replicas:
             return False
-        dice, hosted = self._world.dice, list(broker.replicas)
-        refused = dice.sample(hosted, dice.randint(1, len(hosted)))
+        rng, hosted = self._world.rng, list(broker.replicas)
+        refused = rng.sample(hosted, rng.randint(1, len(hosted)))
         self._world.trace.line(broker.name, "refuses from now on", [str(tp) for tp in refused])
         broker.refuses.update(dict.fromkeys(refused))
-        broker.refuses_whole_requests = dice.random() < 0.3
-        self._world.restart_broker_after(broker, dice.randint(1_000, 15_000))
+        broker.refuses_whole_requests = rng.random() < 0.3
+        self._world.restart_broker_after(broker, rng.randint(1_000, 15_000))
         return True
 
     # Network and znodes
@@ -249,15 +250,15 @@ class Faults:
         if process is None or broker is None:
             return False
         self._world.trace.line("network", "cuts", f"{process.name} from {broker.name}")
-        duration_ms = self._world.dice.randint(500, 15_000)
+        duration_ms = self._world.rng.randint(500, 15_000)
         self._world.network.cut(process.name, broker.broker_id, duration_ms)
         return True
 
     def malform(self) -> bool:
         """Somebody writes nonsense. It is taken away in the end."""
-        garbage = self._world.dice.choice(GARBAGE)
-        number = self._world.dice.randint(100, 999)
-        path = self._world.dice.choice(
+        garbage = self._world.rng.choice(GARBAGE)
+        number = self._world.rng.randint(100, 999)
+        path = self._world.rng.choice(
             (
                 f"{paths.BROKER_IDS}/{number}",
                 f"{paths.BROKER_IDS}/junk{number}",
@@ -282,12 +283,12 @@ class Faults:
         return True
 
     def malform_state(self) -> bool:
-        """Somebody damages the state of a partition. In the end it is mended, and as nobody can
-        know of that, the brokers concerned are started anew."""
+        """Somebody damages the state of a partition. In the end it is corrected, and as nobody can
+        know of that, the brokers concerned are restarted."""
         partitions = self._world.safety.partitions
         if not partitions:
             return False
-        return self.damage(paths.partition_state(self._world.dice.choice(partitions)))
+        return self.damage(paths.partition_state(self._world.rng.choice(partitions)))
 
     def damage(self, path: str) -> bool:
         """Overwrite a node with nonsense, until faults end."""
@@ -295,7 +296,7 @@ class Faults:
         if node is None or node.data in GARBAGE:
             return False
         self._damaged[path] = node.data
-        return self._world.workload.multi(SetData(path, self._world.dice.choice(GARBAGE)))
+        return self._world.workload.multi(SetData(path, self._world.rng.choice(GARBAGE)))
 
     def malform_registration(self) -> bool:
         """Somebody damages the registration of a broker, which does not notice."""
@@ -311,7 +312,7 @@ class Faults:
             if node is None or node.data not in GARBAGE:
                 continue
             self._world.workload.multi(SetData(path, data))
-            if paths.partition_of_state(path) is None:
+            if partition_of_state(path) is None:
                 continue
             for broker in self._world.brokers.values():
                 if broker.is_running:

@@ -49,7 +49,7 @@ def no_fence(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_resignation(patch: pytest.MonkeyPatch) -> None:
-    """A deposed controller stays in office."""
+    """A deposed controller stays the controller."""
 
     async def stay(self: KafkaController) -> None:
         pass
@@ -122,7 +122,7 @@ def brokers_not_announced(patch: pytest.MonkeyPatch) -> None:
 
 
 def shrunk_isr_not_told(patch: pytest.MonkeyPatch) -> None:
-    """A leader is not told that the controller has changed its ISR."""
+    """A leader is not informed that the controller has changed its ISR."""
 
     async def remove(self: Any, broker_id: int, partitions: Any) -> Any:
         _, failures = await original(self, broker_id, partitions)

@@ -130,9 +130,9 @@ class Network:
 
     def act(self) -> bool:
         """Deliver one request or one response. Whether there was anything to deliver."""
-        dice = self._world.dice
-        if self._strays and dice.random() < 0.2:
-            self._deliver_stray(self._strays.pop(dice.randrange(len(self._strays))))
+        rng = self._world.rng
+        if self._strays and rng.random() < 0.2:
+            self._deliver_stray(self._strays.pop(rng.randrange(len(self._strays))))
             return True
         ready = [c for c in self._channels if c.queue and self._can_pass(c)]
         if not ready:
@@ -140,14 +140,14 @@ class Network:
                 self._deliver_stray(self._strays.pop())
                 return True
             return False
-        channel = dice.choice(ready)
+        channel = rng.choice(ready)
         if channel.response is not None:
             response, channel.response = channel.response, None
             channel.queue.popleft()
             channel.sender.receive(response)
             return True
         response = self._deliver(channel.sender.name, channel.queue[0])
-        if self._world.is_turbulent and dice.random() < self._world.swarm.lost_answers:
+        if self._world.is_turbulent and rng.random() < self._world.swarm.lost_answers:
             self._world.trace.line("network", "loses answer", f"of broker-{channel.broker_id}")
         else:
             channel.response = response

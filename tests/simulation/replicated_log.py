@@ -78,11 +78,11 @@ class Ledger:
     def __init__(self) -> None:
         self._committed: dict[TopicPartition, list[Record]] = {}
         self._unclean: dict[TopicPartition, None] = {}
-        self._doomed: dict[str, None] = {}
+        self._being_deleted: dict[str, None] = {}
 
     def commit(self, tp: TopicPartition, records: list[Record]) -> None:
         """A leader's log up to its high watermark."""
-        if tp in self._unclean or tp.topic in self._doomed:
+        if tp in self._unclean or tp.topic in self._being_deleted:
             return
         known = self._committed.setdefault(tp, [])
         if common_prefix(known, records) < min(len(known), len(records)):
@@ -96,12 +96,12 @@ class Ledger:
 
     def strike_off_topic(self, topic: str) -> None:
         """The topic is to be deleted, replica by replica."""
-        self._doomed[topic] = None
+        self._being_deleted[topic] = None
         self._forget_partitions(topic)
 
     def forget_topic(self, topic: str) -> None:
-        """The topic is deleted, or created anew."""
-        self._doomed.pop(topic, None)
+        """The topic is deleted, or recreated."""
+        self._being_deleted.pop(topic, None)
         self._forget_partitions(topic)
 
     def _forget_partitions(self, topic: str) -> None:

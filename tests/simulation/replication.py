@@ -16,11 +16,14 @@ import msgspec
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.notifications import encode_isr_change_notification
 from regent.zk_data.operations import Create, SetData, Written
 from regent.zk_data.topics import decode_partition_state, encode_partition_state
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.replicated_log import Record, Replica, common_prefix
+from tests.support.broker_znodes import (
+    encode_isr_change_notification,
+    isr_change_notification_prefix,
+)
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -40,18 +43,18 @@ class Replication:
     def act(self) -> bool:
         """Some broker does something that it has to do. Whether there was anything."""
         brokers = list(self._world.brokers.values())
-        first = self._world.dice.randrange(len(brokers))
+        first = self._world.rng.randrange(len(brokers))
         return any(self._act_of(b) for b in (*brokers[first:], *brokers[:first]) if b.is_running)
 
     def _act_of(self, broker: SimulatedBroker) -> bool:
         if broker.reconnect() or broker.register():
             return True
-        if broker.changed_isrs and self._world.dice.random() < 0.5:
+        if broker.changed_isrs and self._world.rng.random() < 0.5:
             return self._notify(broker)
         replicas = list(broker.replicas.items())
         if not replicas:
             return False
-        first = self._world.dice.randrange(len(replicas))
+        first = self._world.rng.randrange(len(replicas))
         for tp, replica in (*replicas[first:], *replicas[:first]):
             if replica.is_fetching and self._fetch(broker, tp, replica):
                 return True
@@ -118,7 +121,7 @@ class Replication:
         lags.
         """
         end = len(replica.log.records)
-        impatient = self._world.is_turbulent and self._world.dice.random() < 0.1
+        impatient = self._world.is_turbulent and self._world.rng.random() < 0.1
         isr = [
             member
             for member in replica.state.isr
@@ -195,7 +198,7 @@ class Replication:
         if client is None or not client.is_connected:
             return False
         content = encode_isr_change_notification(broker.changed_isrs)
-        client.multi([Create(paths.isr_change_notification_prefix(), content, sequential=True)])
+        client.multi([Create(isr_change_notification_prefix(), content, sequential=True)])
         self._world.trace.line(
             broker.name, "notifies", " ".join(str(tp) for tp in broker.changed_isrs)
         )

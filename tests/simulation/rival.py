@@ -2,7 +2,7 @@
 
 What matters of it: it wins by the same transaction, its writes are fenced one by one so that it can
 be overtaken between any two of them, it elects and shrinks ISRs, may move leaders, creates new
-partitions, tells the brokers everything, and believes in its office until a write fails or it
+partitions, tells the brokers everything, and acts as the controller until a write fails or it
 looks. It leaves topics that are to be deleted to its successor.
 """
 
@@ -83,7 +83,7 @@ class RivalController:
 
     def receive(self, response: ControlResponse) -> None:
         """Answers are of no interest, but that somebody newer is about is noticed some day."""
-        if response.error_code == STALE_CONTROLLER_EPOCH and self._world.dice.random() < 0.5:
+        if response.error_code == STALE_CONTROLLER_EPOCH and self._world.rng.random() < 0.5:
             self._resign("a broker obeys somebody else")
 
     def act(self) -> bool:
@@ -97,8 +97,8 @@ class RivalController:
             self._resign("the session is gone")
         if self._reign is None:
             return self._stand_for_election()
-        if self._is_deposed() and self._world.dice.random() < 0.3:
-            self._resign("another controller is in office")
+        if self._is_deposed() and self._world.rng.random() < 0.3:
+            self._resign("another controller is active")
             return True
         if self._seen_zxid == self._world.safety.last_zxid:
             return False
@@ -141,7 +141,7 @@ class RivalController:
         self._session_id = client.session_id
         self._known = {}
         self._seen_zxid = -1
-        self._world.trace.line(self.name, "takes office", f"epoch={epoch}")
+        self._world.trace.line(self.name, "becomes the controller", f"epoch={epoch}")
         self._reign = self._round(is_first=True)
         return True
 
@@ -155,7 +155,7 @@ class RivalController:
     # One look at everything
 
     def _round(self, *, is_first: bool) -> Iterator[None]:
-        """Look at everything, put it in order, tell everybody. Each yield ends a step."""
+        """Look at everything, put it in order, inform all brokers. Each yield ends a step."""
         yield from self._drop_notifications()
         brokers = self._read_brokers()
         bounced = [b for b, known in self._known.items() if b in brokers and brokers[b] != known]
@@ -277,7 +277,7 @@ class RivalController:
                 marks_recovery=False,
             )
             leader, isr = (NO_LEADER, isr) if elected is None else (elected.leader, elected.isr)
-        elif self._world.dice.random() < 0.1:
+        elif self._world.rng.random() < 0.1:
             elected = election.preferred(assignment.replicas, isr, live, recovery_state=0)
             leader = leader if elected is None else elected.leader
         shrunk = tuple(r for r in isr if r in live) or isr

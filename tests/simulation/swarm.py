@@ -85,37 +85,37 @@ class Swarm:
     ends_with_one_down: bool = False
 
     @classmethod
-    def of(cls, dice: random.Random) -> Swarm:
+    def of(cls, rng: random.Random) -> Swarm:
         """The swarm of a seed."""
-        protocol = dice.choice(PROTOCOLS)
-        faults = {name: dice.uniform(0.2, 2.0) for name in FAULTS if dice.random() < 0.4}
-        work = {name: dice.uniform(0.2, 2.0) for name in WORK if dice.random() < 0.7}
-        work |= {name: dice.uniform(0.1, 0.6) for name in work if name.startswith("delete")}
+        protocol = rng.choice(PROTOCOLS)
+        faults = {name: rng.uniform(0.2, 2.0) for name in FAULTS if rng.random() < 0.4}
+        work = {name: rng.uniform(0.2, 2.0) for name in WORK if rng.random() < 0.7}
+        work |= {name: rng.uniform(0.1, 0.6) for name in work if name.startswith("delete")}
         speeds = {
-            "regent": dice.uniform(6.0, 20.0),
-            "watch": dice.uniform(2.0, 12.0),
-            "network": dice.uniform(4.0, 20.0),
-            "broker": dice.uniform(4.0, 14.0),
-            "rival": dice.uniform(0.5, 6.0),
-            "elector": dice.uniform(0.2, 2.0),
-            "clock": dice.uniform(0.2, 2.0),
-            "fault": dice.choice((0.0, 0.3, 1.0, 2.0)) if faults else 0.0,
-            "work": dice.uniform(0.5, 4.0),
+            "regent": rng.uniform(6.0, 20.0),
+            "watch": rng.uniform(2.0, 12.0),
+            "network": rng.uniform(4.0, 20.0),
+            "broker": rng.uniform(4.0, 14.0),
+            "rival": rng.uniform(0.5, 6.0),
+            "elector": rng.uniform(0.2, 2.0),
+            "clock": rng.uniform(0.2, 2.0),
+            "fault": rng.choice((0.0, 0.3, 1.0, 2.0)) if faults else 0.0,
+            "work": rng.uniform(0.5, 4.0),
         }
         return cls(
-            brokers=dice.choice((3, 3, 4)),
-            regents=dice.choice((1, 2, 2)),
-            rivals=dice.random() < 0.5,
+            brokers=rng.choice((3, 3, 4)),
+            regents=rng.choice((1, 2, 2)),
+            rivals=rng.random() < 0.5,
             protocol=protocol,
             speeds=speeds,
             faults=faults,
             work=work or {"create_topic_by_hand": 1.0},
-            disturbance=dice.choice((0.0, 0.003, 0.01, 0.04)),
-            lost_answers=dice.choice((0.0, 0.05, 0.2)),
-            strays=dice.random() < 0.5,
-            unclean_default=dice.random() < 0.15,
-            reuses_names=protocol >= (2, 8) and dice.random() < 0.5,
-            ends_with_one_down=dice.random() < 0.4,
+            disturbance=rng.choice((0.0, 0.003, 0.01, 0.04)),
+            lost_answers=rng.choice((0.0, 0.05, 0.2)),
+            strays=rng.random() < 0.5,
+            unclean_default=rng.random() < 0.15,
+            reuses_names=protocol >= (2, 8) and rng.random() < 0.5,
+            ends_with_one_down=rng.random() < 0.4,
         )
 
 

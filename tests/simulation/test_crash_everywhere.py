@@ -13,7 +13,7 @@ from tests.simulation.trace import InvariantViolatedError
 
 
 def cuts(performed: list[fx.Effect[object]]) -> Iterator[Cut]:
-    """Everything that can befall the controller in a story in which it performs these effects.
+    """Every fault of the controller in a scenario in which it performs these effects.
 
     AFTER means: applied, but the answer is lost. A crash before an effect that writes nothing is
     the same as a crash after the effect before it.

@@ -1,4 +1,4 @@
-"""A controller that gives its office up is followed by a broker's own, whatever gets lost."""
+"""A controller that resigns is followed by a broker's own, whatever gets lost."""
 
 from __future__ import annotations
 

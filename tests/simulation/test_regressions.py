@@ -1,4 +1,4 @@
-"""Seeds that once failed, with what was wrong. They hold now and for ever."""
+"""Seeds that once failed, with what was wrong. They must not fail again."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import pytest
 from tests.simulation.simulation import simulate
 
 ONCE_FAILED = {
-    10: "a broker whose damaged registration was mended stayed out",
+    10: "a broker whose damaged registration was corrected stayed out",
     70: "a topic created and marked at once was not deleted",
-    109: "an answer to a former term put a deletion off for ever",
+    109: "an answer to a former term postponed a deletion forever",
     3176: "a leader returned to work with an ISR that was out of date",
     535: "a deleted partition whose state was unreadable stayed in the metadata of brokers",
     12: "a StopReplica answered in a former term completed the deletion of the next one",
     49: "the marker of a topic whose creation was still news was taken for void",
     252: "a config change numbered by hand made the controller deaf to all that followed",
-    254: "an answer to a former life of a broker put a deletion off for ever",
+    254: "an answer to a former life of a broker postponed a deletion forever",
     354: "a state znode of a later epoch left a replica online that was to be deleted",
-    562: "an ISR change whose answer was lost was never told to the leader",
+    562: "an ISR change whose answer was lost was never sent to the leader",
     1735: "a follower that could not find its leader ignored it when it returned",
 }
 """What a seed makes of the world changes with the simulation: the reasons stay true all the same,

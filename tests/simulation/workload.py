@@ -49,10 +49,10 @@ class Workload:
 
     def act(self) -> bool:
         """Something that the seed allows; mostly records are produced."""
-        if self._world.dice.random() < 0.6 and self.produce():
+        if self._world.rng.random() < 0.6 and self.produce():
             return True
         work = self._world.swarm.work
-        (name,) = self._world.dice.choices(list(work), list(work.values()))
+        (name,) = self._world.rng.choices(list(work), list(work.values()))
         return bool(getattr(self, name)())
 
     # Records
@@ -68,7 +68,7 @@ class Workload:
         ]
         if not leaders:
             return False
-        broker, tp = self._world.dice.choice(leaders)
+        broker, tp = self._world.rng.choice(leaders)
         self._world.replication.produce(broker, tp)
         return True
 
@@ -81,7 +81,7 @@ class Workload:
             if not alive:
                 return False
             active = [p for p in alive if p.controller.active is not None]
-            to = self._world.dice.choice(active or alive)
+            to = self._world.rng.choice(active or alive)
         self._token += 1
         self._unanswered[self._token] = (to, commands)
         self._world.trace.line("client", "submits", f"#{self._token} to {to.name} {commands}")
@@ -119,25 +119,25 @@ class Workload:
             free = [n for n in (f"t{i}" for i in range(MAX_TOPICS)) if n not in existing]
             marked = self._world.zookeeper.children(paths.DELETE_TOPICS)
             free = [name for name in free if name not in marked]
-            return self._world.dice.choice(free) if free else None
+            return self._world.rng.choice(free) if free else None
         self._created += 1
         return f"t{self._created}"
 
     def _some_topic(self) -> str | None:
         topics = self._world.zookeeper.children(paths.BROKER_TOPICS)
-        return self._world.dice.choice(topics) if topics else None
+        return self._world.rng.choice(topics) if topics else None
 
     def create_topic_by_command(self) -> bool:
         topic = self._new_topic()
         if topic is None:
             return False
-        dice = self._world.dice
-        config = {UNCLEAN: "true"} if dice.random() < 0.2 else {}
+        rng = self._world.rng
+        config = {UNCLEAN: "true"} if rng.random() < 0.2 else {}
         return self.submit(
             CreateTopic(
                 topic,
-                partitions=dice.randint(1, 3),
-                replication_factor=dice.randint(1, 3),
+                partitions=rng.randint(1, 3),
+                replication_factor=rng.randint(1, 3),
                 config=config,
             )
         )
@@ -146,13 +146,13 @@ class Workload:
         topic = self._some_topic()
         if topic is None:
             return False
-        return self.submit(CreatePartitions(topic, total=self._world.dice.randint(2, 4)))
+        return self.submit(CreatePartitions(topic, total=self._world.rng.randint(2, 4)))
 
     def configure_by_command(self) -> bool:
         topic = self._some_topic()
         if topic is None:
             return False
-        value = self._world.dice.choice(("true", "false"))
+        value = self._world.rng.choice(("true", "false"))
         return self.submit(AlterTopicConfig(topic, set={UNCLEAN: value}))
 
     def delete_by_command(self) -> bool:
@@ -174,11 +174,11 @@ class Workload:
         topic = self._new_topic()
         if topic is None:
             return False
-        dice = self._world.dice
+        rng = self._world.rng
         brokers = list(self._world.brokers)
-        factor = dice.randint(1, min(3, len(brokers)))
-        assignments = {p: tuple(dice.sample(brokers, factor)) for p in range(dice.randint(1, 3))}
-        config = {UNCLEAN: "true"} if dice.random() < 0.2 else {}
+        factor = rng.randint(1, min(3, len(brokers)))
+        assignments = {p: tuple(rng.sample(brokers, factor)) for p in range(rng.randint(1, 3))}
+        config = {UNCLEAN: "true"} if rng.random() < 0.2 else {}
         return self.create_topic(topic, assignments, config)
 
     def create_topic(
@@ -189,8 +189,8 @@ class Workload:
     ) -> bool:
         """The two nodes that Kafka's tools write; with an id only where they know of ids."""
         topic_id = None
-        if self._world.protocol >= (2, 8) and self._world.dice.random() < 0.7:
-            topic_id = uuid.UUID(int=self._world.dice.getrandbits(128))
+        if self._world.protocol >= (2, 8) and self._world.rng.random() < 0.7:
+            topic_id = uuid.UUID(int=self._world.rng.getrandbits(128))
         znode = TopicZNode(topic_id, {p: ReplicaAssignment(a) for p, a in assignments.items()})
         content = encode_entity_config(config or {})
         path = paths.topic_config(topic)
@@ -202,7 +202,7 @@ class Workload:
 
     def grow_by_hand(self) -> bool:
         topic = self._some_topic()
-        return topic is not None and self.grow(topic, self._world.dice.randint(2, MAX_PARTITIONS))
+        return topic is not None and self.grow(topic, self._world.rng.randint(2, MAX_PARTITIONS))
 
     def grow(self, topic: str, total: int) -> bool:
         """Read, add partitions, write back on condition that nobody else has."""
@@ -220,7 +220,7 @@ class Workload:
         factor = len(znode.assignments[0].replicas) if 0 in znode.assignments else 1
         grown = dict(znode.assignments)
         for partition in range(len(grown), total):
-            replicas = tuple(self._world.dice.sample(brokers, min(factor, len(brokers))))
+            replicas = tuple(self._world.rng.sample(brokers, min(factor, len(brokers))))
             grown[partition] = ReplicaAssignment(replicas)
         content = encode_topic(TopicZNode(znode.topic_id, grown))
         return self.multi(SetData(path, content, node.version))
@@ -229,11 +229,11 @@ class Workload:
         topic = self._some_topic()
         if topic is None:
             return False
-        value = self._world.dice.choice(("true", "false"))
+        value = self._world.rng.choice(("true", "false"))
         return self._configure(paths.topic_config(topic), f"topics/{topic}", value)
 
     def change_unclean_default(self) -> bool:
-        value = self._world.dice.choice(("true", "false", "false", "false"))
+        value = self._world.rng.choice(("true", "false", "false", "false"))
         entity = f"brokers/{paths.DEFAULT_ENTITY}"
         return self._configure(paths.broker_config(None), entity, value)
 
@@ -253,7 +253,7 @@ class Workload:
         return written and self.multi(change)
 
     def reset_unclean_default(self) -> bool:
-        """Write the cluster-wide default anew, whatever it holds."""
+        """Write the cluster-wide default again, whatever it holds."""
         self._admin.multi([Delete(paths.broker_config(None))])
         return self._configure(
             paths.broker_config(None), f"brokers/{paths.DEFAULT_ENTITY}", "false"

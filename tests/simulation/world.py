@@ -13,7 +13,6 @@ from typing import Any
 
 from regent.controller.effects import Effect
 from regent.zk_data import paths
-from regent.zk_data.cluster import encode_cluster_id
 from regent.zk_data.operations import Create
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checkers import SafetyChecker
@@ -30,6 +29,7 @@ from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.trace import InvariantViolatedError, Trace
 from tests.simulation.workload import Workload
 from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
+from tests.support.broker_znodes import encode_cluster_id
 
 SESSION_TIMEOUT_MS = 6_000
 SETTLE_TIME_MS = 120_000
@@ -54,8 +54,8 @@ class World:
         swarm: Swarm | None = None,
         echo: Callable[[str], None] | None = None,
     ) -> None:
-        self.dice = random.Random(f"regent {seed}")
-        self.swarm = Swarm.of(self.dice) if swarm is None else swarm
+        self.rng = random.Random(f"regent {seed}")
+        self.swarm = Swarm.of(self.rng) if swarm is None else swarm
         self.clock = Clock()
         self.trace = Trace(self.clock.now_ms, echo=echo)
         self.protocol = self.swarm.protocol
@@ -117,7 +117,7 @@ class World:
         self._contact[client] = self._contact.get(client, 0) + 1
 
     def lost_contact(self, client: InMemoryClient) -> None:
-        """The servers hear nothing of the client: its session ends unless it comes back in time."""
+        """The servers get nothing from the client: its session ends unless it returns in time."""
         self.found_contact(client)
         contact, session_id = self._contact[client], client.session_id
 
@@ -172,7 +172,7 @@ class World:
             return self.disturb(process, effect)
         found = self.faults.disturbance(process) if self.is_turbulent else None
         if found is not None and found.is_crash:
-            self.restart_regent_after(process.slot, self.dice.randint(100, 12_000))
+            self.restart_regent_after(process.slot, self.rng.randint(100, 12_000))
         return found
 
     # Time
@@ -182,9 +182,9 @@ class World:
         actors = self._actors(self.swarm.speeds)
         acts, weights = [act for act, _ in actors], list(accumulate(w for _, w in actors))
         for _ in range(steps):
-            (act,) = self.dice.choices(acts, cum_weights=weights)
+            (act,) = self.rng.choices(acts, cum_weights=weights)
             if act():
-                self.clock.advance(self.dice.randrange(4))
+                self.clock.advance(self.rng.randrange(4))
             elif not any(other() for other in acts[:4]):
                 self._pass_time()
 
@@ -199,7 +199,7 @@ class World:
         acts = [act for act, _ in self._actors(CALM_SPEEDS)]
         deadline_ms = self.clock.now_ms() + SETTLE_TIME_MS
         for _ in range(SETTLE_STEPS):
-            first = self.dice.randrange(len(acts))
+            first = self.rng.randrange(len(acts))
             if any(act() for act in (*acts[first:], *acts[:first])):
                 self.clock.advance(1)
                 continue
@@ -217,7 +217,7 @@ class World:
         self.settle()
         check_converged(self)
         if self.swarm.ends_with_one_down:
-            broker = self.dice.choice(list(self.brokers.values()))
+            broker = self.rng.choice(list(self.brokers.values()))
             broker.crash()
             self.settle()
             check_converged(self)
@@ -259,5 +259,5 @@ class World:
         return self._one_of([rival.act for rival in self.rivals])
 
     def _one_of(self, acts: list[Callable[[], bool]]) -> bool:
-        first = self.dice.randrange(len(acts))
+        first = self.rng.randrange(len(acts))
         return any(act() for act in (*acts[first:], *acts[:first]))

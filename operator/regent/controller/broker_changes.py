@@ -42,7 +42,7 @@ from regent.zk_data.operations import Delete
 
 async def process_broker_change(active: ActiveController) -> None:
     """Compare the registrations with the context. A broker with another epoch has bounced, even if
-    nobody ever saw it absent (KAFKA-7235)."""
+    no child list ever missed it (KAFKA-7235)."""
     context = active.context
     known = context.live_or_shutting_down_brokers
     current = await cluster_loading.read_brokers(active.log, known=known)
@@ -77,7 +77,7 @@ async def process_broker_change(active: ActiveController) -> None:
 
 
 async def on_broker_startup(active: ActiveController, brokers: Sequence[Broker]) -> None:
-    """Tell a returned broker everything, bring its replicas online, elect where it can help."""
+    """Send a returned broker everything, bring its replicas online, elect where it can help."""
     context = active.context
     started = [b.broker_id for b in brokers]
     for broker_id in started:
@@ -126,19 +126,19 @@ async def on_replicas_become_offline(
     """
     context = active.context
     leaderless: list[TopicPartition] = []
-    doomed: dict[int, list[TopicPartition]] = {}
+    being_deleted: dict[int, list[TopicPartition]] = {}
     others: dict[int, list[TopicPartition]] = {}
     for broker_id, partitions in replicas.items():
         for tp in partitions:
             queued = context.is_topic_queued_for_deletion(tp.topic)
-            (doomed if queued else others).setdefault(broker_id, []).append(tp)
+            (being_deleted if queued else others).setdefault(broker_id, []).append(tp)
             state = context.leadership.get(tp)
             if not queued and state is not None and state.leader == broker_id:
                 leaderless.append(tp)
     await active.partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
     await active.partitions.trigger_online_for(leaderless)
     await active.replicas.handle_state_changes(others, ReplicaState.OFFLINE)
-    if doomed:
+    if being_deleted:
         await active.deletions.fail_replicas(
             {
                 broker_id: [
@@ -146,7 +146,7 @@ async def on_replicas_become_offline(
                     for tp in partitions
                     if context.replica_state(broker_id, tp) is ReplicaState.DELETION_STARTED
                 ]
-                for broker_id, partitions in doomed.items()
+                for broker_id, partitions in being_deleted.items()
             }
         )
     if not leaderless:
@@ -161,9 +161,9 @@ async def process_broker_modifications(active: ActiveController, broker_id: int)
     (node,) = await read_permitted([paths.broker_id(broker_id)], watch=True)
     known = context.live_or_shutting_down_brokers.get(broker_id)
     if node is None:
-        return  # the list of brokers has changed as well, and its watch tells
+        return  # the list of brokers has changed as well, and its watch reports it
     if known is None:
-        await process_broker_change(active)  # its registration was malformed, and is mended
+        await process_broker_change(active)  # its registration was malformed, and is corrected
         return
     broker = cluster_loading.decode_registration(broker_id, node, active.log, known=known)
     if broker is None or broker.epoch != known.epoch:
@@ -235,9 +235,9 @@ async def is_of_the_past(active: ActiveController, response: ControlResponse) ->
 
     An answer may have waited in the event queue while this process lost and won ``/controller``
     again, or while its broker was found to have bounced. What it was an answer to has been asked
-    anew since, and the new answer is the one to wait for.
+    again since, and the new answer is the one to wait for.
 
-    STALE_BROKER_EPOCH says that the broker has bounced, which its watch may not have told yet.
+    STALE_BROKER_EPOCH says that the broker has bounced, which its watch may not have reported yet.
 
     Raises:
         StaleControllerEpochError: The broker obeys a controller with a higher epoch: the sure sign

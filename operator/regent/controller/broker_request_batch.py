@@ -1,4 +1,4 @@
-"""Collects what one transition has to tell the brokers, and sends it as one merged batch.
+"""Collects what one transition has to send to the brokers, and sends it as one merged batch.
 
 Source: ``ControllerBrokerRequestBatch``. Two differences: the batch is a value that is dropped when
 the transition fails (upstream keeps it, dirty, which breaks a controller that is elected again),
@@ -41,7 +41,7 @@ class ControllerBrokerRequestBatch:
     def add_leader_and_isr(
         self, broker_ids: Iterable[int], partitions: Collection[TopicPartition], *, is_new: bool
     ) -> None:
-        """Tell brokers about the leadership of partitions whose replicas they host.
+        """Send brokers the leadership of partitions whose replicas they host.
 
         Everybody else learns the same by UpdateMetadata. Partitions without leadership must not be
         passed. ``is_new`` sticks: once set for a broker and partition it stays.
@@ -101,7 +101,7 @@ class ControllerBrokerRequestBatch:
             return None
         partitions = self._states()
         announced = tuple(tp for tp in self._update_metadata if tp in partitions)
-        doomed = context.topics_to_be_deleted
+        being_deleted = context.topics_to_be_deleted
         return ControlRequests(
             controller_id=context.controller_id,
             controller_epoch=context.epoch,
@@ -112,8 +112,8 @@ class ControllerBrokerRequestBatch:
             leader_and_isr=leader_and_isr,
             update_metadata=announced,
             update_metadata_receivers=receivers,
-            deleted_partitions=frozenset(tp for tp in announced if tp.topic in doomed)
-            if doomed
+            deleted_partitions=frozenset(tp for tp in announced if tp.topic in being_deleted)
+            if being_deleted
             else frozenset(),
             stop_replica=stop_replica,
         )
@@ -125,7 +125,7 @@ class ControllerBrokerRequestBatch:
         know them from before their state became unreadable, and are to forget them.
         """
         leadership, partitions_of = self._context.leadership, self._context.partitions_of
-        doomed = self._context.topics_to_be_deleted
+        being_deleted = self._context.topics_to_be_deleted
         nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), self._context.epoch, 0)
         states: dict[TopicPartition, PartitionState] = {}
         topic, assignments, otherwise = "", partitions_of(""), None
@@ -133,7 +133,7 @@ class ControllerBrokerRequestBatch:
             if tp[0] != topic:
                 topic = tp[0]
                 assignments = partitions_of(topic)
-                otherwise = nothing if topic in doomed else None
+                otherwise = nothing if topic in being_deleted else None
             current = leadership.get(tp, otherwise)
             assignment = assignments.get(tp)
             if current is not None and assignment is not None:

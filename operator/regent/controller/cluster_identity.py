@@ -3,7 +3,7 @@
 The first broker of a cluster stores a random id in ``/cluster/id`` before it registers. Without it,
 and without a registered broker, this ZooKeeper path is not that of a Kafka cluster: most often the
 chroot is mistyped. A controller elected there would find no topics, and everybody who asks it would
-hear that topics are gone which live on elsewhere.
+report topics as gone that still exist elsewhere.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def refuse_other_cluster(known: str | None, found: ClusterFound, *, may_create: 
         now = "is gone or unreadable" if found.cluster_id is None else f"is {found.cluster_id}"
         raise ClusterChangedError(
             f"the id of the Kafka cluster in {paths.CLUSTER_ID} was {known} and {now}: this is not "
-            "the cluster that Regent was started for. Mend the node, or restart Regent if the "
+            "the cluster that Regent was started for. Correct the node, or restart Regent if the "
             "cluster was replaced on purpose"
         )
     if not found.exists and not may_create:

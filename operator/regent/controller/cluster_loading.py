@@ -83,7 +83,7 @@ def refuse_unsupported(brokers: Iterable[Broker]) -> None:
     behind, so such a cluster is left to the controller that it has.
 
     Raises:
-        UnsupportedClusterError: Names the brokers and the way out.
+        UnsupportedClusterError: Names the brokers and what to do.
     """
     newer = [b.broker_id for b in brokers if b.registration_version >= REGISTRATION_SINCE_2_7]
     if newer:
@@ -135,7 +135,7 @@ async def give_topic_ids(active: ActiveController, topics: Iterable[str]) -> lis
     """From inter.broker.protocol.version 2.8 on every topic has an id; lower ones get none.
 
     The nodes are read again: what is written back must be what they hold now, and a node that
-    changes in between is read once more. Partitions that appear that way are told by its watch.
+    changes in between is read once more. Partitions that appear that way are reported by its watch.
 
     Returns:
         The topics whose id was not known before.
@@ -199,7 +199,7 @@ async def load_leadership(
 async def refresh_leadership(
     context: ControllerContext, partitions: Iterable[TopicPartition], log: ControllerLog
 ) -> list[TopicPartition]:
-    """Read the states of known partitions anew. Returns the partitions that have leadership."""
+    """Read the states of known partitions again. Returns the partitions that have leadership."""
     known = [tp for tp in partitions if context.assignment(tp) is not None]
     read = await read_partition_states(known, log)
     context.set_leadership(read.states)

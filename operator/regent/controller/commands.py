@@ -24,8 +24,8 @@ class CreateTopic(msgspec.Struct, frozen=True):
         assignment: Replica lists by partition index, the preferred leader first; None: placed by
             the controller.
         config: Topic configuration.
-        topic_id: Id of the new topic, chosen by whoever asks, so that the topic can be told from
-            one that somebody else creates at the same moment; None: drawn by the controller. Not
+        topic_id: Id of the new topic, chosen by the caller, which distinguishes the topic from one
+            that somebody else creates at the same moment; None: drawn by the controller. Not
             used where topics have no ids (inter.broker.protocol.version below 2.8). A topic that
             exists with this very id counts as created: the first answer was lost.
     """
@@ -61,7 +61,7 @@ class AlterTopicConfig(msgspec.Struct, frozen=True):
 
 
 class DeleteTopic(msgspec.Struct, frozen=True):
-    """Delete a topic. Accepted means: marked for deletion; the view tells when it is gone.
+    """Delete a topic. Accepted means: marked for deletion; the view shows when it is gone.
 
     Attributes:
         topic_id: Id of the topic that is meant: one that was created again under the same name is
@@ -140,7 +140,7 @@ class Rejected(msgspec.Struct, frozen=True):
     Attributes:
         field: The field of the command concerned, for instance ``replication_factor`` or
             ``config["retention.ms"]``; empty if none.
-        message: Names the thing, the value and the way out.
+        message: Names the thing, the value and what to do.
     """
 
     reason: Reason

@@ -1,4 +1,4 @@
-"""What the controller has to be told: it reads no broker's configuration file."""
+"""What has to be configured: the controller reads no broker's configuration file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class MissingCluster(enum.StrEnum):
     """What to do where ZooKeeper has no Kafka cluster: no ``/cluster/id`` and no broker."""
 
     WAIT = "wait"
-    """Write nothing, elect nobody, and keep looking."""
+    """Write nothing, elect no leader, and keep checking."""
     CREATE = "create"
     """Be the controller of the cluster that is to begin there."""
 

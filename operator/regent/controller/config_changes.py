@@ -1,6 +1,6 @@
 """Configuration changes that bear on the controller.
 
-Inside a broker its dynamic configuration tells the controller of them. A controller that is no
+Inside a broker its dynamic configuration informs the controller of them. A controller that is no
 broker watches the notifications in ``/config/changes`` itself.
 """
 
@@ -24,7 +24,7 @@ async def process_config_change(active: ActiveController) -> None:
 
     Notifications are the brokers' to delete (they do after 15 minutes), so ours is to remember
     which ones we have read. Their numbers would not do: one node that somebody else numbered, or a
-    parent that was created anew and counts from 0, would make us deaf.
+    parent that was recreated and counts from 0, would make us miss changes.
     """
     context = active.context
     (children,) = await ReadChildren([paths.CONFIG_CHANGES], watch=True)

@@ -51,7 +51,7 @@ class ControllerContext:
         seen_config_changes: Notifications of config changes that need not be looked at any more.
         refusals: What brokers refuse to do.
         elections_to_repeat: Partitions whose election failed for another reason than the want of
-            an eligible replica: an unreadable znode, for instance. Nothing tells when that is over.
+            an eligible replica: an unreadable znode, for instance. No watch reports its end.
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
     """
 
@@ -226,7 +226,7 @@ class ControllerContext:
         return partitions
 
     def topics_with_metric_name(self, name: str) -> Collection[str]:
-        """Topics that metrics do not tell apart: see :func:`regent.model.topic.metric_name`."""
+        """Topics that metrics do not distinguish: see :func:`regent.model.topic.metric_name`."""
         return self._topics_by_metric_name.get(name, {}).keys()
 
     def take_changed_topics(self) -> Collection[str]:
@@ -333,14 +333,6 @@ class ControllerContext:
     def forget_leadership(self, tp: TopicPartition) -> None:
         self._changed_topics[tp.topic] = None
         self._leadership.pop(tp, None)
-
-    def partitions_led_by(self, broker_id: int) -> list[TopicPartition]:
-        leadership = self._leadership
-        return [
-            tp
-            for tp in self.replica_states_on(broker_id)
-            if (current := leadership.get(tp)) is not None and current.leader == broker_id
-        ]
 
     # Partition states
 

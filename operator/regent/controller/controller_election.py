@@ -45,7 +45,7 @@ def _holder_id(node: ZNode | None, log: ControllerLog) -> int:
 
 
 async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerContext | None:
-    """Become the controller, whoever is it now.
+    """Become the controller, deposing the present one.
 
     Returns:
         The context of the new epoch, or None if somebody else changed the nodes meanwhile: the

@@ -1,8 +1,8 @@
 """Effects: the only things a handler of the controller may await.
 
-A handler is a coroutine. Where it would touch the world it awaits one of these values; whoever
-drives the coroutine performs the effect and sends the result in, or throws the error. The driver is
-the interpreter (kazoo, sockets) in production and the simulator in tests, where a crash can be
+A handler is a coroutine. Where it would touch the world it awaits one of these values; the
+driver of the coroutine performs the effect and sends the result in, or throws the error. It is the
+interpreter (kazoo, sockets) in production and the simulator in tests, where a crash can be
 placed between any two effects. Nothing else can be awaited: there is no event loop in here.
 
 Effects carry sets: reading the states of 100,000 partitions is one effect.
@@ -127,7 +127,7 @@ class Respond(Effect[None], frozen=True):
 
 
 class PublishView(Effect[None], frozen=True):
-    """Tell the outside what has changed: the brokers, topics of the context, and more.
+    """Publish what has changed: the brokers, topics of the context, and more.
 
     Attributes:
         topics: Names to be published in any case (gone ones included): the context does not know

@@ -3,9 +3,9 @@
 A handler reads the present state and acts on all that it finds, so a run of events need not cost a
 run of handlings. What may become one is decided here, by the kind of the event alone:
 
-1. *Look again* (:data:`_LOOK_AGAIN`): the event says that something changed, not what. One that
+1. *Read again* (:data:`_READ_AGAIN`): the event says that something changed, not what. One that
    waits already covers the later one, whatever stands between them: its handler reads what is there
-   when it is processed, and sets the watch that tells of everything after that. (If it is skipped
+   when it is processed, and sets the watch that reports everything after that. (If it is skipped
    because this process is not the controller, then so would the later one be, or a failover between
    them has read everything.)
 2. *Sets* (modified topics, modified brokers, answers of one kind): the event joins the waiting one
@@ -18,7 +18,7 @@ run of handlings. What may become one is decided here, by the kind of the event 
 4. Nothing else is merged, and no set overtakes it: it decides whether we are the controller.
 
 Two kinds jump the queue. The expiry of the session: what waits was meant for a controller that no
-longer exists, finds that out, and whoever asked is answered. And the shutdown, which must not wait
+longer exists, finds that out, and its caller is answered. And the shutdown, which must not wait
 for work that the next controller does anyway: what waits is dropped, and commands are answered as
 by a process that is not the controller.
 """
@@ -31,7 +31,7 @@ from typing import Any, Final, NamedTuple
 
 from regent.controller import events as e
 
-_LOOK_AGAIN: Final = frozenset(
+_READ_AGAIN: Final = frozenset(
     {
         e.ControllerChange,
         e.SessionReconnected,
@@ -106,11 +106,11 @@ def _members(event: e.ControllerEvent) -> tuple[Any, ...]:
 
 
 def _sources(event: e.ControllerEvent) -> tuple[Hashable, ...]:
-    """Who speaks: ZooKeeper, or brokers by their ids; nobody for what is no report."""
+    """The source: ZooKeeper, or brokers by their ids; none for what is no report."""
     kind = type(event)
     if kind in _ANSWERS:
         return tuple(dict.fromkeys(response.broker_id for response in _members(event)))
-    if kind in _LOOK_AGAIN or kind in _MODIFICATIONS:
+    if kind in _READ_AGAIN or kind in _MODIFICATIONS:
         return (_ZOOKEEPER,)
     return ()
 
@@ -180,7 +180,7 @@ class EventQueue:
         waiting = self._last_of_kind.get(kind)
         if waiting is None:
             return False
-        if kind in _LOOK_AGAIN:
+        if kind in _READ_AGAIN:
             return True
         if waiting.place < self._barrier or self._has_spoken_since(waiting, event):
             return False
@@ -203,7 +203,7 @@ class EventQueue:
         self._next_place += 1
         entry = _Entry(event, queued_at=now, place=place)
         self._entries.append(entry)
-        if kind in _LOOK_AGAIN or kind in _MODIFICATIONS or kind in _ANSWERS:
+        if kind in _READ_AGAIN or kind in _MODIFICATIONS or kind in _ANSWERS:
             self._last_of_kind[kind] = entry
             self._note(event, place)
         elif kind is not e.CommandsReceived:

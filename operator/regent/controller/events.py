@@ -173,7 +173,7 @@ class BrokerFactsLearned(ControllerEvent, frozen=True):
 
 
 class ChannelFailed(ChannelEvent, frozen=True):
-    """A defect ended a broker's channel: the broker would never hear of us again.
+    """A defect ended a broker's channel: the broker would get no request any more.
 
     Attributes:
         broker_epoch: The life of the broker that the channel led to. Another has another channel.

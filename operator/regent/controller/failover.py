@@ -1,4 +1,4 @@
-"""Becoming the controller: load everything, tell everybody, put right what went wrong meanwhile.
+"""Becoming the controller: load everything, inform all brokers, correct what changed meanwhile.
 
 The order is that of ``KafkaController.onControllerFailover`` and matters: notifications are
 dropped before the state that they announce is read, brokers learn the list of live brokers before
@@ -6,7 +6,7 @@ any leader is named, replicas come before elections. Everything is read in bulk 
 batches.
 
 One step comes earlier than in Kafka: the list of live brokers is sent as soon as it is known. Until
-a broker has heard of the new controller epoch it obeys the former controller, and what is read next
+a broker knows the new controller epoch it obeys the former controller, and what is read next
 may take seconds: topics, and the protocol versions of hosts that are gone.
 """
 
@@ -85,8 +85,8 @@ async def on_controller_failover(active: ActiveController) -> None:
 
 
 async def _announce_brokers(active: ActiveController) -> None:
-    """An UpdateMetadata without partitions: brokers obey nobody of the past from now on, and know
-    who is alive before they hear of any leader."""
+    """An UpdateMetadata without partitions: brokers obey no former controller from now on, and know
+    who is alive before they learn of any leader."""
     batch = ControllerBrokerRequestBatch(active.context)
     batch.add_update_metadata()
     await batch.send()
@@ -95,7 +95,7 @@ async def _announce_brokers(active: ActiveController) -> None:
 async def process_inter_broker_protocol_change(
     active: ActiveController, version: tuple[int, int]
 ) -> None:
-    """Brokers were upgraded, or had not told their version at the failover.
+    """Brokers were upgraded, or had not reported their version at the failover.
 
     What depends on it is done now: a broker's controller would be restarted by the upgrade. Topics
     that get an id are announced: brokers take it over without a new leader epoch.

@@ -2,7 +2,7 @@
 
 No rules live here but one: what becomes of the controller when an event cannot be processed. A
 controller whose epoch is gone resigns. One that fails in any other way gives ``/controller`` up and
-loads everything anew after a wait, because a context that may be wrong is worse than none;
+loads everything again after a wait, because a context that may be wrong is worse than none;
 meanwhile a broker's own controller serves the cluster.
 """
 
@@ -88,7 +88,7 @@ class KafkaController:
     async def process(self, event: e.ControllerEvent) -> None:
         """Process one event to its end, including what becomes of us if that fails.
 
-        Whoever waits for an answer gets one in any case.
+        Every caller that waits gets an answer in any case.
         """
         outcomes: tuple[Outcome, ...] | None = None
         try:
@@ -181,7 +181,7 @@ class KafkaController:
             await PublishView(frozenset())
 
     async def _wait_for_cluster(self, reason: str) -> None:
-        """Look again and again: a missing chroot cannot be watched."""
+        """Check periodically: a missing chroot cannot be watched."""
         if self.refusal != reason:
             self._log.warning("No Kafka cluster found, waiting for one", reason=reason)
         self.refusal = reason
@@ -234,7 +234,7 @@ class KafkaController:
         await failover.on_controller_failover(self.active)
 
     async def _retry_later(self) -> None:
-        """Try again after a wait, even if no watch should tell that there is reason to."""
+        """Try again after a wait, even if no watch reports a reason."""
         if (self.is_eligible or not self._contends) and not self._holds_off:
             await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
 
@@ -255,7 +255,7 @@ class KafkaController:
 
     async def _release(self) -> None:
         """Delete ``/controller`` if we have given it up. If the connection is lost over that it may
-        still be there, held by nobody: then it is tried again when the connection is back."""
+        still be there, without a session: then it is tried again when the connection is back."""
         if self._unreleased is None:
             return
         try:

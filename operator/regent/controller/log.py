@@ -35,6 +35,6 @@ class ControllerLog(Protocol):
 def examples(things: Iterable[object]) -> list[str]:
     """The first few of many, to be logged beside their number.
 
-    50,000 partitions in a line help nobody, 50,000 lines neither.
+    50,000 partitions in a line are of no use, nor are 50,000 lines.
     """
     return [str(thing) for thing in islice(things, _EXAMPLES)]

@@ -57,7 +57,7 @@ class PartitionStateMachine:
         Offline.
 
         Args:
-            unreadable: Partitions whose state znode is malformed. They are Offline: nobody knows
+            unreadable: Partitions whose state znode is malformed. They are Offline: it is unknown
                 their leader, and as New they would be taken for partitions that never had one.
         """
         context = self._context
@@ -89,7 +89,7 @@ class PartitionStateMachine:
 
         For a broker that comes or goes these are the partitions of its replicas: it changes nothing
         for the others, of which there may be many (upstream tries them all). Elections that failed
-        for a reason that nobody tells the end of are repeated with them.
+        for a reason whose end no watch reports are repeated with them.
         """
         context = self._context
         without_leader = context.partitions_without_leader
@@ -271,7 +271,7 @@ class PartitionStateMachine:
         is_new: bool,
     ) -> Failures:
         """Elect until every partition has a leader or a reason; a conflicting ISR change by a
-        leader is read and decided anew."""
+        leader is read and decided again."""
         failures: Failures = {}
         remaining: Sequence[TopicPartition] = partitions
         while remaining:
@@ -342,7 +342,7 @@ class PartitionStateMachine:
     ) -> dict[TopicPartition, bool]:
         """Whether an unclean election is allowed, for partitions none of whose ISR is live.
 
-        Only those cost a look at their topic's configuration. One that cannot be read allows no
+        Only those cost reading their topic's configuration. One that cannot be read allows no
         election at all.
         """
         context = self._context

@@ -1,7 +1,7 @@
-"""After a disconnection that the session survived: its watches are gone, so look at everything.
+"""After a disconnection that the session survived: its watches are gone, so read everything again.
 
 Java's ZooKeeper client keeps watches over a reconnection; kazoo drops them. Whatever they would
-have told is found by comparing with the context, as the handlers of the events do anyway.
+have reported is found by comparing with the context, as the handlers of the events do anyway.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ topic was created through a broker, and growth then put new leaders on brokers t
 some.
 
 One thing is better here. Growth continues the pattern of creation exactly: upstream starts the
-shift of the followers anew, here it is found from the partitions that exist.
+shift of the followers again, here it is found from the partitions that exist.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class ReplicaStateMachine:
         partitions: Sequence[TopicPartition],
         batch: ControllerBrokerRequestBatch,
     ) -> list[TopicPartition]:
-        """Stop replicas and take them out of the ISRs; the remaining replicas are told.
+        """Stop replicas and take them out of the ISRs; the remaining replicas are informed.
 
         Where the ISR did not contain the replica nothing was written; the other replicas then have
         nothing to learn (upstream sends them a LeaderAndIsr that they ignore), but everybody does:
@@ -228,7 +228,7 @@ class ReplicaStateMachine:
             }
             for tp in read.failures:
                 if context.leadership[tp].leader == broker_id:
-                    # A leader that returns must not be told an ISR that may be out of date: it
+                    # A leader that returns must not be sent an ISR that may be out of date: it
                     # would commit records that its true ISR does not have.
                     context.forget_leadership(tp)
             shrunk: dict[TopicPartition, LeaderAndIsr] = {}
@@ -239,7 +239,7 @@ class ReplicaStateMachine:
                     shrunk[tp] = without_replica(state, broker_id, context.epoch)
                 else:
                     if state.leader_epoch > context.leadership[tp].leader_epoch:
-                        # Our own write, whose answer was lost: nobody has been told of it.
+                        # Our own write, whose answer was lost: no broker was sent it.
                         changed.append(tp)
                     context.set_leadership({tp: state})
             outcome = await write_partition_states(context, shrunk)

@@ -34,7 +34,7 @@ from regent.zk_data.operations import Create, Operation, SetData, WriteResult, Z
 from regent.zk_data.topics import TopicZNode, encode_topic
 
 TOPICS_PER_TRANSACTION = 50
-"""If one is in the way, all of a transaction are written anew."""
+"""If one conflicts, all of a transaction are written again."""
 
 
 class _NewTopic(NamedTuple):
@@ -131,7 +131,7 @@ def _creation_problem(
         return Rejected(
             Reason.TOPIC_NAME_COLLISION,
             f"topic {topic!r} and the existing {twin!r} differ only in '.' and '_', which "
-            "metric names do not tell apart; choose another name",
+            "metric names do not distinguish; choose another name",
             "topic",
         )
     if not 1 <= command.partitions <= MAX_PARTITIONS:
@@ -147,7 +147,7 @@ def _creation_problem(
 async def _write_topics(
     active: ActiveController, topics: Mapping[str, _NewTopic]
 ) -> dict[str, Outcome]:
-    """Topics in one transaction; if something is in the way of one, each alone."""
+    """Topics in one transaction; if one conflicts, each alone."""
     try:
         operations = await _transaction(active, topics)
         try:

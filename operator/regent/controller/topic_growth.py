@@ -43,14 +43,14 @@ async def create_partitions(active: ActiveController, command: CreatePartitions)
         return Rejected(
             Reason.INTERNAL_ERROR,
             f"topic {topic!r} has malformed partitions {sorted(znode.problems)} in "
-            f"{paths.topic(topic)}; mend that node first",
+            f"{paths.topic(topic)}; correct that node first",
         )
     count = len(znode.assignments)
     if not count:
         return Rejected(
             Reason.INTERNAL_ERROR,
             f"topic {topic!r} has no partition at all in {paths.topic(topic)}, so nothing says how "
-            "many replicas new ones need; delete it and create it anew",
+            "many replicas new ones need; delete and recreate it",
         )
     if not count < command.total <= MAX_PARTITIONS:
         return Rejected(

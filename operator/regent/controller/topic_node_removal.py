@@ -67,7 +67,7 @@ async def _remove_below(context: ControllerContext, topics: Sequence[str]) -> No
 async def _remove_last_nodes(
     context: ControllerContext, topics: Sequence[str], log: ControllerLog
 ) -> Sequence[str]:
-    """The last nodes of topics in one transaction; if something is in the way, each topic alone.
+    """The last nodes of topics in one transaction; if one conflicts, each topic alone.
 
     A lost answer, or a node that appeared or vanished meanwhile, leads to reading again what is
     left. A topic without its marker is removed then: what exists under its name may be a new topic.

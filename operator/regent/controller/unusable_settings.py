@@ -76,7 +76,7 @@ def refuse_other_protocol(config: ControllerConfig, version: tuple[int, int]) ->
 
     Args:
         config: The settings.
-        version: Lowest inter.broker.protocol.version of the brokers. Brokers that do not tell
+        version: Lowest inter.broker.protocol.version of the brokers. Brokers that do not report
             theirs count with the setting, if they understand what it stands for.
 
     Raises:

@@ -22,7 +22,7 @@ class PartitionHealth(enum.StrEnum):
 
 
 class RefusedReplica(NamedTuple):
-    """A broker does not lead, follow or delete a partition as it was told.
+    """A broker does not lead, follow or delete a partition as requested.
 
     Attributes:
         error: Kafka's name of the error that it answered.
@@ -40,7 +40,7 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         leader: Broker id, -1 if there is none.
         isr: Empty if the partition never had a leader.
-        refusals: Brokers that refuse what they were told about this partition, each with the name
+        refusals: Brokers that refuse a request about this partition, each with the name
             of the error.
     """
 

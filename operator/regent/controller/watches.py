@@ -29,7 +29,7 @@ _CHILD_EVENTS: dict[str, ControllerEvent] = {
 
 
 def event_of(watched: WatchedEvent) -> ControllerEvent | None:
-    """The event that a fired watch stands for; None if what follows is told by another watch.
+    """The event that a fired watch stands for; None if another watch reports what follows.
 
     The deletion of a broker's or topic's node is such a case: its parent's children have changed.
     """

@@ -29,7 +29,7 @@ from regent.runtime.ports import ControllerPort
 
 logger = logging.getLogger(__name__)
 
-LINGER_S: Final = 0.005
+BATCH_WAIT_S: Final = 0.005
 """How long the first command waits for company."""
 
 BATCH_SIZE_MAX: Final = 2000
@@ -66,7 +66,7 @@ class CommandBatcher:
         """Submit batches until cancelled."""
         while True:
             await self._available.wait()
-            await asyncio.sleep(LINGER_S)
+            await asyncio.sleep(BATCH_WAIT_S)
             batch = self._take()
             if not self._pending:
                 self._available.clear()
@@ -99,7 +99,7 @@ class CommandBatcher:
             raise
         except Exception:
             # The port promises not to raise. If it does, that is a defect; but the other resources
-            # must not wait for ever.
+            # must not wait forever.
             logger.exception("Submitting commands failed")
             outcomes = _refusals(commands, "submitting the command failed; the log says why")
         by_command = dict(zip(map(id, commands), outcomes, strict=True))

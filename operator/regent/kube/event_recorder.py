@@ -34,12 +34,7 @@ _REMEMBERED_MAX: Final = 20_000
 
 
 class EventRecorder:
-    """Sends Events in the order in which they are recorded. :meth:`run` must be running.
-
-    Attributes:
-        recorded: Events sent so far.
-        dropped: Events lost because too many waited.
-    """
+    """Sends Events in the order in which they are recorded. :meth:`run` must be running."""
 
     def __init__(self, client: KubeClient, *, now: Callable[[], datetime], instance: str) -> None:
         """
@@ -51,8 +46,6 @@ class EventRecorder:
         self._instance = instance
         self._queue: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(_QUEUE_SIZE_MAX)
         self._recent: OrderedDict[tuple[str, str, str], float] = OrderedDict()
-        self.recorded = 0
-        self.dropped = 0
 
     def record(self, subject: CachedObject, event: PlannedEvent) -> None:
         """Record an Event about an object, unless the same one was recorded a moment ago."""
@@ -68,8 +61,15 @@ class EventRecorder:
         try:
             self._queue.put_nowait((subject.key.namespace, self._body(subject, event)))
         except asyncio.QueueFull:
-            self.dropped += 1
-            logger.warning("Dropped an Event, %d are waiting: %s", _QUEUE_SIZE_MAX, event.message)
+            logger.warning(
+                "An Event is dropped, too many are waiting",
+                extra={
+                    "resource": str(subject.key),
+                    "reason": event.reason,
+                    "event": event.message,
+                    "waiting": _QUEUE_SIZE_MAX,
+                },
+            )
 
     async def run(self) -> None:
         """Send what is recorded until cancelled."""
@@ -85,10 +85,11 @@ class EventRecorder:
     async def _send(self, namespace: str, body: dict[str, Any]) -> None:
         try:
             await self._client.create(f"/api/v1/namespaces/{namespace}/events", body)
-            self.recorded += 1
         except KubeError as error:
             # A namespace that is being deleted takes no Events; nothing depends on them.
-            logger.warning("Could not record an Event: %s", error)
+            logger.warning(
+                "An Event cannot be recorded", extra={"namespace": namespace, "error": str(error)}
+            )
 
     def _body(self, subject: CachedObject, event: PlannedEvent) -> dict[str, Any]:
         moment = rfc3339(self._now())

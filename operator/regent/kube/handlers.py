@@ -75,7 +75,7 @@ def build_settings() -> kopf.OperatorSettings:
     settings.watching.client_timeout = _WATCH_CLIENT_TIMEOUT_S
     settings.networking.request_timeout = 30
     settings.execution.max_workers = 1
-    # A handler only enqueues: its task need not linger, nor be waited for at the end.
+    # A handler only enqueues: its task need not stay, nor be waited for at the end.
     settings.queueing.idle_timeout = 1.0
     settings.queueing.exit_timeout = 0.5
     # Nothing of this is written with on.event alone. But kopf *removes* its finalizer wherever it

@@ -20,7 +20,7 @@ class KubeHealth:
     """One for the life of the process.
 
     Attributes:
-        restarts: How often a defect made the Kubernetes side start anew.
+        restarts: How often a defect restarted the Kubernetes side.
         unreadable: Namespaces that cannot be served now, each with what is missing.
     """
 
@@ -64,5 +64,5 @@ class KubeHealth:
         return f"the Kubernetes side was restarted after a defect: {self._defect}"
 
     def remark(self) -> str | None:
-        """What somebody has to mend although the process is in service, or None."""
+        """What somebody has to correct although the process is in service, or None."""
         return "; ".join(self.unreadable.values()) or None

@@ -20,7 +20,7 @@ class KubeHealthCollector(Collector):
         """Metrics as they are now."""
         yield CounterMetricFamily(
             "regent_kubernetes_side_restarts",
-            "How often a defect made the Kubernetes side start anew.",
+            "How often a defect restarted the Kubernetes side.",
             value=self._health.restarts,
         )
         yield GaugeMetricFamily(

@@ -1,8 +1,8 @@
 """The Lease that says which replica serves custom resources outside a term.
 
 The replica that ZooKeeper has elected takes it by force: ``/controller`` is fenced by ZooKeeper,
-and the Lease fences nothing. The others may take it when nobody has renewed it for its duration. As
-in client-go, a Lease counts as expired when its record was seen unchanged for that long by the
+and the Lease fences nothing. The others may take it when it has not been renewed for its duration.
+As in client-go, a Lease counts as expired when its record was seen unchanged for that long by the
 clock of the observer: clocks of other machines do not matter.
 """
 
@@ -70,7 +70,7 @@ class Lease:
         return True
 
     async def release(self) -> None:
-        """Say that nobody holds the Lease any more, if it is ours.
+        """Clear the holder of the Lease, if it is ours.
 
         Raises:
             KubeError: As :meth:`take` does.

@@ -1,6 +1,6 @@
 """Credentials for the API server: in a pod from the service account, elsewhere from kubeconfig.
 
-In a pod three files are all there is to read, and they are read anew each time: the kubelet renews
+In a pod three files are all there is to read, and they are read each time: the kubelet renews
 the token in place. A kubeconfig can name exec plugins and token providers; there the official
 client does the work.
 """

@@ -46,7 +46,7 @@ class ObjectKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CachedObject:
-    """A version of an object, without the metadata that nobody here looks at.
+    """A version of an object, without the metadata that is not needed.
 
     Attributes:
         topic: Name of the topic that it declares.

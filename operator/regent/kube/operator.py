@@ -132,12 +132,15 @@ class KubeOperator:
             else:
                 self._take(listing)
                 if listing.readable:
-                    logger.info("Serving %d KafkaTopics", len(self.cache))
+                    logger.info("Serving KafkaTopics", extra={"count": len(self.cache)})
                     return
                 problem = "no namespace can be read"
             failures += 1
             delay_s = self.delay_after(failures)
-            logger.warning("Listing KafkaTopics again in %.1f s: %s", delay_s, problem)
+            logger.warning(
+                "KafkaTopics cannot be listed, retrying",
+                extra={"delay_s": round(delay_s, 1), "problem": problem},
+            )
             await asyncio.sleep(delay_s)
 
     def delay_after(self, failures: int) -> float:
@@ -185,7 +188,7 @@ class KubeOperator:
         for key in sorted(keys):
             self.queue.add(key)
 
-    def hear(self, topics: frozenset[str] | None) -> None:
+    def on_view_changed(self, topics: frozenset[str] | None) -> None:
         """There is a new view. Called in the controller's thread."""
         if not self._is_open:
             return
@@ -242,14 +245,19 @@ class KubeOperator:
         try:
             listing = await list_topics(self._client, self._settings)
         except KubeError as error:
-            logger.warning("Listing KafkaTopics failed, the next resync will tell: %s", error)
+            logger.warning(
+                "KafkaTopics cannot be listed, retrying at the next resync",
+                extra={"error": str(error)},
+            )
             return
         missed = self._take(listing)
         if missed:
-            logger.info("A list showed changes of %d KafkaTopics", len(missed))
+            logger.info(
+                "A list showed changes that no watch reported", extra={"count": len(missed)}
+            )
 
     async def _retry_namespaces(self) -> None:
-        """Look again at namespaces that cannot be read; nothing tells when a right is granted."""
+        """Retry namespaces that cannot be read: no watch reports that a right was granted."""
         while True:
             await asyncio.sleep(self._settings.namespace_retry_s * (0.9 + 0.2 * self._jitter()))
             if await self._is_any_right_granted():
@@ -261,7 +269,10 @@ class KubeOperator:
             try:
                 missing = await missing_rights(self._client, namespace)
             except KubeError as error:
-                logger.warning("Asking for rights failed, trying again later: %s", error)
+                logger.warning(
+                    "Rights cannot be checked, retrying later",
+                    extra={"namespace": namespace, "error": str(error)},
+                )
                 return False
             if not any(right.is_reading for right in missing):
                 return True
@@ -308,7 +319,7 @@ async def run_kube(
             ``stop_event``.
         client: API client; default: one with the credentials of the environment. It is not closed
             if given.
-        metrics: Counters of this process; default: some that nobody reads.
+        metrics: Counters of this process; default: some that are not exported.
         health: Where namespaces that cannot be read are named; default: nowhere.
         why_inactive: Returns why this process is not the controller, for people.
         on_operator: Called with the operator before it starts, for metrics and tests.
@@ -372,7 +383,7 @@ async def _watch(
             # The API server took a right away, the CRD went: what is left is served.
             failures += 1
             delay_s = operator.delay_after(failures)
-            logger.exception("Watching failed, beginning anew in %.1f s", delay_s)
+            logger.exception("Watching failed, restarting", extra={"delay_s": round(delay_s, 1)})
             await unless_set(asyncio.sleep(delay_s), stop_event)
             await unless_set(operator.load(), stop_event)
         finally:
@@ -389,15 +400,15 @@ def _brokers_of(view: ClusterView) -> frozenset[tuple[int, int]]:
 
 
 def _weak_listener(operator: KubeOperator) -> Callable[[frozenset[str] | None], None]:
-    """A listener that keeps nothing alive: nobody can unsubscribe, and each run has an operator
-    of its own.
+    """A listener that keeps nothing alive: it cannot be unsubscribed, and each run has an
+    operator of its own.
     """
     reference = weakref.ref(operator)
 
     def listener(topics: frozenset[str] | None) -> None:
         alive = reference()
         if alive is not None:
-            alive.hear(topics)
+            alive.on_view_changed(topics)
 
     return listener
 

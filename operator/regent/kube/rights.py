@@ -49,7 +49,7 @@ async def missing_rights(client: KubeClient, namespace: str) -> list[Right]:
 
 
 def describe_missing(rights: Sequence[Right], namespace: str) -> str:
-    """What is missing where, and the way out."""
+    """What is missing where, and what to do."""
     named = ", ".join(map(str, rights))
     if not namespace:
         return (

@@ -38,7 +38,7 @@ class KubeSettings:
             controller.
         lease_namespace: Namespace of the Lease; None: that of the pod.
         lease_name: Name of the Lease that the replicas of one Regent share.
-        lease_duration_s: An observer may take the Lease when nobody has renewed it for this long.
+        lease_duration_s: An observer may take the Lease when it has not been renewed for this long.
         lease_retry_s: Seconds between renewals of the Lease.
     """
 

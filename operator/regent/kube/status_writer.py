@@ -65,7 +65,8 @@ class StatusWriter:
     ) -> None:
         """
         Args:
-            on_news: Told for which objects an answer was news: somebody else had changed them.
+            on_news: Called with the objects for which an answer was news: another client changed
+                them.
         """
         self._client = client
         self._cache = cache
@@ -88,7 +89,7 @@ class StatusWriter:
         return await self._write(key, uid, lambda known: _status_decision(known, wanted, over))
 
     async def add_finalizer(self, key: ObjectKey, uid: str) -> WriteResult:
-        """Put Regent's finalizer on an object, unless it is there or the object is on its way out.
+        """Put Regent's finalizer on an object, unless it is there or it is being deleted.
 
         Raises as :meth:`write_status` does.
         """
@@ -98,7 +99,7 @@ class StatusWriter:
         """Take Regent's finalizer off an object, and no other one.
 
         The object may be gone for good then. So this is done for the generation it was decided for
-        only, and not tried again after a conflict: the decision has to be taken anew.
+        only, and not tried again after a conflict: the decision has to be taken again.
 
         Raises:
             KubeError: If the API server does not answer or refuses.
@@ -194,7 +195,7 @@ def _finalizer_patch(known: CachedObject, finalizers: list[str]) -> _FinalizerPa
 def _is_outranked(known: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Whether a newer controller of the same cluster wrote what is there.
 
-    Epochs begin anew with each cluster. A status that names no cluster counts for any.
+    Each cluster counts its own epochs. A status that names no cluster counts for any.
     """
     clusters = {known.get("clusterId"), wanted.get("clusterId")} - {None}
     return len(clusters) < 2 and _epoch(known) > _epoch(wanted)

@@ -53,8 +53,3 @@ class TopicConfigs:
         self._all_invalidated_at = self._clock
         self._invalidated_at.clear()
         self._known.clear()
-
-    def forget(self, topic: str) -> None:
-        """No resource declares the topic any more."""
-        self._known.pop(topic, None)
-        self._invalidated_at.pop(topic, None)

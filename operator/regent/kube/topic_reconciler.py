@@ -1,8 +1,8 @@
-"""Carries out the plans for KafkaTopics: one look at one resource at a time.
+"""Carries out the plans for KafkaTopics, one reconciliation of a resource at a time.
 
-A look reads the newest version of the object and the newest view, asks ``plan_topic`` what to do,
-does it, and asks again with the outcomes, until nothing is left to be sent. Only then is the status
-written: it says what came of it, and mostly there is one write per change.
+A reconciliation reads the newest version of the object and the newest view, asks ``plan_topic``
+what to do, does it, and asks again with the outcomes, until nothing is left to be sent. Only then
+is the status written: it says what came of it, and mostly there is one write per change.
 
 What has to be stored before a command is sent, the finalizer or an intent, is stored in a round of
 its own: the object may have changed by then, and if it cannot be stored nothing is sent.
@@ -51,7 +51,7 @@ _ROUNDS_MAX: Final = 6
 four; so do reading the configuration and changing it behind a finalizer."""
 
 _OUTRANKED_RETRY_S: Final = 10.0
-"""When to look again at a resource that belongs to a newer controller, in case it is gone."""
+"""When to requeue a resource that belongs to a newer controller, in case it is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,24 +81,24 @@ class ReconcilerParts:
 
 
 class TopicReconciler:
-    """Looks at KafkaTopics.
+    """Reconciles KafkaTopics.
 
     Attributes:
-        looks: How many so far.
+        reconciliations: How many so far.
     """
 
     def __init__(self, parts: ReconcilerParts) -> None:
         self._parts = parts
         self._memories: dict[ObjectKey, TopicMemory] = {}
-        self.looks = 0
+        self.reconciliations = 0
 
     async def reconcile(self, key: ObjectKey) -> float | None:
-        """Look at one resource; in how many seconds to look again, None if there is no need.
+        """Reconcile one resource; after how many seconds to requeue it, None for no need.
 
         Raises:
-            KubeError: If the API server does not answer or refuses. Looking again is safe.
+            KubeError: If the API server does not answer or refuses. Reconciling again is safe.
         """
-        self.looks += 1
+        self.reconciliations += 1
         known = self._parts.cache.get(key)
         if known is None:
             self._memories.pop(key, None)
@@ -112,7 +112,7 @@ class TopicReconciler:
             if plan.finalizer is FinalizerAction.ADD:
                 if await self._parts.writer.add_finalizer(key, known.uid) is WriteResult.WRITTEN:
                     continue
-                # It is being deleted or gone: everything has to be thought over.
+                # It is being deleted or gone: plan again.
                 return 0.0
             if plan.status_first and plan.status is not None:
                 if await self._write_status(known, plan.status, memory) is WriteResult.OUTRANKED:
@@ -200,7 +200,7 @@ class TopicReconciler:
                 pass
 
     async def _finish(self, known: CachedObject, plan: Plan, memory: TopicMemory) -> float | None:
-        """Write the status, let go of the finalizer, and record the events once that is done."""
+        """Write the status, remove the finalizer, and record the events once that is done."""
         delays = [] if plan.requeue_after_s is None else [plan.requeue_after_s]
         if plan.status is not None:
             held_s = self._held_back_s(known, plan.status, memory)

@@ -64,13 +64,8 @@ class WorkQueue(Generic[KeyT]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits and nobody works. Delayed keys do not count."""
+        """Whether no key waits and none is worked on. Delayed keys do not count."""
         return not self._waiting and not self._handed_out
-
-    def oldest_age_s(self) -> float:
-        """Seconds since the key that waits or is worked on for longest was queued; 0 if none."""
-        since = [*itertools.islice(self._waiting.values(), 1), *self._handed_out.values()]
-        return max(0.0, self._now() - min(since)) if since else 0.0
 
     def stalled_s(self) -> float:
         """Seconds since a worker last finished anything while there was something to do.

@@ -1,4 +1,4 @@
-"""Workers: take a key from the queue, have it reconciled, decide when it is looked at again."""
+"""Workers: take a key from the queue, have it reconciled, decide when it is requeued."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regent.kube.work_queue import WorkQueue
 logger = logging.getLogger(__name__)
 
 Reconcile = Callable[[ObjectKey], Awaitable[float | None]]
-"""Looks at one resource and returns in how many seconds to look again, None for no need."""
+"""Reconciles one resource; returns after how many seconds to requeue it, None for no need."""
 
 
 async def work(queue: WorkQueue[ObjectKey], reconcile: Reconcile) -> None:
@@ -31,13 +31,19 @@ async def _reconcile_one(queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile:
     except KubeError as error:
         wanted_s = error.retry_after_s if isinstance(error, KubeApiError) else None
         delay_s = queue.retry(key, at_least_s=wanted_s or 0.0)
-        logger.warning("Looking at %s again in %.1f s: %s", key, delay_s, error)
+        logger.warning(
+            "A resource is requeued, the API server did not serve",
+            extra={"resource": str(key), "delay_s": round(delay_s, 1), "error": str(error)},
+        )
         return
     except Exception:
         # A defect. It must not stop the work for all other resources, and it may depend on
         # something that changes: so it is logged with its traceback and tried again.
         delay_s = queue.retry(key)
-        logger.exception("Reconciling %s failed, trying again in %.1f s", key, delay_s)
+        logger.exception(
+            "A resource is requeued after a defect",
+            extra={"resource": str(key), "delay_s": round(delay_s, 1)},
+        )
         return
     queue.succeed(key)
     if again_s is not None:

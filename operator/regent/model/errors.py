@@ -5,7 +5,7 @@
     RegentError
     ├─ ControllerError
     │   ├─ ControllerMovedError          someone else holds the epoch: resign
-    │   ├─ StaleControllerEpochError     a broker has heard of a newer controller: resign
+    │   ├─ StaleControllerEpochError     a broker knows a newer controller: resign
     │   ├─ UnsupportedClusterError       brokers that need what we cannot do: leave them alone
     │   ├─ MissingClusterError           there is no Kafka cluster (yet): wait for one
     │   ├─ ClusterChangedError           another Kafka cluster than before: leave it alone

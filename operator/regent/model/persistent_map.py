@@ -1,7 +1,7 @@
-"""An immutable mapping of which changed copies are cheap: whoever holds one may read it in any
+"""An immutable mapping of which changed copies are cheap: a holder may read it in any
 thread, without a lock and for as long as it likes, while its owner goes on making newer ones.
 
-A hash trie: inner nodes are tuples of 32 children, leaves are small dicts that nobody changes any
+A hash trie: inner nodes are tuples of 32 children, leaves are small dicts that are not changed any
 more. A changed key costs copies of the nodes on its path, whatever the size of the mapping. (The
 libraries for this are no longer kept up to date with Python's releases.)
 """
@@ -54,7 +54,7 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         return copy
 
     def _set(self, key: K, value: V) -> None:
-        """Only for a mapping that nobody else has yet."""
+        """Only for a mapping that is not shared yet."""
         self._size += key not in self
         self._root = _with(self._root, hash(key), key, value, depth=0)
 

@@ -63,23 +63,15 @@ class ChannelMetrics(msgspec.Struct):
 
     Attributes:
         queued: Requests that wait or are in flight, now.
-        in_flight_seconds: Age of the request in flight, its retries included; 0.0 if there is none.
         sent: Requests written to the broker, repeated ones included.
         answered: Requests that the broker answered.
         failures: Failed attempts to connect or to send.
-        dropped: Requests that no version of which the broker understands.
-        queue_seconds: Sum of the times that requests spent in the queue before they were sent.
-        max_queue_seconds: The longest of these.
     """
 
     queued: int = 0
-    in_flight_seconds: float = 0.0
     sent: int = 0
     answered: int = 0
     failures: int = 0
-    dropped: int = 0
-    queue_seconds: float = 0.0
-    max_queue_seconds: float = 0.0
 
 
 class BrokerChannel:
@@ -93,8 +85,8 @@ class BrokerChannel:
         may_send: The fence, asked right before each sending. While it says no, nothing is sent and
             nothing is lost.
         on_response: Gets each response, once, in the order of the requests. Must not block.
-        on_told: Called when the broker has told its settings.
-        before_encoding: Told which encoder is about to be used.
+        on_reported: Called when the broker has reported its settings.
+        before_encoding: Called with the encoder that is about to be used.
     """
 
     def __init__(
@@ -106,25 +98,24 @@ class BrokerChannel:
         protocol_version: Callable[[], ProtocolVersion],
         may_send: Callable[[], bool],
         on_response: Callable[[ControlResponse], None],
-        on_told: Callable[[], None],
+        on_reported: Callable[[], None],
         before_encoding: Callable[[RequestEncoder], None],
     ) -> None:
         self.broker = broker
-        self.told: BrokerSettings | None = None
+        self.reported: BrokerSettings | None = None
         self.settled = asyncio.Event()
         self._client_id = client_id
         self._settings = settings
         self._protocol_version = protocol_version
         self._may_send = may_send
         self._on_response = on_response
-        self._on_told = on_told
+        self._on_reported = on_reported
         self._before_encoding = before_encoding
         self._supported: Mapping[int, VersionRange] = {}
-        self._queue: deque[tuple[float, OutgoingRequest]] = deque()
+        self._queue: deque[OutgoingRequest] = deque()
         self._not_empty = asyncio.Event()
         self._connection: BrokerConnection | None = None
         self._endpoint: EndPoint | None = None
-        self._in_flight_since: float | None = None
         self._metrics = ChannelMetrics()
         self._failures_in_a_row = 0
         self._last_warning = 0.0
@@ -148,10 +139,10 @@ class BrokerChannel:
         Args:
             protocol_version: Counts where the broker did not say its own.
         """
-        if self.told is None:
+        if self.reported is None:
             return None
-        version = self.told.protocol_version or protocol_version
-        versions, settings = possible_versions(self._supported), self.told.topics
+        version = self.reported.protocol_version or protocol_version
+        versions, settings = possible_versions(self._supported), self.reported.topics
         if settings is not None:
             versions = narrowed_versions(versions, settings)
         return BrokerFacts(
@@ -171,7 +162,7 @@ class BrokerChannel:
 
     def enqueue(self, request: OutgoingRequest) -> None:
         """Append a request to the queue."""
-        self._queue.append((self._loop.time(), request))
+        self._queue.append(request)
         self._not_empty.set()
 
     def close(self) -> None:
@@ -182,12 +173,7 @@ class BrokerChannel:
 
     def metrics(self) -> ChannelMetrics:
         """The counters as they are now."""
-        since = self._in_flight_since
-        return msgspec.structs.replace(
-            self._metrics,
-            queued=len(self._queue),
-            in_flight_seconds=0.0 if since is None else self._loop.time() - since,
-        )
+        return msgspec.structs.replace(self._metrics, queued=len(self._queue))
 
     async def _run(self) -> None:
         try:
@@ -204,20 +190,15 @@ class BrokerChannel:
 
     async def _send_first(self) -> None:
         """Send the first request of the queue until it is answered, and take it off."""
-        enqueued_at, request = self._queue[0]
+        request = self._queue[0]
         await self._until_it_works(self._connect)
         for encoded in self._encode(request):
-            waited = self._loop.time() - enqueued_at
-            self._metrics.queue_seconds += waited
-            self._metrics.max_queue_seconds = max(self._metrics.max_queue_seconds, waited)
             send = functools.partial(self._send, request.api_key, encoded)
             response = await self._until_it_works(send)
             self._metrics.answered += 1
-            self._in_flight_since = None
             self._on_response(response)
             if self._closed:  # by the receiver of the response
                 return
-            enqueued_at = self._loop.time()
         self._queue.popleft()
 
     def _encode(self, request: OutgoingRequest) -> list[EncodedRequest]:
@@ -226,7 +207,6 @@ class BrokerChannel:
                 request.api_key, protocol=self._protocol_version(), supported=self._supported
             )
         except UnsupportedBrokerError as error:
-            self._metrics.dropped += 1
             if request.api_key not in self._unsupported:
                 self._unsupported.add(request.api_key)
                 self._log(logging.ERROR, "broker skipped: no common version", error=str(error))
@@ -239,8 +219,6 @@ class BrokerChannel:
         # The fence compares clocks, so there is no event to wait for.
         while not self._may_send():  # noqa: ASYNC110
             await asyncio.sleep(self._settings.retry_delay)
-        if self._in_flight_since is None:
-            self._in_flight_since = self._loop.time()
         self._metrics.sent += 1
         async with asyncio.timeout(self._settings.response_timeout):
             body = await connection.round_trip(
@@ -275,7 +253,7 @@ class BrokerChannel:
         meant = self._told_endpoint()
         if meant is not None and meant != connection.endpoint:
             connection = await self._open(meant)
-        version = None if self.told is None else self.told.protocol_version
+        version = None if self.reported is None else self.reported.protocol_version
         self._log(
             logging.INFO,
             "connected to broker",
@@ -283,7 +261,7 @@ class BrokerChannel:
             protocol_version=None if version is None else str(version),
         )
         self.settled.set()
-        self._on_told()
+        self._on_reported()
         return connection
 
     def _choose_endpoint(self) -> EndPoint:
@@ -304,9 +282,13 @@ class BrokerChannel:
         Then no other is tried, even if this one fails: behind another listener the controller may
         be another principal, whose requests are answered with an authorization error.
         """
-        if self._settings.listener is not None or self.told is None or self.told.listener is None:
+        if (
+            self._settings.listener is not None
+            or self.reported is None
+            or self.reported.listener is None
+        ):
             return None
-        endpoint = self.broker.endpoint(self.told.listener)
+        endpoint = self.broker.endpoint(self.reported.listener)
         return endpoint if endpoint is not None and self._settings.can_use(endpoint) else None
 
     async def _open(self, endpoint: EndPoint) -> BrokerConnection:
@@ -319,11 +301,13 @@ class BrokerChannel:
         async with asyncio.timeout(self._settings.response_timeout):
             supported = await _ask_versions(connection)
             body = await connection.set_up(broker_settings_request(self.broker.broker_id))
-        told = decode_broker_settings_response(body)
-        if isinstance(told, str):
-            self._log(logging.WARNING, "broker does not tell its protocol version", error=told)
-            told = BrokerSettings(None, None)
-        self._supported, self.told = supported, told
+        reported = decode_broker_settings_response(body)
+        if isinstance(reported, str):
+            self._log(
+                logging.WARNING, "broker does not report its protocol version", error=reported
+            )
+            reported = BrokerSettings(None, None)
+        self._supported, self.reported = supported, reported
         return connection
 
     def _disconnect(self) -> None:

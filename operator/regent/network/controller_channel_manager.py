@@ -100,7 +100,7 @@ class ControllerChannelManager:
                 protocol_version=self.protocol_version,
                 may_send=self._may_send,
                 on_response=self._on_response,
-                on_told=functools.partial(self._broker_has_answered, broker.broker_id),
+                on_reported=functools.partial(self._broker_has_answered, broker.broker_id),
                 before_encoding=self._keep_warm,
             )
             channel.task.add_done_callback(functools.partial(self._ended, broker, controller_epoch))
@@ -125,14 +125,14 @@ class ControllerChannelManager:
     def protocol_version(self) -> ProtocolVersion:
         """The lowest inter.broker.protocol.version, from what is known now.
 
-        A broker that does not tell its version counts with that of the settings, unless some broker
-        does not understand it; without that, with what its registration says (version 5: 2.7 or
-        newer), and beyond that like the others.
+        A broker that does not report its version counts with that of the settings, unless some
+        broker does not understand it; without that, with what its registration says (version 5: 2.7
+        or newer), and beyond that like the others.
         """
         known: dict[int, ProtocolVersion] = {}
         unknown: dict[int, int] = {}
         for broker_id, channel in self._channels.items():
-            version = None if channel.told is None else channel.told.protocol_version
+            version = None if channel.reported is None else channel.reported.protocol_version
             if version is None:
                 unknown[broker_id] = channel.broker.registration_version
             else:
@@ -207,8 +207,8 @@ class ControllerChannelManager:
         """Name of the listener of controllers, as far as it is known yet."""
         if self._settings.listener is not None:
             return self._settings.listener
-        told = (channel.told for channel in self._channels.values() if channel.told is not None)
-        return next((each.listener for each in told if each.listener is not None), None)
+        reported = (c.reported for c in self._channels.values() if c.reported is not None)
+        return next((each.listener for each in reported if each.listener is not None), None)
 
     def _broker_has_answered(self, broker_id: int) -> None:
         self._report_protocol_version()
@@ -221,10 +221,10 @@ class ControllerChannelManager:
             self._on_broker_facts(channel.broker, facts)
 
     def _report_protocol_version(self) -> None:
-        """Tell of a change, once it rests on all brokers: a guess may be taken back soon."""
+        """Report a change, once it rests on all brokers: a guess may be taken back soon."""
         if self._reported_version is None or self._on_protocol_version is None:
             return
-        if not self._channels or any(each.told is None for each in self._channels.values()):
+        if not self._channels or any(each.reported is None for each in self._channels.values()):
             return
         version = self.protocol_version()[:2]
         if version != self._reported_version:

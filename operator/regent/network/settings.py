@@ -19,8 +19,8 @@ class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
             their own controller would use (control plane, else inter-broker).
         ssl_context: For listeners with TLS. It decides about verification and client certificates.
         sasl: For listeners with SASL.
-        protocol_version: The inter.broker.protocol.version of brokers that do not tell theirs, for
-            clusters where the controller may not describe their configuration.
+        protocol_version: The inter.broker.protocol.version of brokers that do not report theirs,
+            for clusters where the controller may not describe their configuration.
         connect_timeout: Bound for opening a connection, TLS and SASL included
             (controller.socket.timeout.ms).
         response_timeout: Bound for sending a request and receiving its answer

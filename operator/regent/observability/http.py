@@ -32,7 +32,7 @@ Probe = Callable[[], str | None]
 
 _CHUNK_BYTES: Final = 64 * 1024
 _SHUTDOWN_S: Final = 0.1
-"""For handlers whose connection has been cut: nobody is left to be answered."""
+"""For handlers whose connection has been cut: there is no client to answer."""
 
 _PATHS: Final = "/metrics /healthz /readyz /status"
 
@@ -41,10 +41,10 @@ class HttpEndpoint:
     """Listens from its construction on, and serves between :meth:`start` and :meth:`close`.
 
     Args:
-        liveness: Answer of ``/healthz``: a problem that only a restart mends.
+        liveness: Answer of ``/healthz``: a problem that only a restart solves.
         readiness: Answer of ``/readyz``: a reason not to rely on this process yet.
         remark: Added to the answer of ``/readyz`` while the process is ready: what somebody has to
-            mend.
+            correct.
         status: Answer of ``/status``, as JSON.
 
     The three are called in the endpoint's thread and must answer at once.

@@ -12,7 +12,7 @@ def possible_versions(supported: Mapping[int, VersionRange]) -> tuple[tuple[int,
     """Versions (major, minor) that a broker may run, in ascending order.
 
     That is the newest known version all of whose requests the broker understands, with the versions
-    that cannot be told from it by their requests. A version that is newer than all known counts as
+    that have the same requests. A version that is newer than all known counts as
     the newest known, one that is older than all known as the oldest.
     """
     known = list(API_VERSIONS)

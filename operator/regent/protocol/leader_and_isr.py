@@ -49,9 +49,9 @@ NOTHING_FOLLOWS: Final = bytes((NONE, STALE_CONTROLLER_EPOCH))
 
 For a partition STALE_CONTROLLER_EPOCH means that the broker hosts it with this leader epoch or a
 higher one. With an equal epoch that is the normal answer after a failover, for every partition.
-With a higher one the broker has heard more than this request says, and whoever raised the epoch has
-told it the rest. That the controller itself is out of date is told by the code of the whole answer.
-A replica on a failed log directory answers KAFKA_STORAGE_ERROR before its epoch is looked at.
+With a higher one the broker knows more than this request says, and has the rest from the controller
+that raised the epoch. The code of the whole answer says if the controller itself is out of date.
+A replica on a failed log directory answers KAFKA_STORAGE_ERROR before its epoch is compared.
 
 Source: ``ReplicaManager.becomeLeaderOrFollower`` (1.1 to 3.9 alike).
 """

@@ -3,8 +3,8 @@
 Versions and their fields: ``entities/update_metadata.py``. Everything behind the receiver's broker
 epoch is the same for all receivers and is encoded once. A partition of a topic that is being
 deleted is sent as Kafka's ``LeaderAndIsr.duringDelete`` makes it: leader -2, leader epoch and
-partition epoch 0, the rest kept. Partitions without a state are left out: the brokers have never
-heard of them.
+partition epoch 0, the rest kept. Partitions without a state are left out: the brokers do not know
+them.
 """
 
 from __future__ import annotations

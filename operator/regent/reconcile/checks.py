@@ -21,7 +21,7 @@ class Finding:
     """Something that keeps a resource from being as declared.
 
     Attributes:
-        message: Names the thing, the value and the way out.
+        message: Names the thing, the value and what to do.
         field: Field of the resource concerned, for instance ``spec.partitions``; empty if none.
         is_transient: Whether it may heal without a change of the resource.
     """

@@ -19,7 +19,7 @@ class Evidence(enum.IntEnum):
     PROVEN = enum.auto()
     """The status records ownership of the topic with this very id."""
     RECORDED = enum.auto()
-    """The status records ownership; whether it is this topic cannot be told without ids."""
+    """The status records ownership; whether it is this topic is unknown without ids."""
     BEGUN = enum.auto()
     """It holds the finalizer, is about to create the topic, or has lost it."""
     NONE = enum.auto()

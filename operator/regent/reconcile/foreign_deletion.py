@@ -47,7 +47,7 @@ def _is_lost(request: TopicRequest) -> bool:
 
 
 def awaits_decision(request: TopicRequest) -> bool:
-    """Whether the topic is lost and nobody has said yet that it shall be created again."""
+    """Whether the topic is lost and its recreation has not been confirmed yet."""
     if request.record.ownership is not Ownership.LOST:
         return False
     spec = request.resource.spec

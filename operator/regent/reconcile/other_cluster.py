@@ -1,6 +1,6 @@
 """Resources whose topic is in another Kafka cluster than the one Regent controls.
 
-That happens when ZooKeeper was built anew, or Regent was pointed at another one. Nothing that the
+That happens when ZooKeeper was rebuilt, or Regent was pointed at another one. Nothing that the
 status says holds there, so nothing is done: neither is a topic of the same name touched, nor is one
 created, until spec.clusterId names the cluster.
 """

@@ -23,7 +23,7 @@ none. A change of controllers takes less."""
 
 
 def plan_outside_term(request: TopicRequest) -> Plan:
-    """What to say of a resource that nobody can look after now."""
+    """What to report of a resource while there is no controller."""
     left_s = _left_s(request)
     if left_s > 0:
         return Plan(requeue_after_s=left_s)

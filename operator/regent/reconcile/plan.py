@@ -68,7 +68,7 @@ class Plan:
             cannot be stored, they are not sent.
         finalizer: Adding comes before the commands, removing after everything else.
         events: To be recorded once the plan is carried out.
-        requeue_after_s: When to look again even if nothing happens; None: no need.
+        requeue_after_s: When to requeue even if nothing happens; None: no need.
     """
 
     status: KafkaTopicStatus | None = None

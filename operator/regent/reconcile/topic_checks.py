@@ -20,7 +20,7 @@ from regent.model.topic_config import (
 )
 from regent.reconcile.checks import Check, Finding
 from regent.reconcile.request import TopicRequest
-from regent.resources.conditions import ConditionReason
+from regent.resources.conditions import ConditionReason, enumerate_some
 from regent.resources.kafka_topic import KafkaTopic
 
 _MAX_LISTED: Final = 3
@@ -78,9 +78,7 @@ def config_is_possible(resource: KafkaTopic) -> Finding | None:
 def _config_finding(problems: Sequence[ConfigProblem]) -> Finding | None:
     if not problems:
         return None
-    text = "; ".join(problem.message for problem in problems[:_MAX_LISTED])
-    if len(problems) > _MAX_LISTED:
-        text += f"; and {len(problems) - _MAX_LISTED} more"
+    text = enumerate_some([problem.message for problem in problems], limit=_MAX_LISTED)
     return Finding(ConditionReason.INVALID_CONFIG, text, f"spec.config[{problems[0].key}]")
 
 

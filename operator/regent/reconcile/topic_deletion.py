@@ -1,7 +1,7 @@
 """What becomes of the topic when its KafkaTopic is deleted.
 
-The finalizer is the only thing that can make people wait, so it is let go as soon as nothing has to
-be done: whatever is unclear keeps the topic, not the resource.
+The finalizer is the only thing that can make people wait, so it is removed as soon as nothing has
+to be done: whatever is unclear keeps the topic, not the resource.
 """
 
 from __future__ import annotations
@@ -96,11 +96,11 @@ def _policy(request: TopicRequest) -> DeletionPolicy:
 
 def _reason_to_release(request: TopicRequest) -> PlannedEvent | None:
     """The event that says why the resource may go while its topic stays; None if it may not."""
-    name, heir = request.topic_name, _heir(request)
+    name, successor = request.topic_name, _successor(request)
     why = _why_released(request)
     reason = EventReason.TOPIC_RETAINED
-    if why is None and heir is not None and _policy(request) is DeletionPolicy.DELETE:
-        why = f"KafkaTopic {heir} declares it, too, and takes over"
+    if why is None and successor is not None and _policy(request) is DeletionPolicy.DELETE:
+        why = f"KafkaTopic {successor} declares it, too, and takes over"
         reason = EventReason.TOPIC_HANDED_OVER
     if why is None:
         return None
@@ -115,7 +115,7 @@ def _reason_to_release(request: TopicRequest) -> PlannedEvent | None:
 
 
 def _why_released(request: TopicRequest) -> str | None:
-    """Why the resource goes and its topic stays, whoever else declares it; None: it does not."""
+    """Why the resource goes and its topic stays, even if others declare it; None: it does not."""
     management, policy = request.resource.spec.management_policy, _policy(request)
     if request.is_loser or not request.owns_topic:
         return "this resource does not own it"
@@ -145,7 +145,7 @@ def _was_deletion_begun(request: TopicRequest) -> bool:
     return request.topic is None and was_deleting
 
 
-def _heir(request: TopicRequest) -> Claim | None:
+def _successor(request: TopicRequest) -> Claim | None:
     """The next resource in line that declares the topic and stays."""
     others = (
         claim

@@ -9,7 +9,7 @@ from regent.controller.commands import AlterTopicConfig, Command, CreatePartitio
 from regent.controller.view import TopicView
 from regent.reconcile.request import TopicRequest
 from regent.reconcile.topic_checks import settled_replicas
-from regent.resources.conditions import shorten
+from regent.resources.conditions import enumerate_some, shorten
 from regent.resources.kafka_topic import KafkaTopicSpec
 from regent.resources.kafka_topic_status import DriftEntry
 
@@ -103,8 +103,8 @@ def describe_drift(entries: tuple[DriftEntry, ...]) -> str:
     shown = [
         f"{e.field} is {e.actual or 'unset'} instead of {e.desired or 'unset'}" for e in entries
     ]
-    text = "; ".join(shown[:3])
-    return text if len(shown) <= 3 else f"{text}; and {len(shown) - 3} more (see status.drift)"
+    text = enumerate_some(shown, limit=3)
+    return text if len(shown) <= 3 else f"{text} (see status.drift)"
 
 
 def creation_command(request: TopicRequest) -> CreateTopic:

@@ -22,6 +22,7 @@ from regent.resources.conditions import (
     ConditionStatus,
     ConditionType,
     Verdict,
+    enumerate_some,
     update_conditions,
 )
 from regent.resources.kafka_topic_status import (
@@ -35,7 +36,7 @@ from regent.resources.kafka_topic_status import (
 
 
 class Progress(enum.Enum):
-    """The answers to "how is it going". UNKNOWN: there is no controller that could tell."""
+    """The answers to "how is it going". UNKNOWN: there is no controller that knows."""
 
     READY = enum.auto()
     PROGRESSING = enum.auto()
@@ -62,10 +63,10 @@ def summary_verdicts(assessment: Assessment) -> tuple[Verdict, Verdict, Verdict]
     """The three conditions of kstatus for an assessment."""
     progress, reason, message = assessment.progress, assessment.reason, assessment.message
     idle = (ConditionStatus.FALSE, ConditionReason.IDLE, "nothing is under way")
-    unstalled = (ConditionStatus.FALSE, ConditionReason.NOT_STALLED, "nothing is in the way")
+    unstalled = (ConditionStatus.FALSE, ConditionReason.NOT_STALLED, "nothing blocks it")
     happening = (ConditionStatus.TRUE, reason, message)
     ready = _READY.get(progress, ConditionStatus.FALSE)
-    # Whoever waits for the resource goes on waiting while nobody can tell (kstatus: InProgress).
+    # A client that waits for the resource goes on waiting meanwhile (kstatus: InProgress).
     is_pending = progress in (Progress.PROGRESSING, Progress.UNKNOWN)
     return (
         Verdict(ConditionType.READY, ready, reason, message),
@@ -80,7 +81,7 @@ def unknown_verdict(condition: ConditionType, message: str) -> Verdict:
 
 
 def synced_verdict(topic: TopicView | None, entries: tuple[DriftEntry, ...]) -> Verdict:
-    """Whether the topic looks as declared, for a view that can tell."""
+    """Whether the topic looks as declared, for a view that knows."""
     if topic is None:
         reason, message = ConditionReason.TOPIC_NOT_FOUND, "the topic does not exist"
     elif entries:
@@ -161,11 +162,10 @@ def refusal_assessment(topic: TopicView) -> Assessment | None:
         f"broker {broker_id} refuses {len(partitions)} partitions {partitions[:10]} with {error}"
         for (broker_id, error), partitions in replicas.items()
     ]
-    more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
     return Assessment(
         Progress.STALLED,
         ConditionReason.REPLICAS_REFUSED,
-        f"{'; '.join(named[:5])}{more}; the broker's log says why",
+        f"{enumerate_some(named, limit=5)}; the broker's log says why",
     )
 
 
@@ -227,7 +227,7 @@ def observed_status(
     ownership: Ownership | None,
     managed_config: tuple[str, ...],
 ) -> KafkaTopicStatus:
-    """The status for a view that can tell what the topic is like."""
+    """The status for a view that knows the topic."""
     is_intent = ownership is Ownership.CREATING
     return _status(
         request,

@@ -1,9 +1,9 @@
 """Reconciling a KafkaTopic: what is known goes in, a plan comes out.
 
 The order of questions: does the resource belong to this cluster; is it possible in itself; is it
-the one that counts for its topic; can the view tell; does the topic exist, and whose is it; how
+the one that counts for its topic; does the view know; does the topic exist, and whose is it; how
 does it differ. The first answer that settles the matter becomes the conditions. Only differences
-that the resource may change lead to commands; the others are named and do not stand in the way of
+that the resource may change lead to commands; the others are named and do not block
 the rest.
 """
 
@@ -109,7 +109,7 @@ def _plan_lost(request: TopicRequest) -> Plan:
 
 
 def _conflict(request: TopicRequest) -> Plan:
-    """Another resource owns the topic. This one lets go of everything, and heals when it wins."""
+    """Another resource owns the topic. This one releases everything, and recovers when it wins."""
     assessment = Assessment(
         Progress.STALLED,
         ConditionReason.RESOURCE_CONFLICT,
@@ -123,12 +123,12 @@ def _conflict(request: TopicRequest) -> Plan:
 
 
 def _waiting(request: TopicRequest, reason: ConditionReason, message: str) -> Plan:
-    """Nothing can be done before the cluster changes; the view tells when it does."""
+    """Nothing can be done before the cluster changes; the view shows when it does."""
     return _plan_nothing(request, Assessment(Progress.PROGRESSING, reason, message))
 
 
 def _plan_absent(request: TopicRequest) -> Plan:
-    """The topic does not exist, or the view cannot tell yet."""
+    """The topic does not exist, or the view does not know yet."""
     if not request.view.is_complete:
         assessment = Assessment(
             Progress.PROGRESSING,
@@ -178,7 +178,8 @@ def _needs_stored_intent(request: TopicRequest, intent: KafkaTopicStatus) -> boo
     """Whether the id of the new topic must be stored before the topic is created.
 
     Were the topic created and this process gone before the status is stored, another policy than
-    Adopt could not tell it from somebody else's; and after a loss it would seem lost once more.
+    Adopt could not distinguish it from somebody else's; and after a loss it would seem lost
+    once more.
     """
     record = request.record
     if record.ownership is Ownership.CREATING:
@@ -340,7 +341,7 @@ def _status(
     ownership: Ownership | None,
     managed_config: tuple[str, ...],
 ) -> KafkaTopicStatus:
-    """The status; blind if the view cannot tell whether there is a topic."""
+    """The status; blind if the view does not know whether there is a topic."""
     knows = request.view.is_active and (request.topic is not None or request.view.is_complete)
     if not knows:
         return blind_status(request, assessment)

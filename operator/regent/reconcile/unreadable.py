@@ -1,4 +1,4 @@
-"""Resources that cannot be read: say so, touch nothing, and stand in nobody's way."""
+"""Resources that cannot be read: say so, change nothing, and block nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regent.resources.kafka_topic import UnreadableTopic
 def plan_unreadable(resource: UnreadableTopic, *, now: datetime) -> Plan:
     """The plan for a KafkaTopic whose spec does not match the schema of this Regent.
 
-    A deleted one is let go and its topic stays, unless it asks for protection.
+    A deleted one is released and its topic stays, unless it asks for protection.
     """
     metadata, status = resource.metadata, resource.status
     if metadata.is_being_deleted and not resource.is_protected:

@@ -165,7 +165,7 @@ class ConditionReason(enum.StrEnum):
     TOO_LARGE = "TooLarge", "The topic does not fit into what ZooKeeper accepts at a time."
     TOPIC_ALREADY_EXISTS = (
         "TopicAlreadyExists",
-        "Somebody else created the topic at the same moment; it is looked at again.",
+        "Somebody else created the topic at the same moment; Regent tries again.",
     )
     TOPIC_NAME_COLLISION = (
         "TopicNameCollision",
@@ -266,13 +266,10 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def parse_rfc3339(text: str) -> datetime:
-    """Inverse of :func:`rfc3339`, tolerant of fractions of a second.
-
-    Raises:
-        ValueError: If the text is not such a time.
-    """
-    return datetime.fromisoformat(text)
+def enumerate_some(items: Sequence[str], *, limit: int) -> str:
+    """The first ``limit`` of the items in one line, and how many more there are."""
+    more = f"; and {len(items) - limit} more" if len(items) > limit else ""
+    return "; ".join(items[:limit]) + more
 
 
 def shorten(text: str, *, limit: int) -> str:

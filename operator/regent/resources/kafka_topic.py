@@ -267,7 +267,7 @@ class KafkaTopic(CustomResource):
 def config_value_to_text(value: str | int | float | bool) -> str:
     """A configuration value as Kafka stores it.
 
-    YAML's booleans and numbers are allowed because nobody remembers to quote them.
+    YAML's booleans and numbers are allowed because quoting them is easily forgotten.
     """
     match value:
         case bool():

@@ -55,7 +55,7 @@ class ControllerEventManager:
         self._wake.set()
 
     async def run(self, interpreter: Interpreter) -> None:
-        """Process events for ever; ends by cancellation, between two effects."""
+        """Process events until cancelled, between two effects."""
         while True:
             while not len(self._queue):
                 self._wake.clear()

@@ -82,7 +82,7 @@ class Interpreter:
 
     async def _send(self, effect: fx.SendRequests) -> None:
         self._channels.send(effect.requests)
-        # Let the channels write before the core goes on computing: until a broker has heard of the
+        # Let the channels write before the core goes on computing: until a broker knows the
         # new controller epoch it still obeys the old controller.
         await asyncio.sleep(0)
 

@@ -46,7 +46,7 @@ class ZooKeeperPort(Protocol):
         """Data of each path in order, None where there is no node.
 
         With ``watch``, a one-shot watch is left on every *existing* node (as getData does); use
-        :meth:`exists` to be told of a node's creation.
+        :meth:`exists` to be notified of a node's creation.
         """
         ...
 
@@ -201,7 +201,7 @@ class ControllerPort(Protocol):
 
     @property
     def view(self) -> ClusterView:
-        """The newest view. Immutable; reading it takes no lock and blocks nobody."""
+        """The newest view. Immutable; reading it takes no lock."""
         ...
 
     async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:

@@ -2,7 +2,7 @@
 
 Views are for people and custom resources; answers to brokers come first. After a failover there may
 be 100,000 partitions to describe, so the work is cut into slices between which the loop is free.
-Later only topics that have changed are described anew, and the others are shared with the view
+Later only topics that have changed are described again, and the others are shared with the view
 before.
 """
 
@@ -76,7 +76,7 @@ class ViewPublisher:
         self._rebuild = self._brokers_changed = False
 
     async def run(self) -> None:
-        """Keep the view up to date for ever."""
+        """Keep the view up to date until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()

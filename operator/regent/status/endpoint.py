@@ -79,6 +79,6 @@ def of_this_cluster(
     if answer.status["isActive"] and own_id != holder:
         return EndpointAnswer(
             problem=f"the Regent at {url} serves another Kafka cluster: it is the controller with "
-            f"id {own_id} there, here it is {'nobody' if holder is None else holder}"
+            f"id {own_id} there, here it is {'none' if holder is None else holder}"
         )
     return answer

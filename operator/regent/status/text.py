@@ -12,7 +12,7 @@ from rich.table import Table
 from regent.status.cluster import Report
 
 _UNBOUNDED: Final = 100_000
-"""Columns of what is no terminal: whoever reads a pipe wants whole lines."""
+"""Columns of what is no terminal: a program that reads a pipe needs whole lines."""
 
 
 def print_status(report: Report) -> None:
@@ -33,7 +33,7 @@ def print_status(report: Report) -> None:
 def _controller(report: Report) -> str:
     controller = report["controller"]
     who = {
-        "none": "nobody",
+        "none": "none",
         "broker": f"broker {controller['id']}'s own controller",
         "regent": f"Regent ({controller['id']})",
     }[controller["kind"]]

@@ -11,7 +11,7 @@ import msgspec
 from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
-from regent.zk_data.decoding import Int32, json_decoder, json_object
+from regent.zk_data.decoding import Int32, json_decoder
 from regent.zk_data.operations import ZNode
 
 _CONNECTION_STRING: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]{1,5})")
@@ -57,36 +57,6 @@ def decode_broker(broker_id: int, node: ZNode) -> Broker:
     )
 
 
-def encode_broker(broker: Broker, *, timestamp_ms: int, jmx_port: int = -1) -> bytes:
-    """The registration of a broker in its ``registration_version`` (2 to 5).
-
-    ``host`` and ``port`` are those of the first PLAINTEXT endpoint, null and -1 without one.
-    """
-    version = broker.registration_version
-    plaintext = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
-    members: list[tuple[str, object]] = []
-    if version >= 5:
-        features = {
-            name: {"min_version": low, "max_version": high}
-            for name, (low, high) in broker.features.items()
-        }
-        members.append(("features", features))
-    if version >= 4:
-        protocols = {e.listener: e.security_protocol for e in broker.endpoints}
-        members.append(("listener_security_protocol_map", protocols))
-    members.append(("endpoints", [_connection_string(e) for e in broker.endpoints]))
-    if version >= 3 and broker.rack is not None:
-        members.append(("rack", broker.rack))
-    members += [
-        ("jmx_port", jmx_port),
-        ("port", plaintext.port if plaintext else -1),
-        ("host", plaintext.host if plaintext else None),
-        ("version", version),
-        ("timestamp", str(timestamp_ms)),
-    ]
-    return json_object(members)
-
-
 def _endpoints(path: str, registration: _Registration) -> tuple[EndPoint, ...]:
     if registration.version < 1:
         raise MalformedZNodeError(path, f"unsupported version {registration.version}")
@@ -128,8 +98,3 @@ def _features(path: str, features: Mapping[str, Mapping[str, int]]) -> dict[str,
             raise MalformedZNodeError(path, f"feature {name[:100]!r} without version levels")
         decoded[name] = (levels["min_version"], levels["max_version"])
     return decoded
-
-
-def _connection_string(endpoint: EndPoint) -> str:
-    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-    return f"{endpoint.listener}://{host}:{endpoint.port}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from regent.zk_data import paths
-from regent.zk_data.decoding import json_decoder, json_object
+from regent.zk_data.decoding import json_decoder
 
 
 class _ClusterId(msgspec.Struct):
@@ -22,8 +22,3 @@ def decode_cluster_id(data: bytes) -> str:
         MalformedZNodeError: If there is none.
     """
     return _decode(paths.CLUSTER_ID, data).id
-
-
-def encode_cluster_id(cluster_id: str) -> bytes:
-    """Inverse of :func:`decode_cluster_id`. The version is a string in Kafka, too."""
-    return json_object([("version", "1"), ("id", cluster_id)])

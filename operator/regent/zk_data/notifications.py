@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
-
 import msgspec
 
 from regent.model.partition import TopicPartition
-from regent.zk_data.decoding import BrokerId, PartitionId, json_decoder, json_object
-
-LOG_DIR_FAILURE: Final = 1
-"""The only type of log directory event."""
+from regent.zk_data.decoding import BrokerId, PartitionId, json_decoder
 
 
 class _Partition(msgspec.Struct):
@@ -41,12 +35,6 @@ def decode_isr_change_notification(path: str, data: bytes) -> tuple[TopicPartiti
     return tuple(dict.fromkeys(TopicPartition(p.topic, p.partition) for p in listed))
 
 
-def encode_isr_change_notification(partitions: Iterable[TopicPartition]) -> bytes:
-    """Inverse of :func:`decode_isr_change_notification`."""
-    listed = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
-    return json_object([("version", 1), ("partitions", listed)])
-
-
 def decode_log_dir_event(path: str, data: bytes) -> int:
     """Id of the broker that has lost a log directory. The event type is not looked at, as in Kafka.
 
@@ -54,8 +42,3 @@ def decode_log_dir_event(path: str, data: bytes) -> int:
         MalformedZNodeError: If the notification does not decode.
     """
     return _decode_log_dir_event(path, data).broker
-
-
-def encode_log_dir_event(broker: int) -> bytes:
-    """Inverse of :func:`decode_log_dir_event`."""
-    return json_object([("version", 1), ("broker", broker), ("event", LOG_DIR_FAILURE)])

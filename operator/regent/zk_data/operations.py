@@ -112,7 +112,7 @@ class Written(NamedTuple):
 
     Attributes:
         version: The node's dataVersion after a :class:`SetData`; 0 after a :class:`Create`; -1
-            where there is none to tell (delete, check, or a node that existed already).
+            where there is none (delete, check, or a node that existed already).
         path: The created path of a :class:`Create` (a sequential node gets its number), else "".
     """
 

@@ -57,8 +57,6 @@ broker that finds that node empty does not start. Nothing here needs it: it is l
 """
 
 _TOPIC_PREFIX: Final = BROKER_TOPICS + "/"
-_STATE_SUFFIX: Final = "/state"
-_PARTITIONS: Final = "/partitions/"
 
 
 def broker_id(broker: int) -> str:
@@ -91,19 +89,9 @@ def delete_topic(name: str) -> str:
     return f"{DELETE_TOPICS}/{name}"
 
 
-def isr_change_notification_prefix() -> str:
-    """To be created as a sequential node."""
-    return f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
-
-
 def isr_change_notification(child: str) -> str:
     """One ISR change notification."""
     return f"{ISR_CHANGE_NOTIFICATION}/{child}"
-
-
-def log_dir_event_notification_prefix() -> str:
-    """To be created as a sequential node."""
-    return f"{LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_"
 
 
 def log_dir_event_notification(child: str) -> str:
@@ -149,15 +137,3 @@ def topic_of(path: str) -> str | None:
     if not path.startswith(_TOPIC_PREFIX):
         return None
     return path[len(_TOPIC_PREFIX) :].partition("/")[0] or None
-
-
-def partition_of_state(path: str) -> TopicPartition | None:
-    """The partition whose state node ``path`` is, or None if it is another kind of node."""
-    if not (path.startswith(_TOPIC_PREFIX) and path.endswith(_STATE_SUFFIX)):
-        return None
-    name, separator, partition = path[len(_TOPIC_PREFIX) : -len(_STATE_SUFFIX)].partition(
-        _PARTITIONS
-    )
-    if not (separator and name and partition.isascii() and partition.isdigit()):
-        return None
-    return TopicPartition(name, int(partition)) if len(partition) <= 10 else None

@@ -15,7 +15,7 @@ _NO_ANSWER: Final = object()
 def post(
     loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: object
 ) -> None:
-    """Call something in the loop, from any thread. A loop that is closed hears nothing any more."""
+    """Call something in the loop, from any thread. A closed loop is left alone."""
     try:
         loop.call_soon_threadsafe(callback, *arguments)
     except RuntimeError:
@@ -76,7 +76,7 @@ class HeartbeatSink:
     """Takes the answer to a heartbeat.
 
     Args:
-        prove_contact: Told when the heartbeat was sent, once it is answered.
+        prove_contact: Called with the time when the heartbeat was sent, once it is answered.
         sent_at: Monotonic seconds.
     """
 
@@ -103,4 +103,4 @@ class GiveUp:
         self._silence_s = silence_s
 
     def serialize(self) -> bytes:
-        raise ConnectionDropped(f"nothing heard for {self._silence_s:.1f} s")
+        raise ConnectionDropped(f"no answer for {self._silence_s:.1f} s")

@@ -46,7 +46,7 @@ Answer = object
 
 
 class SessionListener(Protocol):
-    """Told about a generation in the asyncio loop."""
+    """Notified about a generation in the asyncio loop."""
 
     def on_connected(self, generation: Generation) -> None: ...
 
@@ -177,10 +177,6 @@ class Generation:
         return path if not self._chroot else (self._chroot + path).rstrip("/")
 
     @property
-    def is_over(self) -> bool:
-        return self._is_over
-
-    @property
     def is_connected(self) -> bool:
         return self._connected.is_set() and not self._is_over
 
@@ -244,8 +240,8 @@ class Generation:
                 del self._pending[future]
 
     def _withdraw(self, entries: Sequence[tuple[object, Slot]]) -> None:
-        """Take back what waits for a connection, so that it is not carried out long after whoever
-        asked for it has given up."""
+        """Take back what waits for a connection, so that it is not carried out long after its
+        caller has given up."""
         for entry in entries:
             with contextlib.suppress(ValueError):  # it has been sent
                 self.client._queue.remove(entry)

@@ -41,7 +41,7 @@ _CONNECTED_STATES: Final = (KeeperState.CONNECTED, KeeperState.CONNECTED_RO)
 
 
 class SessionObserver(Protocol):
-    """Told about a session, in kazoo's connection thread: must not block and must not raise."""
+    """Notified about a session, in kazoo's connection thread: must not block and must not raise."""
 
     def handshake_done(self, sent_at: float, granted_timeout_ms: int) -> None:
         """A server has accepted the session. It did so after ``sent_at`` (monotonic seconds)."""
@@ -52,7 +52,7 @@ class SessionObserver(Protocol):
         ...
 
     def suspended(self) -> None:
-        """The connection is lost. Told before the requests under way fail."""
+        """The connection is lost. Called before the requests under way fail."""
         ...
 
     def ended(self, state: str) -> None:

@@ -5,7 +5,7 @@ each is a :class:`~regent.zookeeper.generation.Generation`. Everything public be
 loop, except what is said to be safe from any thread. kazoo's threads only pass events on to that
 loop.
 
-**Fencing.** Whoever acts on the strength of the session (sends requests to brokers) must stop
+**Fencing.** Code that relies on the session (sends requests to brokers) must stop
 before the servers can have expired it. kazoo reports an expired session only after it has reached a
 server again (python-zk/kazoo#89), so the session keeps a deadline of its own: two thirds of the
 granted session timeout after the moment at which the last request was *sent* that the servers have

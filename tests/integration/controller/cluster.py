@@ -63,7 +63,7 @@ class Cluster:
         )
 
     def wait_for_a_broker_as_controller(self) -> int:
-        """Wait until a broker's own controller is elected and has told all brokers; its id."""
+        """Wait until a broker's own controller is elected and has informed all brokers; its id."""
         self.wait(
             lambda: self.znodes.controller() in self.znodes.broker_ids(),
             "a broker's own controller to be elected",

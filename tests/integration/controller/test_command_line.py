@@ -112,23 +112,23 @@ def test_status_shows_a_brokers_own_controller(cluster: Cluster) -> None:
     assert not difference(before, cluster.znodes.dump())  # it reads, and leaves nothing behind
 
 
-def test_status_shows_that_nobody_is_the_controller(zookeeper: ZooKeeper) -> None:
-    connect_string = f"{zookeeper.connect_string}/nobody"
+def test_status_shows_that_there_is_no_controller(zookeeper: ZooKeeper) -> None:
+    connect_string = f"{zookeeper.connect_string}/none"
     with Znodes(zookeeper.connect_string) as znodes:
         create = znodes.client.create
-        create("/nobody/brokers/ids", makepath=True)
-        create("/nobody/controller_epoch", b"7")
+        create("/none/brokers/ids", makepath=True)
+        create("/none/controller_epoch", b"7")
         create(
-            "/nobody/brokers/topics/t",
+            "/none/brokers/topics/t",
             b'{"version":2,"partitions":{"0":[1],"1":[2]}}',
             makepath=True,
         )
         create(
-            "/nobody/brokers/topics/t/partitions/0/state",
+            "/none/brokers/topics/t/partitions/0/state",
             b'{"controller_epoch":7,"leader":-1,"version":1,"leader_epoch":3,"isr":[1]}',
             makepath=True,
         )
-        create("/nobody/brokers/topics/broken", b"{")
+        create("/none/brokers/topics/broken", b"{")
         report = status_of(connect_string, exit_code=4)
         assert report["controller"] == {"id": None, "epoch": 7, "kind": "none"}
         assert report["brokers"] == []
@@ -136,7 +136,7 @@ def test_status_shows_that_nobody_is_the_controller(zookeeper: ZooKeeper) -> Non
         assert (partitions["total"], partitions["offline"], partitions["new"]) == (2, 1, 1)
         assert "/brokers/topics/broken" in report["problems"][0]
         text = run_regent("status", "--zookeeper", connect_string).stdout
-        assert "Controller  nobody, epoch 7" in text
+        assert "Controller  none, epoch 7" in text
         assert "/brokers/topics/broken" in text
 
 

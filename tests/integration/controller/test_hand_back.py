@@ -93,12 +93,12 @@ def test_more_signals_do_not_cut_the_hand_over_short(cluster: Cluster) -> None:
         process.wait_until_active()
         epoch = cluster.znodes.controller_epoch()
 
-        def in_office() -> int | None:
+        def holder() -> int | None:
             process.process.terminate()
             return cluster.znodes.controller()
 
         cluster.wait(
-            in_office,
+            holder,
             "a broker to hold /controller",
             until=lambda controller_id: controller_id in cluster.broker_ids,
             interval_s=0.001,

@@ -36,7 +36,7 @@ NOTIFICATIONS = {
 """Sequential nodes. Regent deletes the first two once it has read them, brokers the last."""
 
 READ_WHEN_NEEDED = {"/feature": NONSENSE, CONFIG: NONSENSE, STATE: b"{}"}
-MENDED = {
+CORRECTED = {
     "/brokers/topics/nonsense": b'{"version":2,"partitions":{"0":[1,2,3]}}',
     "/brokers/topics/half-nonsense": b'{"version":2,"partitions":{"0":[1,2,3],"1":[2,3,1]}}',
 }
@@ -55,7 +55,7 @@ class Garden:
             self._before[path] = None if found is None else found[0]
             self._put(path, content)
 
-    def mend(self, nodes: dict[str, bytes] | None = None) -> None:
+    def correct(self, nodes: dict[str, bytes] | None = None) -> None:
         """Put back what was there, or what is given instead."""
         for path, content in {**self._before, **(nodes or {})}.items():
             if content is not None:
@@ -75,7 +75,7 @@ class Garden:
 def garden(cluster: Cluster, process: RegentProcess) -> Iterator[Garden]:
     made = Garden(cluster.znodes)
     yield made
-    made.mend()  # before Regent ends, whatever has become of the test
+    made.correct()  # before Regent ends, whatever has become of the test
 
 
 class Log:
@@ -156,8 +156,8 @@ def test_malformed_znodes_are_named_and_skipped_while_running_and_at_a_failover(
     )
     assert log.problems().keys() == {REGISTRATION, STATE}
 
-    # once everything is mended
-    garden.mend(MENDED)
+    # once everything is corrected
+    garden.correct(CORRECTED)
     cluster.broker(3).start()
     log = Log(process)
     depose(cluster, process)
@@ -178,7 +178,7 @@ def test_a_controller_node_made_by_hand_is_named_and_taken_over(
     transaction.create("/controller", content)  # persistent: nobody's session ends it
     transaction.commit()
     cluster.wait(
-        cluster.znodes.controller_epoch, "Regent to be elected anew", until=lambda e: e > epoch
+        cluster.znodes.controller_epoch, "Regent to be elected again", until=lambda e: e > epoch
     )
     assert cluster.wait_for_announced_controller() == controller_id_of(process)
     assert cluster.znodes.controller_epoch() == epoch + 1
@@ -216,7 +216,7 @@ def test_without_a_readable_controller_epoch_nothing_is_written_until_it_is_mend
 
 
 def depose(cluster: Cluster, process: RegentProcess) -> None:
-    """Another controller holds /controller for a moment: Regent resigns, and is elected anew."""
+    """Another controller holds /controller for a moment: Regent resigns, and is elected again."""
     epoch = cluster.znodes.controller_epoch()
     registration = json.dumps({"version": 1, "brokerid": RIVAL_ID, "timestamp": "0"}).encode()
     with Znodes(cluster.kafka.zookeeper) as rival:
@@ -227,7 +227,7 @@ def depose(cluster: Cluster, process: RegentProcess) -> None:
         assert not [result for result in transaction.commit() if isinstance(result, Exception)]
         cluster.wait(
             cluster.znodes.controller,
-            "Regent to be elected anew",
+            "Regent to be elected again",
             until=lambda controller_id: controller_id == controller_id_of(process),
             logs=[process.log_path],
         )

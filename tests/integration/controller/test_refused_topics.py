@@ -35,7 +35,7 @@ def tree(cluster: Cluster, resources: Resources) -> dict[str, Znode]:
             "exactly one of replicas and replicaAssignment",
         ),
         (topic("twice-the-same", replicaAssignment=[[1, 1]], partitions=1), "replicaAssignment"),
-        (topic("slip", retention=1), 'unknown field "retention"'),
+        (topic("unknown-field", retention=1), 'unknown field "retention"'),
         (topic("no-scalar", config={"retention.ms": {"days": 1}}), "spec.config"),
         (topic("too-many", partitions=10_001), "less than or equal to 10000"),
     ],

@@ -206,24 +206,24 @@ def test_one_that_wakes_up_after_its_session_writes_nothing_and_is_not_obeyed(
 def test_a_write_that_comes_after_a_rival_has_taken_over_is_refused(
     cluster: Cluster, pair: Pair, figure: Figure
 ) -> None:
-    """The rival's transaction also makes work, of which Regent hears before it hears of the rival:
+    """The rival's transaction also makes work, which Regent sees before it sees the rival:
     so it does try to write as the controller that it is no more."""
     active, standby = pair.roles()
     znodes = cluster.znodes
     epoch = znodes.controller_epoch()
-    office = json.dumps({"version": 1, "brokerid": RIVAL_ID, "timestamp": "0"}).encode()
+    holder = json.dumps({"version": 1, "brokerid": RIVAL_ID, "timestamp": "0"}).encode()
     with Znodes(cluster.kafka.zookeeper) as rival:
         began = time.monotonic()
         transaction = rival.client.transaction()
         transaction.create("/brokers/topics/trap", b'{"version":2,"partitions":{"0":[1,2,3]}}')
         transaction.set_data("/controller_epoch", str(epoch + 1).encode(), version=epoch)
         transaction.delete("/controller")
-        transaction.create("/controller", office, ephemeral=True)
+        transaction.create("/controller", holder, ephemeral=True)
         failed = [result for result in transaction.commit() if isinstance(result, Exception)]
         assert not failed
         cluster.wait(
             znodes.controller,
-            "Regent to take the office back",
+            "Regent to take /controller back",
             until=lambda controller_id: controller_id == controller_id_of(active),
             logs=[active.log_path],
         )
@@ -256,6 +256,6 @@ def test_a_regent_whose_requests_are_refused_resigns_and_comes_back_with_a_highe
 
 
 def resignations(process: RegentProcess) -> list[dict[str, str]]:
-    """What a Regent has logged about losing the office to somebody else."""
+    """What a Regent has logged about losing /controller to somebody else."""
     log = [json.loads(line) for line in process.process.log_of_this_run().splitlines()]
     return [entry for entry in log if entry["message"] == "Controller moved, resigning"]

@@ -45,7 +45,7 @@ def test_a_topic_lives_from_creation_through_growth_and_configuration_to_deletio
     assert "retention.ms=7200000 " in described
     assert "cleanup.policy" not in described  # removed from the resource
 
-    resources.delete("payments")  # returns when the finalizer has let go
+    resources.delete("payments")  # returns when the finalizer is removed
     assert znodes.assignment("payments") is None
     assert znodes.config("payments") is None
     assert znodes.get("/admin/delete_topics/payments") is None

@@ -146,7 +146,7 @@ def namespace(api: KubernetesApi) -> Iterator[Namespace]:
     name = f"test-{next(_numbers)}"
     api.kubectl("create", "namespace", name)
     yield Namespace(api, name)
-    # Nobody removes finalizers any more: the objects would stay for ever.
+    # Nobody removes finalizers any more: the objects would stay forever.
     for topic in Namespace(api, name).all():
         api.kubectl(
             "-n", name, "patch", "ktopic", topic, "--type=merge",

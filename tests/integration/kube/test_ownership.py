@@ -35,7 +35,7 @@ async def test_the_oldest_resource_wins_and_the_next_heals(
     body = await namespace.wait_condition("ant", "Ready", "True")
     assert body["status"]["ownership"] == "Adopted"
     await namespace.wait_condition("bee", "Stalled", "True", "ResourceConflict")
-    # The heir still declares the topic, so the winner's deletion did not take the data with it.
+    # The successor still declares the topic, so the winner's deletion has kept the data.
     assert len(controller.changes) == 1
     assert ("Normal", "TopicHandedOver") in namespace.events("zebra")
 

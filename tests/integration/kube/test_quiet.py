@@ -43,10 +43,11 @@ async def test_nothing_is_written_while_nothing_changes(
         namespace.apply(topic("copy", topicName="orders"))
         await namespace.wait_condition("copy", "Stalled", "True")
         before, writes = _versions(namespace), operator.writer.writes
-        looks = operator.reconciler.looks
-        # Three looks at each of the three: two resyncs at least have passed.
+        reconciled = operator.reconciler.reconciliations
+        # Three reconciliations of each of the three: two resyncs at least have passed.
         await wait_for(
-            lambda: operator.reconciler.looks - looks >= 9, describe="some resyncs to pass"
+            lambda: operator.reconciler.reconciliations - reconciled >= 9,
+            describe="some resyncs to pass",
         )
         assert _versions(namespace) == before
         assert operator.writer.writes == writes
@@ -71,8 +72,8 @@ async def test_a_restart_writes_nothing(namespace: Namespace, controller: LiveCo
     controller.expire_session()
     async with running(controller, namespace) as operator:
         await wait_for(
-            lambda: operator.reconciler.looks >= 3 and operator.queue.is_idle,
-            describe="all resources to be looked at",
+            lambda: operator.reconciler.reconciliations >= 3 and operator.queue.is_idle,
+            describe="all resources to be reconciled",
         )
         assert operator.writer.writes == 0
         await operator.recorder.flush()

@@ -38,7 +38,7 @@ class TestIntent:
     async def test_a_refused_creation_does_not_seize_the_topic(
         self, namespace: Namespace, controller: LiveController
     ) -> None:
-        # A node that cannot be read is in the way: the controller knows no such topic.
+        # A node that cannot be read blocks it: the controller knows no such topic.
         controller.cluster.write(Create(paths.topic("orders"), b"garbage"))
         async with running(controller, namespace):
             namespace.apply(topic("orders", adoptionPolicy="Refuse", deletionPolicy="Delete"))

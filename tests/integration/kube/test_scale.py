@@ -63,7 +63,7 @@ async def test_five_hundred_topics_converge_in_few_batches(
         print(
             f"{TOPICS} created in {created_s:.1f} s, converged after {converged_s:.1f} s: "
             f"{operator.writer.writes} writes, {len(controller.batches)} batches, "
-            f"{operator.reconciler.looks} looks"
+            f"{operator.reconciler.reconciliations} reconciliations"
         )
 
         writes, started = operator.writer.writes, time.monotonic()

@@ -299,7 +299,7 @@ def test_what_regent_refuses_and_kafka_accepts_is_listed() -> None:
 
 @pytest.mark.parametrize("release", TESTED_VERSIONS)
 def test_the_generated_tables_are_those_of_the_release(release: str) -> None:
-    """``python -m tests.java.regenerate_topic_configs`` makes them anew."""
+    """``python -m tests.java.regenerate_topic_configs`` rewrites them."""
     found, version = definitions(release), version_of(release)
     assert {key for key, raw in found["keys"].items()} == {
         key for key, spans in DEFINITIONS.items() if definition_in(spans, version) is not None

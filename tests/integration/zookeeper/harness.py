@@ -1,4 +1,4 @@
-"""A client on a real ZooKeeper, and what it has been told."""
+"""A client on a real ZooKeeper, and what it was notified of."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from regent.model.errors import ControllerMovedError, StaleControllerEpochError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.zk_data import paths
-from regent.zk_data.brokers import encode_broker
+from tests.support.broker_znodes import encode_broker
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import World, leader_and_isr, make_broker, stop_replica
 
@@ -210,7 +210,7 @@ class TestFailure:
             assert (state.leader, state.isr) == (3, (3,))
         assert list(active.context.live_or_shutting_down_brokers) == [3]
 
-    def test_a_doomed_topic_gets_no_new_leader(self) -> None:
+    def test_a_topic_being_deleted_gets_no_new_leader(self) -> None:
         world, active = cluster({0: (1, 2)})
         active.context.queue_topic_for_deletion("t")
         active.deletions.mark_ineligible(["t"], "a test")

@@ -158,7 +158,7 @@ def test_partitions_without_leadership_are_not_announced() -> None:
     assert unborn not in requests.partitions
 
 
-def test_everybody_forgets_a_doomed_partition_whose_leadership_is_unknown() -> None:
+def test_everybody_forgets_a_deleted_partition_whose_leadership_is_unknown() -> None:
     context = loaded(1)
     damaged = TopicPartition("a", 2)
     context.set_assignment(damaged, ReplicaAssignment((1,)))
@@ -187,14 +187,14 @@ def test_partitions_keep_the_order_in_which_they_were_added() -> None:
     assert list(requests.stop_replica[1]) == [B0, A1, A0]
 
 
-def test_partitions_of_a_doomed_topic_are_announced_as_deleted() -> None:
+def test_partitions_of_a_topic_being_deleted_are_announced_as_deleted() -> None:
     context = loaded(1)
     context.queue_topic_for_deletion("a")
     requests = requests_of(context, lambda b: b.add_update_metadata([A0, B0]))
     assert requests.deleted_partitions == {A0}
 
 
-def test_stop_replica_of_a_doomed_topic_skips_the_epoch_check() -> None:
+def test_stop_replica_of_a_topic_being_deleted_skips_the_epoch_check() -> None:
     context = loaded(1)
     unborn = TopicPartition("c", 0)
     context.set_assignment(unborn, ReplicaAssignment((1,)))

@@ -11,8 +11,8 @@ from regent.controller.kafka_controller import KafkaController
 from regent.controller.watches import event_of
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.zk_data import paths
-from regent.zk_data.cluster import encode_cluster_id
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
+from tests.support.broker_znodes import encode_cluster_id
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import CLUSTER, World
 
@@ -136,7 +136,7 @@ class TestChanged:
         assert controller.refusal is None
 
     def test_a_change_during_a_disconnection_is_found_afterwards(self) -> None:
-        """kazoo drops watches: nothing tells of it."""
+        """kazoo drops watches without notice."""
         world = World()
         world.start_broker(1)
         controller = world.active_controller()

@@ -116,7 +116,7 @@ def test_other_entities_elect_nobody(entity: str) -> None:
     assert paths.broker_config(None) not in read
 
 
-def test_a_doomed_topic_is_not_elected() -> None:
+def test_a_topic_being_deleted_is_not_elected() -> None:
     world, active = cluster("t")
     active.context.queue_topic_for_deletion("t")
     configure(world, paths.topic_config("t"), "true")

@@ -146,14 +146,6 @@ class TestReplicas:
         found = context.replicas_of_topic_in_state("t", ReplicaState.OFFLINE)
         assert found == {1: [TP, OTHER], 2: [OTHER]}
 
-    def test_partitions_led_by_a_broker(self) -> None:
-        context = make_context(1, 2)
-        for tp, leader in ((TP, 1), (OTHER, 2)):
-            context.set_assignment(tp, ReplicaAssignment((1, 2)))
-            context.set_replica_states(1, [tp], ReplicaState.ONLINE)
-            context.set_leadership({tp: LeaderAndIsr(leader, 0, (1, 2), 1, 0)})
-        assert context.partitions_led_by(1) == [TP]
-
 
 PARTITIONS = [TopicPartition(topic, p) for topic in ("a", "b", "c") for p in range(2)]
 

@@ -68,7 +68,7 @@ def test_many_failed_elections_are_one_line_with_a_few_examples() -> None:
 def test_an_election_that_failed_for_an_unreadable_state_is_repeated_at_any_broker_change(
     event: str,
 ) -> None:
-    """Nothing tells that a znode was mended."""
+    """No watch reports that a znode was corrected."""
     world, active = cluster_without_broker_3()
     tp = TopicPartition("here", 0)
     good = world.zookeeper.get(paths.partition_state(tp))

@@ -16,8 +16,8 @@ from regent.controller.states import PartitionState, ReplicaState
 from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.notifications import encode_isr_change_notification, encode_log_dir_event
 from regent.zk_data.operations import Create
+from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
 T0 = TopicPartition("t", 0)
@@ -57,8 +57,8 @@ class TestOrder:
         world.create_topic("t", {0: (3, 1), 1: (1, 2)})
         world.set_state(T0, 3, (3, 1), leader_epoch=5)
         world.set_state(T1, 1, (1, 2), leader_epoch=5)
-        world.create_topic("doomed", {0: (1,)})
-        world.mark_for_deletion("doomed")
+        world.create_topic("marked", {0: (1,)})
+        world.mark_for_deletion("marked")
         world.put(
             paths.isr_change_notification("isr_change_0000000001"),
             encode_isr_change_notification([T1]),

@@ -30,7 +30,7 @@ from regent.model.errors import (
 )
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.notifications import encode_isr_change_notification, encode_log_dir_event
+from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
 from tests.unit.controller.world import CONTROLLER_ID, World
 
 Scenario = tuple[World, KafkaController, e.ControllerEvent]
@@ -45,20 +45,20 @@ COMMANDS = (
 
 
 def cluster() -> World:
-    """Partitions on three brokers, one of them leaderless, one never born, and a doomed topic."""
+    """Partitions on three brokers, one leaderless, one not created, and a topic being deleted."""
     world = World()
     world.start_broker(1, 2, 3)
     world.create_topic("t", {0: (1, 2), 1: (2, 3), 2: (9,)})
     world.set_state(T0, 1, (1, 2), leader_epoch=5)
     world.set_state(TopicPartition("t", 1), 9, (9, 3), leader_epoch=5)
-    world.create_topic("doomed", {0: (1, 2)})
-    world.set_state(TopicPartition("doomed", 0), 1, (1, 2), leader_epoch=5)
+    world.create_topic("marked", {0: (1, 2)})
+    world.set_state(TopicPartition("marked", 0), 1, (1, 2), leader_epoch=5)
     return world
 
 
 def failover() -> Scenario:
     world = cluster()
-    world.mark_for_deletion("doomed", "nobody")
+    world.mark_for_deletion("marked", "nobody")
     controller = world.controller()
     world.process(controller, e.Startup())
     return world, controller, e.Eligible()
@@ -91,7 +91,7 @@ def growth() -> Scenario:
 
 def deletion() -> Scenario:
     world, controller = running()
-    world.mark_for_deletion("doomed", "nobody")
+    world.mark_for_deletion("marked", "nobody")
     return world, controller, e.TopicDeletion()
 
 
@@ -205,7 +205,7 @@ def test_whatever_breaks_the_next_term_puts_right(
         context = controller.active.context
         live = context.live_broker_ids
         for tp, leadership in context.leadership.items():
-            if tp.topic != "doomed" and not context.is_topic_queued_for_deletion(tp.topic):
+            if tp.topic != "marked" and not context.is_topic_queued_for_deletion(tp.topic):
                 assert leadership == world.state(tp)
                 electable = any(r in live for r in leadership.isr)
                 assert (leadership.leader in live) == electable

@@ -10,7 +10,7 @@ from regent.controller.isr_changes import process_isr_change_notification
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.notifications import encode_isr_change_notification
+from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import World
 

@@ -17,7 +17,7 @@ from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
 from regent.zk_data import paths
-from regent.zk_data.notifications import encode_log_dir_event
+from tests.support.broker_znodes import encode_log_dir_event, log_dir_event_notification_prefix
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import World, leader_and_isr
 
@@ -145,7 +145,7 @@ class TestAnswers:
 class TestNotifications:
     def notify(self, world: World, *broker_ids: int) -> None:
         for number, broker_id in enumerate(broker_ids):
-            path = f"{paths.log_dir_event_notification_prefix()}{number:010d}"
+            path = f"{log_dir_event_notification_prefix()}{number:010d}"
             world.put(path, encode_log_dir_event(broker_id))
 
     def test_the_broker_is_asked_about_all_its_replicas(self) -> None:

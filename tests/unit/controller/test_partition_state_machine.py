@@ -334,14 +334,14 @@ class TestStartup:
         assert states == ["ONLINE", "OFFLINE", "NEW", "OFFLINE"]
         assert context.offline_partition_count == 2
 
-    def test_new_and_offline_partitions_are_elected_but_no_doomed_ones(self) -> None:
+    def test_new_and_offline_partitions_are_elected_but_none_being_deleted(self) -> None:
         world = World()
         world.start_broker(1)
-        for topic in ("a", "b", "doomed"):
+        for topic in ("a", "b", "marked"):
             world.create_topic(topic, {0: (2, 1), 1: (1,)})
             world.set_state(TopicPartition(topic, 0), 2, (2, 1))
         active = world.load()
-        active.context.queue_topic_for_deletion("doomed")
+        active.context.queue_topic_for_deletion("marked")
         assert world.run(active.partitions.trigger_online()) == {}
         states = {str(tp): s.name for tp, s in active.context.partition_states.items()}
         assert states == {
@@ -349,6 +349,6 @@ class TestStartup:
             "a-1": "ONLINE",
             "b-0": "ONLINE",
             "b-1": "ONLINE",
-            "doomed-0": "OFFLINE",
-            "doomed-1": "NEW",
+            "marked-0": "OFFLINE",
+            "marked-1": "NEW",
         }

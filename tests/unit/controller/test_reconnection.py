@@ -8,7 +8,7 @@ from regent.controller import effects
 from regent.controller import events as e
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.notifications import encode_isr_change_notification, encode_log_dir_event
+from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
 from tests.unit.controller.world import World, leader_and_isr
 
 T0 = TopicPartition("t", 0)

@@ -163,7 +163,9 @@ class TestOffline:
         expected = ReplicaState.OFFLINE if queued else ReplicaState.ONLINE
         assert active.context.replica_state(3, TP) is expected
 
-    def test_replicas_of_a_doomed_topic_shrink_the_isr_without_telling_the_others(self) -> None:
+    def test_replicas_of_a_topic_being_deleted_shrink_the_isr_without_telling_the_others(
+        self,
+    ) -> None:
         world, active = loaded()
         active.context.queue_topic_for_deletion("t")
         stop(world, active, 3)

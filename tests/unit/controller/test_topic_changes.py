@@ -274,7 +274,7 @@ class TestGrowth:
         world.create_topic("t", {0: (1, 2), 1: (2, 3), 2: (3, 1)})
         assert len(watched(world)) == 1
 
-    def test_a_doomed_topic_does_not_grow(self) -> None:
+    def test_a_topic_being_deleted_does_not_grow(self) -> None:
         world, active = self.grown()
         topic_id = active.context.topic_ids["t"]
         active.context.queue_topic_for_deletion("t")
@@ -285,7 +285,7 @@ class TestGrowth:
         assert list(active.context.partitions_of("t")) == [T0]
         assert world.driver.sent == []
 
-    def test_a_doomed_topic_that_grows_and_vanishes_is_not_written_back(self) -> None:
+    def test_a_topic_being_deleted_that_grows_and_vanishes_is_not_written_back(self) -> None:
         world, active = self.grown()
         active.context.queue_topic_for_deletion("t")
         world.create_topic("t", {0: (1, 2), 1: (2, 3)})

@@ -94,7 +94,7 @@ class TestStart:
         ]
         assert set(replica_states(active).values()) == {"DELETION_STARTED"}
 
-    def test_no_leader_and_isr_is_sent_for_a_doomed_topic(self) -> None:
+    def test_no_leader_and_isr_is_sent_for_a_topic_being_deleted(self) -> None:
         world, active = cluster()
         delete(world, active, "t")
         assert [r.leader_and_isr for r in world.driver.sent if r.leader_and_isr] == []

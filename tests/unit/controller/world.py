@@ -19,8 +19,6 @@ from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import ControlRequests
 from regent.zk_data import paths
-from regent.zk_data.brokers import encode_broker
-from regent.zk_data.cluster import encode_cluster_id
 from regent.zk_data.config import encode_config_change, encode_entity_config
 from regent.zk_data.controller import decode_controller
 from regent.zk_data.operations import Create, Delete, SetData, WatchedEvent, Written
@@ -32,6 +30,7 @@ from regent.zk_data.topics import (
     encode_topic,
 )
 from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
+from tests.support.broker_znodes import encode_broker, encode_cluster_id
 from tests.unit.controller.driving import NEWEST, Driver, RecordingLog
 
 T = TypeVar("T")

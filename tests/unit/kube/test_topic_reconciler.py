@@ -151,7 +151,7 @@ def test_an_outranked_intent_sends_no_command() -> None:
     bench.reconcile()
     assert bench.port.commands == []
     assert bench.stored["status"] == newer
-    assert bench.looks[0], "it looks again, but not at once"
+    assert bench.looks[0], "it is requeued, but not at once"
 
 
 def test_a_status_that_no_newer_controller_can_have_written_is_overwritten() -> None:

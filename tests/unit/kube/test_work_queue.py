@@ -139,24 +139,6 @@ def test_many_failures_at_once_come_back_one_after_another() -> None:
     assert run(scenario()) == pytest.approx(1000 / RETRIES_PER_S, rel=0.01)
 
 
-def test_the_oldest_key_has_an_age() -> None:
-    async def scenario() -> list[float]:
-        queue = _queue()
-        ages = [queue.oldest_age_s()]
-        queue.add("a")
-        await elapse(3)
-        queue.add("b")
-        ages.append(queue.oldest_age_s())
-        await queue.get()
-        await elapse(3)
-        ages.append(queue.oldest_age_s())
-        queue.done("a")
-        ages.append(queue.oldest_age_s())
-        return ages
-
-    assert run(scenario()) == pytest.approx([0, 3, 6, 3])
-
-
 def test_a_queue_that_moves_is_not_stalled_however_long_it_is() -> None:
     async def scenario() -> list[float]:
         queue = _queue()

@@ -262,7 +262,7 @@ class TestRelations:
         [
             (broker(), "on broker 1 it is off"),
             (broker((3, 3)), "broker 1 runs Kafka 3.3"),
-            (BrokerFacts(broker_id=1, versions=((3, 9),), has_answered=True), "not told its"),
+            (BrokerFacts(broker_id=1, versions=((3, 9),), has_answered=True), "not reported its"),
         ],
     )
     def test_tiered_storage_has_to_be_on(self, facts: BrokerFacts, reason: str) -> None:

@@ -235,7 +235,6 @@ async def test_a_broker_without_a_common_version_is_skipped(
         for number in range(2):
             manager.send(batch(stub, number=number))
         await responses.wait_for(4)
-        assert manager.metrics()[1].dropped == 2
     assert [each.api_key for each in stub.received] == [LEADER_AND_ISR, STOP_REPLICA] * 2
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert [record.getMessage() for record in errors] == ["broker skipped: no common version"]
@@ -335,15 +334,12 @@ async def test_one_request_is_in_flight_at_a_time() -> None:
             await stub.wait_for(1)
             metrics = manager.metrics()[1]
             assert (metrics.queued, metrics.sent, metrics.answered) == (5, 1, 0)
-            assert metrics.in_flight_seconds > 0
             assert manager.queue_sizes() == {1: 5}
             assert len(stub.received) == 1
             stub.hold.set()
             await responses.wait_for(5)
             metrics = manager.metrics()[1]
     assert (metrics.queued, metrics.sent, metrics.answered) == (0, 5, 5)
-    assert metrics.in_flight_seconds == 0
-    assert metrics.queue_seconds >= metrics.max_queue_seconds > 0
     assert leader_epochs(stub) == [0, 1, 2, 3, 4]
 
 
@@ -585,7 +581,7 @@ class TestProtocolVersion:
             stub.configs = None
             async with channels(stub.registration) as (manager, _):
                 assert await manager.inter_broker_protocol() == (2, 7)
-        assert "broker does not tell its protocol version" in caplog.messages
+        assert "broker does not report its protocol version" in caplog.messages
 
     async def test_the_setting_stands_in_for_a_broker_that_cannot_be_asked(self) -> None:
         settings = ChannelSettings(protocol_version=ProtocolVersion(2, 8, 1))

@@ -238,7 +238,7 @@ def test_garbage_neither_disturbs_nor_shows_in_the_log(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     endpoint = start(HttpLimits(request_s=0.2))
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     beginnings = [
         b"",
         b"GET ",
@@ -248,7 +248,7 @@ def test_garbage_neither_disturbs_nor_shows_in_the_log(
     ]
     connection = connect(endpoint)
     with contextlib.suppress(ConnectionError):
-        connection.sendall(dice.choice(beginnings) + dice.randbytes(dice.randrange(20_000)))
+        connection.sendall(rng.choice(beginnings) + rng.randbytes(rng.randrange(20_000)))
         connection.shutdown(socket.SHUT_WR)
     received(connection)
     assert get(endpoint, "/healthz") == (200, "ok\n")

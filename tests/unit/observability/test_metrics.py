@@ -73,15 +73,15 @@ def test_events_are_counted_by_what_they_do() -> None:
 def test_numbers_are_those_of_the_context() -> None:
     assert gauges_of(None) == ControllerGauges()
     context = ControllerContext(controller_id=9, epoch=1, epoch_zk_version=1)
-    for topic in ("kept", "doomed"):
+    for topic in ("kept", "marked"):
         context.add_topic(topic, None)
         tp = TopicPartition(topic, 0)
         context.set_assignment(tp, ReplicaAssignment((1, 2)))
         context.set_partition_state(tp, PartitionState.NEW)
     context.set_partition_state(TopicPartition("kept", 0), PartitionState.OFFLINE)
-    context.queue_topic_for_deletion("doomed")
-    context.set_replica_state(1, TopicPartition("doomed", 0), ReplicaState.DELETION_SUCCESSFUL)
-    context.set_replica_state(2, TopicPartition("doomed", 0), ReplicaState.DELETION_INELIGIBLE)
+    context.queue_topic_for_deletion("marked")
+    context.set_replica_state(1, TopicPartition("marked", 0), ReplicaState.DELETION_SUCCESSFUL)
+    context.set_replica_state(2, TopicPartition("marked", 0), ReplicaState.DELETION_INELIGIBLE)
     context.refusals.update(1, refused={TopicPartition("kept", 0): "X"}, done=())
     gauges = gauges_of(context)
     assert gauges.active_controller_count == 1

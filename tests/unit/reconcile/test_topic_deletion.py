@@ -112,7 +112,7 @@ def test_without_our_finalizer_there_is_nothing_to_do() -> None:
             {"others": [claim(resource(name="elder", uid="u0"), created="2020-01-01T00:00:00Z")]},
             "TopicHandedOver",
         ),
-        ({"others": [claim(resource(name="heir", uid="u9"))]}, "TopicHandedOver"),
+        ({"others": [claim(resource(name="successor", uid="u9"))]}, "TopicHandedOver"),
     ],
 )
 def test_what_is_not_clearly_wanted_keeps_the_topic(changes: dict[str, Any], event: str) -> None:
@@ -120,8 +120,8 @@ def test_what_is_not_clearly_wanted_keeps_the_topic(changes: dict[str, Any], eve
 
 
 def test_an_heir_that_goes_as_well_is_none() -> None:
-    heir = claim(resource(name="heir", uid="u9", deleted=True))
-    assert plan_topic(deleted(others=[heir])).commands == (DeleteTopic("orders", ID),)
+    successor = claim(resource(name="successor", uid="u9", deleted=True))
+    assert plan_topic(deleted(others=[successor])).commands == (DeleteTopic("orders", ID),)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from regent.resources.conditions import (
     ConditionStatus,
     ConditionType,
     Verdict,
+    enumerate_some,
     find_condition,
-    parse_rfc3339,
     rfc3339,
     update_conditions,
 )
@@ -67,10 +67,15 @@ def test_messages_are_bounded() -> None:
     assert condition.message.endswith("…")
 
 
+def test_what_does_not_fit_into_a_message_is_counted() -> None:
+    assert enumerate_some(["a", "b"], limit=2) == "a; b"
+    assert enumerate_some(["a", "b", "c", "d"], limit=2) == "a; b; and 2 more"
+
+
 def test_times_are_utc_and_survive_the_round_trip() -> None:
     moment = datetime(2026, 1, 1, 14, tzinfo=timezone(timedelta(hours=2)))
     assert rfc3339(moment) == "2026-01-01T12:00:00Z"
-    assert parse_rfc3339(rfc3339(moment)) == NOON
+    assert datetime.fromisoformat(rfc3339(moment)) == NOON
 
 
 def test_every_refusal_of_the_controller_is_a_reason() -> None:

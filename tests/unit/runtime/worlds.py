@@ -15,11 +15,10 @@ from regent.model.partition import ReplicaAssignment
 from regent.protocol.control_requests import ControlRequests
 from regent.runtime.interpreter import Interpreter
 from regent.zk_data import paths
-from regent.zk_data.brokers import encode_broker
-from regent.zk_data.cluster import encode_cluster_id
 from regent.zk_data.operations import Create
 from regent.zk_data.topics import TopicZNode, encode_topic
 from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper, InMemoryZooKeeperPort
+from tests.support.broker_znodes import encode_broker, encode_cluster_id
 
 
 class KeptChannels:

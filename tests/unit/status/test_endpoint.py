@@ -116,7 +116,7 @@ def test_a_regent_of_this_cluster_is_believed(
         ({**ACTIVE, "clusterId": "theirs"}, cluster(), "another Kafka cluster: theirs, not ours"),
         ({**STANDBY, "clusterId": "theirs"}, cluster(), "another Kafka cluster: theirs, not ours"),
         (ACTIVE, cluster(controller_id=7), "controller with id 1000 there, here it is 7"),
-        (ACTIVE, cluster(controller_id=None), "controller with id 1000 there, here it is nobody"),
+        (ACTIVE, cluster(controller_id=None), "controller with id 1000 there, here it is none"),
     ],
 )
 def test_a_regent_of_another_cluster_is_not(

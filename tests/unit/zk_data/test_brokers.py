@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import MalformedZNodeError
-from regent.zk_data.brokers import decode_broker, encode_broker
+from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import ZNode
+from tests.support.broker_znodes import encode_broker
 
 
 def znode(data: bytes, *, czxid: int = 77) -> ZNode:

@@ -8,6 +8,11 @@ from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import cluster, config, controller, features, notifications
 from regent.zk_data.features import FeatureStatus, FeatureZNode
+from tests.support.broker_znodes import (
+    encode_cluster_id,
+    encode_isr_change_notification,
+    encode_log_dir_event,
+)
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NODE = "/node"
@@ -43,7 +48,7 @@ def test_malformed_controller_epoch(data: bytes) -> None:
 def test_cluster_id() -> None:
     data = b'{"version":"1","id":"7AgOyGVbSTSbUO0JmqT8TA"}'
     assert cluster.decode_cluster_id(data) == "7AgOyGVbSTSbUO0JmqT8TA"
-    assert cluster.encode_cluster_id("7AgOyGVbSTSbUO0JmqT8TA") == data
+    assert encode_cluster_id("7AgOyGVbSTSbUO0JmqT8TA") == data
     with pytest.raises(MalformedZNodeError):
         cluster.decode_cluster_id(b'{"version":"1"}')
 
@@ -101,7 +106,7 @@ def test_malformed_config_change(data: bytes) -> None:
 
 @given(st.lists(PARTITIONS, max_size=5, unique=True).map(tuple))
 def test_lists_of_partitions_round_trip(partitions: tuple[TopicPartition, ...]) -> None:
-    data = notifications.encode_isr_change_notification(partitions)
+    data = encode_isr_change_notification(partitions)
     assert notifications.decode_isr_change_notification(NODE, data) == partitions
 
 
@@ -115,7 +120,7 @@ def test_isr_change_notification() -> None:
 def test_log_dir_event() -> None:
     data = b'{"version":1,"broker":3,"event":1}'
     assert notifications.decode_log_dir_event(NODE, data) == 3
-    assert notifications.encode_log_dir_event(3) == data
+    assert encode_log_dir_event(3) == data
     for malformed in (b"", b"{}", b'{"broker":-1}', b'{"broker":"3"}'):
         with pytest.raises(MalformedZNodeError, match=r"^/node: "):
             notifications.decode_log_dir_event(NODE, malformed)

@@ -6,6 +6,11 @@ from hypothesis import strategies as st
 
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
+from tests.support.broker_znodes import (
+    isr_change_notification_prefix,
+    log_dir_event_notification_prefix,
+    partition_of_state,
+)
 
 TOPIC_NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,40}", fullmatch=True)
 PARTITIONS = st.integers(0, 2**31 - 1)
@@ -14,7 +19,7 @@ PARTITIONS = st.integers(0, 2**31 - 1)
 @given(TOPIC_NAMES, PARTITIONS)
 def test_a_state_path_leads_back_to_its_partition(topic: str, partition: int) -> None:
     tp = TopicPartition(topic, partition)
-    assert paths.partition_of_state(paths.partition_state(tp)) == tp
+    assert partition_of_state(paths.partition_state(tp)) == tp
     assert paths.topic_of(paths.partition_state(tp)) == topic
     assert paths.partition_state(tp) == paths.topic_partition(tp) + "/state"
     assert paths.topic_partition(tp) == f"{paths.topic_partitions(topic)}/{partition}"
@@ -39,7 +44,7 @@ def test_a_state_path_leads_back_to_its_partition(topic: str, partition: int) ->
     ],
 )
 def test_other_paths_are_no_states(path: str) -> None:
-    assert paths.partition_of_state(path) is None
+    assert partition_of_state(path) is None
 
 
 @pytest.mark.parametrize("path", ["", "/brokers/topics", "/brokers/topics/", "/config/topics/t"])
@@ -62,12 +67,12 @@ def test_other_children_of_broker_ids_are_no_brokers(child: str) -> None:
 def test_sequential_children_belong_to_what_is_watched() -> None:
     for prefix, parent, child in [
         (
-            paths.isr_change_notification_prefix(),
+            isr_change_notification_prefix(),
             paths.ISR_CHANGE_NOTIFICATION,
             paths.isr_change_notification,
         ),
         (
-            paths.log_dir_event_notification_prefix(),
+            log_dir_event_notification_prefix(),
             paths.LOG_DIR_EVENT_NOTIFICATION,
             paths.log_dir_event_notification,
         ),

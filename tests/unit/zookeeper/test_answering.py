@@ -63,5 +63,5 @@ def test_only_an_answered_heartbeat_proves_contact() -> None:
 
 
 def test_giving_up_ends_the_connection() -> None:
-    with pytest.raises(ConnectionDropped, match=r"nothing heard for 9\.1 s"):
+    with pytest.raises(ConnectionDropped, match=r"no answer for 9\.1 s"):
         GiveUp(9.06).serialize()

@@ -1,9 +1,10 @@
 """Kafka's topic configurations: which values brokers can load.
 
-A broker validates topic configurations only when they come in through its own Admin API. Whoever
-writes ``/config/topics/T`` directly has to do it first: an entry that does not parse keeps brokers
-from starting. So whatever some live broker could not load is refused before anything is written.
-What each version accepts is data (:mod:`.kafka_definitions`), generated from Kafka's own classes.
+A broker validates topic configurations only when they come in through its own Admin API. A program
+that writes ``/config/topics/T`` directly has to do it first: an entry that does not parse keeps
+brokers from starting. So whatever some live broker could not load is refused before anything is
+written. What each version accepts is data (:mod:`.kafka_definitions`), generated from Kafka's own
+classes.
 
 Regent is never laxer than the brokers. It is stricter where
 

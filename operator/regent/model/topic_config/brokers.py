@@ -29,7 +29,7 @@ version that has each."""
 
 
 class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker has told about itself, as far as topic configurations depend on it.
+    """What a broker has reported about itself, as far as topic configurations depend on it.
 
     Attributes:
         versions: The versions of Kafka that it may run, in ascending order. A value has to be legal

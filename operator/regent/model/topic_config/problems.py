@@ -12,8 +12,8 @@ class ConfigProblem(NamedTuple):
 
     Attributes:
         key: The key to change.
-        message: A sentence that names the key, the value and the way out.
-        is_certain: False if it may go away as soon as a broker has told more about itself.
+        message: A sentence that names the key, the value and what to do.
+        is_certain: False if it may go away as soon as a broker has reported more about itself.
     """
 
     key: str

@@ -78,7 +78,7 @@ def _zstd(config: Mapping[str, str], broker: BrokerFacts) -> Iterator[ConfigProb
     if version is not None and version >= _ZSTD_PROTOCOL:
         return
     if version is None:
-        problem = f"broker {broker.broker_id} has not told its inter.broker.protocol.version"
+        problem = f"broker {broker.broker_id} has not reported its inter.broker.protocol.version"
     else:
         problem = (
             f"broker {broker.broker_id} has inter.broker.protocol.version {version_text(version)}"
@@ -147,7 +147,7 @@ def _tiered_storage_is_on(broker: BrokerFacts) -> Iterator[ConfigProblem]:
     if broker.versions[-1] < _TIERED_STORAGE_SINCE:
         why = f"broker {broker.broker_id} runs Kafka {version_text(broker.versions[-1])}"
     elif broker.settings is None:
-        why = f"broker {broker.broker_id} has not told its settings"
+        why = f"broker {broker.broker_id} has not reported its settings"
     elif broker.settings.get(REMOTE_STORAGE_SYSTEM) != "true":
         why = f"on broker {broker.broker_id} it is off and the broker would not start any more"
     else:
