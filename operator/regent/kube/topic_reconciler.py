@@ -247,15 +247,17 @@ class TopicReconciler:
         before = memory.outranked
         if before is not None and (before.version, before.controller_epoch) == (version, epoch):
             return
-        logger.warning("Left alone a status that a newer controller wrote: %s", known.key)
+        logger.warning(
+            "A status written by a newer controller is kept", extra={"resource": str(known.key)}
+        )
         memory.outranked = Outranked(version, epoch, asyncio.get_running_loop().time())
 
     def _overwritable(self, known: CachedObject, memory: TopicMemory) -> str | None:
         """resourceVersion of an object whose status no newer controller can have written; None if
         one can.
 
-        Two controllers do not last side by side. So the epochs of the cluster began anew (ZooKeeper
-        was restored from a backup), or somebody edited the status.
+        Two controllers are not active for long at the same time. So the epochs started again
+        (ZooKeeper was restored from a backup), or the status was edited by hand.
         """
         view, outranked = self._parts.view(), memory.outranked
         if outranked is None or not view.is_active:
