@@ -33,7 +33,7 @@ class UnreadableZNode(ZNode):
         return cls(path.encode(), version=-1, czxid=-1, mzxid=-1)
 
     @property
-    def data(self) -> NoReturn:  # type: ignore[override]
+    def data(self) -> NoReturn:
         """There is none.
 
         Raises:
