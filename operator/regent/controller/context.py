@@ -128,10 +128,20 @@ class ControllerContext:
         self._live_broker_facts = None
 
     def broker_facts(self) -> tuple[BrokerFacts, ...]:
-        """What is known of each live broker, in order of their ids; of some only that they live."""
+        """What is known of each live broker, in order of their ids; of some only that they live.
+
+        Behind them those that are down and have told before: they load the configurations of all
+        topics when they start, and one that they cannot load would keep them from it. Brokers
+        without replicas are left out: those are most likely gone for good.
+        """
         if self._live_broker_facts is None:
             self._live_broker_facts = tuple(map(self._facts_of, self._brokers.values()))
-        return self._live_broker_facts
+        down = [
+            facts
+            for broker_id, (_, facts) in self._broker_facts.items()
+            if broker_id not in self._brokers and self.replica_states_on(broker_id)
+        ]
+        return (*self._live_broker_facts, *down) if down else self._live_broker_facts
 
     def _facts_of(self, broker: Broker) -> BrokerFacts:
         epoch, known = self._broker_facts.get(broker.broker_id, (None, None))

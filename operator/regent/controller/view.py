@@ -113,8 +113,8 @@ class ClusterView(msgspec.Struct, frozen=True):
         controller_epoch: Epoch under which this view was taken; 0 before the first election.
         brokers: Live brokers by id.
         topics: Topics by name, in no order.
-        broker_facts: What is known of each live broker, as far as topic configurations depend on
-            it.
+        broker_facts: What is known of each live broker, and of those that are down and have
+            replicas, as far as topic configurations depend on it.
         cluster_id: Id of the Kafka cluster (``/cluster/id``); None if it is not known. What is said
             about a topic holds for this cluster only.
     """

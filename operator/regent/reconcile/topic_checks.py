@@ -107,7 +107,7 @@ SPEC_CHECKS: Final[tuple[Check[KafkaTopic], ...]] = (
 
 
 def brokers_can_load_config(request: TopicRequest) -> Finding | None:
-    """Every live broker can load the configuration, as far as that is certain.
+    """Every known broker can load the configuration, as far as that is certain.
 
     What is not is decided when something is to be written: a broker that starts says within moments
     which version it runs, and what is there already need not be doubted meanwhile.

@@ -44,14 +44,15 @@ def decode_controller_epoch(data: bytes) -> int:
     """The controller epoch, which is stored as decimal text.
 
     Raises:
-        MalformedZNodeError: If it is not a number, negative, or above 32 bits.
+        MalformedZNodeError: If it is not a number, negative, or so high that the next election
+            could not raise it within 32 bits.
     """
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise MalformedZNodeError(paths.CONTROLLER_EPOCH, "not UTF-8") from error
     epoch = decimal(paths.CONTROLLER_EPOCH, text, of="the controller epoch")
-    if not 0 <= epoch <= INT32_MAX:
+    if not 0 <= epoch < INT32_MAX:
         raise MalformedZNodeError(paths.CONTROLLER_EPOCH, f"controller epoch {epoch}")
     return epoch
 

@@ -19,6 +19,8 @@ INT32_MAX: Final = 2**31 - 1
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=INT32_MAX)]
 NonNegativeInt32 = Annotated[int, msgspec.Meta(ge=0, le=INT32_MAX)]
+Epoch = Annotated[int, msgspec.Meta(ge=0, le=INT32_MAX - 1)]
+"""An epoch that the next election can raise: one more must fit into a request, too."""
 BrokerId = NonNegativeInt32
 PartitionId = NonNegativeInt32
 

@@ -21,6 +21,7 @@ from regent.zk_data.decoding import (
     DECODING_ERRORS,
     INT32_MAX,
     BrokerId,
+    Epoch,
     NonNegativeInt32,
     json_decoder,
     json_object,
@@ -65,7 +66,7 @@ class _RawTopic(msgspec.Struct):
 
 class _PartitionState(msgspec.Struct, gc=False):
     leader: Annotated[int, msgspec.Meta(ge=-1, le=INT32_MAX)]
-    leader_epoch: NonNegativeInt32
+    leader_epoch: Epoch
     controller_epoch: NonNegativeInt32
     isr: Replicas
     leader_recovery_state: Annotated[int, msgspec.Meta(ge=0, le=1)] = 0

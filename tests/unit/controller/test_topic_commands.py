@@ -11,6 +11,7 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
+from regent.controller.broker_changes import process_broker_change
 from regent.controller.commands import (
     TRANSIENT_REASONS,
     Accepted,
@@ -236,6 +237,29 @@ class TestConfiguration:
         assert refused.reason in TRANSIENT_REASONS
         assert ask(world, active, AlterTopicConfig("t", {"flush.ms": "1"})) == (Accepted(),)
         learn(active, (3, 9))
+        assert ask(world, active, command) == (Accepted(),)
+
+    def test_what_a_broker_that_is_down_could_not_load_when_it_starts(self) -> None:
+        """It would read the configuration then, and give up."""
+        world, active = cluster()
+        learn(active, (3, 9), {2: (1, 1)})
+        world.stop_broker(2)
+        world.run(process_broker_change(active))
+        command = AlterTopicConfig("t", {"compression.type": "zstd"})
+        refused = refusal(world, active, command)
+        assert refused.reason is Reason.INVALID_CONFIG
+        assert "broker 2 runs Kafka 1.1" in refused.message
+
+    def test_a_broker_that_is_gone_for_good_is_no_reason(self) -> None:
+        """Nothing names it any more."""
+        world = World()
+        world.start_broker(1, 2)
+        world.create_topic("t", {0: (1,)})
+        active = world.fail_over()
+        learn(active, (3, 9), {2: (1, 1)})
+        world.stop_broker(2)
+        world.run(process_broker_change(active))
+        command = AlterTopicConfig("t", {"compression.type": "zstd"})
         assert ask(world, active, command) == (Accepted(),)
 
     def test_what_a_former_life_of_a_broker_has_said_does_not_count(self) -> None:
