@@ -30,6 +30,9 @@ _KEPT_METADATA: Final = (
     "finalizers",
 )
 
+_DELETED_MAX: Final = 20_000
+"""Deleted objects that are remembered. What overtakes them is seconds old at most."""
+
 _EVIDENCE: Final = ("ownership", "topicId", "intendedTopicId", "clusterId")
 """Fields of a status that speak for a claim."""
 
@@ -91,6 +94,7 @@ class ObjectCache:
     """The objects by key, indexed by topic."""
 
     def __init__(self) -> None:
+        self._deleted: dict[str, None] = {}  # uids in the order of their deletion
         self._objects: dict[ObjectKey, CachedObject] = {}
         self._by_topic: dict[str, dict[ObjectKey, None]] = {}
 
@@ -121,9 +125,12 @@ class ObjectCache:
     def put(self, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
         """Take in a version of an object; the keys of the objects that it is news for.
 
-        A version that is not newer than the known one is no news.
+        A version that is not newer than the known one is no news. Nor is one of an object that is
+        known to be deleted: lists and answers can be overtaken by the watch.
         """
         new = _cached(body)
+        if new.uid in self._deleted:
+            return frozenset()
         old = self._objects.get(new.key)
         if old is not None and old.uid == new.uid and not _is_newer(new.version, old.version):
             return frozenset()
@@ -139,8 +146,17 @@ class ObjectCache:
             news.update(() if old is None else self.keys_of_topic(old.topic))
         return frozenset(news)
 
+    def delete(self, key: ObjectKey, *, uid: str) -> frozenset[ObjectKey]:
+        """Forget an object that was deleted for good, which no later version can revive; the keys
+        of the objects that it is news for.
+        """
+        self._deleted[uid] = None
+        while len(self._deleted) > _DELETED_MAX:
+            del self._deleted[next(iter(self._deleted))]
+        return self.remove(key, uid=uid)
+
     def remove(self, key: ObjectKey, *, uid: str) -> frozenset[ObjectKey]:
-        """Forget a deleted object; the keys of the objects that it is news for.
+        """Forget an object that was not found; the keys of the objects that it is news for.
 
         An object that was created again under the same name has another uid and stays.
         """

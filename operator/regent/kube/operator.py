@@ -169,7 +169,7 @@ class KubeOperator:
         if type_ == "DELETED":
             metadata = body["metadata"]
             key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
-            self._enqueue(self.cache.remove(key, uid=metadata.get("uid", "")))
+            self._enqueue(self.cache.delete(key, uid=metadata.get("uid", "")))
         else:
             self._enqueue(self.cache.put(body))
 

@@ -9,7 +9,7 @@ and annotations are never touched.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -141,10 +141,19 @@ class StatusWriter:
                 self._on_news(self._cache.remove(key, uid=uid))
                 return WriteResult.GONE
             self.writes += 1
-            # Only what others changed is news; what was just written is not.
-            self._on_news(self._cache.put(answer) - {key})
+            self._take(key, answer)
             return WriteResult.WRITTEN
         raise KubeConflictError(f"{key} changes faster than it can be written", status=409)
+
+    def _take(self, key: ObjectKey, answer: Mapping[str, Any]) -> None:
+        """Feed the answer to a write into the cache."""
+        metadata = answer["metadata"]
+        if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
+            # That was the last finalizer: there is no such object any more.
+            self._on_news(self._cache.delete(key, uid=metadata["uid"]))
+            return
+        # Only what others changed is news; what was just written is not.
+        self._on_news(self._cache.put(answer) - {key})
 
     async def _read_again(self, key: ObjectKey, path: str) -> None:
         """A conflict: somebody else changed the object. Look, and have everybody else look."""

@@ -103,11 +103,12 @@ class TopicReconciler:
         if known is None:
             self._memories.pop(key, None)
             return None
-        memory = self._memory_of(known)
         for _ in range(_ROUNDS_MAX):
             known = self._parts.cache.get(key)
             if known is None:
                 return None
+            # It may be another generation, or another object, than in the round before.
+            memory = self._memory_of(known)
             plan, request = self._plan(known, memory)
             if plan.finalizer is FinalizerAction.ADD:
                 if await self._parts.writer.add_finalizer(key, known.uid) is WriteResult.WRITTEN:

@@ -161,6 +161,6 @@ class KafkaTopicStatus(ApiModel):
     controller_epoch: int | None = Field(
         default=None,
         description="Epoch of the Kafka controller that last changed this status. A lower one "
-        "of the same cluster never overwrites it.",
+        "of the same cluster leaves it alone for two minutes of its term.",
         ge=0,
     )

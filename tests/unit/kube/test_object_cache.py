@@ -175,3 +175,18 @@ def test_an_object_is_ready_if_its_status_says_so_of_its_generation(
     cache = ObjectCache()
     cache.put(body(generation=2, status=status))
     assert cache.keys_not_ready() == (frozenset() if is_ready else {key()})
+
+
+def test_a_deleted_object_is_not_revived_by_what_the_watch_has_overtaken() -> None:
+    cache = ObjectCache()
+    cache.put(body("first", topicName="orders"))
+    cache.put(body("second", topicName="orders"))
+    assert cache.delete(key("first"), uid="uid-first") == {key("first"), key("second")}
+
+    assert cache.put(body("first", version="9", topicName="orders")) == frozenset()
+    late = [body("first", topicName="orders"), body("second", topicName="orders")]
+    assert cache.replace_all(late, listed_version="1") == frozenset()
+
+    assert cache.keys() == (key("second"),)
+    assert [claim.name for claim in cache.claims("orders")] == ["second"]
+    assert cache.put(body("first", version="12", uid="another", topicName="orders"))

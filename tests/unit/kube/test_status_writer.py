@@ -280,3 +280,22 @@ class TestEvents:
         assert event["metadata"]["namespace"] == "shop"
         assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"
         assert event["reportingInstance"] == "pod-1"
+
+
+def test_an_object_without_its_last_finalizer_is_gone_and_stays_so() -> None:
+    going = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=going))
+    assert bench.remove() is WriteResult.WRITTEN
+    assert bench.cache.get(key()) is None
+    assert bench.news == [frozenset({key()})]
+    bench.cache.put(body(version="6", metadata=going))
+    assert bench.cache.get(key()) is None
+
+
+def test_an_object_with_the_finalizer_of_somebody_else_stays() -> None:
+    going = {"finalizers": [FINALIZER, "else"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=going))
+    assert bench.remove() is WriteResult.WRITTEN
+    known = bench.cache.get(key())
+    assert known is not None
+    assert known.finalizers == ["else"]

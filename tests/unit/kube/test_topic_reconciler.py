@@ -44,6 +44,7 @@ class Port:
     """Accepts every command. Its view is what a test says."""
 
     def __init__(self, *topics: TopicView) -> None:
+        self.after_creation: Callable[[], None] = lambda: None
         self.commands: list[Command] = []
         self.view = ClusterView(
             is_active=True,
@@ -56,6 +57,8 @@ class Port:
 
     async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:
         self.commands.extend(commands)
+        if any(isinstance(command, CreateTopic) for command in commands):
+            self.after_creation()
         return [Accepted() for _ in commands]
 
     def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
@@ -236,6 +239,21 @@ def test_a_finalizer_is_not_removed_for_a_spec_that_is_not_current_any_more() ->
     assert bench.looks == [0.0]
     bench.reconcile()
     assert DeleteTopic("orders", ID) in bench.port.commands
+
+
+def test_a_deletion_that_comes_in_the_middle_of_a_look_is_sent_once() -> None:
+    bench = Bench(body(version="5"))
+
+    def show_and_delete() -> None:
+        view = bench.port.view
+        bench.port.view = msgspec.structs.replace(view, topics={"orders": a_topic(DRAWN)})
+        bench.store.change(generation=2, deletionTimestamp="2026-01-01T00:00:00Z")
+        bench.cache.put(copy.deepcopy(bench.stored))
+
+    bench.port.after_creation = show_and_delete
+    bench.reconcile()
+    assert bench.port.commands[1:] == [DeleteTopic("orders", DRAWN)]
+    assert bench.events == [("Normal", "TopicCreated"), ("Normal", "TopicDeletionStarted")]
 
 
 def test_a_loss_is_reported_and_counted_once() -> None:
