@@ -232,6 +232,7 @@ class TopicReconciler:
         if result is not WriteResult.WRITTEN:
             return result
         memory.written_at = asyncio.get_running_loop().time()
+        memory.settle(status.ownership)
         # Only by the process that stored it: neither a restart nor a second replica repeats it.
         before = known.parse().status
         for event in transition_events(before, status):
