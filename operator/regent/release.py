@@ -28,6 +28,8 @@ from regent.resources.kafka_topic import FINALIZER
 _CONCURRENCY: Final = 16
 _PODS_TIMEOUT_S: Final = 180.0
 _POLL_INTERVAL_S: Final = 0.5
+_PUT_BACK_WITHIN_S: Final = 3.0
+"""A Regent that still runs puts a finalizer back within moments of the watch event."""
 _CONFLICTS_MAX: Final = 5
 _POD_PHASES_THAT_ENDED: Final = ("Succeeded", "Failed")
 
@@ -98,6 +100,8 @@ async def release(
             return
         await _release_all(client, cache, held, report=report)
         report(f"{len(held)} of {len(cache)} KafkaTopics released; their topics stay in Kafka")
+        if held and deployment is None:
+            await asyncio.sleep(_PUT_BACK_WITHIN_S)
         again = await _list(
             client, namespaces, skip_forbidden=skip_forbidden, report=lambda _: None
         )

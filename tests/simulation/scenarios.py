@@ -199,6 +199,17 @@ def _disconnection(world: World) -> None:
     world.brokers[1].start()
 
 
+def _refusing_broker(world: World) -> None:
+    broker = world.brokers[2]
+    broker.refuses.update(dict.fromkeys(broker.replicas))
+    world.brokers[3].stop()  # the ISRs shrink, which broker 2 does not follow
+    world.settle()
+    broker.stop()
+    world.settle()
+    broker.start()
+    world.brokers[3].start()
+
+
 SCENARIOS: dict[str, Scenario] = {
     "failover": Scenario(_topics, _fail_over),
     "failover with a broker down": Scenario(_broker_3_is_down, _fail_over),
@@ -214,5 +225,6 @@ SCENARIOS: dict[str, Scenario] = {
     "a broker bounces": Scenario(_topics, _bounce),
     "two brokers go and return": Scenario(_topics, _two_brokers),
     "a log directory fails": Scenario(_topics, _log_dir),
+    "a broker refuses, and is restarted": Scenario(_topics, _refusing_broker),
     "a disconnection": Scenario(_topics, _disconnection),
 }

@@ -15,7 +15,12 @@ from tests.simulation.simulation import SeedFailedError, simulate
 from tests.simulation.trace import InvariantViolatedError
 
 SEEDS = 300
-STORIES = ("a log directory fails", "deletion", "deletion of what cannot be read")
+STORIES = (
+    "a broker refuses, and is restarted",
+    "a log directory fails",
+    "deletion",
+    "deletion of what cannot be read",
+)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

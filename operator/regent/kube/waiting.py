@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterable
-from typing import Any
+from typing import Any, Final
+
+_REPEATED_AFTER_S: Final = 0.5
 
 
 async def unless_set(awaitable: Awaitable[Any], event: asyncio.Event) -> bool:
@@ -34,8 +36,18 @@ async def first_of(*events: asyncio.Event) -> None:
 
 
 async def cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Cancel tasks and wait for their end, whatever it is."""
+    """Cancel tasks and wait for their end, whatever it is.
+
+    A cancellation is repeated as long as a task goes on: ``asyncio.wait_for`` before Python 3.12
+    returns the result instead if that arrives at the same moment (python/cpython#86296), and a task
+    that serves in a loop would then never end.
+    """
     tasks = tuple(tasks)
+    running = {task for task in tasks if not task.done()}
+    while running:
+        for task in running:
+            task.cancel()
+        _, running = await asyncio.wait(running, timeout=_REPEATED_AFTER_S)
     for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        if task.done() and not task.cancelled():
+            task.exception()  # it counts as retrieved

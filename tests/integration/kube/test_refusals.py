@@ -192,7 +192,12 @@ async def test_what_cannot_be_changed_does_not_stand_in_the_way(
     await namespace.wait_condition("orders", "Ready", "True")
 
     namespace.patch("orders", replicas=3, partitions=4, config={"retention.ms": 7})
-    body = await namespace.wait_condition("orders", "Stalled", "True", "ReplicasMismatch")
+    await namespace.wait_condition("orders", "Stalled", "True", "ReplicasMismatch")
+    body = await namespace.wait(
+        "orders",
+        lambda body: [entry["field"] for entry in body["status"]["drift"]] == ["replicas"],
+        describe="everything but the replicas to be changed",
+    )
     assert "set replicas to 2" in condition(body, "Stalled")["message"]
     assert body["status"]["drift"] == [{"field": "replicas", "desired": "3", "actual": "2"}]
     assert (body["status"]["partitionSummary"], body["status"]["replicaSummary"]) == ("4/4", "2/3")

@@ -27,7 +27,7 @@ from regent.kube.topic_reconciler import ReconcilerParts, TopicReconciler
 from regent.model.cluster import Broker
 from regent.model.topic import topic_id_to_text
 from regent.resources.kafka_topic import FINALIZER
-from tests.unit.kube.jumping_clock import run
+from tests.unit.kube.jumping_clock import elapse, run
 from tests.unit.kube.test_object_cache import body, key
 from tests.unit.kube.test_status_writer import Store
 
@@ -110,7 +110,7 @@ class Bench:
         try:
             for _ in range(times):
                 self.looks.append(await reconciler.reconcile(key()))
-                await asyncio.sleep(every_s)
+                await elapse(every_s)
                 between()
             await recorder.flush()
         finally:
