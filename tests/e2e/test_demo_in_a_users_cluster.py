@@ -149,7 +149,11 @@ def test_a_regent_that_serves_all_namespaces_is_noticed(
     namespaces = listed(used, "namespaces")
     with (
         ZooKeeper() as zookeeper,
-        RegentProcess(zookeeper=zookeeper.connect_string, kubeconfig=used.kubeconfig) as other,
+        RegentProcess(
+            zookeeper=zookeeper.connect_string,
+            kubeconfig=used.kubeconfig,
+            settings={"missing_cluster": "create"},
+        ) as other,
     ):
         other.wait_until_active()
         assert_refused(run(tmp_path, used), "a Regent serves all namespaces")

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss
 
 from sandbox import ZooKeeper, ZooKeeperEnsemble, wait_until
 from sandbox.znodes import znode_exists
@@ -46,10 +47,12 @@ def test_data_survives_stop_kill_and_restart_but_not_close() -> None:
     assert not server.state_path.exists()
 
 
-def test_packets_above_the_usual_limit_are_accepted() -> None:
+def test_packets_above_zookeepers_default_limit_end_the_connection() -> None:
+    """As in production: what Regent must not send has to fail here, too."""
     with ZooKeeper() as server, client(server.connect_string) as zookeeper:
-        zookeeper.create("/large", b"x" * 3_000_000)
-        assert len(zookeeper.get("/large")[0]) == 3_000_000
+        zookeeper.create("/large", b"x" * 1_000_000)
+        with pytest.raises(ConnectionLoss):
+            zookeeper.create("/larger", b"x" * 1_100_000)
 
 
 def test_a_paused_server_answers_nobody_and_goes_on_where_it_was() -> None:
