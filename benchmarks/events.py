@@ -46,6 +46,7 @@ from regent.zk_data.config import encode_entity_config
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
 from tests.support.broker_znodes import (
     encode_broker,
+    encode_cluster_id,
     encode_isr_change_notification,
     partition_of_state,
 )
@@ -114,6 +115,7 @@ class Bench:
         self._published = asyncio.Event()
         self.publisher.subscribe(lambda _: self._published.set())
         self._number = 0
+        self.zookeeper.put(paths.CLUSTER_ID, encode_cluster_id("events"))
 
     # The cluster in ZooKeeper
 
