@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from regent.controller.states import PARTITION_PREVIOUS_STATES, REPLICA_PREVIOUS_STATES
+from regent.controller.state.states import PARTITION_PREVIOUS_STATES, REPLICA_PREVIOUS_STATES
 from regent.resources.crd import render_crds
 from regent.settings import Settings, render_markdown
 

@@ -23,9 +23,9 @@ from regent.controller.active_controller import Chance
 from regent.controller.commands import Command, Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.topic_commands import not_controller
+from regent.controller.term.watches import event_of
+from regent.controller.topics.topic_commands import not_controller
 from regent.controller.view import ClusterView, RefusedReplica
-from regent.controller.watches import event_of
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
 from regent.observability.logs import StandardControllerLog

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from regent.controller.context import ControllerContext
 from regent.controller.events import LeaderAndIsrResponseReceived
-from regent.controller.states import PartitionState
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import PartitionState
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import ControlRequests, LeaderAndIsrResponse

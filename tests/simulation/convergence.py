@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from regent.controller import cluster_loading, effects
-from regent.controller.context import ControllerContext
-from regent.controller.partition_state_machine import PartitionStateMachine
-from regent.controller.partition_state_znodes import read_partition_states
-from regent.controller.states import PartitionState, ReplicaState
-from regent.controller.unclean_election_config import load_unclean_election_default
+from regent.controller import effects
+from regent.controller.configs.unclean_election_config import load_unclean_election_default
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.term import cluster_loading
+from regent.controller.transitions.partition_state_machine import PartitionStateMachine
+from regent.controller.transitions.partition_state_znodes import read_partition_states
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths

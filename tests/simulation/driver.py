@@ -18,7 +18,7 @@ from regent.controller.active_controller import Chance
 from regent.controller.config import ControllerConfig
 from regent.controller.event_merging import EventQueue
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.watches import event_of
+from regent.controller.term.watches import event_of
 from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnavailableError
 from regent.protocol.control_requests import (
     ControlResponse,

@@ -9,30 +9,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from regent.controller import (
-    broker_changes,
-    cluster_loading,
-    election,
-    failover,
-    isr_changes,
-    partition_state_machine,
-    replica_state_machine,
-    topic_changes,
-    topic_deletion_manager,
-    topic_node_removal,
-)
 from regent.controller.active_controller import ActiveController
-from regent.controller.broker_request_batch import ControllerBrokerRequestBatch
-from regent.controller.context import ControllerContext
-from regent.controller.deletion_progress import TopicDeletionProgress
+from regent.controller.brokers import broker_changes
 from regent.controller.effects import ReadChildren, ReadData, Write
-from regent.controller.election import Elected
 from regent.controller.events import ChannelEvent
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.partition_state_znodes import epoch_guard, write_partition_states
-from regent.controller.refusals import Refusals
-from regent.controller.replica_state_machine import ReplicaStateMachine
-from regent.controller.topic_deletion_manager import TopicDeletionManager
+from regent.controller.partitions import isr_changes
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.deletion_progress import TopicDeletionProgress
+from regent.controller.state.refusals import Refusals
+from regent.controller.term import cluster_loading, failover
+from regent.controller.topics import topic_changes, topic_deletion_manager, topic_node_removal
+from regent.controller.topics.topic_deletion_manager import TopicDeletionManager
+from regent.controller.transitions import election, partition_state_machine, replica_state_machine
+from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.transitions.election import Elected
+from regent.controller.transitions.partition_state_znodes import epoch_guard, write_partition_states
+from regent.controller.transitions.replica_state_machine import ReplicaStateMachine
 from regent.zk_data import paths
 from regent.zk_data.operations import ANY_VERSION, Check, Delete
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from regent.controller import election
+from regent.controller.transitions import election
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import (

@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Callable
 
 from regent.controller.config import ControllerConfig
-from regent.controller.context import ControllerContext
 from regent.controller.log import ControllerLog
-from regent.controller.partition_state_machine import PartitionStateMachine
-from regent.controller.replica_state_machine import ReplicaStateMachine
-from regent.controller.topic_deletion_manager import TopicDeletionManager
+from regent.controller.state.context import ControllerContext
+from regent.controller.topics.topic_deletion_manager import TopicDeletionManager
+from regent.controller.transitions.partition_state_machine import PartitionStateMachine
+from regent.controller.transitions.replica_state_machine import ReplicaStateMachine
 
 
 class Chance:

@@ -11,24 +11,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
-from regent.controller import (
-    broker_changes,
-    cluster_identity,
-    cluster_loading,
-    config_changes,
-    controller_election,
-    failover,
-    isr_changes,
-    reconnection,
-    topic_changes,
-    topic_commands,
-    topic_configuration,
-)
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController, Chance
+from regent.controller.brokers import broker_changes
 from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig, MissingCluster
-from regent.controller.context import ControllerContext
+from regent.controller.configs import config_changes
 from regent.controller.effects import (
     ArmTimer,
     CancelTimer,
@@ -39,7 +27,17 @@ from regent.controller.effects import (
     Respond,
 )
 from regent.controller.log import ControllerLog
-from regent.controller.unusable_settings import refuse_id_of_a_broker
+from regent.controller.partitions import isr_changes
+from regent.controller.state.context import ControllerContext
+from regent.controller.term import (
+    cluster_identity,
+    cluster_loading,
+    controller_election,
+    failover,
+    reconnection,
+)
+from regent.controller.term.unusable_settings import refuse_id_of_a_broker
+from regent.controller.topics import topic_changes, topic_commands, topic_configuration
 from regent.model.errors import (
     ClusterChangedError,
     ControllerError,

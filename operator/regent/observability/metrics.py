@@ -16,8 +16,8 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from regent.controller.context import ControllerContext
 from regent.controller.events import TIMERS, ControllerState
+from regent.controller.state.context import ControllerContext
 
 PREFIX = "kafka_controller_"
 

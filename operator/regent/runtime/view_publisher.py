@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.context import ControllerContext
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.states import PartitionState, ReplicaState
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.partition import NO_LEADER
 from regent.model.persistent_map import PersistentMap

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects, topic_changes
+from regent.controller import effects
 from regent.controller.active_controller import ActiveController
-from regent.controller.broker_changes import process_broker_change
-from regent.controller.deletion_progress import TopicDeletionProgress
-from regent.controller.states import PartitionState, ReplicaState
+from regent.controller.brokers.broker_changes import process_broker_change
+from regent.controller.state.deletion_progress import TopicDeletionProgress
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.topics import topic_changes
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
 from regent.zk_data import paths

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from regent.controller.states import (
+from regent.controller.state.states import (
     PARTITION_PREVIOUS_STATES,
     REPLICA_PREVIOUS_STATES,
     PartitionState,

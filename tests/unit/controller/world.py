@@ -6,15 +6,15 @@ import uuid
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
-from regent.controller import cluster_loading, controller_election, failover
 from regent.controller.active_controller import ActiveController, Chance
 from regent.controller.config import ControllerConfig
-from regent.controller.context import ControllerContext
 from regent.controller.effects import Effect
 from regent.controller.events import ControllerEvent, Eligible, Startup
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.states import ReplicaState
-from regent.controller.watches import event_of
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import ReplicaState
+from regent.controller.term import cluster_loading, controller_election, failover
+from regent.controller.term.watches import event_of
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import ControlRequests

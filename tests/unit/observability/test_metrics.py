@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from regent.controller.context import ControllerContext
 from regent.controller.events import ControllerState
-from regent.controller.states import PartitionState, ReplicaState
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import PartitionState, ReplicaState
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.observability.metrics import (
     ControllerCollector,

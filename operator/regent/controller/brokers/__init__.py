@@ -1,0 +1,1 @@
+"""Brokers come, go, change, and answer."""

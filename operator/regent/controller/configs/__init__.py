@@ -1,0 +1,1 @@
+"""Dynamic configurations that concern the controller."""

@@ -1,0 +1,1 @@
+"""What happens to partitions after their creation."""

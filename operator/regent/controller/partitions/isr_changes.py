@@ -1,0 +1,42 @@
+"""ISR changes that leaders make in ZooKeeper (inter.broker.protocol.version below 2.7).
+
+The notifications are honoured at any version: brokers of a rolling upgrade still write them.
+"""
+
+from __future__ import annotations
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.effects import PublishView, ReadChildren, Write
+from regent.controller.term.cluster_loading import refresh_leadership
+from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.controller.znodes.permitted_reads import read_permitted
+from regent.model.errors import MalformedZNodeError
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.notifications import decode_isr_change_notification
+from regent.zk_data.operations import Delete
+
+
+async def process_isr_change_notification(active: ActiveController) -> None:
+    """Read what leaders have changed and announce it to all brokers."""
+    context = active.context
+    (children,) = await ReadChildren([paths.ISR_CHANGE_NOTIFICATION], watch=True)
+    nodes = [paths.isr_change_notification(child) for child in children or ()]
+    if not nodes:
+        return
+    changed: dict[TopicPartition, None] = {}
+    for path, node in zip(nodes, await read_permitted(nodes), strict=True):
+        if node is None:
+            continue
+        try:
+            changed.update(dict.fromkeys(decode_isr_change_notification(path, node.data)))
+        except MalformedZNodeError as error:
+            active.log.error("Malformed notification", path=error.path, reason=error.reason)
+    known = await refresh_leadership(context, changed, active.log)
+    if known:
+        batch = ControllerBrokerRequestBatch(context)
+        batch.add_update_metadata(known)
+        await batch.send()
+    await Write([Delete(path, missing_ok=True) for path in nodes], guard=epoch_guard(context))
+    await PublishView(frozenset(tp.topic for tp in known))

@@ -1,0 +1,1 @@
+"""What the controller knows: the context, the states of partitions and replicas, refusals."""

@@ -1,0 +1,490 @@
+"""Everything the controller knows of the cluster while it is active.
+
+Owned by the event loop: one event at a time reads and changes it, so it has no locks. Loading it
+for 100,000 partitions is on the path of every failover; that decides its shape:
+
+- a :class:`TopicPartition` exists once and is the key everywhere (tuples hash in C);
+- replica states are kept by broker, because transitions arrive by broker and because "the
+  partitions on broker 3" must be a lookup;
+- counts, the partitions without a leader, and the topics that have changed are kept as things
+  change, not computed: an event costs what it changes, whatever the size of the cluster.
+
+Insertion order is the only order anything iterates in, so that a simulation replays exactly.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
+from operator import itemgetter
+from types import MappingProxyType
+
+from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
+from regent.controller.state.refusals import Refusals
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.model.cluster import Broker
+from regent.model.partition import (
+    LeaderAndIsr,
+    ReplicaAssignment,
+    TopicPartition,
+)
+from regent.model.topic import metric_name
+from regent.model.topic_config import BrokerFacts
+
+_NOTHING: Mapping[TopicPartition, ReplicaAssignment] = MappingProxyType({})
+_NO_STATES: Mapping[TopicPartition, ReplicaState] = MappingProxyType({})
+_WITHOUT_LEADER = (PartitionState.NEW, PartitionState.OFFLINE)
+_topic_of = itemgetter(0)
+
+
+class ControllerContext:
+    """The cluster as the active controller sees it.
+
+    Attributes:
+        controller_id: Our id in ``/controller``.
+        epoch: Our controller epoch.
+        epoch_zk_version: dataVersion of ``/controller_epoch``: the fence of every write.
+        cluster_id: Id of the Kafka cluster; None as long as it has none.
+        inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
+        unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable.
+        unclean_leader_elections: Unclean elections since this controller was elected.
+        seen_config_changes: Notifications of config changes that need not be looked at any more.
+        refusals: What brokers refuse to do.
+        elections_to_repeat: Partitions whose election failed for another reason than the want of
+            an eligible replica: an unreadable znode, for instance. No watch reports its end.
+        topics_not_removed: Topics without replicas whose znodes could not all be deleted.
+    """
+
+    def __init__(self, *, controller_id: int, epoch: int, epoch_zk_version: int) -> None:
+        self.controller_id = controller_id
+        self.epoch = epoch
+        self.epoch_zk_version = epoch_zk_version
+        self.cluster_id: str | None = None
+        self.inter_broker_protocol = (0, 0)
+        self.unclean_leader_election_default = False
+        self.unclean_leader_elections = 0
+        self.seen_config_changes: dict[str, None] = {}
+        self.refusals = Refusals()
+        self._brokers: dict[int, Broker] = {}
+        self._broker_facts: dict[int, tuple[int, BrokerFacts]] = {}
+        self._live_broker_facts: tuple[BrokerFacts, ...] | None = None
+        self._shutting_down: dict[int, None] = {}
+        self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
+        self._topic_ids: dict[str, uuid.UUID] = {}
+        self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
+        self._leadership: dict[TopicPartition, LeaderAndIsr] = {}
+        self._partition_states: dict[TopicPartition, PartitionState] = {}
+        self._without_leader: dict[TopicPartition, None] = {}
+        self._replica_states: dict[int, dict[TopicPartition, ReplicaState]] = {}
+        self._reassigning: dict[TopicPartition, None] = {}
+        self._topics_by_metric_name: dict[str, dict[str, None]] = {}
+        self._changed_topics: dict[str, None] = {}
+        self._deletions = DeletionProgress()
+        self._partition_count = 0
+        self._offline_partition_count = 0
+        self._new_partition_count = 0
+        self.topics_to_be_deleted: dict[str, None] = {}
+        self.topics_with_deletion_started: dict[str, None] = {}
+        self.topics_ineligible_for_deletion: dict[str, None] = {}
+        self.topics_not_removed: dict[str, None] = {}
+        self.elections_to_repeat: dict[TopicPartition, None] = {}
+
+    # Brokers
+
+    @property
+    def live_or_shutting_down_brokers(self) -> Mapping[int, Broker]:
+        """Brokers by id. A change replaces the mapping, so what was returned stays as it is."""
+        return self._brokers
+
+    @property
+    def live_broker_ids(self) -> tuple[int, ...]:
+        """Live brokers without those that are shutting down."""
+        return tuple(b for b in self._brokers if b not in self._shutting_down)
+
+    @property
+    def live_broker_count(self) -> int:
+        return len(self._brokers) - sum(b in self._brokers for b in self._shutting_down)
+
+    @property
+    def shutting_down_broker_ids(self) -> Collection[int]:
+        return self._shutting_down.keys()
+
+    def add_live_brokers(self, brokers: Iterable[Broker]) -> None:
+        """Add brokers or replace their registrations. Kept in order of their ids."""
+        merged = self._brokers | {b.broker_id: b for b in brokers}
+        self._brokers = dict(sorted(merged.items()))
+        self._live_broker_facts = None
+
+    def remove_live_brokers(self, broker_ids: Iterable[int]) -> None:
+        gone = dict.fromkeys(broker_ids)
+        self._brokers = {i: b for i, b in self._brokers.items() if i not in gone}
+        self._live_broker_facts = None
+        for broker_id in gone:
+            self.refusals.forget_broker(broker_id)
+
+    def learn_broker_facts(self, broker_epoch: int, facts: BrokerFacts) -> None:
+        """Remember what one life of a broker has said about itself."""
+        self._broker_facts[facts.broker_id] = (broker_epoch, facts)
+        self._live_broker_facts = None
+
+    def broker_facts(self) -> tuple[BrokerFacts, ...]:
+        """What is known of each live broker, in order of their ids; of some only that they live.
+
+        Behind them those that are down and have told before: they load the configurations of all
+        topics when they start, and one that they cannot load would keep them from it. Brokers
+        without replicas are left out: those are most likely gone for good.
+        """
+        if self._live_broker_facts is None:
+            self._live_broker_facts = tuple(map(self._facts_of, self._brokers.values()))
+        down = [
+            facts
+            for broker_id, (_, facts) in self._broker_facts.items()
+            if broker_id not in self._brokers and self.replica_states_on(broker_id)
+        ]
+        return (*self._live_broker_facts, *down) if down else self._live_broker_facts
+
+    def _facts_of(self, broker: Broker) -> BrokerFacts:
+        epoch, known = self._broker_facts.get(broker.broker_id, (None, None))
+        if known is None or epoch != broker.epoch:
+            return BrokerFacts(broker_id=broker.broker_id)
+        return known
+
+    def mark_shutting_down(self, broker_id: int) -> None:
+        self._shutting_down[broker_id] = None
+
+    def clear_shutting_down(self, broker_id: int) -> None:
+        self._shutting_down.pop(broker_id, None)
+
+    def is_broker_online(self, broker_id: int, *, include_shutting_down: bool = False) -> bool:
+        return broker_id in self._brokers and (
+            include_shutting_down or broker_id not in self._shutting_down
+        )
+
+    def is_replica_online(
+        self, broker_id: int, tp: TopicPartition, *, include_shutting_down: bool = False
+    ) -> bool:
+        """Whether the broker is live and the replica is not on a failed log directory."""
+        if not self.is_broker_online(broker_id, include_shutting_down=include_shutting_down):
+            return False
+        return tp not in self._offline_dirs.get(broker_id, ())
+
+    @property
+    def has_offline_replicas(self) -> bool:
+        """Whether any broker reported a failed log directory."""
+        return bool(self._offline_dirs)
+
+    @property
+    def all_hosts_are_online(self) -> bool:
+        """Whether every broker that hosts a known replica is live with all its log directories."""
+        return not self._offline_dirs and all(
+            self.is_broker_online(broker_id)
+            for broker_id, replicas in self._replica_states.items()
+            if replicas
+        )
+
+    def replicas_on_offline_dirs(self, broker_id: int) -> Collection[TopicPartition]:
+        return self._offline_dirs.get(broker_id, {}).keys()
+
+    def set_replicas_on_offline_dirs(
+        self, broker_id: int, partitions: Iterable[TopicPartition]
+    ) -> None:
+        replicas = dict.fromkeys(partitions)
+        if replicas:
+            self._offline_dirs[broker_id] = replicas
+        else:
+            self._offline_dirs.pop(broker_id, None)
+
+    def change_replicas_on_offline_dirs(
+        self,
+        broker_id: int,
+        *,
+        failed: Iterable[TopicPartition],
+        recovered: Iterable[TopicPartition],
+    ) -> None:
+        replicas = self._offline_dirs.setdefault(broker_id, {})
+        replicas.update(dict.fromkeys(failed))
+        for tp in recovered:
+            replicas.pop(tp, None)
+        if not replicas:
+            del self._offline_dirs[broker_id]
+
+    # Topics and assignments
+
+    @property
+    def topics(self) -> KeysView[str]:
+        return self._assignments.keys()
+
+    @property
+    def topic_ids(self) -> Mapping[str, uuid.UUID]:
+        return self._topic_ids
+
+    def has_topic(self, topic: str) -> bool:
+        return topic in self._assignments
+
+    def add_topic(self, topic: str, topic_id: uuid.UUID | None) -> None:
+        self._partitions_to_change(topic)
+        if topic_id is not None:
+            self._topic_ids[topic] = topic_id
+
+    def _partitions_to_change(self, topic: str) -> dict[TopicPartition, ReplicaAssignment]:
+        """Assignments of a topic, which is added if it is new."""
+        self._changed_topics[topic] = None
+        partitions = self._assignments.get(topic)
+        if partitions is None:
+            partitions = self._assignments[topic] = {}
+            self._topics_by_metric_name.setdefault(metric_name(topic), {})[topic] = None
+        return partitions
+
+    def topics_with_metric_name(self, name: str) -> Collection[str]:
+        """Topics that metrics do not distinguish: see :func:`regent.model.topic.metric_name`."""
+        return self._topics_by_metric_name.get(name, {}).keys()
+
+    def take_changed_topics(self) -> Collection[str]:
+        """Topics that have been added, changed or removed since this was last called."""
+        changed, self._changed_topics = self._changed_topics, {}
+        return changed.keys()
+
+    def partitions_of(self, topic: str) -> Mapping[TopicPartition, ReplicaAssignment]:
+        return self._assignments.get(topic, _NOTHING)
+
+    def all_partitions(self) -> Iterator[TopicPartition]:
+        for partitions in self._assignments.values():
+            yield from partitions
+
+    @property
+    def partition_count(self) -> int:
+        return self._partition_count
+
+    def assignment(self, tp: TopicPartition) -> ReplicaAssignment | None:
+        partitions = self._assignments.get(tp.topic)
+        return None if partitions is None else partitions.get(tp)
+
+    def replicas(self, tp: TopicPartition) -> tuple[int, ...]:
+        """Replica list of a partition, empty if it is unknown."""
+        assignment = self.assignment(tp)
+        return () if assignment is None else assignment.replicas
+
+    def set_assignment(self, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+        self.set_assignments(tp.topic, {tp: assignment})
+
+    def set_assignments(
+        self, topic: str, assignments: Mapping[TopicPartition, ReplicaAssignment]
+    ) -> None:
+        """Set the assignments of many partitions of one topic."""
+        if topic in self._deletions:
+            for tp, assignment in assignments.items():
+                self._count_replicas_to_delete(tp, self.replicas(tp), -1)
+                self._count_replicas_to_delete(tp, assignment.replicas, 1)
+        partitions = self._partitions_to_change(topic)
+        self._partition_count -= len(partitions)
+        partitions.update(assignments)
+        self._partition_count += len(partitions)
+        for tp, assignment in assignments.items():
+            if assignment.adding_replicas or assignment.removing_replicas:
+                self._reassigning[tp] = None
+            elif self._reassigning:
+                self._reassigning.pop(tp, None)
+
+    def _count_replicas_to_delete(
+        self, tp: TopicPartition, replicas: Iterable[int], change: int
+    ) -> None:
+        for broker_id in replicas:
+            self._deletions.count(tp.topic, self.replica_state(broker_id, tp), change)
+
+    @property
+    def partitions_being_reassigned(self) -> Collection[TopicPartition]:
+        return self._reassigning.keys()
+
+    def is_topic_being_reassigned(self, topic: str) -> bool:
+        return bool(self._reassigning) and any(
+            tp in self._reassigning for tp in self.partitions_of(topic)
+        )
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget a topic and everything about its partitions."""
+        self._changed_topics[topic] = None
+        partitions = self._assignments.pop(topic, {})
+        self._partition_count -= len(partitions)
+        self._deletions.end(topic)
+        self.refusals.forget_partitions(partitions)
+        for tp, assignment in partitions.items():
+            self.set_partition_state(tp, PartitionState.NON_EXISTENT)
+            self._leadership.pop(tp, None)
+            self._reassigning.pop(tp, None)
+            self.elections_to_repeat.pop(tp, None)
+            for broker_id in assignment.replicas:
+                self._replica_states.get(broker_id, {}).pop(tp, None)
+        for broker_id in list(self._offline_dirs):
+            self.change_replicas_on_offline_dirs(broker_id, failed=(), recovered=partitions)
+        self._forget_metric_name(topic)
+        self._topic_ids.pop(topic, None)
+        self.topics_to_be_deleted.pop(topic, None)
+        self.topics_with_deletion_started.pop(topic, None)
+        self.topics_ineligible_for_deletion.pop(topic, None)
+        self.topics_not_removed.pop(topic, None)
+
+    def _forget_metric_name(self, topic: str) -> None:
+        name = metric_name(topic)
+        twins = self._topics_by_metric_name.get(name, {})
+        twins.pop(topic, None)
+        if not twins:
+            self._topics_by_metric_name.pop(name, None)
+
+    # Leadership
+
+    @property
+    def leadership(self) -> Mapping[TopicPartition, LeaderAndIsr]:
+        return self._leadership
+
+    def set_leadership(self, changes: Mapping[TopicPartition, LeaderAndIsr]) -> None:
+        self._leadership.update(changes)
+        self._changed_topics.update(dict.fromkeys(map(_topic_of, changes)))
+
+    def forget_leadership(self, tp: TopicPartition) -> None:
+        self._changed_topics[tp.topic] = None
+        self._leadership.pop(tp, None)
+
+    # Partition states
+
+    @property
+    def partition_states(self) -> Mapping[TopicPartition, PartitionState]:
+        return self._partition_states
+
+    def partition_state(self, tp: TopicPartition) -> PartitionState:
+        return self._partition_states.get(tp, PartitionState.NON_EXISTENT)
+
+    def set_partition_state(self, tp: TopicPartition, state: PartitionState) -> None:
+        before = self.partition_state(tp)
+        if before is state:
+            return
+        self._changed_topics[tp.topic] = None
+        if state in _WITHOUT_LEADER:
+            self._without_leader[tp] = None
+        else:
+            self._without_leader.pop(tp, None)
+        if state is PartitionState.NON_EXISTENT:
+            del self._partition_states[tp]
+        else:
+            self._partition_states[tp] = state
+        self._new_partition_count += (state is PartitionState.NEW) - (before is PartitionState.NEW)
+        if state is PartitionState.OFFLINE:
+            self._count_offline(tp, 1)
+        elif before is PartitionState.OFFLINE:
+            self._count_offline(tp, -1)
+
+    def load_partition_states(self, states: Mapping[TopicPartition, PartitionState]) -> None:
+        """Set the initial states of all partitions at once."""
+        self._partition_states = dict(states)
+        values = list(states.values())
+        self._without_leader = {}
+        if values.count(PartitionState.ONLINE) < len(values):
+            self._without_leader.update(
+                (tp, None) for tp, state in states.items() if state in _WITHOUT_LEADER
+            )
+        self._new_partition_count = values.count(PartitionState.NEW)
+        self._offline_partition_count = values.count(PartitionState.OFFLINE) - sum(
+            self.partition_state(tp) is PartitionState.OFFLINE
+            for topic in self.topics_to_be_deleted
+            for tp in self.partitions_of(topic)
+        )
+
+    @property
+    def partitions_without_leader(self) -> Collection[TopicPartition]:
+        """New and Offline partitions, in the order in which they became so."""
+        return self._without_leader.keys()
+
+    @property
+    def offline_partition_count(self) -> int:
+        """``OfflinePartitionsCount``: partitions that lost their leader. Those of topics that are
+        being deleted do not count."""
+        return self._offline_partition_count
+
+    @property
+    def new_partition_count(self) -> int:
+        """Partitions that never had a leader; upstream does not count them anywhere."""
+        return self._new_partition_count
+
+    def _count_offline(self, tp: TopicPartition, change: int) -> None:
+        if tp.topic not in self.topics_to_be_deleted:
+            self._offline_partition_count += change
+
+    def queue_topic_for_deletion(self, topic: str) -> None:
+        """Mark a topic; its offline partitions no longer count as offline. Idempotent."""
+        if topic in self.topics_to_be_deleted:
+            return
+        self._offline_partition_count -= sum(
+            self.partition_state(tp) is PartitionState.OFFLINE for tp in self.partitions_of(topic)
+        )
+        self.topics_to_be_deleted[topic] = None
+        self._changed_topics[topic] = None
+        self._deletions.begin(
+            topic,
+            (
+                self.replica_state(broker_id, tp)
+                for tp, assignment in self.partitions_of(topic).items()
+                for broker_id in assignment.replicas
+            ),
+        )
+
+    def is_topic_queued_for_deletion(self, topic: str) -> bool:
+        return topic in self.topics_to_be_deleted
+
+    def deletion_progress(self, topic: str) -> TopicDeletionProgress:
+        """Progress of a topic that is queued for deletion."""
+        return self._deletions.of(topic)
+
+    @property
+    def replicas_to_delete_count(self) -> int:
+        """``ReplicasToDeleteCount``: replicas of queued topics that are not deleted yet."""
+        return self._deletions.replicas_to_delete
+
+    @property
+    def replicas_ineligible_to_delete_count(self) -> int:
+        """``ReplicasIneligibleToDeleteCount``: of those the ones that cannot be deleted now."""
+        return self._deletions.ineligible_replicas
+
+    # Replica states
+
+    def replica_states_on(self, broker_id: int) -> Mapping[TopicPartition, ReplicaState]:
+        """State of every known replica on a broker."""
+        return self._replica_states.get(broker_id, _NO_STATES)
+
+    def replica_state(self, broker_id: int, tp: TopicPartition) -> ReplicaState:
+        return self.replica_states_on(broker_id).get(tp, ReplicaState.NON_EXISTENT)
+
+    def set_replica_state(self, broker_id: int, tp: TopicPartition, state: ReplicaState) -> None:
+        if state is not ReplicaState.NON_EXISTENT:
+            self.set_replica_states(broker_id, (tp,), state)
+            return
+        self._count_deletions(broker_id, (tp,), state)
+        self._replica_states.get(broker_id, {}).pop(tp, None)
+
+    def set_replica_states(
+        self, broker_id: int, partitions: Collection[TopicPartition], state: ReplicaState
+    ) -> None:
+        """Put many replicas of one broker into one state (not NON_EXISTENT)."""
+        self._count_deletions(broker_id, partitions, state)
+        self._replica_states.setdefault(broker_id, {}).update(dict.fromkeys(partitions, state))
+
+    def _count_deletions(
+        self, broker_id: int, partitions: Collection[TopicPartition], state: ReplicaState
+    ) -> None:
+        """Replicas of topics that are being deleted are about to change into ``state``."""
+        queued = self._deletions
+        if not queued:
+            return
+        for tp in dict.fromkeys(partitions):
+            if tp[0] in queued and broker_id in self.replicas(tp):
+                queued.count(tp[0], self.replica_state(broker_id, tp), -1)
+                queued.count(tp[0], state, 1)
+
+    def replicas_of_topic_in_state(
+        self, topic: str, state: ReplicaState
+    ) -> dict[int, list[TopicPartition]]:
+        """Replicas of a topic that are in ``state``, by broker."""
+        found: dict[int, list[TopicPartition]] = {}
+        for tp, assignment in self.partitions_of(topic).items():
+            for broker_id in assignment.replicas:
+                if self.replica_state(broker_id, tp) is state:
+                    found.setdefault(broker_id, []).append(tp)
+        return found

@@ -1,0 +1,206 @@
+"""Reading brokers, topics and partition states from ZooKeeper into the context.
+
+A malformed znode is logged with its path and skipped; everything else goes on.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.effects import ReadChildren, Write
+from regent.controller.log import ControllerLog
+from regent.controller.state.context import ControllerContext
+from regent.controller.transitions.partition_state_znodes import epoch_guard, read_partition_states
+from regent.controller.znodes.permitted_reads import UnreadableZNode, read_permitted
+from regent.model.cluster import Broker
+from regent.model.errors import MalformedZNodeError, UnsupportedClusterError
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.brokers import decode_broker
+from regent.zk_data.operations import SetData, Written, ZkError, ZNode
+from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
+
+REGISTRATION_SINCE_2_7 = 5
+"""Version of a registration from inter.broker.protocol.version 2.7-IV0 on (KIP-584)."""
+
+TOPIC_IDS_SINCE = (2, 8)
+"""inter.broker.protocol.version from which brokers know topic ids (KIP-516)."""
+
+
+async def read_brokers(
+    log: ControllerLog, *, known: Mapping[int, Broker] = MappingProxyType({})
+) -> dict[int, Broker]:
+    """All registered brokers by id; leaves watches on the list and on every registration.
+
+    A registration that does not decode is skipped, unless it is that of a broker of ``known`` in
+    the same life (see :func:`decode_registration`).
+    """
+    (children,) = await ReadChildren([paths.BROKER_IDS], watch=True)
+    broker_ids = sorted(
+        broker_id
+        for child in children or ()
+        if (broker_id := paths.broker_id_of(child)) is not None
+    )
+    nodes = await read_permitted([paths.broker_id(b) for b in broker_ids], watch=True)
+    brokers: dict[int, Broker] = {}
+    for broker_id, node in zip(broker_ids, nodes, strict=True):
+        if node is None:
+            continue
+        broker = decode_registration(broker_id, node, log, known=known.get(broker_id))
+        if broker is not None:
+            brokers[broker_id] = broker
+    return brokers
+
+
+def decode_registration(
+    broker_id: int, node: ZNode, log: ControllerLog, *, known: Broker | None
+) -> Broker | None:
+    """The broker that a registration names; None if it does not decode.
+
+    What counts for life and death is the ephemeral node, not its content: as long as it exists with
+    the czxid that is known, the broker's session lives, and the broker serves its partitions. So a
+    registration that was overwritten leaves the broker as it is known. Kafka's own controller fails
+    at such an event and thereby keeps the broker, too. Of one that may not be read nothing is
+    known: a broker that has bounced meanwhile says so in its answers (STALE_BROKER_EPOCH).
+    """
+    try:
+        return decode_broker(broker_id, node)
+    except MalformedZNodeError as error:
+        if known is not None and (known.epoch == node.czxid or isinstance(node, UnreadableZNode)):
+            log.error("Malformed broker registration kept", path=error.path, reason=error.reason)
+            return known
+        log.error("Malformed broker registration skipped", path=error.path, reason=error.reason)
+        return None
+
+
+def refuse_unsupported(brokers: Iterable[Broker]) -> None:
+    """Brokers from inter.broker.protocol.version 2.7 on change ISRs by asking the controller.
+
+    Without an answer their producers with acks=all come to a halt as soon as a follower falls
+    behind, so such a cluster is left to the controller that it has.
+
+    Raises:
+        UnsupportedClusterError: Names the brokers and what to do.
+    """
+    newer = [b.broker_id for b in brokers if b.registration_version >= REGISTRATION_SINCE_2_7]
+    if newer:
+        raise UnsupportedClusterError(
+            f"brokers {newer} run inter.broker.protocol.version 2.7 or newer, where leaders change "
+            "ISRs by asking the controller, which Regent does not answer yet; set "
+            "inter.broker.protocol.version=2.6 on all brokers"
+        )
+
+
+async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, TopicZNode]:
+    """Content of topic nodes; leaves a watch on each. Missing and malformed ones are left out."""
+    nodes = await read_permitted([paths.topic(topic) for topic in topics], watch=True)
+    found: dict[str, TopicZNode] = {}
+    for topic, node in zip(topics, nodes, strict=True):
+        if node is None:
+            continue
+        try:
+            found[topic] = decode_topic(topic, node.data)
+        except MalformedZNodeError as error:
+            log.error("Malformed topic skipped", path=error.path, reason=error.reason)
+            continue
+        for partition, problem in found[topic].problems.items():
+            log.error(
+                "Malformed partition of a topic skipped",
+                path=paths.topic(topic),
+                partition=partition,
+                reason=problem,
+            )
+    return found
+
+
+async def add_topics(
+    active: ActiveController, topics: Mapping[str, TopicZNode]
+) -> list[TopicPartition]:
+    """Take topics into the context, giving ids to those that need one. Returns their partitions."""
+    context = active.context
+    added: list[TopicPartition] = []
+    for topic, znode in topics.items():
+        context.add_topic(topic, znode.topic_id)
+        assignments = {TopicPartition(topic, p): a for p, a in znode.assignments.items()}
+        context.set_assignments(topic, assignments)
+        added.extend(assignments)
+    await give_topic_ids(active, topics)
+    return added
+
+
+async def give_topic_ids(active: ActiveController, topics: Iterable[str]) -> list[str]:
+    """From inter.broker.protocol.version 2.8 on every topic has an id; lower ones get none.
+
+    The nodes are read again: what is written back must be what they hold now, and a node that
+    changes in between is read once more. Partitions that appear that way are reported by its watch.
+
+    Returns:
+        The topics whose id was not known before.
+    """
+    context = active.context
+    if context.inter_broker_protocol < TOPIC_IDS_SINCE:
+        return []
+    learned: list[str] = []
+    remaining = [topic for topic in topics if topic not in context.topic_ids]
+    while remaining:
+        nodes = await read_permitted([paths.topic(topic) for topic in remaining])
+        new_ids: dict[str, uuid.UUID] = {}
+        writes: list[SetData] = []
+        for topic, node in zip(remaining, nodes, strict=True):
+            znode = _decode_whole_topic(topic, node)
+            if node is None or znode is None:
+                continue
+            if znode.topic_id is not None:
+                context.add_topic(topic, znode.topic_id)
+                learned.append(topic)
+                continue
+            new_ids[topic] = active.chance.topic_id()
+            content = encode_topic(TopicZNode(new_ids[topic], znode.assignments))
+            writes.append(SetData(paths.topic(topic), content, node.version))
+        results = await Write(writes, guard=epoch_guard(context))
+        remaining = []
+        for (topic, topic_id), result in zip(new_ids.items(), results, strict=True):
+            if isinstance(result, Written):
+                context.add_topic(topic, topic_id)
+                learned.append(topic)
+            elif result is ZkError.BAD_VERSION:
+                remaining.append(topic)
+            else:
+                active.log.warning("Topic id not stored", topic=topic, answer=result.value)
+    return learned
+
+
+def _decode_whole_topic(topic: str, node: ZNode | None) -> TopicZNode | None:
+    """A topic whose node may be written back, or None: it is gone, or not all of it decodes."""
+    try:
+        znode = None if node is None else decode_topic(topic, node.data)
+    except MalformedZNodeError:
+        return None
+    return None if znode is None or znode.problems else znode
+
+
+async def load_leadership(
+    context: ControllerContext, partitions: Collection[TopicPartition], log: ControllerLog
+) -> list[TopicPartition]:
+    """Read partition states and keep those that exist.
+
+    Returns:
+        Partitions whose state exists and cannot be read: they are not new, and have no leader that
+        anybody knows of.
+    """
+    read = await read_partition_states(list(partitions), log)
+    context.set_leadership(read.states)
+    return list(read.failures)
+
+
+async def refresh_leadership(
+    context: ControllerContext, partitions: Iterable[TopicPartition], log: ControllerLog
+) -> list[TopicPartition]:
+    """Read the states of known partitions again. Returns the partitions that have leadership."""
+    known = [tp for tp in partitions if context.assignment(tp) is not None]
+    read = await read_partition_states(known, log)
+    context.set_leadership(read.states)
+    return [tp for tp in known if tp in context.leadership]

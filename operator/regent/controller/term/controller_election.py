@@ -1,0 +1,118 @@
+"""Winning, taking over and giving up ``/controller``.
+
+Every write of a controller is fenced by the dataVersion of ``/controller_epoch``, so becoming the
+controller means: raise that node and own ``/controller``, in one transaction. The transaction also
+deletes the present holder's node, as the KRaft migration does: its owner's next write fails the
+check, its watch makes it resign.
+"""
+
+from __future__ import annotations
+
+from regent.controller.config import ControllerConfig
+from regent.controller.effects import CurrentTime, Exists, Multi, ReadData
+from regent.controller.log import ControllerLog
+from regent.controller.state.context import ControllerContext
+from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
+from regent.zk_data import paths
+from regent.zk_data.controller import (
+    decode_controller,
+    decode_controller_epoch,
+    encode_controller,
+    encode_controller_epoch,
+)
+from regent.zk_data.operations import Check, Create, Delete, SetData, Written, ZNode
+
+NO_CONTROLLER = -1
+UNKNOWN_CONTROLLER = -2
+"""``/controller`` exists but does not decode."""
+
+
+async def watch_controller(log: ControllerLog) -> int:
+    """Id in ``/controller``, or one of the constants above; leaves a watch on the node."""
+    await Exists([paths.CONTROLLER], watch=True)
+    (node,) = await ReadData([paths.CONTROLLER])
+    return _holder_id(node, log)
+
+
+def _holder_id(node: ZNode | None, log: ControllerLog) -> int:
+    if node is None:
+        return NO_CONTROLLER
+    try:
+        return decode_controller(node.data)
+    except MalformedZNodeError as error:
+        log.error("Malformed controller node", path=error.path, reason=error.reason)
+        return UNKNOWN_CONTROLLER
+
+
+async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerContext | None:
+    """Become the controller, deposing the present one.
+
+    Returns:
+        The context of the new epoch, or None if somebody else changed the nodes meanwhile: the
+        watch on ``/controller`` leads to the next attempt.
+
+    Raises:
+        MalformedZNodeError: ``/controller_epoch`` is not a number: without it nothing can be
+            fenced, so nothing is done.
+    """
+    holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
+    if epoch_node is None:
+        # The first election of this cluster. Losing this race is fine: the node is read again.
+        await Multi([Create(paths.CONTROLLER_EPOCH, encode_controller_epoch(0))])
+        holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
+    if epoch_node is None:
+        return None
+    epoch = decode_controller_epoch(epoch_node.data) + 1
+    content = encode_controller(config.controller_id, await CurrentTime())
+    take_over = [] if holder is None else [Delete(paths.CONTROLLER, holder.version)]
+    try:
+        results = await Multi(
+            [
+                SetData(paths.CONTROLLER_EPOCH, encode_controller_epoch(epoch), epoch_node.version),
+                *take_over,
+                Create(paths.CONTROLLER, content, ephemeral=True),
+            ]
+        )
+    except ZooKeeperUnavailableError:
+        results = []
+    raised = results[0] if results else None
+    if isinstance(raised, Written):
+        version = raised.version
+    else:
+        found = await _find_own(config, epoch, log)
+        if found is None:
+            log.info("Controller election lost", epoch=epoch)
+            return None
+        version = found
+    log.info("Controller elected", controller_id=config.controller_id, epoch=epoch)
+    return ControllerContext(
+        controller_id=config.controller_id, epoch=epoch, epoch_zk_version=version
+    )
+
+
+async def _find_own(config: ControllerConfig, epoch: int, log: ControllerLog) -> int | None:
+    """The answer to our transaction was lost or negative: did it take place after all?
+
+    Our id in ``/controller`` under the epoch that we tried to write is proof: no two processes
+    share a controller id.
+    """
+    holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
+    if holder is None or epoch_node is None:
+        return None
+    ours = _holder_id(holder, log) == config.controller_id
+    if ours and decode_controller_epoch(epoch_node.data) == epoch:
+        return epoch_node.version
+    return None
+
+
+async def release(context: ControllerContext, log: ControllerLog) -> bool:
+    """Give ``/controller`` up so that a broker takes over at once. False if it was not ours."""
+    results = await Multi(
+        [
+            Check(paths.CONTROLLER_EPOCH, context.epoch_zk_version),
+            Delete(paths.CONTROLLER),
+        ]
+    )
+    released = all(isinstance(result, Written) for result in results)
+    log.info("Controller released", epoch=context.epoch, released=released)
+    return released

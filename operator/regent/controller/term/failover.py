@@ -1,0 +1,213 @@
+"""Becoming the controller: load everything, inform all brokers, correct what changed meanwhile.
+
+The order is that of ``KafkaController.onControllerFailover`` and matters: notifications are
+dropped before the state that they announce is read, brokers learn the list of live brokers before
+any leader is named, replicas come before elections. Everything is read in bulk and sent in merged
+batches.
+
+One step comes earlier than in Kafka: the list of live brokers is sent as soon as it is known. Until
+a broker knows the new controller epoch it obeys the former controller, and what is read next
+may take seconds: topics, and the protocol versions of hosts that are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.configs.unclean_election_config import load_unclean_election_default
+from regent.controller.effects import (
+    Enqueue,
+    Exists,
+    InterBrokerProtocol,
+    PublishView,
+    ReadChildren,
+    UpdateChannels,
+    Write,
+)
+from regent.controller.events import TopicDeletion
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import ReplicaState
+from regent.controller.term import cluster_loading
+from regent.controller.term.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
+from regent.controller.topics import topic_changes
+from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.controller.transitions.replica_state_machine import by_broker
+from regent.controller.znodes.permitted_reads import read_permitted
+from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.features import (
+    VERSION_1,
+    VERSION_2,
+    FeatureStatus,
+    FeatureZNode,
+    decode_feature,
+    encode_feature,
+)
+from regent.zk_data.operations import Create, Delete, SetData, ZkError, ZNode
+
+FEATURES_SINCE = (2, 7)
+FEATURE_VERSION_2_SINCE = (3, 3)
+
+
+async def on_controller_failover(active: ActiveController) -> None:
+    """Load the cluster and bring it into order. Ends when the last request is enqueued."""
+    context, log = active.context, active.log
+    await _create_persistent_paths(active)
+    brokers = await cluster_loading.read_brokers(log)
+    cluster_loading.refuse_unsupported(brokers.values())
+    context.add_live_brokers(brokers.values())
+    await UpdateChannels(context.epoch, opened=list(brokers.values()))
+    await _announce_brokers(active)
+    await _delete_notifications(active)
+    unreadable = await _load_topics(active)
+    refuse_id_of_a_replica(context)
+    await _load_deletions(active)
+    context.inter_broker_protocol = await InterBrokerProtocol()
+    refuse_other_protocol(active.config, context.inter_broker_protocol)
+    await _set_up_features(active)
+    await cluster_loading.give_topic_ids(active, context.topics)
+    await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
+    await active.replicas.startup()
+    active.partitions.startup_states(unreadable=unreadable)
+    await active.partitions.trigger_online()
+    await active.deletions.resume()
+    log.info(
+        "Controller failover completed",
+        epoch=context.epoch,
+        brokers=len(brokers),
+        topics=len(context.topics),
+        partitions=context.partition_count,
+        offline=context.offline_partition_count,
+    )
+    await PublishView(None)
+
+
+async def _announce_brokers(active: ActiveController) -> None:
+    """An UpdateMetadata without partitions: brokers obey no former controller from now on, and know
+    who is alive before they learn of any leader."""
+    batch = ControllerBrokerRequestBatch(active.context)
+    batch.add_update_metadata()
+    await batch.send()
+
+
+async def process_inter_broker_protocol_change(
+    active: ActiveController, version: tuple[int, int]
+) -> None:
+    """Brokers were upgraded, or had not reported their version at the failover.
+
+    What depends on it is done now: a broker's controller would be restarted by the upgrade. Topics
+    that get an id are announced: brokers take it over without a new leader epoch.
+    """
+    context = active.context
+    refuse_other_protocol(active.config, version)
+    active.log.info(
+        "Inter-broker protocol changed", before=context.inter_broker_protocol, now=version
+    )
+    context.inter_broker_protocol = version
+    await _set_up_features(active)
+    topics = await cluster_loading.give_topic_ids(active, context.topics)
+    if topics:
+        partitions = [tp for topic in topics for tp in context.partitions_of(topic)]
+        await active.replicas.handle_state_changes(
+            by_broker(context, partitions, _is_running(context)), ReplicaState.ONLINE
+        )
+        await PublishView(frozenset(topics))
+
+
+def _is_running(context: ControllerContext) -> Callable[[int, TopicPartition], bool]:
+    return lambda broker_id, tp: context.replica_state(broker_id, tp) is ReplicaState.ONLINE
+
+
+async def _create_persistent_paths(active: ActiveController) -> None:
+    """What a broker creates at its start must exist before it can be watched."""
+    existing = await Exists(paths.PERSISTENT_PATHS)
+    guard = epoch_guard(active.context)
+    for path, exists in zip(paths.PERSISTENT_PATHS, existing, strict=True):
+        if not exists:
+            (result,) = await Write([Create(path, exist_ok=True)], guard=guard)
+            if isinstance(result, ZkError):
+                raise UnexpectedZooKeeperError(result.value, path)
+
+
+async def _delete_notifications(active: ActiveController) -> None:
+    """Drop pending notifications: what they announce is about to be read in full.
+
+    Leaves the watches on their parents, and remembers how far config changes were read.
+    """
+    context = active.context
+    log_dirs, isr, deletions, configs = await ReadChildren(
+        [
+            paths.LOG_DIR_EVENT_NOTIFICATION,
+            paths.ISR_CHANGE_NOTIFICATION,
+            paths.DELETE_TOPICS,
+            paths.CONFIG_CHANGES,
+        ],
+        watch=True,
+    )
+    del deletions  # read again once the topics are known; the watch is what counts here
+    context.seen_config_changes = dict.fromkeys(configs or ())
+    stale = [f"{paths.LOG_DIR_EVENT_NOTIFICATION}/{child}" for child in log_dirs or ()]
+    stale += [paths.isr_change_notification(child) for child in isr or ()]
+    await Write([Delete(path, missing_ok=True) for path in stale], guard=epoch_guard(context))
+
+
+async def _load_topics(active: ActiveController) -> list[TopicPartition]:
+    """Topics, assignments, states. Returns the partitions whose state cannot be read."""
+    (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
+    topics = await cluster_loading.read_topics(sorted(children or ()), active.log)
+    partitions = await cluster_loading.add_topics(active, topics)
+    return await cluster_loading.load_leadership(active.context, partitions, active.log)
+
+
+async def _load_deletions(active: ActiveController) -> None:
+    """Queue marked topics; those that cannot be deleted now wait."""
+    context = active.context
+    (children,) = await ReadChildren([paths.DELETE_TOPICS])
+    marked = list(children or ())
+    queued = await topic_changes.drop_void_markers(active, marked)
+    if len(queued) < len(marked):
+        # One may have been created and marked since the topics were read.
+        await Enqueue(TopicDeletion())
+    for topic in queued:
+        context.queue_topic_for_deletion(topic)
+    active.deletions.mark_ineligible(
+        [topic for topic in queued if context.is_topic_being_reassigned(topic)],
+        "a reassignment is in progress",
+    )
+    with_dead_replica = [
+        topic
+        for topic in queued
+        if any(
+            not context.is_replica_online(broker_id, tp)
+            for tp, assignment in context.partitions_of(topic).items()
+            for broker_id in assignment.replicas
+        )
+    ]
+    active.deletions.mark_ineligible(with_dead_replica, "a broker that hosts a replica is down")
+
+
+async def _set_up_features(active: ActiveController) -> None:
+    """``/feature`` says whether features are finalized at all (KIP-584): from 2.7 on they are."""
+    version = active.context.inter_broker_protocol
+    enabled = version >= FEATURES_SINCE
+    status = FeatureStatus.ENABLED if enabled else FeatureStatus.DISABLED
+    layout = VERSION_2 if version >= FEATURE_VERSION_2_SINCE else VERSION_1
+    (node,) = await read_permitted([paths.FEATURE])
+    content = encode_feature(FeatureZNode(layout, status))
+    guard = epoch_guard(active.context)
+    if node is None:
+        await Write([Create(paths.FEATURE, content, exist_ok=True)], guard=guard)
+    elif _feature_status(active, node) not in (status, None):
+        await Write([SetData(paths.FEATURE, content, node.version)], guard=guard)
+
+
+def _feature_status(active: ActiveController, node: ZNode) -> FeatureStatus | None:
+    """None if the node does not decode: it is the brokers' to read, so it is left alone."""
+    try:
+        return decode_feature(node.data).status
+    except MalformedZNodeError as error:
+        active.log.error("Malformed feature node", path=error.path, reason=error.reason)
+        return None

@@ -1,0 +1,1 @@
+"""Topics: creation, growth, deletion, configuration; from tools and from custom resources."""

@@ -1,0 +1,226 @@
+"""Topics come, grow and go: TopicChange, PartitionModifications, TopicDeletion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import filterfalse
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.broker_changes import is_of_the_past
+from regent.controller.brokers.refused_requests import take_answer
+from regent.controller.effects import Exists, PublishView, ReadChildren, ReadData, Write
+from regent.controller.log import examples
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.term import cluster_loading
+from regent.controller.transitions import election
+from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.controller.transitions.replica_state_machine import by_broker
+from regent.model.partition import TopicPartition
+from regent.protocol.control_requests import StopReplicaResponse
+from regent.zk_data import paths
+from regent.zk_data.operations import Delete, SetData
+from regent.zk_data.topics import TopicZNode, encode_topic
+
+
+async def process_topic_change(active: ActiveController) -> None:
+    """Compare the list of topics with the context: create what is new, forget what is gone."""
+    context = active.context
+    (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
+    listed = children or ()
+    # ZooKeeper gives all names: nothing else in here takes the longer the more topics there are.
+    new = list(filterfalse(context.topics.__contains__, listed))
+    gone: list[str] = []
+    if len(listed) - len(new) < len(context.topics):
+        gone = sorted(context.topics - frozenset(listed))
+    for topic in gone:
+        context.remove_topic(topic)
+    added: list[TopicPartition] = []
+    if new:
+        topics = await cluster_loading.read_topics(new, active.log)
+        added = await cluster_loading.add_topics(active, topics)
+        active.log.info("New topics", topics=len(topics), partitions=len(added))
+        await on_new_partition_creation(active, added)
+    if gone:
+        active.log.info(
+            "Topics have vanished from ZooKeeper", topics=len(gone), examples=examples(gone)
+        )
+    if gone or new:
+        await PublishView(frozenset(gone) | frozenset(new))
+
+
+async def on_new_partition_creation(
+    active: ActiveController, partitions: Sequence[TopicPartition]
+) -> None:
+    """Bring new partitions into being: their first leader is the first live replica."""
+    if not partitions:
+        return
+    await active.partitions.handle_state_changes(partitions, PartitionState.NEW)
+    replicas = by_broker(active.context, partitions)
+    await active.replicas.handle_state_changes(replicas, ReplicaState.NEW)
+    await active.partitions.handle_state_changes(
+        partitions, PartitionState.ONLINE, election.OFFLINE
+    )
+    await active.replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
+
+
+async def process_partition_modifications(active: ActiveController, names: Sequence[str]) -> None:
+    """Topic nodes changed: create partitions that are new.
+
+    Other changes are not ours to follow: replicas of existing partitions change by reassignment
+    only.
+    """
+    context = active.context
+    topics = await cluster_loading.read_topics(names, active.log)
+    # Topics that were malformed when they first appeared.
+    late = {topic: znode for topic, znode in topics.items() if not context.has_topic(topic)}
+    growth: list[TopicPartition] = []
+    for topic, znode in topics.items():
+        if topic in late:
+            continue
+        known = context.partitions_of(topic)
+        new = {
+            tp: assignment
+            for partition, assignment in znode.assignments.items()
+            if (tp := TopicPartition(topic, partition)) not in known
+        }
+        if not new:
+            continue
+        if context.is_topic_queued_for_deletion(topic):
+            await _restore_assignment(active, topic)
+            continue
+        for tp, assignment in new.items():
+            context.set_assignment(tp, assignment)
+        growth.extend(new)
+    growth.extend(await cluster_loading.add_topics(active, late))
+    if growth:
+        active.log.info("New partitions", partitions=len(growth), examples=examples(growth))
+        await on_new_partition_creation(active, growth)
+    if growth or late:
+        await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
+    if late:
+        await process_topic_deletion(active)  # one of them may have been marked before
+
+
+async def _restore_assignment(active: ActiveController, topic: str) -> None:
+    """A topic that is being deleted does not grow: write back what it had."""
+    context = active.context
+    (node,) = await ReadData([paths.topic(topic)])
+    if node is None:
+        return
+    before = TopicZNode(
+        context.topic_ids.get(topic),
+        {tp.partition: assignment for tp, assignment in context.partitions_of(topic).items()},
+    )
+    active.log.warning("Growth of a topic that is being deleted is undone", topic=topic)
+    await Write(
+        [SetData(paths.topic(topic), encode_topic(before), node.version)],
+        guard=epoch_guard(context),
+    )
+
+
+async def process_topic_deletion(active: ActiveController) -> None:
+    """Markers appeared in ``/admin/delete_topics``."""
+    context = active.context
+    (children,) = await ReadChildren([paths.DELETE_TOPICS], watch=True)
+    marked = list(children or ())
+    if not all(map(context.has_topic, marked)):
+        # Created and marked in quick succession: the news of the creation may still be waiting.
+        await process_topic_change(active)
+    known = await drop_void_markers(active, marked)
+    fresh = [topic for topic in known if not context.is_topic_queued_for_deletion(topic)]
+    if not fresh:
+        return
+    active.log.info("Topics are to be deleted", topics=len(fresh), examples=examples(fresh))
+    for topic in fresh:
+        context.queue_topic_for_deletion(topic)
+    active.deletions.mark_ineligible(
+        [topic for topic in fresh if context.is_topic_being_reassigned(topic)],
+        "a reassignment is in progress",
+    )
+    await PublishView(frozenset(fresh))
+    await active.deletions.enqueue(fresh)
+
+
+async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> list[str]:
+    """Remove the markers of topics that do not exist; all of them if deletion is disabled.
+
+    The marker of a topic that exists but cannot be read stays, so that the wish is not lost.
+
+    Returns:
+        The marked topics that are known, and so can be deleted.
+    """
+    context, log = active.context, active.log
+    known = [topic for topic in marked if context.has_topic(topic)]
+    void = unknown = [topic for topic in marked if not context.has_topic(topic)]
+    if not active.config.delete_topic_enable:
+        void, known = list(marked), []
+        if marked:
+            log.warning(
+                "Topic deletion is disabled, markers removed",
+                topics=len(marked),
+                examples=examples(marked),
+            )
+    elif unknown:
+        existing = await Exists([paths.topic(topic) for topic in unknown])
+        void = [topic for topic, exists in zip(unknown, existing, strict=True) if not exists]
+        unread = [topic for topic, exists in zip(unknown, existing, strict=True) if exists]
+        if unread:
+            log.error(
+                "Topics to be deleted cannot be read, markers left",
+                topics=len(unread),
+                examples=examples(unread),
+            )
+    await Write(
+        [Delete(paths.delete_topic(topic), missing_ok=True) for topic in void],
+        guard=epoch_guard(context),
+    )
+    return known
+
+
+async def process_stop_replica_responses(
+    active: ActiveController, responses: Sequence[StopReplicaResponse]
+) -> None:
+    """Replicas are deleted, or could not be (KAFKA-9946: only those that were to be).
+
+    Raises:
+        StaleControllerEpochError: A broker obeys a controller with a higher epoch.
+    """
+    deleted: dict[int, list[TopicPartition]] = {}
+    failed: dict[int, list[TopicPartition]] = {}
+    for response in responses:
+        if await is_of_the_past(active, response):
+            continue
+        await take_answer(active, response)
+        started, errors = _deletions_started(active, response), response.partition_errors
+        refused = [tp for tp in started if response.error_code or tp in errors]
+        done = [tp for tp in started if not (response.error_code or tp in errors)]
+        if refused:
+            active.log.error(
+                "Replicas not deleted",
+                broker=response.broker_id,
+                error_code=response.error_code,
+                partitions=len(refused),
+                examples=examples(f"{tp}: {errors.get(tp, 0)}" for tp in refused),
+            )
+        failed.setdefault(response.broker_id, []).extend(refused)
+        deleted.setdefault(response.broker_id, []).extend(done)
+    if any(failed.values()):
+        await active.deletions.fail_replicas(failed)
+    if any(deleted.values()):
+        await active.deletions.complete_replicas(deleted)
+    answered = frozenset(tp.topic for tps in (*deleted.values(), *failed.values()) for tp in tps)
+    waiting = frozenset(filter(active.context.is_topic_queued_for_deletion, answered))
+    if waiting:
+        await PublishView(waiting)
+
+
+def _deletions_started(
+    active: ActiveController, response: StopReplicaResponse
+) -> list[TopicPartition]:
+    """Of the partitions that a broker was asked to stop, those whose deletion it was asked for."""
+    states = active.context.replica_states_on(response.broker_id)
+    return [
+        tp
+        for tp, asked in response.partitions.items()
+        if asked.delete and states.get(tp) is ReplicaState.DELETION_STARTED
+    ]

@@ -1,0 +1,157 @@
+"""Commands of custom resources: create, grow, configure and delete topics.
+
+A command is checked first and refused with a reason, then written as Kafka's ``AdminZkClient``
+writes: the same znodes in the same order. What follows (partition states, requests to brokers)
+follows from the watches on those nodes, as it does for Kafka's own tools. Commands of one kind that
+arrive together are read and written together.
+
+Commands touch ZooKeeper only, so one that fails leaves the context in no doubt: whatever fails but
+the controller's own standing is the answer to that one command, and the others are carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.commands import (
+    Accepted,
+    AlterTopicConfig,
+    Command,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopicConfigs,
+    Outcome,
+    Reason,
+    Rejected,
+)
+from regent.controller.effects import Write
+from regent.controller.topics.topic_configuration import alter_topic_config, describe_topic_configs
+from regent.controller.topics.topic_creation import create_topics
+from regent.controller.topics.topic_growth import create_partitions
+from regent.controller.topics.topic_refusals import concurrent_change, refused_by_zookeeper, unknown
+from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.model.errors import (
+    ControllerMovedError,
+    SessionExpiredError,
+    UnexpectedZooKeeperError,
+    ZooKeeperUnavailableError,
+)
+from regent.zk_data import paths
+from regent.zk_data.operations import Create, Written
+
+_BULK = (CreateTopic, DeleteTopic)
+"""Kinds of commands that are read and written together."""
+
+
+async def process_commands(
+    active: ActiveController, commands: Sequence[Command]
+) -> tuple[Outcome, ...]:
+    """Carry commands out in order; neighbours of the same kind go together.
+
+    Raises:
+        ControllerMovedError: Another controller was elected.
+        SessionExpiredError: The session is gone.
+        ZooKeeperUnavailableError: No ZooKeeper server answered in time.
+    """
+    outcomes: list[Outcome] = []
+    position = 0
+    while position < len(commands):
+        kind = type(commands[position])
+        end = position + 1
+        while kind in _BULK and end < len(commands) and type(commands[end]) is kind:
+            end += 1
+        outcomes += await _process_run(active, commands[position:end])
+        position = end
+    return tuple(outcomes)
+
+
+def not_controller(commands: Sequence[Command]) -> tuple[Outcome, ...]:
+    """The answer of a process that is not, or no longer, the controller."""
+    return tuple(
+        Rejected(
+            Reason.NOT_CONTROLLER,
+            "this process is not the Kafka controller at the moment; the command is tried again",
+        )
+        for _ in commands
+    )
+
+
+async def _process_run(active: ActiveController, commands: Sequence[Command]) -> list[Outcome]:
+    """Commands of one kind, together; where that fails, each alone.
+
+    Repeating is safe: what a bulk write of topics refuses it answers itself, and marking a marked
+    topic again is fine.
+    """
+    try:
+        return await _carry_out(active, commands)
+    except (ControllerMovedError, SessionExpiredError, ZooKeeperUnavailableError):
+        raise
+    except Exception as error:  # noqa: BLE001 - answered, and logged with its traceback
+        if len(commands) > 1:
+            return [(await _process_run(active, [command]))[0] for command in commands]
+        if isinstance(error, UnexpectedZooKeeperError):
+            active.log.error("Command refused by ZooKeeper", path=error.path, code=error.code)
+            return [refused_by_zookeeper(error)]
+        active.log.error("Command failed", error=repr(error), exception=error)
+        message = f"the controller failed at this command, its log says where: {error!r}"
+        return [Rejected(Reason.INTERNAL_ERROR, message)]
+
+
+async def _carry_out(active: ActiveController, commands: Sequence[Command]) -> list[Outcome]:
+    match commands[0]:
+        case CreateTopic():
+            return await create_topics(active, [c for c in commands if isinstance(c, CreateTopic)])
+        case DeleteTopic():
+            return await _delete_topics(active, [c for c in commands if isinstance(c, DeleteTopic)])
+        case CreatePartitions() as command:
+            return [await create_partitions(active, command)]
+        case AlterTopicConfig() as command:
+            return [await alter_topic_config(active, command)]
+        case DescribeTopicConfigs() as command:
+            return [await describe_topic_configs(active, command)]
+
+
+async def _delete_topics(
+    active: ActiveController, commands: Sequence[DeleteTopic]
+) -> list[Outcome]:
+    """Leave the markers that Kafka's tools leave; marking a marked topic again is fine."""
+    if not active.config.delete_topic_enable:
+        return [
+            Rejected(
+                Reason.TOPIC_DELETION_DISABLED,
+                f"topic {command.topic!r} cannot be deleted: topic deletion is disabled "
+                "(delete.topic.enable); enable it or let the topic be",
+            )
+            for command in commands
+        ]
+    refused = [_deletion_problem(active, command) for command in commands]
+    known = [c.topic for c, problem in zip(commands, refused, strict=True) if problem is None]
+    results = await Write(
+        [Create(paths.delete_topic(topic), exist_ok=True) for topic in known],
+        guard=epoch_guard(active.context),
+    )
+    outcomes = {
+        topic: Accepted() if isinstance(result, Written) else concurrent_change(topic)
+        for topic, result in zip(known, results, strict=True)
+    }
+    return [
+        problem or outcomes[command.topic]
+        for command, problem in zip(commands, refused, strict=True)
+    ]
+
+
+def _deletion_problem(active: ActiveController, command: DeleteTopic) -> Rejected | None:
+    context, topic = active.context, command.topic
+    if not context.has_topic(topic):
+        return unknown(topic)
+    actual = context.topic_ids.get(topic)
+    if None in (command.topic_id, actual) or command.topic_id == actual:
+        return None
+    return Rejected(
+        Reason.UNKNOWN_TOPIC,
+        f"topic {topic!r} has another id by now: it was deleted and created again; this one is not "
+        "deleted",
+        "topic",
+    )

@@ -1,0 +1,103 @@
+"""Reading and changing the configuration of topics by command."""
+
+from __future__ import annotations
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.commands import (
+    Accepted,
+    AlterTopicConfig,
+    DescribeTopicConfigs,
+    Outcome,
+    Reason,
+    Rejected,
+)
+from regent.controller.effects import Multi, PublishView, ReadData
+from regent.controller.topics.topic_refusals import (
+    answer_lost,
+    concurrent_change,
+    not_usable,
+    problem_refused,
+    too_large,
+)
+from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.controller.znodes.transactions import all_written, raise_if_moved
+from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
+from regent.model.topic_config import BrokerFacts, new_problems
+from regent.zk_data import paths
+from regent.zk_data.config import (
+    ConfigEntity,
+    decode_entity_config,
+    encode_config_change,
+    encode_entity_config,
+)
+from regent.zk_data.operations import Create, Operation, SetData
+
+
+async def process_broker_facts(
+    active: ActiveController, broker_epoch: int, facts: BrokerFacts
+) -> None:
+    """A broker has said what it runs: commands that waited for it may succeed now."""
+    active.context.learn_broker_facts(broker_epoch, facts)
+    await PublishView(frozenset())
+
+
+async def alter_topic_config(active: ActiveController, command: AlterTopicConfig) -> Outcome:
+    """Change keys and notify, in one transaction (Kafka writes twice: a crash between loses the
+    notification, and with it the change on every running broker).
+
+    The notification reaches us as well: elections that the change allows follow from it.
+    """
+    topic = command.topic
+    refused = not_usable(active, topic)
+    if refused is not None:
+        return refused
+    path = paths.topic_config(topic)
+    (node,) = await ReadData([path])
+    try:
+        before = {} if node is None else decode_entity_config(path, node.data)
+    except MalformedZNodeError as error:
+        return Rejected(
+            Reason.INTERNAL_ERROR, f"the configuration of topic {topic!r} cannot be read: {error}"
+        )
+    after = {k: v for k, v in before.items() if k not in command.remove} | dict(command.set)
+    if after == before:
+        return Accepted()
+    brokers = active.context.broker_facts()
+    refused = problem_refused(topic, new_problems(before, after, brokers, changed=command.set))
+    if refused is not None:
+        return refused
+    content = encode_entity_config(after)
+    change = encode_config_change(ConfigEntity("topics", topic).entity_path)
+    operations: list[Operation] = [
+        epoch_guard(active.context),
+        Create(path, content) if node is None else SetData(path, content, node.version),
+        Create(paths.config_change_prefix(), change, sequential=True),
+    ]
+    refused = too_large(active, topic, operations, field="config")
+    if refused is not None:
+        return refused
+    try:
+        results = await Multi(operations)
+    except ZooKeeperUnavailableError:
+        (now,) = await ReadData([path])
+        return Accepted() if now is not None and now.data == content else answer_lost(topic)
+    if not all_written(results):
+        raise_if_moved(results)
+        return concurrent_change(topic)
+    return Accepted()
+
+
+async def describe_topic_configs(
+    active: ActiveController, command: DescribeTopicConfigs
+) -> Outcome:
+    known = [topic for topic in command.topics if active.context.has_topic(topic)]
+    nodes = await ReadData([paths.topic_config(topic) for topic in known])
+    configs: dict[str, dict[str, str]] = {}
+    for topic, node in zip(known, nodes, strict=True):
+        try:
+            configs[topic] = (
+                {} if node is None else decode_entity_config(paths.topic_config(topic), node.data)
+            )
+        except MalformedZNodeError as error:
+            active.log.error("Malformed topic config", path=error.path, reason=error.reason)
+    return Accepted(configs)

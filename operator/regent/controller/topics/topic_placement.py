@@ -1,0 +1,86 @@
+"""Where the partitions of a command go: as it says, or by the placement algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.commands import CreateTopic, Reason, Rejected
+from regent.controller.topics.replica_assignment import (
+    BrokerRack,
+    Pattern,
+    Placement,
+    PlacementError,
+    assign_replicas,
+)
+
+_REFUSED_FIELDS = {
+    "partitions": Reason.INVALID_PARTITIONS,
+    "replication_factor": Reason.INVALID_REPLICATION_FACTOR,
+}
+
+
+def place_new_topic(active: ActiveController, command: CreateTopic) -> Placement:
+    if command.assignment is not None:
+        return given_assignment(active, command.assignment, range(command.partitions))
+    factor = command.replication_factor
+    if factor is None:
+        factor = active.config.default_replication_factor
+    brokers = broker_racks(active)
+    if not brokers:
+        raise PlacementError("no broker is live; start the brokers", awaits_brokers=True)
+    start = active.chance.below(len(brokers))
+    return assign_replicas(
+        brokers,
+        partitions=command.partitions,
+        replication_factor=factor,
+        pattern=Pattern(start, active.chance.below(max(1, len(brokers) - 1))),
+    )
+
+
+def given_assignment(
+    active: ActiveController, assignment: Mapping[int, tuple[int, ...]], expected: range
+) -> Placement:
+    if sorted(assignment) != list(expected):
+        raise PlacementError(
+            f"the assignment names partitions {sorted(assignment)}, needed are "
+            f"{expected.start} to {expected.stop - 1}",
+            "assignment",
+        )
+    live = active.context.live_broker_ids
+    sizes = {len(replicas) for replicas in assignment.values()}
+    for partition, replicas in assignment.items():
+        if not replicas or len(set(replicas)) != len(replicas):
+            raise PlacementError(
+                f"partition {partition} is assigned to {list(replicas)}: give at least one broker, "
+                "each once",
+                "assignment",
+            )
+        unknown = [r for r in replicas if r not in live]
+        if unknown:
+            raise PlacementError(
+                f"partition {partition} is assigned to brokers {unknown} that are not live; "
+                f"live are {list(live)}",
+                "assignment",
+                awaits_brokers=True,
+            )
+    if len(sizes) > 1:
+        raise PlacementError(
+            "partitions are assigned to different numbers of replicas; give each the same number",
+            "assignment",
+        )
+    return {partition: tuple(replicas) for partition, replicas in sorted(assignment.items())}
+
+
+def broker_racks(active: ActiveController) -> list[BrokerRack]:
+    brokers = active.context.live_or_shutting_down_brokers
+    return [BrokerRack(b, brokers[b].rack) for b in active.context.live_broker_ids]
+
+
+def placement_refused(topic: str, error: PlacementError) -> Rejected:
+    if error.awaits_brokers:
+        named = error.field == "assignment"
+        reason = Reason.BROKERS_UNAVAILABLE if named else Reason.NOT_ENOUGH_BROKERS
+    else:
+        reason = _REFUSED_FIELDS.get(error.field, Reason.INVALID_REPLICA_ASSIGNMENT)
+    return Rejected(reason, f"topic {topic!r}: {error}", error.field)

@@ -1,0 +1,86 @@
+"""Answers that several commands on topics have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.commands import Reason, Rejected
+from regent.controller.znodes.transactions import transaction_limit, transaction_size
+from regent.model.errors import UnexpectedZooKeeperError
+from regent.model.topic_config import BrokerFacts, ConfigProblem, config_problems
+from regent.zk_data.operations import Operation
+
+
+def unknown(topic: str) -> Rejected:
+    return Rejected(Reason.UNKNOWN_TOPIC, f"topic {topic!r} does not exist", "topic")
+
+
+def not_usable(active: ActiveController, topic: str) -> Rejected | None:
+    if not active.context.has_topic(topic):
+        return unknown(topic)
+    if active.context.is_topic_queued_for_deletion(topic):
+        return Rejected(
+            Reason.TOPIC_MARKED_FOR_DELETION, f"topic {topic!r} is being deleted", "topic"
+        )
+    return None
+
+
+def concurrent_change(topic: str) -> Rejected:
+    return Rejected(
+        Reason.CONCURRENT_CHANGE,
+        f"topic {topic!r} was changed by someone else at the same moment; the command is tried "
+        "again",
+    )
+
+
+def answer_lost(topic: str) -> Rejected:
+    """A transaction whose answer was lost did not take place, as reading the nodes has shown."""
+    return Rejected(
+        Reason.ZOOKEEPER_UNAVAILABLE,
+        f"the connection to ZooKeeper broke while topic {topic!r} was written; the command is "
+        "tried again",
+    )
+
+
+def refused_by_zookeeper(error: UnexpectedZooKeeperError) -> Rejected:
+    """An answer that concerns the znodes of one command, such as NOAUTH."""
+    return Rejected(
+        Reason.ZOOKEEPER_REFUSED,
+        f"{error}; give Regent's ZooKeeper user the rights of the brokers on this znode. The "
+        "command is tried again",
+    )
+
+
+def config_refused(
+    topic: str, config: Mapping[str, str], brokers: Sequence[BrokerFacts]
+) -> Rejected | None:
+    """Why ``config`` cannot be written for a new topic."""
+    return problem_refused(topic, config_problems(config, brokers))
+
+
+def problem_refused(topic: str, problems: Sequence[ConfigProblem]) -> Rejected | None:
+    """The refusal for the first problem. One that is not certain may go away by itself."""
+    for problem in problems:
+        return Rejected(
+            Reason.INVALID_CONFIG if problem.is_certain else Reason.BROKER_VERSION_UNKNOWN,
+            f"topic {topic!r}: {problem.message}",
+            f'config["{problem.key}"]',
+        )
+    return None
+
+
+def too_large(
+    active: ActiveController, topic: str, operations: Sequence[Operation], *, field: str = ""
+) -> Rejected | None:
+    """Why one transaction cannot hold these operations: a server would end the session over it."""
+    size, limit = transaction_size(operations), transaction_limit(active.config.jute_max_buffer)
+    if size <= limit:
+        return None
+    return Rejected(
+        Reason.TOO_LARGE,
+        f"topic {topic!r} takes {size:,} bytes to be written and ZooKeeper accepts {limit:,} at a "
+        f"time (its jute.maxbuffer is {active.config.jute_max_buffer:,}); declare less of it: "
+        "fewer or shorter config values, fewer partitions",
+        field,
+    )

@@ -1,0 +1,187 @@
+"""Collects what one transition has to send to the brokers, and sends it as one merged batch.
+
+Source: ``ControllerBrokerRequestBatch``. Two differences: the batch is a value that is dropped when
+the transition fails (upstream keeps it, dirty, which breaks a controller that is elected again),
+and what is sent of a partition is always its state at the end of the transition (KAFKA-9212).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+
+from regent.controller.effects import SendRequests
+from regent.controller.state.context import ControllerContext
+from regent.model.partition import (
+    EPOCH_DURING_DELETE,
+    INITIAL_LEADER_EPOCH,
+    NO_EPOCH,
+    NO_LEADER,
+    LeaderAndIsr,
+    TopicPartition,
+)
+from regent.protocol.control_requests import ControlRequests, PartitionState, StopReplicaPartition
+
+
+class ControllerBrokerRequestBatch:
+    """Requests of one transition, by receiver. Nothing leaves before :meth:`send`."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._clear()
+
+    def _clear(self) -> None:
+        self._leader_and_isr: dict[int, dict[TopicPartition, bool]] = {}
+        self._update_metadata: dict[TopicPartition, None] = {}
+        self._receivers: dict[int, None] = {}
+        self._everybody_receives = False
+        self._stop_replica: dict[int, dict[TopicPartition, bool]] = {}
+
+    def add_leader_and_isr(
+        self, broker_ids: Iterable[int], partitions: Collection[TopicPartition], *, is_new: bool
+    ) -> None:
+        """Send brokers the leadership of partitions whose replicas they host.
+
+        Everybody else learns the same by UpdateMetadata. Partitions without leadership must not be
+        passed. ``is_new`` sticks: once set for a broker and partition it stays.
+        """
+        for broker_id in broker_ids:
+            if broker_id < 0:
+                continue
+            entries = self._leader_and_isr.setdefault(broker_id, {})
+            if is_new or not entries:
+                entries.update(dict.fromkeys(partitions, is_new))
+            else:
+                for tp in partitions:
+                    entries.setdefault(tp, False)
+        self.add_update_metadata(partitions)
+
+    def add_update_metadata(
+        self, partitions: Iterable[TopicPartition] = (), *, broker_ids: Iterable[int] | None = None
+    ) -> None:
+        """Announce partitions, and the broker list in any case, to brokers (all by default)."""
+        if broker_ids is None:
+            self._everybody_receives = True
+        else:
+            self._receivers.update(dict.fromkeys(broker_ids))
+        self._update_metadata.update(dict.fromkeys(partitions))
+
+    def add_stop_replica(
+        self, broker_id: int, partitions: Iterable[TopicPartition], *, delete: bool
+    ) -> None:
+        """Stop replicas on a broker. ``delete`` sticks."""
+        entries = self._stop_replica.setdefault(broker_id, {})
+        for tp in partitions:
+            entries[tp] = delete or entries.get(tp, False)
+
+    async def send(self) -> None:
+        """Hand everything collected to the channels and empty the batch."""
+        requests = self._seal()
+        self._clear()
+        if requests is not None:
+            await SendRequests(requests)
+
+    def _seal(self) -> ControlRequests | None:
+        context = self._context
+        brokers = context.live_or_shutting_down_brokers
+        leader_and_isr = {
+            broker_id: entries
+            for broker_id, entries in self._leader_and_isr.items()
+            if broker_id in brokers and entries
+        }
+        stop_replica = {
+            broker_id: self._stop_entries(entries)
+            for broker_id, entries in self._stop_replica.items()
+            if broker_id in brokers and entries
+        }
+        chosen = brokers if self._everybody_receives else self._receivers
+        receivers = tuple(b for b in chosen if b in brokers)
+        if not (leader_and_isr or stop_replica or receivers):
+            return None
+        partitions = self._states()
+        announced = tuple(tp for tp in self._update_metadata if tp in partitions)
+        being_deleted = context.topics_to_be_deleted
+        return ControlRequests(
+            controller_id=context.controller_id,
+            controller_epoch=context.epoch,
+            brokers=dict(brokers),
+            topic_ids=self._topic_ids(partitions, stop_replica),
+            partitions=partitions,
+            offline_replicas=self._offline_replicas(announced),
+            leader_and_isr=leader_and_isr,
+            update_metadata=announced,
+            update_metadata_receivers=receivers,
+            deleted_partitions=frozenset(tp for tp in announced if tp.topic in being_deleted)
+            if being_deleted
+            else frozenset(),
+            stop_replica=stop_replica,
+        )
+
+    def _states(self) -> dict[TopicPartition, PartitionState]:
+        """State of every partition announced, which includes those of every LeaderAndIsr.
+
+        The ones without leadership are left out, unless their topic is to be deleted: brokers may
+        know them from before their state became unreadable, and are to forget them.
+        """
+        leadership, partitions_of = self._context.leadership, self._context.partitions_of
+        being_deleted = self._context.topics_to_be_deleted
+        nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), self._context.epoch, 0)
+        states: dict[TopicPartition, PartitionState] = {}
+        topic, assignments, otherwise = "", partitions_of(""), None
+        for tp in self._update_metadata:
+            if tp[0] != topic:
+                topic = tp[0]
+                assignments = partitions_of(topic)
+                otherwise = nothing if topic in being_deleted else None
+            current = leadership.get(tp, otherwise)
+            assignment = assignments.get(tp)
+            if current is not None and assignment is not None:
+                states[tp] = PartitionState(current, assignment)
+        return states
+
+    def _topic_ids(
+        self,
+        partitions: Iterable[TopicPartition],
+        stop_replica: Mapping[int, Iterable[TopicPartition]],
+    ) -> dict[str, uuid.UUID]:
+        known = self._context.topic_ids
+        if not known:
+            return {}
+        topics = {tp.topic: None for tp in chain(partitions, *stop_replica.values())}
+        return {topic: known[topic] for topic in topics if topic in known}
+
+    def _stop_entries(
+        self, entries: Mapping[TopicPartition, bool]
+    ) -> dict[TopicPartition, StopReplicaPartition]:
+        leadership = self._context.leadership
+        result: dict[TopicPartition, StopReplicaPartition] = {}
+        for tp, delete in entries.items():
+            if self._context.is_topic_queued_for_deletion(tp.topic):
+                epoch = EPOCH_DURING_DELETE
+            else:
+                current = leadership.get(tp)
+                epoch = NO_EPOCH if current is None else current.leader_epoch
+            result[tp] = StopReplicaPartition(epoch, delete)
+        return result
+
+    def _offline_replicas(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, tuple[int, ...]]:
+        context = self._context
+        if context.all_hosts_are_online:
+            return {}
+        by_replicas: dict[tuple[int, ...], tuple[int, ...]] = {}
+        result: dict[TopicPartition, tuple[int, ...]] = {}
+        for tp in partitions:
+            replicas = context.replicas(tp)
+            if context.has_offline_replicas:
+                dead = tuple(r for r in replicas if not context.is_replica_online(r, tp))
+            elif (known := by_replicas.get(replicas)) is not None:
+                dead = known
+            else:
+                dead = tuple(r for r in replicas if not context.is_broker_online(r))
+                by_replicas[replicas] = dead
+            if dead:
+                result[tp] = dead
+        return result

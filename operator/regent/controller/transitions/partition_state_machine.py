@@ -1,0 +1,453 @@
+"""The partition state machine: sets of partitions change state together.
+
+A transition reads what it needs in bulk, decides every partition by itself, writes in bulk and
+adds to one batch of requests. An illegal transition and a failed election leave their partition as
+it was and are reported; they never disturb the others.
+
+Source: ``PartitionStateMachine.scala``; the legal transitions are in ``state/states.py``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+
+from regent.controller.configs.unclean_election_config import unclean_election_flags
+from regent.controller.effects import Write
+from regent.controller.log import ControllerLog, examples
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import PARTITION_PREVIOUS_STATES, PartitionState
+from regent.controller.transitions import election
+from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.transitions.election import Elected, ElectionStrategy
+from regent.controller.transitions.partition_state_znodes import (
+    epoch_guard,
+    read_partition_states,
+    write_partition_states,
+)
+from regent.model.partition import INITIAL_LEADER_EPOCH, LeaderAndIsr, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import Create, Written, ZkError
+from regent.zk_data.topics import encode_partition_state
+
+Failures = dict[TopicPartition, str]
+"""Partition -> why its transition did not take place."""
+
+
+class NoCandidate(str):
+    """Reason of a failed election: no replica is eligible.
+
+    That changes only when a broker with a replica returns or the configuration does, so before that
+    there is no point in another attempt.
+    """
+
+    __slots__ = ()
+
+
+class PartitionStateMachine:
+    """Transitions of partitions. Keeps no state of its own: that is the context's."""
+
+    def __init__(self, context: ControllerContext, log: ControllerLog) -> None:
+        self._context = context
+        self._log = log
+
+    def startup_states(self, *, unreadable: Collection[TopicPartition] = ()) -> None:
+        """Initial states at failover: New without leadership, Online if the leader is live, else
+        Offline.
+
+        Args:
+            unreadable: Partitions whose state znode is malformed. They are Offline: it is unknown
+                their leader, and as New they would be taken for partitions that never had one.
+        """
+        context = self._context
+        leadership = context.leadership
+        live = frozenset(context.live_broker_ids)
+        states = dict.fromkeys(context.all_partitions(), PartitionState.ONLINE)
+        if len(leadership) < len(states):
+            for tp in states:
+                if tp not in leadership:
+                    states[tp] = PartitionState.NEW
+        for tp, current in leadership.items():
+            if current.leader not in live:
+                states[tp] = PartitionState.OFFLINE
+        states.update(dict.fromkeys(unreadable, PartitionState.OFFLINE))
+        context.load_partition_states(states)
+
+    async def trigger_online(self, *, topics: Collection[str] | None = None) -> Failures:
+        """Try to elect leaders for all New and Offline partitions (of some topics, if given)."""
+        context = self._context
+        without_leader = context.partitions_without_leader
+        if topics is None:
+            return await self._elect_online(list(without_leader))
+        return await self._elect_online(
+            tp for topic in topics for tp in context.partitions_of(topic) if tp in without_leader
+        )
+
+    async def trigger_online_for(self, partitions: Iterable[TopicPartition]) -> Failures:
+        """Try to elect leaders for those of ``partitions`` that are New or Offline.
+
+        For a broker that comes or goes these are the partitions of its replicas: it changes nothing
+        for the others, of which there may be many (upstream tries them all). Elections that failed
+        for a reason whose end no watch reports are repeated with them.
+        """
+        context = self._context
+        without_leader = context.partitions_without_leader
+        candidates = dict.fromkeys(
+            tp for tp in chain(partitions, context.elections_to_repeat) if tp in without_leader
+        )
+        return await self._elect_online(candidates)
+
+    async def _elect_online(self, partitions: Iterable[TopicPartition]) -> Failures:
+        queued = self._context.is_topic_queued_for_deletion
+        return await self.handle_state_changes(
+            [tp for tp in partitions if not queued(tp.topic)],
+            PartitionState.ONLINE,
+            election.OFFLINE,
+        )
+
+    async def handle_state_changes(
+        self,
+        partitions: Iterable[TopicPartition],
+        target: PartitionState,
+        strategy: ElectionStrategy | None = None,
+    ) -> Failures:
+        """Move partitions into a state and send the requests that follow from it.
+
+        Args:
+            strategy: How to elect; required for the target ONLINE.
+
+        Returns:
+            The partitions that stayed where they were, with reasons. An illegal transition is
+            logged as an error.
+        """
+        valid, failures = self._validate(partitions, target)
+        if not valid:
+            return failures
+        if target is PartitionState.ONLINE:
+            assert strategy is not None, "an election needs a strategy"
+            batch = ControllerBrokerRequestBatch(self._context)
+            failures |= await self._become_online(valid, strategy, batch)
+            await batch.send()
+        else:
+            for tp in valid:
+                self._set_state(tp, target)
+        return failures
+
+    def _validate(
+        self, partitions: Iterable[TopicPartition], target: PartitionState
+    ) -> tuple[list[TopicPartition], Failures]:
+        previous = PARTITION_PREVIOUS_STATES[target]
+        valid: list[TopicPartition] = []
+        illegal: defaultdict[PartitionState, list[TopicPartition]] = defaultdict(list)
+        for tp in partitions:
+            state = self._context.partition_state(tp)
+            (valid if state in previous else illegal[state]).append(tp)
+        failures: Failures = {}
+        for state, some in illegal.items():
+            failures |= dict.fromkeys(
+                some, f"illegal transition from {state.name} to {target.name}"
+            )
+            self._log.error(
+                "Illegal partition transition",
+                state=state.name,
+                target=target.name,
+                partitions=len(some),
+                examples=examples(some),
+            )
+        return valid, failures
+
+    def _set_state(self, tp: TopicPartition, target: PartitionState, **fields: object) -> None:
+        if self._log.traces_state_changes:
+            before = self._context.partition_state(tp)
+            self._log.state_change(tp, before.name, target.name, **fields)
+        self._context.set_partition_state(tp, target)
+
+    async def _become_online(
+        self,
+        partitions: Sequence[TopicPartition],
+        strategy: ElectionStrategy,
+        batch: ControllerBrokerRequestBatch,
+    ) -> Failures:
+        state_of = self._context.partition_state
+        new = [tp for tp in partitions if state_of(tp) is PartitionState.NEW]
+        electable = [tp for tp in partitions if state_of(tp) is not PartitionState.NEW]
+        failures: Failures = {}
+        if new:
+            failures, existing = await self._initialize(new, batch)
+            if existing:
+                # The state znode of a partition that we hold to be new: written by a creation of
+                # ours whose answer was lost with the connection, or by a predecessor. Upstream
+                # leaves such a partition New until some later event; reading settles it.
+                failures |= await self._elect(existing, election.OFFLINE, batch, is_new=True)
+                for tp in existing:
+                    if state_of(tp) is PartitionState.NEW:
+                        self._set_state(tp, PartitionState.OFFLINE)
+        if electable:
+            failures |= await self._elect(electable, strategy, batch, is_new=False)
+        self._remember(partitions, failures)
+        return failures
+
+    def _remember(self, partitions: Iterable[TopicPartition], failures: Failures) -> None:
+        """Log failed elections, and note those that are worth repeating."""
+        to_repeat = self._context.elections_to_repeat
+        if to_repeat:
+            for tp in partitions:
+                to_repeat.pop(tp, None)
+        if not failures:
+            return
+        to_repeat.update(
+            (tp, None) for tp, reason in failures.items() if not isinstance(reason, NoCandidate)
+        )
+        self._log.error(
+            "No leader elected",
+            partitions=len(failures),
+            examples=examples(f"{tp}: {reason}" for tp, reason in failures.items()),
+        )
+
+    # The first leader of a partition
+
+    async def _initialize(
+        self, partitions: Sequence[TopicPartition], batch: ControllerBrokerRequestBatch
+    ) -> tuple[Failures, list[TopicPartition]]:
+        """Create state znodes: the first live replica leads, all live replicas are in sync.
+
+        Returns:
+            Failures, and partitions whose state znode exists already.
+        """
+        context = self._context
+        failures: Failures = {}
+        first: dict[TopicPartition, LeaderAndIsr] = {}
+        for tp in partitions:
+            replicas = context.replicas(tp)
+            live = tuple(r for r in replicas if context.is_replica_online(r, tp))
+            if live:
+                first[tp] = LeaderAndIsr(live[0], INITIAL_LEADER_EPOCH, live, context.epoch, 0)
+            else:
+                failures[tp] = NoCandidate(f"none of its replicas {list(replicas)} is live")
+        if not first:
+            return failures, []
+        await self._create_parents(list(first))
+        results = await Write(
+            [
+                Create(paths.partition_state(tp), encode_partition_state(state))
+                for tp, state in first.items()
+            ],
+            guard=epoch_guard(context),
+        )
+        existing: list[TopicPartition] = []
+        created: dict[TopicPartition, LeaderAndIsr] = {}
+        for (tp, state), result in zip(first.items(), results, strict=True):
+            if isinstance(result, Written):
+                created[tp] = state
+            elif result is ZkError.NODE_EXISTS:
+                existing.append(tp)
+            else:
+                failures[tp] = f"ZooKeeper answered {result.value} for its state znode"
+        context.set_leadership(created)
+        for tp, state in created.items():
+            batch.add_leader_and_isr(state.isr, (tp,), is_new=True)
+            self._set_state(tp, PartitionState.ONLINE, leader=state.leader, isr=state.isr)
+        return failures, existing
+
+    async def _create_parents(self, partitions: Sequence[TopicPartition]) -> None:
+        guard = epoch_guard(self._context)
+        topics = dict.fromkeys(tp.topic for tp in partitions)
+        await Write(
+            [Create(paths.topic_partitions(topic), exist_ok=True) for topic in topics], guard=guard
+        )
+        await Write(
+            [Create(paths.topic_partition(tp), exist_ok=True) for tp in partitions], guard=guard
+        )
+
+    # Later leaders
+
+    async def _elect(
+        self,
+        partitions: Sequence[TopicPartition],
+        strategy: ElectionStrategy,
+        batch: ControllerBrokerRequestBatch,
+        *,
+        is_new: bool,
+    ) -> Failures:
+        """Elect until every partition has a leader or a reason; a conflicting ISR change by a
+        leader is read and decided again."""
+        failures: Failures = {}
+        remaining: Sequence[TopicPartition] = partitions
+        while remaining:
+            read = await read_partition_states(remaining, self._log)
+            failures |= read.failures
+            failures |= dict.fromkeys(read.missing, "its state znode does not exist")
+            current = self._not_from_the_future(read.states, failures)
+            results = await self._run_strategy(current, strategy, failures)
+            epoch = self._context.epoch
+            states = {
+                tp: LeaderAndIsr(
+                    elected.leader,
+                    current[tp].leader_epoch + 1,
+                    elected.isr,
+                    epoch,
+                    current[tp].partition_epoch,
+                    elected.leader_recovery_state,
+                )
+                for tp, elected in results.items()
+            }
+            outcome = await write_partition_states(self._context, states)
+            failures |= outcome.failures
+            self._apply(outcome.written, results, strategy, batch, is_new=is_new)
+            remaining = outcome.conflicts
+        return failures
+
+    def _not_from_the_future(
+        self, states: dict[TopicPartition, LeaderAndIsr], failures: Failures
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """Leave out partitions that a controller with a higher epoch has written."""
+        epoch = self._context.epoch
+        for tp, state in states.items():
+            if state.controller_epoch > epoch:
+                failures[tp] = (
+                    f"its state was written under controller epoch {state.controller_epoch}, "
+                    f"ours is {epoch}"
+                )
+        return {tp: state for tp, state in states.items() if state.controller_epoch <= epoch}
+
+    async def _run_strategy(
+        self,
+        states: dict[TopicPartition, LeaderAndIsr],
+        strategy: ElectionStrategy,
+        failures: Failures,
+    ) -> dict[TopicPartition, Elected]:
+        unclean: dict[TopicPartition, bool] = {}
+        if strategy.name == election.OFFLINE.name:
+            unclean = await self._unclean_flags(states, strategy, failures)
+        results: dict[TopicPartition, Elected] = {}
+        for tp, state in states.items():
+            if tp in failures:
+                continue
+            elected = self._elect_one(tp, state, strategy, unclean_enabled=unclean.get(tp, False))
+            if elected is None:
+                failures[tp] = NoCandidate(
+                    f"strategy {strategy.name} finds no leader: replicas "
+                    f"{list(self._context.replicas(tp))}, ISR {list(state.isr)}"
+                )
+            else:
+                results[tp] = elected
+        return results
+
+    async def _unclean_flags(
+        self,
+        states: dict[TopicPartition, LeaderAndIsr],
+        strategy: ElectionStrategy,
+        failures: Failures,
+    ) -> dict[TopicPartition, bool]:
+        """Whether an unclean election is allowed, for partitions none of whose ISR is live.
+
+        Only those cost reading their topic's configuration. One that cannot be read allows no
+        election at all.
+        """
+        context = self._context
+        dead = [
+            tp
+            for tp, state in states.items()
+            if not any(context.is_replica_online(r, tp) for r in state.isr)
+        ]
+        if strategy.allow_unclean:
+            return dict.fromkeys(dead, True)
+        if not dead:
+            return {}
+        flags = await unclean_election_flags(
+            context, list(dict.fromkeys(tp.topic for tp in dead)), self._log
+        )
+        for tp in dead:
+            if flags[tp.topic] is None:
+                failures[tp] = "the configuration of its topic cannot be read"
+        return {tp: bool(flags[tp.topic]) for tp in dead}
+
+    def _elect_one(
+        self,
+        tp: TopicPartition,
+        state: LeaderAndIsr,
+        strategy: ElectionStrategy,
+        *,
+        unclean_enabled: bool,
+    ) -> Elected | None:
+        context = self._context
+        assignment = context.assignment(tp)
+        if assignment is None:
+            return None
+        replicas = assignment.replicas
+        live = [r for r in replicas if context.is_replica_online(r, tp)]
+        recovery_state = state.leader_recovery_state
+        match strategy.name:
+            case "offline":
+                return election.offline(
+                    replicas,
+                    state.isr,
+                    live,
+                    recovery_state=recovery_state,
+                    unclean_enabled=unclean_enabled,
+                    marks_recovery=context.inter_broker_protocol >= (3, 2),
+                )
+            case "reassign":
+                return election.reassign(
+                    assignment.target_replicas, state.isr, live, recovery_state=recovery_state
+                )
+            case "preferred":
+                return election.preferred(replicas, state.isr, live, recovery_state=recovery_state)
+            case "controlled_shutdown":
+                return election.controlled_shutdown(
+                    replicas,
+                    state.isr,
+                    [
+                        r
+                        for r in replicas
+                        if context.is_replica_online(r, tp, include_shutting_down=True)
+                    ],
+                    context.shutting_down_broker_ids,
+                    recovery_state=recovery_state,
+                )
+        raise AssertionError(f"unknown election strategy {strategy.name}")
+
+    def _apply(
+        self,
+        written: dict[TopicPartition, LeaderAndIsr],
+        results: dict[TopicPartition, Elected],
+        strategy: ElectionStrategy,
+        batch: ControllerBrokerRequestBatch,
+        *,
+        is_new: bool,
+    ) -> None:
+        self._context.set_leadership(written)
+        for tp, state in written.items():
+            batch.add_leader_and_isr(self._recipients(tp, strategy), (tp,), is_new=is_new)
+            self._set_state(
+                tp,
+                PartitionState.ONLINE,
+                leader=state.leader,
+                isr=state.isr,
+                leader_epoch=state.leader_epoch,
+            )
+            if results[tp].unclean:
+                self._context.unclean_leader_elections += 1
+                self._log.warning(
+                    "Unclean leader election: committed records may be lost",
+                    partition=str(tp),
+                    leader=state.leader,
+                )
+
+    def _recipients(self, tp: TopicPartition, strategy: ElectionStrategy) -> list[int]:
+        context = self._context
+        assignment = context.assignment(tp)
+        assert assignment is not None, "a partition without assignment cannot be elected"
+        match strategy.name:
+            case "reassign":
+                return list(assignment.target_replicas)
+            case "preferred":
+                return list(assignment.replicas)
+            case "controlled_shutdown":
+                return [
+                    r
+                    for r in assignment.replicas
+                    if context.is_replica_online(r, tp, include_shutting_down=True)
+                ]
+        return [r for r in assignment.replicas if context.is_replica_online(r, tp)]

@@ -1,0 +1,107 @@
+"""Reading partition states in bulk, as every election and ISR change begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from regent.controller.effects import Write
+from regent.controller.log import ControllerLog
+from regent.controller.state.context import ControllerContext
+from regent.controller.znodes.permitted_reads import read_permitted
+from regent.model.errors import MalformedZNodeError
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import Check, SetData, Written, ZkError
+from regent.zk_data.topics import decode_partition_state, encode_partition_state
+
+
+class StatesRead(NamedTuple):
+    """Result of :func:`read_partition_states`.
+
+    Attributes:
+        states: What decoded.
+        missing: Partitions without a state znode.
+        failures: Partition -> why it cannot be used.
+    """
+
+    states: dict[TopicPartition, LeaderAndIsr]
+    missing: list[TopicPartition]
+    failures: dict[TopicPartition, str]
+
+
+async def read_partition_states(
+    partitions: Sequence[TopicPartition], log: ControllerLog
+) -> StatesRead:
+    """Read the state znodes of partitions. A malformed one is logged with its path and skipped."""
+    state_paths = list(map(paths.partition_state, partitions))
+    nodes = await read_permitted(state_paths)
+    states: dict[TopicPartition, LeaderAndIsr] = {}
+    missing: list[TopicPartition] = []
+    failures: dict[TopicPartition, str] = {}
+    for tp, path, node in zip(partitions, state_paths, nodes, strict=True):
+        if node is None:
+            missing.append(tp)
+            continue
+        try:
+            states[tp] = decode_partition_state(path, node)
+        except MalformedZNodeError as error:
+            log.error("Malformed partition state skipped", path=error.path, reason=error.reason)
+            failures[tp] = f"its state znode is malformed: {error.reason}"
+    return StatesRead(states, missing, failures)
+
+
+class StatesWritten(NamedTuple):
+    """Result of :func:`write_partition_states`.
+
+    Attributes:
+        written: The states as stored, with their new partition epochs.
+        conflicts: Partitions whose state changed since it was read: read again, decide again.
+        failures: Partition -> why its state could not be written.
+    """
+
+    written: dict[TopicPartition, LeaderAndIsr]
+    conflicts: list[TopicPartition]
+    failures: dict[TopicPartition, str]
+
+
+async def write_partition_states(
+    context: ControllerContext, states: dict[TopicPartition, LeaderAndIsr]
+) -> StatesWritten:
+    """Replace state znodes, each on the condition that its dataVersion is still the one in
+    ``partition_epoch``."""
+    results = await Write(
+        [
+            SetData(paths.partition_state(tp), encode_partition_state(state), state.partition_epoch)
+            for tp, state in states.items()
+        ],
+        guard=epoch_guard(context),
+    )
+    written: dict[TopicPartition, LeaderAndIsr] = {}
+    conflicts: list[TopicPartition] = []
+    failures: dict[TopicPartition, str] = {}
+    for (tp, state), result in zip(states.items(), results, strict=True):
+        if isinstance(result, Written):
+            written[tp] = with_partition_epoch(state, result.version)
+        elif result is ZkError.BAD_VERSION:
+            conflicts.append(tp)
+        else:
+            failures[tp] = f"ZooKeeper answered {result.value} for its state znode"
+    return StatesWritten(written, conflicts, failures)
+
+
+def with_partition_epoch(state: LeaderAndIsr, partition_epoch: int) -> LeaderAndIsr:
+    """The same leadership under another dataVersion."""
+    return LeaderAndIsr(
+        state.leader,
+        state.leader_epoch,
+        state.isr,
+        state.controller_epoch,
+        partition_epoch,
+        state.leader_recovery_state,
+    )
+
+
+def epoch_guard(context: ControllerContext) -> Check:
+    """The fence of every write: ``/controller_epoch`` as it was when we were elected."""
+    return Check(paths.CONTROLLER_EPOCH, context.epoch_zk_version)

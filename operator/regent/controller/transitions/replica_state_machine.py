@@ -1,0 +1,291 @@
+"""The replica state machine: sets of replicas change state together, broker by broker.
+
+Source: ``ReplicaStateMachine.scala``; the legal transitions are in ``state/states.py``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from regent.controller.log import ControllerLog, examples
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import REPLICA_PREVIOUS_STATES, ReplicaState
+from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.transitions.partition_state_znodes import (
+    read_partition_states,
+    write_partition_states,
+)
+from regent.model.partition import (
+    NO_LEADER,
+    LeaderAndIsr,
+    ReplicaAssignment,
+    TopicPartition,
+)
+
+Replicas = Mapping[int, Iterable[TopicPartition]]
+"""Replicas by the broker that hosts them."""
+
+
+class ReplicaStateMachine:
+    """Transitions of replicas. Keeps no state of its own: that is the context's."""
+
+    def __init__(self, context: ControllerContext, log: ControllerLog) -> None:
+        self._context = context
+        self._log = log
+
+    async def startup(self) -> None:
+        """Initial states at failover, then one LeaderAndIsr per live broker with all its replicas.
+
+        Replicas on live brokers start Online. Those on dead brokers start DeletionIneligible and go
+        Offline at once, which takes them out of the ISRs.
+        """
+        context, leadership = self._context, self._context.leadership
+        hosted: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+        for topic in context.topics:
+            for tp, assignment in context.partitions_of(topic).items():
+                for broker_id in assignment.replicas:
+                    hosted[broker_id].append(tp)
+        # The transition from Online to Online needs no validation: nothing else is there yet.
+        batch = ControllerBrokerRequestBatch(context)
+        offline: dict[int, list[TopicPartition]] = {}
+        all_led = len(leadership) == context.partition_count
+        for broker_id, partitions in hosted.items():
+            if context.is_broker_online(broker_id):
+                context.set_replica_states(broker_id, partitions, ReplicaState.ONLINE)
+                led = partitions if all_led else [tp for tp in partitions if tp in leadership]
+                if led:
+                    batch.add_leader_and_isr((broker_id,), led, is_new=False)
+            else:
+                context.set_replica_states(broker_id, partitions, ReplicaState.DELETION_INELIGIBLE)
+                offline[broker_id] = partitions
+        await batch.send()
+        await self.handle_state_changes(offline, ReplicaState.OFFLINE)
+
+    async def handle_state_changes(self, replicas: Replicas, target: ReplicaState) -> None:
+        """Move replicas into a state and send the requests that follow from it.
+
+        An illegal transition is logged and leaves its replica as it was.
+        """
+        batch = ControllerBrokerRequestBatch(self._context)
+        for broker_id, partitions in replicas.items():
+            valid = self._validate(broker_id, partitions, target)
+            if valid:
+                await self._transition(broker_id, valid, target, batch)
+        await batch.send()
+
+    def _validate(
+        self, broker_id: int, partitions: Iterable[TopicPartition], target: ReplicaState
+    ) -> list[TopicPartition]:
+        previous = REPLICA_PREVIOUS_STATES[target]
+        states = self._context.replica_states_on(broker_id)
+        valid: list[TopicPartition] = []
+        illegal: defaultdict[ReplicaState, list[TopicPartition]] = defaultdict(list)
+        for tp in partitions:
+            state = states.get(tp, ReplicaState.NON_EXISTENT)
+            (valid if state in previous else illegal[state]).append(tp)
+        for state, some in illegal.items():
+            self._log.error(
+                "Illegal replica transition",
+                replica=broker_id,
+                state=state.name,
+                target=target.name,
+                partitions=len(some),
+                examples=examples(some),
+            )
+        return valid
+
+    async def _transition(
+        self,
+        broker_id: int,
+        partitions: Sequence[TopicPartition],
+        target: ReplicaState,
+        batch: ControllerBrokerRequestBatch,
+    ) -> None:
+        match target:
+            case ReplicaState.NEW:
+                partitions = self._become_new(broker_id, partitions, batch)
+            case ReplicaState.ONLINE:
+                self._become_online(broker_id, partitions, batch)
+            case ReplicaState.OFFLINE:
+                partitions = await self._become_offline(broker_id, partitions, batch)
+            case ReplicaState.DELETION_STARTED:
+                batch.add_stop_replica(broker_id, partitions, delete=True)
+            case ReplicaState.NON_EXISTENT:
+                self._forget(broker_id, partitions)
+                return
+            case ReplicaState.DELETION_SUCCESSFUL | ReplicaState.DELETION_INELIGIBLE:
+                pass  # memory only
+        self._trace(broker_id, partitions, target)
+        self._context.set_replica_states(broker_id, partitions, target)
+
+    def _trace(
+        self, broker_id: int, partitions: Iterable[TopicPartition], target: ReplicaState
+    ) -> None:
+        if not self._log.traces_state_changes:
+            return
+        for tp in partitions:
+            before = self._context.replica_state(broker_id, tp)
+            self._log.state_change(f"{tp} on broker {broker_id}", before.name, target.name)
+
+    def _become_new(
+        self,
+        broker_id: int,
+        partitions: Sequence[TopicPartition],
+        batch: ControllerBrokerRequestBatch,
+    ) -> list[TopicPartition]:
+        leadership = self._context.leadership
+        accepted: list[TopicPartition] = []
+        known: list[TopicPartition] = []
+        for tp in partitions:
+            current = leadership.get(tp)
+            if current is not None and current.leader == broker_id:
+                self._log.error(
+                    "A new replica cannot be the leader", partition=str(tp), replica=broker_id
+                )
+                continue
+            accepted.append(tp)
+            if current is not None:
+                known.append(tp)
+        if known:
+            batch.add_leader_and_isr((broker_id,), known, is_new=True)
+        return accepted
+
+    def _become_online(
+        self,
+        broker_id: int,
+        partitions: Sequence[TopicPartition],
+        batch: ControllerBrokerRequestBatch,
+    ) -> None:
+        context = self._context
+        states, leadership = context.replica_states_on(broker_id), context.leadership
+        announced = [
+            tp for tp in partitions if states[tp] is not ReplicaState.NEW and tp in leadership
+        ]
+        if announced:
+            batch.add_leader_and_isr((broker_id,), announced, is_new=False)
+        for tp in partitions:
+            if states[tp] is ReplicaState.NEW and broker_id not in context.replicas(tp):
+                self._log.error(
+                    "Replica missing from the assignment, added",
+                    partition=str(tp),
+                    replica=broker_id,
+                )
+                before = context.assignment(tp) or ReplicaAssignment(())
+                replicas = (*before.replicas, broker_id)
+                context.set_assignment(tp, msgspec.structs.replace(before, replicas=replicas))
+
+    async def _become_offline(
+        self,
+        broker_id: int,
+        partitions: Sequence[TopicPartition],
+        batch: ControllerBrokerRequestBatch,
+    ) -> list[TopicPartition]:
+        """Stop replicas and take them out of the ISRs; the remaining replicas are informed.
+
+        Where the ISR did not contain the replica nothing was written; the other replicas then have
+        nothing to learn (upstream sends them a LeaderAndIsr that they ignore), but everybody does:
+        the list of offline replicas.
+        """
+        context = self._context
+        batch.add_stop_replica(broker_id, partitions, delete=False)
+        leadership = context.leadership
+        with_leadership = [tp for tp in partitions if tp in leadership]
+        batch.add_update_metadata(tp for tp in partitions if tp not in leadership)
+        changed, failed = await self._remove_from_isr(broker_id, with_leadership)
+        batch.add_update_metadata(with_leadership)
+        for tp in changed:
+            if not context.is_topic_queued_for_deletion(tp.topic):
+                others = [r for r in context.replicas(tp) if r != broker_id]
+                batch.add_leader_and_isr(others, (tp,), is_new=False)
+        return [tp for tp in partitions if tp not in failed]
+
+    async def _remove_from_isr(
+        self, broker_id: int, partitions: Sequence[TopicPartition]
+    ) -> tuple[list[TopicPartition], dict[TopicPartition, str]]:
+        """Remove a replica from ISRs in ZooKeeper; the leader becomes -1 where it led.
+
+        The last member of an ISR stays (KAFKA-5083): the partition has no leader, and its only
+        in-sync replica is remembered.
+
+        Returns:
+            The partitions whose leader epoch has risen, and failures with reasons.
+        """
+        context = self._context
+        changed: list[TopicPartition] = []
+        failures: dict[TopicPartition, str] = {}
+        remaining: Sequence[TopicPartition] = partitions
+        while remaining:
+            read = await read_partition_states(remaining, self._log)
+            unusable = dict.fromkeys(read.missing, "its state znode does not exist") | read.failures
+            # What cannot be read must not keep a topic from being deleted.
+            failures |= {
+                tp: reason
+                for tp, reason in unusable.items()
+                if not context.is_topic_queued_for_deletion(tp.topic)
+            }
+            for tp in read.failures:
+                if context.leadership[tp].leader == broker_id:
+                    # A leader that returns must not be sent an ISR that may be out of date: it
+                    # would commit records that its true ISR does not have.
+                    context.forget_leadership(tp)
+            shrunk: dict[TopicPartition, LeaderAndIsr] = {}
+            for tp, state in read.states.items():
+                if state.controller_epoch > context.epoch:
+                    failures[tp] = f"its state has controller epoch {state.controller_epoch}"
+                elif broker_id in state.isr:
+                    shrunk[tp] = without_replica(state, broker_id, context.epoch)
+                else:
+                    if state.leader_epoch > context.leadership[tp].leader_epoch:
+                        # Our own write, whose answer was lost: no broker was sent it.
+                        changed.append(tp)
+                    context.set_leadership({tp: state})
+            outcome = await write_partition_states(context, shrunk)
+            context.set_leadership(outcome.written)
+            changed.extend(outcome.written)
+            failures |= outcome.failures
+            remaining = outcome.conflicts
+        if failures:
+            self._log.error(
+                "Replicas not removed from the ISR",
+                replica=broker_id,
+                partitions=len(failures),
+                examples=examples(f"{tp}: {why}" for tp, why in failures.items()),
+            )
+        return changed, failures
+
+    def _forget(self, broker_id: int, partitions: Iterable[TopicPartition]) -> None:
+        for tp in partitions:
+            assignment = self._context.assignment(tp)
+            if assignment is not None:
+                self._context.set_assignment(tp, assignment.remove_replica(broker_id))
+            self._context.set_replica_state(broker_id, tp, ReplicaState.NON_EXISTENT)
+
+
+def without_replica(state: LeaderAndIsr, replica: int, controller_epoch: int) -> LeaderAndIsr:
+    """Leadership after ``replica`` went offline: one leader epoch on, without it in the ISR unless
+    it is the last member."""
+    return LeaderAndIsr(
+        leader=NO_LEADER if state.leader == replica else state.leader,
+        leader_epoch=state.leader_epoch + 1,
+        isr=state.isr if state.isr == (replica,) else tuple(r for r in state.isr if r != replica),
+        controller_epoch=controller_epoch,
+        partition_epoch=state.partition_epoch,
+        leader_recovery_state=state.leader_recovery_state,
+    )
+
+
+def by_broker(
+    context: ControllerContext,
+    partitions: Iterable[TopicPartition],
+    condition: Callable[[int, TopicPartition], bool] = lambda _broker, _tp: True,
+) -> dict[int, list[TopicPartition]]:
+    """Assigned replicas of partitions, grouped by broker, that meet a condition."""
+    grouped: dict[int, list[TopicPartition]] = {}
+    for tp in partitions:
+        for broker_id in context.replicas(tp):
+            if condition(broker_id, tp):
+                grouped.setdefault(broker_id, []).append(tp)
+    return grouped

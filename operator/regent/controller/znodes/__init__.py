@@ -1,0 +1,1 @@
+"""How the core reads and writes ZooKeeper beyond single effects."""

@@ -1,0 +1,384 @@
+"""Brokers come, go, bounce and change their registrations."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.broker_changes import (
+    process_broker_change,
+    process_broker_modifications,
+    process_update_metadata_response,
+)
+from regent.controller.events import BrokerChange
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.model.errors import ControllerMovedError, StaleControllerEpochError
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.protocol.control_requests import UpdateMetadataResponse
+from regent.zk_data import paths
+from tests.support.broker_znodes import encode_broker
+from tests.unit.controller.driving import once
+from tests.unit.controller.world import World, leader_and_isr, make_broker, stop_replica
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+
+
+def cluster(
+    assignments: dict[int, tuple[int, ...]] | None = None, *, live: tuple[int, ...] = (1, 2, 3)
+) -> tuple[World, ActiveController]:
+    """Partitions led by their first replica at leader epoch 5, everything in sync."""
+    world = World()
+    world.start_broker(*live)
+    if assignments is not None:
+        world.create_topic("t", assignments)
+        for partition, replicas in assignments.items():
+            tp = TopicPartition("t", partition)
+            world.set_state(tp, replicas[0], replicas, leader_epoch=5)
+    active = world.fail_over()
+    forget_the_past(world)
+    return world, active
+
+
+def forget_the_past(world: World) -> None:
+    world.driver.client.take_events()
+    world.driver.take_sent()
+    world.driver.channels.clear()
+    world.driver.views.clear()
+
+
+class TestStartup:
+    def test_the_others_learn_of_it_first_then_it_learns_everything(self) -> None:
+        world, active = cluster({0: (1, 2), 1: (2, 3)}, live=(1, 2))
+        world.start_broker(3)
+        world.run(process_broker_change(active))
+        to_others, to_new, replicas = world.driver.sent
+        assert to_others.update_metadata_receivers == (1, 2)
+        assert to_others.update_metadata == ()
+        assert list(to_others.brokers) == [1, 2, 3]
+        assert to_new.update_metadata_receivers == (3,)
+        assert set(to_new.update_metadata) == {T0, T1}
+        assert replicas.leader_and_isr == {3: {T1: False}}
+
+    def test_its_channel_opens_before_anything_is_sent(self) -> None:
+        world, active = cluster({0: (1, 2)}, live=(1,))
+        world.driver.performed.clear()
+        world.start_broker(2)
+        world.run(process_broker_change(active))
+        kinds = [type(e) for e in world.driver.performed]
+        assert kinds.index(effects.UpdateChannels) < kinds.index(effects.SendRequests)
+        (channels,) = world.driver.channels
+        assert [b.broker_id for b in channels.opened] == [2]
+        assert list(channels.closed) == []
+
+    def test_a_leaderless_partition_whose_isr_it_is_in_gets_its_leader_back(self) -> None:
+        world, active = cluster({0: (2,)}, live=(1,))
+        assert active.context.partition_state(T0) is PartitionState.OFFLINE
+        before = world.state(T0)
+        assert before is not None
+        world.start_broker(2)
+        world.run(process_broker_change(active))
+        assert world.state(T0) == LeaderAndIsr(
+            2, before.leader_epoch + 1, (2,), 1, before.partition_epoch + 1
+        )
+        assert active.context.offline_partition_count == 0
+
+    def test_a_partition_that_waited_to_be_born_is_born(self) -> None:
+        world, active = cluster(live=(1,))
+        world.create_topic("t", {0: (2,)})
+        active = world.fail_over()
+        forget_the_past(world)
+        world.start_broker(2)
+        world.run(process_broker_change(active))
+        assert world.state(T0) == LeaderAndIsr(2, 0, (2,), 2, 0)
+        assert leader_and_isr(world.driver.sent) == {2: {T0: True}}
+
+    def test_its_replicas_are_readable_again(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        active.context.set_replicas_on_offline_dirs(2, [T0])
+        world.bounce_broker(2)
+        world.run(process_broker_change(active))
+        assert not active.context.has_offline_replicas
+
+    def test_the_first_broker_of_all_is_told_at_once(self) -> None:
+        world, active = cluster(live=())
+        world.start_broker(1)
+        world.run(process_broker_change(active))
+        (requests,) = world.driver.sent
+        assert requests.update_metadata_receivers == (1,)
+
+    def test_the_next_change_of_the_list_and_of_the_registration_will_be_told(self) -> None:
+        world, active = cluster(live=(1,))
+        world.start_broker(2)
+        world.run(process_broker_change(active))
+        world.driver.client.take_events()
+        world.start_broker(2, port=9999)
+        world.start_broker(3)
+        watched = {getattr(e, "path", "") for e in world.driver.client.take_events()}
+        assert watched == {paths.BROKER_IDS, paths.broker_id(2)}
+
+    def test_a_malformed_registration_is_skipped(self) -> None:
+        world, active = cluster(live=(1,))
+        world.put(paths.broker_id(7), b"{}")
+        world.put(paths.BROKER_IDS + "/seven")
+        world.start_broker(2)
+        world.run(process_broker_change(active))
+        assert list(active.context.live_or_shutting_down_brokers) == [1, 2]
+        (reported,) = world.log.errors("Malformed broker registration skipped")
+        assert reported["path"] == paths.broker_id(7)
+
+
+class TestFailure:
+    def test_a_follower_takes_over_one_leader_epoch_on(self) -> None:
+        world, active = cluster({0: (1, 2, 3)})
+        world.stop_broker(1)
+        world.run(process_broker_change(active))
+        assert world.state(T0) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
+        assert leader_and_isr(world.driver.sent) == {2: {T0: False}, 3: {T0: False}}
+        assert active.context.partition_state(T0) is PartitionState.ONLINE
+        assert active.context.replica_state(1, T0) is ReplicaState.OFFLINE
+
+    def test_a_dead_follower_leaves_the_isr(self) -> None:
+        world, active = cluster({0: (1, 2, 3)})
+        world.stop_broker(3)
+        world.run(process_broker_change(active))
+        assert world.state(T0) == LeaderAndIsr(1, 6, (1, 2), 1, 1)
+        assert leader_and_isr(world.driver.sent) == {1: {T0: False}, 2: {T0: False}}
+
+    def test_the_only_replica_leaves_the_partition_leaderless_but_remembered(self) -> None:
+        world, active = cluster({0: (1,)})
+        world.stop_broker(1)
+        world.run(process_broker_change(active))
+        assert world.state(T0) == LeaderAndIsr(-1, 6, (1,), 1, 1)
+        assert active.context.partition_state(T0) is PartitionState.OFFLINE
+        assert active.context.offline_partition_count == 1
+
+    def test_a_broker_without_leadership_still_disappears_from_the_broker_list(self) -> None:
+        world, active = cluster()
+        world.stop_broker(3)
+        world.run(process_broker_change(active))
+        (requests,) = world.driver.sent
+        assert requests.update_metadata_receivers == (1, 2)
+        assert requests.update_metadata == ()
+        assert list(requests.brokers) == [1, 2]
+
+    @pytest.mark.parametrize("dead", [1, 3])
+    def test_every_batch_after_a_failure_shows_the_shrunken_list(self, dead: int) -> None:
+        world, active = cluster({0: (1, 2, 3)})
+        world.stop_broker(dead)
+        world.run(process_broker_change(active))
+        told = [r for r in world.driver.sent if r.update_metadata_receivers]
+        assert told
+        assert all(dead not in r.brokers for r in told)
+
+    def test_its_failed_log_dirs_are_forgotten(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        active.context.set_replicas_on_offline_dirs(2, [T0])
+        world.stop_broker(2)
+        world.run(process_broker_change(active))
+        assert not active.context.has_offline_replicas
+
+    def test_its_channel_is_closed(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        world.stop_broker(1)
+        world.run(process_broker_change(active))
+        (channels,) = world.driver.channels
+        assert list(channels.closed) == [1]
+        assert list(channels.opened) == []
+
+    def test_nothing_more_is_stopped_on_a_dead_broker(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        world.stop_broker(2)
+        world.run(process_broker_change(active))
+        assert stop_replica(world.driver.sent) == []
+
+    def test_a_broker_that_was_shutting_down_may_come_back_as_any_other(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        active.context.mark_shutting_down(1)
+        world.bounce_broker(1)
+        world.run(process_broker_change(active))
+        assert active.context.is_broker_online(1)
+
+    def test_two_brokers_that_die_together(self) -> None:
+        world, active = cluster({0: (1, 2, 3), 1: (2, 1, 3)})
+        world.stop_broker(1, 2)
+        world.run(process_broker_change(active))
+        for tp in (T0, T1):
+            state = world.state(tp)
+            assert state is not None
+            assert (state.leader, state.isr) == (3, (3,))
+        assert list(active.context.live_or_shutting_down_brokers) == [3]
+
+    def test_a_topic_being_deleted_gets_no_new_leader(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        active.context.queue_topic_for_deletion("t")
+        active.deletions.mark_ineligible(["t"], "a test")
+        world.stop_broker(1)
+        world.run(process_broker_change(active))
+        assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
+        assert world.log.errors("Illegal replica transition") == []
+
+    def test_a_controller_that_has_moved_changes_nothing(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        world.stop_broker(1)
+        world.elect_rival()
+        with pytest.raises(ControllerMovedError):
+            world.run(process_broker_change(active))
+        assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
+
+
+class TestBounce:
+    def test_a_bounced_broker_fails_and_starts_though_nobody_saw_it_absent(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        world.bounce_broker(1)
+        world.run(process_broker_change(active))
+        assert world.state(T0) == LeaderAndIsr(2, 6, (2,), 1, 1)
+        (channels,) = world.driver.channels
+        assert [b.broker_id for b in channels.opened] == list(channels.closed) == [1]
+        received = leader_and_isr(world.driver.sent)
+        assert received == {2: {T0: False}, 1: {T0: False}}
+        last = world.driver.sent[-1]
+        assert last.brokers[1].epoch > 1
+
+    def test_its_new_epoch_is_known_to_every_request_it_gets(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        old = active.context.live_or_shutting_down_brokers[1].epoch
+        world.bounce_broker(1)
+        world.run(process_broker_change(active))
+        to_it = [r for r in world.driver.sent if 1 in r.brokers]
+        assert to_it
+        assert all(r.brokers[1].epoch > old for r in to_it)
+
+    def test_new_bounced_and_dead_brokers_at_once(self) -> None:
+        world, active = cluster({0: (1, 2), 1: (3, 4)}, live=(1, 2, 3))
+        world.bounce_broker(1)
+        world.stop_broker(3)
+        world.start_broker(4)
+        world.run(process_broker_change(active))
+        assert list(active.context.live_or_shutting_down_brokers) == [1, 2, 4]
+        (channels,) = world.driver.channels
+        assert [b.broker_id for b in channels.opened] == [4, 1]
+        assert list(channels.closed) == [3, 1]
+        first = world.state(T0)
+        assert first is not None
+        assert first.leader == 2
+        assert world.driver.views == [frozenset()]
+
+    def test_no_change_at_all_is_no_reason_to_say_anything(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        world.run(process_broker_change(active))
+        assert world.driver.sent == []
+        assert world.driver.channels == []
+        assert world.driver.views == []
+
+    def test_a_broker_that_vanishes_between_two_reads_counts_as_dead(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        world.start_broker(4)
+        world.driver.before = once(effects.ReadData, lambda: world.stop_broker(1))
+        world.run(process_broker_change(active))
+        assert list(active.context.live_or_shutting_down_brokers) == [2, 3, 4]
+
+
+class TestModifications:
+    def test_a_changed_endpoint_is_announced_to_everybody(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        world.start_broker(1, port=9999)
+        world.run(process_broker_modifications(active, 1))
+        (requests,) = world.driver.sent
+        assert requests.update_metadata == ()
+        assert requests.update_metadata_receivers == (1, 2, 3)
+        assert requests.brokers[1].endpoints[0].port == 9999
+
+    def test_an_unchanged_registration_is_not_announced(self) -> None:
+        world, active = cluster()
+        world.start_broker(1)
+        world.run(process_broker_modifications(active, 1))
+        assert world.driver.sent == []
+
+    def test_the_next_change_will_be_told(self) -> None:
+        world, active = cluster()
+        world.start_broker(1, port=9999)
+        world.run(process_broker_modifications(active, 1))
+        world.driver.client.take_events()
+        world.start_broker(1, port=9998)
+        assert len(world.driver.client.take_events()) == 1
+
+    def test_another_life_of_the_broker_is_left_to_the_list_of_brokers(self) -> None:
+        world, active = cluster()
+        old = active.context.live_or_shutting_down_brokers[1]
+        world.stop_broker(1)
+        world.start_broker(1, port=9999)
+        world.run(process_broker_modifications(active, 1))
+        assert active.context.live_or_shutting_down_brokers[1] == old
+        assert world.driver.sent == []
+
+    def test_a_broker_that_is_gone_is_left_to_the_list_of_brokers(self) -> None:
+        world, active = cluster()
+        world.stop_broker(1)
+        world.run(process_broker_modifications(active, 1))
+        assert list(active.context.live_or_shutting_down_brokers) == [1, 2, 3]
+        assert world.driver.sent == []
+
+    def test_a_registration_that_was_malformed_from_the_start_and_is_mended_brings_its_broker_in(
+        self,
+    ) -> None:
+        world, active = cluster()
+        world.put(paths.broker_id(4), b"{")
+        world.run(process_broker_change(active))
+        assert not active.context.is_broker_online(4)
+        world.put(paths.broker_id(4), encode_broker(make_broker(4), timestamp_ms=0))
+        world.run(process_broker_modifications(active, 4))
+        assert active.context.is_broker_online(4)
+
+    @pytest.mark.parametrize("seen_by", ["its own watch", "the change of another broker"])
+    def test_a_registration_that_was_overwritten_leaves_its_broker_as_it_is_known(
+        self, seen_by: str
+    ) -> None:
+        """Its ephemeral node exists in the same life, so its session lives."""
+        world, active = cluster({0: (1, 2)})
+        before = active.context.live_or_shutting_down_brokers[1]
+        world.put(paths.broker_id(1), b"{")
+        if seen_by == "its own watch":
+            world.run(process_broker_modifications(active, 1))
+        else:
+            world.stop_broker(3)
+            world.run(process_broker_change(active))
+        assert active.context.live_or_shutting_down_brokers[1] == before
+        state = world.state(T0)
+        assert state is not None
+        assert state.leader == 1
+        (reported,) = world.log.errors("Malformed broker registration kept")
+        assert reported["path"] == paths.broker_id(1)
+
+    def test_another_life_whose_registration_is_malformed_does_not_keep_the_former_alive(
+        self,
+    ) -> None:
+        world, active = cluster({0: (1, 2)})
+        world.stop_broker(1)
+        world.put(paths.broker_id(1), b"{")
+        world.run(process_broker_modifications(active, 1))
+        world.run(process_broker_change(active))
+        assert not active.context.is_broker_online(1)
+        assert active.context.leadership[T0].leader == 2
+
+
+class TestAnswersToUpdateMetadata:
+    def answer(self, error_code: int) -> World:
+        world, active = cluster()
+        response = UpdateMetadataResponse(1, error_code)
+        world.run(process_update_metadata_response(active, response))
+        return world
+
+    def test_an_error_is_logged(self) -> None:
+        (reported,) = self.answer(31).log.errors("UpdateMetadata refused")
+        assert reported == {"broker": 1, "error": "CLUSTER_AUTHORIZATION_FAILED"}
+        assert self.answer(0).log.errors("UpdateMetadata refused") == []
+
+    def test_a_stale_broker_epoch_makes_us_look_at_the_brokers(self) -> None:
+        assert self.answer(77).driver.enqueued == [BrokerChange()]
+        assert self.answer(31).driver.enqueued == []
+
+    def test_a_stale_controller_epoch_makes_us_resign(self) -> None:
+        with pytest.raises(StaleControllerEpochError, match="broker 1 obeys"):
+            self.answer(11)

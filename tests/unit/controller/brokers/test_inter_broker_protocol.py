@@ -1,0 +1,111 @@
+"""What depends on the brokers' protocol version, at a failover and when it changes later."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from regent.controller.state.states import ReplicaState
+from regent.controller.term.failover import process_inter_broker_protocol_change
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.features import (
+    FeatureStatus,
+    FeatureZNode,
+    decode_feature,
+    encode_feature,
+)
+from tests.unit.controller.world import World
+
+T0 = TopicPartition("t", 0)
+
+
+def cluster(*broker_ids: int, protocol: tuple[int, int]) -> World:
+    world = World()
+    world.driver.inter_broker_protocol = protocol
+    world.start_broker(*broker_ids)
+    return world
+
+
+class TestTopicIds:
+    @pytest.mark.parametrize("protocol", [(2, 8), (3, 9)])
+    def test_topics_without_an_id_get_one(self, protocol: tuple[int, int]) -> None:
+        world = cluster(1, protocol=protocol)
+        world.create_topic("old", {0: (1,)})
+        world.create_topic("new", {0: (1,)}, topic_id=uuid.UUID(int=77))
+        context = world.fail_over().context
+        assert context.topic_ids == {"new": uuid.UUID(int=77), "old": uuid.UUID(int=2)}
+        assert world.topic("old").topic_id == uuid.UUID(int=2)
+        assert world.topic("old").assignments == {0: ReplicaAssignment((1,))}
+
+    def test_below_protocol_2_8_ids_are_kept_and_none_is_given(self) -> None:
+        world = cluster(1, protocol=(2, 7))
+        world.create_topic("old", {0: (1,)})
+        world.create_topic("new", {0: (1,)}, topic_id=uuid.UUID(int=77))
+        context = world.fail_over().context
+        assert context.topic_ids == {"new": uuid.UUID(int=77)}
+        assert world.topic("old").topic_id is None
+
+    def test_when_the_brokers_are_upgraded_the_ids_are_given_and_announced(self) -> None:
+        world = cluster(1, 2, protocol=(2, 7))
+        world.create_topic("t", {0: (1, 2)})
+        active = world.fail_over()
+        world.driver.take_sent()
+        active.context.set_replica_state(2, T0, ReplicaState.OFFLINE)
+        world.run(process_inter_broker_protocol_change(active, (2, 8)))
+        (requests,) = world.driver.sent
+        assert requests.topic_ids == {"t": uuid.UUID(int=2)}
+        assert requests.leader_and_isr == {1: {T0: False}}
+        assert world.driver.views[-1] == frozenset({"t"})
+        world.driver.take_sent()
+        world.run(process_inter_broker_protocol_change(active, (3, 0)))
+        assert world.driver.sent == []
+
+    def test_an_id_that_somebody_gave_meanwhile_is_announced_too(self) -> None:
+        world = cluster(1, protocol=(2, 7))
+        world.create_topic("t", {0: (1,)})
+        active = world.fail_over()
+        world.driver.take_sent()
+        world.create_topic("t", {0: (1,)}, topic_id=uuid.UUID(int=77))
+        world.run(process_inter_broker_protocol_change(active, (2, 8)))
+        (requests,) = world.driver.sent
+        assert requests.topic_ids == {"t": uuid.UUID(int=77)}
+
+
+class TestFeatures:
+    @pytest.mark.parametrize(
+        ("protocol", "version", "status"),
+        [
+            ((2, 6), 1, FeatureStatus.DISABLED),
+            ((2, 7), 1, FeatureStatus.ENABLED),
+            ((3, 2), 1, FeatureStatus.ENABLED),
+            ((3, 3), 2, FeatureStatus.ENABLED),
+        ],
+    )
+    @pytest.mark.parametrize("before", [None, FeatureStatus.DISABLED, FeatureStatus.ENABLED])
+    def test_the_protocol_decides_whether_features_are_finalized(
+        self,
+        protocol: tuple[int, int],
+        version: int,
+        status: FeatureStatus,
+        before: FeatureStatus | None,
+    ) -> None:
+        world = cluster(protocol=protocol)
+        if before is not None:
+            world.put(paths.FEATURE, encode_feature(FeatureZNode(1, before)))
+        world.fail_over()
+        node = world.zookeeper.get(paths.FEATURE)
+        assert node is not None
+        feature = decode_feature(node.data)
+        assert feature.status is status
+        assert feature.version == (1 if before is status else version)
+        assert node.version == int(before is not None and before is not status)
+
+    def test_a_change_of_the_protocol_turns_them_on(self) -> None:
+        world = cluster(protocol=(2, 6))
+        active = world.fail_over()
+        world.run(process_inter_broker_protocol_change(active, (2, 7)))
+        node = world.zookeeper.get(paths.FEATURE)
+        assert node is not None
+        assert decode_feature(node.data).status is FeatureStatus.ENABLED

@@ -1,0 +1,190 @@
+"""Replicas on failed log directories: notifications of brokers and their answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.broker_changes import (
+    process_leader_and_isr_response,
+    process_log_dir_event_notification,
+)
+from regent.controller.events import BrokerChange
+from regent.controller.state.states import ReplicaState
+from regent.model.errors import StaleControllerEpochError
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.protocol.control_requests import LeaderAndIsrResponse
+from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
+from regent.zk_data import paths
+from tests.support.broker_znodes import encode_log_dir_event, log_dir_event_notification_prefix
+from tests.unit.controller.driving import once
+from tests.unit.controller.world import World, leader_and_isr
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+FENCED = 74
+
+
+def cluster() -> tuple[World, ActiveController]:
+    """Partitions t-0 on 1, 2 and 3, and t-1 on 2, 3 and 1, at leader epoch 5."""
+    world = World()
+    world.start_broker(1, 2, 3)
+    world.create_topic("t", {0: (1, 2, 3), 1: (2, 3, 1)})
+    world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
+    world.set_state(T1, 2, (2, 3, 1), leader_epoch=5)
+    active = world.fail_over()
+    world.driver.take_sent()
+    world.driver.client.take_events()
+    world.driver.views.clear()
+    return world, active
+
+
+def answer(
+    world: World,
+    active: ActiveController,
+    broker_id: int,
+    errors: dict[TopicPartition, int],
+    *accepted: TopicPartition,
+    error_code: int = 0,
+) -> None:
+    partitions = dict.fromkeys([*errors, *accepted], False)
+    response = LeaderAndIsrResponse(broker_id, error_code, errors, partitions)
+    world.run(process_leader_and_isr_response(active, response))
+
+
+class TestAnswers:
+    def test_a_leader_on_a_failed_dir_is_replaced(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR}, T1)
+        assert world.state(T0) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
+        assert world.state(T1) == LeaderAndIsr(2, 5, (2, 3, 1), 0, 0)
+        assert active.context.replica_state(1, T0) is ReplicaState.OFFLINE
+        assert active.context.replica_state(1, T1) is ReplicaState.ONLINE
+        assert world.driver.views == [frozenset({"t"})]
+
+    def test_a_follower_on_a_failed_dir_leaves_the_isr_and_is_shown_as_offline(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, {T1: KAFKA_STORAGE_ERROR})
+        assert world.state(T1) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
+        announced = [r for r in world.driver.sent if T1 in r.update_metadata]
+        assert announced
+        assert announced[-1].offline_replicas == {T1: (1,)}
+
+    def test_the_broker_list_goes_out_when_no_leader_was_lost(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, {T1: KAFKA_STORAGE_ERROR})
+        last = world.driver.sent[-1]
+        assert last.update_metadata_receivers == (1, 2, 3)
+
+    def test_the_same_answer_again_changes_nothing(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR})
+        tree = world.zookeeper.dump()
+        world.driver.take_sent()
+        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR})
+        assert world.zookeeper.dump() == tree
+        assert world.driver.sent == []
+
+    def test_an_accepted_partition_is_readable_again(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR, T1: KAFKA_STORAGE_ERROR})
+        answer(world, active, 1, {}, T0)
+        assert list(active.context.replicas_on_offline_dirs(1)) == [T1]
+
+    def test_partitions_that_an_answer_does_not_name_keep_their_place(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR})
+        answer(world, active, 1, {}, T1)
+        answer(world, active, 1, {T0: FENCED})
+        assert list(active.context.replicas_on_offline_dirs(1)) == [T0]
+
+    @pytest.mark.parametrize("code", [FENCED, 3, 103])
+    def test_other_errors_of_partitions_are_ignored(self, code: int) -> None:
+        world, active = cluster()
+        answer(world, active, 1, {T0: code})
+        assert not active.context.has_offline_replicas
+        assert world.driver.sent == []
+
+    def test_partitions_that_are_gone_or_moved_away_leave_no_trace(self) -> None:
+        """Else a topic of the same name could never have a replica there."""
+        world, active = cluster()
+        gone = TopicPartition("gone", 0)
+        answer(world, active, 1, {gone: KAFKA_STORAGE_ERROR})
+        assert active.context.is_replica_online(1, gone)
+        assert world.log.errors("Illegal replica transition") == []
+
+    def test_a_refused_request_is_logged(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR}, error_code=31)
+        assert not active.context.has_offline_replicas
+        assert len(world.log.errors("Replicas refused by their broker")) == 1
+
+    def test_an_answer_of_a_broker_that_has_died_is_ignored(self) -> None:
+        world, active = cluster()
+        active.context.remove_live_brokers([1])
+        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR})
+        assert not active.context.has_offline_replicas
+
+    def test_a_stale_controller_epoch_makes_us_resign(self) -> None:
+        world, active = cluster()
+        with pytest.raises(StaleControllerEpochError):
+            answer(world, active, 1, {}, error_code=11)
+
+    def test_of_one_partition_the_same_code_means_its_leader_epoch_is_known(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, {T0: 11})
+        assert world.driver.sent == []
+
+    def test_a_stale_broker_epoch_makes_us_look_at_the_brokers(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, {}, error_code=77)
+        assert world.driver.enqueued == [BrokerChange()]
+
+
+class TestNotifications:
+    def notify(self, world: World, *broker_ids: int) -> None:
+        for number, broker_id in enumerate(broker_ids):
+            path = f"{log_dir_event_notification_prefix()}{number:010d}"
+            world.put(path, encode_log_dir_event(broker_id))
+
+    def test_the_broker_is_asked_about_all_its_replicas(self) -> None:
+        world, active = cluster()
+        self.notify(world, 3, 3)
+        world.run(process_log_dir_event_notification(active))
+        assert leader_and_isr(world.driver.sent) == {3: {T0: False, T1: False}}
+        assert world.zookeeper.children(paths.LOG_DIR_EVENT_NOTIFICATION) == ()
+
+    def test_a_malformed_notification_and_one_of_a_dead_broker_are_dropped(self) -> None:
+        world, active = cluster()
+        self.notify(world, 9)
+        world.put(paths.log_dir_event_notification("log_dir_event_0000000007"), b"?")
+        world.run(process_log_dir_event_notification(active))
+        assert world.driver.sent == []
+        assert world.zookeeper.children(paths.LOG_DIR_EVENT_NOTIFICATION) == ()
+        assert len(world.log.errors("Malformed notification")) == 1
+
+    def test_a_notification_that_vanishes_meanwhile_is_no_obstacle(self) -> None:
+        world, active = cluster()
+        self.notify(world, 2, 3)
+        first = paths.log_dir_event_notification("log_dir_event_0000000000")
+        world.driver.before = once(effects.ReadData, lambda: world.delete(first))
+        world.run(process_log_dir_event_notification(active))
+        assert list(leader_and_isr(world.driver.sent)) == [3]
+
+    def test_replicas_that_are_being_deleted_are_not_asked_about(self) -> None:
+        world, active = cluster()
+        active.context.queue_topic_for_deletion("t")
+        world.run(active.deletions.resume())
+        world.driver.take_sent()
+        self.notify(world, 3)
+        world.run(process_log_dir_event_notification(active))
+        assert world.driver.sent == []
+        assert world.log.errors("Illegal replica transition") == []
+
+    def test_the_next_notification_will_be_told(self) -> None:
+        world, active = cluster()
+        world.run(process_log_dir_event_notification(active))
+        world.driver.client.take_events()
+        self.notify(world, 1)
+        assert len(world.driver.client.take_events()) == 1

@@ -1,0 +1,131 @@
+"""ISR changes that leaders write to ZooKeeper themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.active_controller import ActiveController
+from regent.controller.partitions.isr_changes import process_isr_change_notification
+from regent.model.errors import ControllerMovedError
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data import paths
+from tests.support.broker_znodes import encode_isr_change_notification
+from tests.unit.controller.driving import once
+from tests.unit.controller.world import World
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+
+
+def cluster() -> tuple[World, ActiveController]:
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("t", {0: (1, 2), 1: (2, 1)})
+    world.set_state(T0, 1, (1, 2), leader_epoch=5)
+    world.set_state(T1, 2, (2, 1), leader_epoch=5)
+    active = world.fail_over()
+    world.driver.take_sent()
+    world.driver.client.take_events()
+    world.driver.views.clear()
+    return world, active
+
+
+def notify(world: World, number: int, *partitions: TopicPartition) -> str:
+    path = paths.isr_change_notification(f"isr_change_{number:010d}")
+    world.put(path, encode_isr_change_notification(partitions))
+    return path
+
+
+def test_a_changed_isr_is_read_and_announced_to_everybody() -> None:
+    world, active = cluster()
+    world.set_state(T0, 1, (1,), leader_epoch=5)
+    notify(world, 1, T0)
+    world.run(process_isr_change_notification(active))
+    assert active.context.leadership[T0] == LeaderAndIsr(1, 5, (1,), 0, 1)
+    (requests,) = world.driver.sent
+    assert requests.update_metadata == (T0,)
+    assert requests.update_metadata_receivers == (1, 2)
+    assert requests.leader_and_isr == {}
+    assert requests.partitions[T0].leader_and_isr == active.context.leadership[T0]
+    assert world.driver.views == [frozenset({"t"})]
+
+
+def test_many_notifications_are_read_together_and_announced_in_one_batch() -> None:
+    world, active = cluster()
+    for number in range(20):
+        notify(world, number, T0, T1)
+    world.driver.performed.clear()
+    world.run(process_isr_change_notification(active))
+    (requests,) = world.driver.sent
+    assert set(requests.update_metadata) == {T0, T1}
+    reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
+    assert [len(e.paths) for e in reads] == [20, 2]
+
+
+def test_notifications_are_deleted_after_they_were_announced() -> None:
+    world, active = cluster()
+    notify(world, 1, T0)
+    world.driver.performed.clear()
+    world.run(process_isr_change_notification(active))
+    kinds = [type(e) for e in world.driver.performed]
+    assert kinds.index(effects.SendRequests) < kinds.index(effects.Write)
+    assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
+
+
+def test_malformed_ones_and_unknown_partitions_do_not_disturb_the_others() -> None:
+    world, active = cluster()
+    world.set_state(T0, 1, (1,), leader_epoch=5)
+    broken = paths.isr_change_notification("isr_change_0000000001")
+    world.put(broken, b"{")
+    notify(world, 2, TopicPartition("unknown", 0), T0)
+    world.run(process_isr_change_notification(active))
+    (requests,) = world.driver.sent
+    assert requests.update_metadata == (T0,)
+    (reported,) = world.log.errors("Malformed notification")
+    assert reported["path"] == broken
+    assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
+
+
+def test_a_notification_that_vanishes_meanwhile_is_no_obstacle() -> None:
+    world, active = cluster()
+    path = notify(world, 1, T0)
+    notify(world, 2, T1)
+    world.driver.before = once(effects.ReadData, lambda: world.delete(path))
+    world.run(process_isr_change_notification(active))
+    (requests,) = world.driver.sent
+    assert requests.update_metadata == (T1,)
+
+
+def test_nothing_known_is_nothing_to_announce() -> None:
+    world, active = cluster()
+    notify(world, 1, TopicPartition("unknown", 0))
+    world.run(process_isr_change_notification(active))
+    assert world.driver.sent == []
+
+
+def test_without_a_notification_nothing_is_read_or_written() -> None:
+    world, active = cluster()
+    world.driver.performed.clear()
+    world.run(process_isr_change_notification(active))
+    assert [type(e) for e in world.driver.performed] == [effects.ReadChildren]
+
+
+def test_the_next_notification_will_be_told() -> None:
+    world, active = cluster()
+    notify(world, 1, T0)
+    world.driver.client.take_events()
+    world.run(process_isr_change_notification(active))
+    assert len(world.driver.client.take_events()) == 1, "of the deletion of the first one"
+    world.run(process_isr_change_notification(active))
+    notify(world, 2, T0)
+    assert len(world.driver.client.take_events()) == 1
+
+
+def test_a_controller_that_has_moved_leaves_the_notifications_to_its_successor() -> None:
+    world, active = cluster()
+    path = notify(world, 1, T0)
+    world.elect_rival()
+    with pytest.raises(ControllerMovedError):
+        world.run(process_isr_change_notification(active))
+    assert world.exists(path)

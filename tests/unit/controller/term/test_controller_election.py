@@ -1,0 +1,205 @@
+"""Winning, taking over, losing and giving up the controller."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.state.context import ControllerContext
+from regent.controller.term.controller_election import (
+    NO_CONTROLLER,
+    UNKNOWN_CONTROLLER,
+    elect,
+    release,
+    watch_controller,
+)
+from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
+from regent.zk_data import paths
+from regent.zk_data.controller import decode_controller
+from tests.unit.controller.driving import once, raising
+from tests.unit.controller.world import CONTROLLER_ID, World
+
+LOST = ZooKeeperUnavailableError("the connection broke")
+
+
+def stand(world: World) -> ControllerContext | None:
+    return world.run(elect(world.config, world.log))
+
+
+def epoch(world: World) -> tuple[bytes, int]:
+    node = world.zookeeper.get(paths.CONTROLLER_EPOCH)
+    assert node is not None
+    return node.data, node.version
+
+
+def holder(world: World) -> int:
+    node = world.zookeeper.get(paths.CONTROLLER)
+    assert node is not None
+    return decode_controller(node.data)
+
+
+class TestElection:
+    def test_the_first_controller_of_a_cluster_has_epoch_one(self) -> None:
+        world = World()
+        context = stand(world)
+        assert context is not None
+        assert (context.controller_id, context.epoch) == (CONTROLLER_ID, 1)
+        assert epoch(world) == (b"1", context.epoch_zk_version) == (b"1", 1)
+        assert holder(world) == CONTROLLER_ID
+
+    def test_the_node_goes_with_the_session(self) -> None:
+        world = World()
+        stand(world)
+        world.driver.client.close()
+        assert not world.exists(paths.CONTROLLER)
+        assert epoch(world)[0] == b"1"
+
+    def test_a_holder_is_replaced_in_one_transaction(self) -> None:
+        world = World()
+        world.elect_rival()
+        world.driver.performed.clear()
+        context = stand(world)
+        assert context is not None
+        assert context.epoch == 2
+        assert holder(world) == CONTROLLER_ID
+        assert world.driver.transactions() == 1
+
+    def test_the_epoch_goes_on_where_it_was(self) -> None:
+        world = World()
+        world.put(paths.CONTROLLER_EPOCH, b"41")
+        context = stand(world)
+        assert context is not None
+        assert context.epoch == 42
+        assert epoch(world) == (b"42", context.epoch_zk_version)
+
+    def test_a_malformed_holder_is_replaced_as_any_other(self) -> None:
+        world = World()
+        world.put(paths.CONTROLLER, b"?")
+        assert stand(world) is not None
+        assert holder(world) == CONTROLLER_ID
+
+    def test_without_a_readable_epoch_nothing_is_done(self) -> None:
+        world = World()
+        world.put(paths.CONTROLLER_EPOCH, b"one")
+        with pytest.raises(MalformedZNodeError):
+            stand(world)
+        assert not world.exists(paths.CONTROLLER)
+
+    def test_whoever_is_elected_meanwhile_stays(self) -> None:
+        world = World()
+        world.elect_rival(1)
+        world.driver.before = once(effects.Multi, lambda: world.elect_rival(2))
+        assert stand(world) is None
+        assert holder(world) == 2
+        assert epoch(world)[0] == b"2"
+
+    def test_losing_the_race_for_the_very_first_epoch_node_is_fine(self) -> None:
+        world = World()
+        world.driver.before = once(effects.Multi, lambda: world.put(paths.CONTROLLER_EPOCH, b"0"))
+        context = stand(world)
+        assert context is not None
+        assert context.epoch == 1
+
+    def test_an_epoch_node_that_does_not_stay_is_no_ground_to_stand_on(self) -> None:
+        world = World()
+        world.driver.after = once(effects.Multi, lambda: world.delete(paths.CONTROLLER_EPOCH))
+        assert stand(world) is None
+        assert not world.exists(paths.CONTROLLER)
+
+    def test_a_holder_that_resigns_meanwhile_leaves_it_to_the_next_attempt(self) -> None:
+        world = World()
+        world.elect_rival()
+        world.driver.before = once(effects.Multi, lambda: world.delete(paths.CONTROLLER))
+        assert stand(world) is None
+        assert not world.exists(paths.CONTROLLER)
+        world.driver.before = lambda _: None
+        assert stand(world) is not None
+
+
+class TestLostAnswers:
+    def test_a_transaction_that_took_place_is_found(self) -> None:
+        world = World()
+        world.put(paths.CONTROLLER_EPOCH, b"7")
+        world.driver.after = once(effects.Multi, raising(LOST))
+        context = stand(world)
+        assert context is not None
+        assert (context.epoch, context.epoch_zk_version) == (8, 1)
+        assert holder(world) == CONTROLLER_ID
+
+    def test_a_transaction_that_did_not_take_place_is_lost(self) -> None:
+        world = World()
+        world.put(paths.CONTROLLER_EPOCH, b"7")
+        world.driver.before = once(effects.Multi, raising(LOST))
+        assert stand(world) is None
+        assert epoch(world)[0] == b"7"
+
+    def test_a_repeated_transaction_whose_first_attempt_succeeded_is_won(self) -> None:
+        """The client repeats what it has no answer to, and is told that the version is bad."""
+        world = World()
+        world.put(paths.CONTROLLER_EPOCH, b"7")
+
+        def first_attempt(effect: effects.Effect[object]) -> None:
+            if isinstance(effect, effects.Multi):
+                world.driver.client.multi(effect.operations)
+
+        world.driver.before = first_attempt
+        context = stand(world)
+        assert context is not None
+        assert context.epoch == 8
+        assert epoch(world) == (b"8", context.epoch_zk_version)
+
+    def test_our_own_node_of_an_earlier_epoch_is_no_victory(self) -> None:
+        world = World()
+        stand(world)
+        world.driver.before = once(effects.Multi, lambda: world.put(paths.CONTROLLER_EPOCH, b"5"))
+        assert stand(world) is None
+
+    def test_when_the_look_fails_too_the_error_goes_on(self) -> None:
+        world = World()
+        world.put(paths.CONTROLLER_EPOCH, b"7")
+        world.driver.before = once(effects.ReadData, raising(LOST), skip=1)
+        world.driver.after = once(effects.Multi, raising(LOST))
+        with pytest.raises(ZooKeeperUnavailableError):
+            stand(world)
+
+
+class TestRelease:
+    def test_the_node_is_deleted_and_the_epoch_stays(self) -> None:
+        world = World()
+        context = stand(world)
+        assert context is not None
+        assert world.run(release(context, world.log))
+        assert not world.exists(paths.CONTROLLER)
+        assert epoch(world) == (b"1", 1)
+
+    def test_a_successor_is_left_alone(self) -> None:
+        world = World()
+        context = stand(world)
+        assert context is not None
+        world.elect_rival()
+        assert not world.run(release(context, world.log))
+        assert holder(world) == 1
+
+
+class TestWatch:
+    @pytest.mark.parametrize(
+        ("data", "expected"),
+        [
+            (None, NO_CONTROLLER),
+            (b"?", UNKNOWN_CONTROLLER),
+            (b'{"version":1,"brokerid":3}', 3),
+            (b'{"version":2,"brokerid":3,"timestamp":"0","kraftControllerEpoch":-1}', 3),
+        ],
+    )
+    def test_the_holder_is_known_and_every_change_of_it_will_be_told(
+        self, data: bytes | None, expected: int
+    ) -> None:
+        world = World()
+        if data is not None:
+            world.put(paths.CONTROLLER, data)
+        assert world.run(watch_controller(world.log)) == expected
+        world.elect_rival(9)
+        assert world.driver.client.take_events()
+        assert world.run(watch_controller(world.log)) == 9
+        world.delete(paths.CONTROLLER)
+        assert len(world.driver.client.take_events()) == 1

@@ -1,0 +1,351 @@
+"""Becoming the controller: what is loaded, in which order, and what is put right."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.configs.config_changes import process_config_change
+from regent.controller.events import TopicDeletion
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.term.failover import (
+    on_controller_failover,
+)
+from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import Create
+from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
+from tests.unit.controller.world import World, leader_and_isr, stop_replica
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+UNCLEAN = "unclean.leader.election.enable"
+
+
+def cluster(*broker_ids: int, protocol: tuple[int, int] = (3, 9), **settings: object) -> World:
+    world = World(**settings)
+    world.driver.inter_broker_protocol = protocol
+    world.start_broker(*broker_ids)
+    return world
+
+
+def reading(world: World, path: str) -> int:
+    """Position of the first effect that reads a node, or its children."""
+    reads = (effects.ReadData, effects.ReadChildren)
+    return next(
+        i for i, e in enumerate(world.driver.performed) if isinstance(e, reads) and path in e.paths
+    )
+
+
+def writing(world: World, path: str) -> int:
+    """Position of the first effect that writes a node."""
+    return next(
+        i
+        for i, e in enumerate(world.driver.performed)
+        if isinstance(e, effects.Write) and any(op.path == path for op in e.operations)
+    )
+
+
+class TestOrder:
+    @pytest.fixture
+    def world(self) -> World:
+        """Broker 3, the leader of t-0, has died; everything that can wait for a controller does."""
+        world = cluster(1, 2)
+        world.create_topic("t", {0: (3, 1), 1: (1, 2)})
+        world.set_state(T0, 3, (3, 1), leader_epoch=5)
+        world.set_state(T1, 1, (1, 2), leader_epoch=5)
+        world.create_topic("marked", {0: (1,)})
+        world.mark_for_deletion("marked")
+        world.put(
+            paths.isr_change_notification("isr_change_0000000001"),
+            encode_isr_change_notification([T1]),
+        )
+        world.put(
+            paths.log_dir_event_notification("log_dir_event_0000000001"), encode_log_dir_event(1)
+        )
+        world.fail_over()
+        return world
+
+    def test_notifications_are_dropped_before_what_they_announce_is_read(
+        self, world: World
+    ) -> None:
+        dropped = writing(world, paths.isr_change_notification("isr_change_0000000001"))
+        assert dropped < reading(world, paths.BROKER_TOPICS)
+        assert dropped < reading(world, paths.partition_state(T0))
+        assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
+        assert world.zookeeper.children(paths.LOG_DIR_EVENT_NOTIFICATION) == ()
+
+    def test_brokers_topics_and_states_are_read_in_this_order(self, world: World) -> None:
+        read = (
+            paths.BROKER_IDS,
+            paths.BROKER_TOPICS,
+            paths.topic("t"),
+            paths.partition_state(T0),
+        )
+        positions = [reading(world, path) for path in read]
+        assert positions == sorted(positions)
+
+    def test_channels_open_before_anything_is_sent(self, world: World) -> None:
+        kinds = [type(e) for e in world.driver.performed]
+        assert kinds.index(effects.UpdateChannels) < kinds.index(effects.SendRequests)
+
+    def test_the_list_of_live_brokers_is_sent_before_anything_that_may_take_long(
+        self, world: World
+    ) -> None:
+        """It is what makes brokers refuse the former controller."""
+        sent = next(
+            i for i, e in enumerate(world.driver.performed) if isinstance(e, effects.SendRequests)
+        )
+        asked = next(
+            i
+            for i, e in enumerate(world.driver.performed)
+            if isinstance(e, effects.InterBrokerProtocol)
+        )
+        assert sent < asked
+        assert sent < reading(world, paths.BROKER_TOPICS)
+
+    def test_the_list_of_live_brokers_is_announced_before_any_leader(self, world: World) -> None:
+        first = world.driver.sent[0]
+        assert first.update_metadata_receivers == (1, 2)
+        assert first.update_metadata == ()
+        assert first.leader_and_isr == {}
+        assert list(first.brokers) == [1, 2]
+
+    def test_then_every_broker_gets_all_its_replicas_at_once(self, world: World) -> None:
+        second = world.driver.sent[1]
+        assert second.leader_and_isr == {1: {T0: False, T1: False}, 2: {T1: False}}
+        assert second.update_metadata_receivers == (1, 2)
+
+    def test_then_dead_replicas_leave_the_isrs_and_at_last_leaders_are_elected(
+        self, world: World
+    ) -> None:
+        third, fourth = world.driver.sent[2:4]
+        assert third.partitions[T0].leader_and_isr == LeaderAndIsr(-1, 6, (1,), 1, 1)
+        assert fourth.partitions[T0].leader_and_isr == LeaderAndIsr(1, 7, (1,), 1, 2)
+        assert world.state(T0) == LeaderAndIsr(1, 7, (1,), 1, 2)
+
+    def test_deletions_are_resumed_after_the_elections(self, world: World) -> None:
+        deleting = [i for i, r in enumerate(world.driver.sent) if stop_replica([r])]
+        assert deleting
+        assert min(deleting) > 3
+
+    def test_the_view_is_published_when_everything_is_done(self, world: World) -> None:
+        assert world.driver.performed[-1] == effects.PublishView(None)
+        assert world.driver.views[-1] is None
+
+
+class TestLoading:
+    def test_everything_is_read_in_a_handful_of_effects(self) -> None:
+        world = cluster(1, 2, 3)
+        for i in range(50):
+            world.create_topic(f"t{i}", {0: (1, 2), 1: (2, 3)}, topic_id=uuid.UUID(int=i + 9))
+            for p in (0, 1):
+                world.set_state(TopicPartition(f"t{i}", p), p + 1, (p + 1, p + 2))
+        world.driver.performed.clear()
+        active = world.fail_over()
+        assert active.context.partition_count == 100
+        reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
+        assert len(reads) < 10
+        assert len(world.driver.sent) == 2
+
+    def test_what_has_a_leader_is_online_and_what_never_had_one_is_born(self) -> None:
+        world = cluster(1, 2)
+        world.create_topic("t", {0: (1, 2), 1: (2, 1)})
+        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        context = world.fail_over().context
+        assert context.partition_state(T0) is PartitionState.ONLINE
+        assert context.partition_state(T1) is PartitionState.ONLINE
+        assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
+        assert world.state(T1) == LeaderAndIsr(2, 0, (2, 1), 1, 0)
+        assert leader_and_isr(world.driver.sent)[1] == {T0: False, T1: True}
+
+    def test_a_leader_minus_one_with_a_live_isr_is_replaced(self) -> None:
+        world = cluster(1, 2)
+        world.create_topic("t", {0: (1, 2)})
+        world.set_state(T0, -1, (2,), leader_epoch=5)
+        world.fail_over()
+        assert world.state(T0) == LeaderAndIsr(2, 6, (2,), 1, 1)
+
+    def test_a_reassignment_under_way_is_known(self) -> None:
+        world = cluster(1, 2, 3)
+        world.create_topic("t", {0: ReplicaAssignment((3, 1, 2), (3,), (2,))})
+        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        context = world.fail_over().context
+        assert list(context.partitions_being_reassigned) == [T0]
+
+    def test_without_brokers_and_topics_there_is_nothing_to_send(self) -> None:
+        world = cluster()
+        active = world.fail_over()
+        assert active.context.partition_count == 0
+        assert world.driver.sent == []
+
+    def test_an_empty_zookeeper_gets_what_a_broker_would_create(self) -> None:
+        world = cluster()
+        for path in reversed(paths.PERSISTENT_PATHS):
+            world.delete(path)
+        world.fail_over()
+        assert all(world.exists(path) for path in paths.PERSISTENT_PATHS)
+
+    def test_a_missing_path_that_cannot_be_created_is_an_error(self) -> None:
+        """It could not be watched: a controller would never hear of what appears below it."""
+        world = World()
+        world.start_broker(1)
+        world.delete("/admin")
+        world.outsider.multi([Create("/admin", ephemeral=True)])
+        with pytest.raises(UnexpectedZooKeeperError, match=paths.DELETE_TOPICS):
+            world.fail_over()
+
+    def test_malformed_nodes_are_skipped_and_everything_else_is_served(self) -> None:
+        world = cluster(1, 2)
+        world.put(paths.broker_id(7), b"garbage")
+        world.put(paths.topic("broken"), b"\xff")
+        world.put(paths.topic("half"), b'{"version":2,"partitions":{"0":[1],"x":[2]}}')
+        world.create_topic("t", {0: (1, 2), 1: (2, 1)})
+        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        world.put(paths.partition_state(T1), b'{"leader":"two"}')
+        world.put(paths.FEATURE, b"[]")
+        world.put(paths.broker_config(None), b"[]")
+        active = world.fail_over()
+        context = active.context
+        assert list(context.live_or_shutting_down_brokers) == [1, 2]
+        assert list(context.topics) == ["half", "t"]
+        assert context.partition_state(T0) is PartitionState.ONLINE
+        assert context.partition_state(T1) is PartitionState.OFFLINE
+        assert context.offline_partition_count == 1
+        assert context.partition_state(TopicPartition("half", 0)) is PartitionState.ONLINE
+        skipped = {str(r.fields.get("path")) for r in world.log.records if r.level == "error"}
+        assert {
+            paths.broker_id(7),
+            paths.topic("broken"),
+            paths.topic("half"),
+            paths.partition_state(T1),
+            paths.FEATURE,
+            paths.broker_config(None),
+        } <= skipped
+
+    @pytest.mark.parametrize(
+        ("static", "dynamic", "expected"),
+        [(False, None, False), (True, None, True), (False, "true", True), (True, "false", False)],
+    )
+    def test_the_dynamic_default_wins_over_the_settings(
+        self, static: bool, dynamic: str | None, expected: bool
+    ) -> None:
+        world = cluster(unclean_leader_election_enable=static)
+        if dynamic is not None:
+            config = f'{{"version":1,"config":{{"{UNCLEAN}":"{dynamic}"}}}}'
+            world.put(paths.broker_config(None), config.encode())
+        assert world.fail_over().context.unclean_leader_election_default is expected
+
+    def test_config_changes_of_the_past_are_not_looked_at_again(self) -> None:
+        world = cluster(1)
+        world.create_topic("t", {0: (2, 1)}, config={UNCLEAN: "false"})
+        world.set_state(T0, 2, (2,))
+        world.notify_config_change("topics/t")
+        active = world.fail_over()
+        world.create_topic("t", {0: (2, 1)}, config={UNCLEAN: "true"})
+        world.run(process_config_change(active))
+        assert active.context.partition_state(T0) is PartitionState.OFFLINE
+
+    def test_a_controller_that_has_moved_meanwhile_stops_at_its_first_write(self) -> None:
+        world = cluster(1)
+        world.create_topic("t", {0: (1,)})
+        active = world.elect()
+        world.elect_rival()
+        with pytest.raises(ControllerMovedError):
+            world.run(on_controller_failover(active))
+        assert [requests.leader_and_isr for requests in world.driver.sent] == [{}]
+        assert world.state(T0) is None
+
+    def test_an_unreadable_partition_state_without_a_live_replica_counts_as_offline(self) -> None:
+        """As ``regent status`` has it: it is not a partition that never had a leader."""
+        world = cluster(1)
+        world.create_topic("t", {0: (2,)})
+        world.put(paths.partition_state(T0), b"{")
+        context = world.fail_over().context
+        assert context.partition_state(T0) is PartitionState.OFFLINE
+        assert (context.offline_partition_count, context.new_partition_count) == (1, 0)
+
+
+class TestWatches:
+    def test_everything_that_can_change_is_watched(self) -> None:
+        world = cluster(1)
+        topic_id = uuid.UUID(int=9)
+        world.create_topic("t", {0: (1,)}, topic_id=topic_id)
+        world.fail_over()
+        world.driver.client.take_events()
+        world.start_broker(1, port=9999)
+        world.start_broker(2)
+        world.create_topic("t", {0: (1,), 1: (1,)}, topic_id=topic_id)
+        world.create_topic("u", {0: (1,)})
+        world.mark_for_deletion("t")
+        world.put(paths.isr_change_notification("isr_change_0000000001"))
+        world.put(paths.log_dir_event_notification("log_dir_event_0000000001"))
+        world.notify_config_change("topics/t")
+        watched = [getattr(e, "path", "") for e in world.driver.client.take_events()]
+        assert watched == [
+            paths.broker_id(1),
+            paths.BROKER_IDS,
+            paths.topic("t"),
+            paths.BROKER_TOPICS,
+            paths.DELETE_TOPICS,
+            paths.ISR_CHANGE_NOTIFICATION,
+            paths.LOG_DIR_EVENT_NOTIFICATION,
+            paths.CONFIG_CHANGES,
+        ]
+
+
+class TestDeletions:
+    def test_markers_of_unknown_topics_are_removed(self) -> None:
+        world = cluster(1)
+        world.mark_for_deletion("nobody")
+        world.fail_over()
+        assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
+
+    @pytest.mark.parametrize(("marked", "again"), [(["t"], []), (["t", "new"], [TopicDeletion()])])
+    def test_a_marker_of_an_unknown_topic_is_looked_at_once_more(
+        self, marked: list[str], again: list[TopicDeletion]
+    ) -> None:
+        """The topic may have been created and marked since the topics were read."""
+        world = cluster(1)
+        world.create_topic("t", {0: (1,)})
+        world.mark_for_deletion(*marked)
+        world.fail_over()
+        assert world.driver.enqueued == again
+
+    def test_disabled_deletion_removes_the_markers_and_no_topic(self) -> None:
+        world = cluster(1, delete_topic_enable=False)
+        world.create_topic("t", {0: (1,)})
+        world.mark_for_deletion("t", "nobody")
+        context = world.fail_over().context
+        assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
+        assert not context.is_topic_queued_for_deletion("t")
+
+    def test_a_marked_topic_is_deleted_where_the_predecessor_stopped(self) -> None:
+        world = cluster(1, 2)
+        world.create_topic("t", {0: (1, 2)})
+        world.set_state(T0, -1, (2,), leader_epoch=7)
+        world.mark_for_deletion("t")
+        context = world.fail_over().context
+        assert {s[0] for s in stop_replica(world.driver.sent) if s[3]} == {1, 2}
+        assert context.replica_state(1, T0) is ReplicaState.DELETION_STARTED
+        assert context.offline_partition_count == 0
+
+    def test_a_topic_with_a_replica_on_a_dead_broker_waits_for_it(self) -> None:
+        world = cluster(1)
+        world.create_topic("t", {0: (1, 2)})
+        world.set_state(T0, 1, (1, 2), leader_epoch=7)
+        world.mark_for_deletion("t")
+        context = world.fail_over().context
+        assert list(context.topics_ineligible_for_deletion) == ["t"]
+        assert [s for s in stop_replica(world.driver.sent) if s[3]] == []
+
+    def test_a_topic_under_reassignment_waits_for_its_end(self) -> None:
+        world = cluster(1, 2)
+        world.create_topic("t", {0: ReplicaAssignment((2, 1), (2,), (1,))})
+        world.set_state(T0, 1, (1,), leader_epoch=7)
+        world.mark_for_deletion("t")
+        context = world.fail_over().context
+        assert list(context.topics_ineligible_for_deletion) == ["t"]

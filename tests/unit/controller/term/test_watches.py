@@ -1,0 +1,62 @@
+"""Which event a fired watch stands for."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import events as e
+from regent.controller.term.watches import event_of
+from regent.zk_data.operations import WatchedEvent, WatchedEventType
+
+CREATED = WatchedEventType.NODE_CREATED
+DELETED = WatchedEventType.NODE_DELETED
+CHANGED = WatchedEventType.NODE_DATA_CHANGED
+CHILDREN = WatchedEventType.NODE_CHILDREN_CHANGED
+
+
+@pytest.mark.parametrize(
+    ("path", "event"),
+    [
+        ("/brokers/ids", e.BrokerChange()),
+        ("/brokers/topics", e.TopicChange()),
+        ("/admin/delete_topics", e.TopicDeletion()),
+        ("/isr_change_notification", e.IsrChangeNotification()),
+        ("/log_dir_event_notification", e.LogDirEventNotification()),
+        ("/config/changes", e.ConfigChange()),
+    ],
+)
+def test_a_changed_list_of_children(path: str, event: e.ControllerEvent) -> None:
+    assert event_of(WatchedEvent(CHILDREN, path)) == event
+    assert event_of(WatchedEvent(DELETED, path)) is None
+
+
+@pytest.mark.parametrize("kind", [CREATED, DELETED, CHANGED])
+def test_whatever_happens_to_the_controller_node(kind: WatchedEventType) -> None:
+    assert event_of(WatchedEvent(kind, "/controller")) == e.ControllerChange()
+
+
+@pytest.mark.parametrize(
+    ("path", "event"),
+    [
+        ("/brokers/ids/7", e.BrokerModifications((7,))),
+        ("/brokers/topics/t", e.PartitionModifications(("t",))),
+        ("/brokers/topics/a.b-c_d", e.PartitionModifications(("a.b-c_d",))),
+    ],
+)
+def test_changed_data(path: str, event: e.ControllerEvent) -> None:
+    assert event_of(WatchedEvent(CHANGED, path)) == event
+    assert event_of(WatchedEvent(DELETED, path)) is None, "the list of its siblings tells that"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/brokers/ids/seven",
+        "/brokers/topics",
+        "/brokers/topics/t/partitions",
+        "/brokers/topics/t/partitions/0/state",
+        "/elsewhere",
+    ],
+)
+def test_other_nodes_stand_for_nothing(path: str) -> None:
+    assert event_of(WatchedEvent(CHANGED, path)) is None

@@ -1,0 +1,367 @@
+"""Topics come and grow: what a change of the list or of a node leads to."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.active_controller import ActiveController
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.topics.topic_changes import (
+    process_partition_modifications,
+    process_topic_change,
+    process_topic_deletion,
+)
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import WatchedEvent, WatchedEventType
+from tests.unit.controller.driving import once
+from tests.unit.controller.world import World, leader_and_isr, stop_replica
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+
+
+def cluster(**settings: object) -> tuple[World, ActiveController]:
+    """Three brokers and a controller that has loaded everything."""
+    world = World(**settings)
+    world.start_broker(1, 2, 3)
+    active = world.fail_over()
+    forget_the_past(world)
+    return world, active
+
+
+def forget_the_past(world: World) -> None:
+    world.driver.client.take_events()
+    world.driver.take_sent()
+    world.driver.views.clear()
+    world.driver.performed.clear()
+
+
+def watched(world: World) -> list[WatchedEvent]:
+    return [e for e in world.driver.client.take_events() if isinstance(e, WatchedEvent)]
+
+
+class TestNewTopics:
+    def test_a_new_topic_gets_leaders(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1, 2), 1: (9, 3)})
+        world.run(process_topic_change(active))
+        assert world.state(T0) == LeaderAndIsr(1, 0, (1, 2), 1, 0)
+        assert world.state(T1) == LeaderAndIsr(3, 0, (3,), 1, 0)
+        assert active.context.partition_state(T0) is PartitionState.ONLINE
+        assert active.context.replica_state(2, T0) is ReplicaState.ONLINE
+        assert leader_and_isr(world.driver.sent) == {
+            1: {T0: True},
+            2: {T0: True},
+            3: {T1: True},
+        }
+        assert world.driver.views == [frozenset({"t"})]
+
+    def test_all_new_topics_go_out_in_one_batch(self) -> None:
+        world, active = cluster()
+        for i in range(20):
+            world.create_topic(f"t{i}", {0: (1, 2)})
+        world.run(process_topic_change(active))
+        (requests,) = world.driver.sent
+        assert len(requests.leader_and_isr[1]) == 20
+
+    def test_a_topic_without_a_live_replica_waits_as_new(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (8, 9)})
+        world.run(process_topic_change(active))
+        assert active.context.partition_state(T0) is PartitionState.NEW
+        assert world.state(T0) is None
+        assert world.driver.sent == []
+        assert active.context.offline_partition_count == 0
+
+    def test_the_next_topic_and_the_growth_of_this_one_will_be_told(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1,)}, topic_id=uuid.UUID(int=77))
+        world.run(process_topic_change(active))
+        watched(world)
+        world.create_topic("t", {0: (1,), 1: (1,)})
+        world.create_topic("u", {0: (1,)})
+        assert watched(world) == [
+            WatchedEvent(WatchedEventType.NODE_DATA_CHANGED, paths.topic("t")),
+            WatchedEvent(WatchedEventType.NODE_CHILDREN_CHANGED, paths.BROKER_TOPICS),
+        ]
+
+    def test_a_change_that_is_none_leads_to_nothing(self) -> None:
+        world, active = cluster()
+        world.run(process_topic_change(active))
+        assert world.driver.sent == []
+        assert world.driver.views == []
+
+    def test_a_topic_that_vanishes_between_two_reads_is_left_out(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1,)})
+        world.driver.before = once(effects.ReadData, lambda: world.delete(paths.topic("t")))
+        world.run(process_topic_change(active))
+        assert not active.context.has_topic("t")
+
+    def test_a_malformed_topic_does_not_keep_the_others_from_being_born(self) -> None:
+        world, active = cluster()
+        world.put(paths.topic("broken"), b"[1")
+        world.create_topic("t", {0: (1,)})
+        world.run(process_topic_change(active))
+        assert world.state(T0) is not None
+        assert not active.context.has_topic("broken")
+        (reported,) = world.log.errors("Malformed topic skipped")
+        assert reported["path"] == paths.topic("broken")
+
+    def test_a_topic_with_a_name_that_no_directory_can_have_is_kept_from_the_brokers(self) -> None:
+        world, active = cluster()
+        endless = 300 * "a"
+        world.create_topic(endless, {0: (1,)})
+        world.create_topic("t", {0: (1,)})
+        world.run(process_topic_change(active))
+        assert world.state(T0) is not None
+        assert not active.context.has_topic(endless)
+        (reported,) = world.log.errors("Malformed topic skipped")
+        assert reported["path"] == paths.topic(endless)
+
+    def test_a_mended_topic_is_born_when_its_node_changes(self) -> None:
+        world, active = cluster()
+        world.put(paths.topic("t"), b"[1")
+        world.run(process_topic_change(active))
+        watched(world)
+        world.create_topic("t", {0: (1,)})
+        assert len(watched(world)) == 1
+        world.run(process_partition_modifications(active, ["t"]))
+        assert world.state(T0) == LeaderAndIsr(1, 0, (1,), 1, 0)
+        assert world.driver.views[-1] == frozenset({"t"})
+
+    def test_a_malformed_partition_does_not_keep_the_others_from_being_born(self) -> None:
+        world, active = cluster()
+        world.put(paths.topic("t"), b'{"version":2,"partitions":{"0":[1],"1":["x"]}}')
+        world.run(process_topic_change(active))
+        assert world.state(T0) is not None
+        assert list(active.context.partitions_of("t")) == [T0]
+        (reported,) = world.log.errors("Malformed partition of a topic skipped")
+        assert reported["partition"] == "1"
+
+
+class TestTopicIds:
+    @pytest.mark.parametrize(("protocol", "expected"), [((2, 7), None), ((2, 8), uuid.UUID(int=2))])
+    def test_a_topic_without_an_id_gets_one_from_protocol_2_8_on(
+        self, protocol: tuple[int, int], expected: uuid.UUID | None
+    ) -> None:
+        world, active = cluster()
+        active.context.inter_broker_protocol = protocol
+        world.create_topic("t", {0: (1,)})
+        world.run(process_topic_change(active))
+        assert world.topic("t").topic_id == expected
+        assert active.context.topic_ids.get("t") == expected
+        assert world.driver.sent[0].topic_ids == ({} if expected is None else {"t": expected})
+
+    def test_an_id_that_exists_is_kept_whatever_the_protocol(self) -> None:
+        world, active = cluster()
+        active.context.inter_broker_protocol = (2, 7)
+        world.create_topic("t", {0: (1,)}, topic_id=uuid.UUID(int=77))
+        world.run(process_topic_change(active))
+        assert active.context.topic_ids == {"t": uuid.UUID(int=77)}
+
+    def test_a_growth_in_the_very_moment_is_not_undone(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1,)})
+
+        def grow() -> None:
+            world.create_topic("t", {0: (1,), 1: (2,)})
+
+        world.driver.before = once(effects.ReadData, grow, skip=1)
+        world.run(process_topic_change(active))
+        assert list(world.topic("t").assignments) == [0, 1]
+        assert world.topic("t").topic_id == active.context.topic_ids["t"]
+
+    def test_a_conflicting_change_of_the_node_is_read_once_more(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1,)})
+
+        def grow() -> None:
+            world.create_topic("t", {0: (1,), 1: (2,)})
+
+        world.driver.before = once(effects.Write, grow)
+        world.run(process_topic_change(active))
+        assert list(world.topic("t").assignments) == [0, 1]
+        assert world.topic("t").topic_id == active.context.topic_ids["t"]
+
+    def test_a_node_that_vanishes_meanwhile_gets_no_id(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1,)})
+        world.driver.before = once(effects.Write, lambda: world.delete(paths.topic("t")))
+        world.run(process_topic_change(active))
+        assert active.context.topic_ids == {}
+        assert not world.exists(paths.topic("t"))
+
+    def test_a_node_that_becomes_unreadable_meanwhile_is_not_written_back(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1,)})
+        broken = once(effects.ReadData, lambda: world.put(paths.topic("t"), b"{"), skip=1)
+        world.driver.before = broken
+        world.run(process_topic_change(active))
+        node = world.zookeeper.get(paths.topic("t"))
+        assert node is not None
+        assert node.data == b"{"
+
+    def test_an_id_that_somebody_else_gives_meanwhile_is_taken_over(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1,)})
+        theirs = uuid.UUID(int=99)
+        world.driver.before = once(
+            effects.Write, lambda: world.create_topic("t", {0: (1,)}, topic_id=theirs)
+        )
+        world.run(process_topic_change(active))
+        assert active.context.topic_ids == {"t": theirs}
+        assert world.topic("t").topic_id == theirs
+
+    def test_a_node_that_cannot_be_read_in_full_is_not_written_back(self) -> None:
+        world, active = cluster()
+        content = b'{"version":2,"partitions":{"0":[1],"1":["x"]}}'
+        world.put(paths.topic("t"), content)
+        world.run(process_topic_change(active))
+        node = world.zookeeper.get(paths.topic("t"))
+        assert node is not None
+        assert node.data == content
+        assert active.context.topic_ids == {}
+
+
+class TestVanishedTopics:
+    def test_a_vanished_topic_is_forgotten_without_stopping_replicas(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1, 2)})
+        world.run(process_topic_change(active))
+        forget_the_past(world)
+        world.delete(paths.topic("t"))
+        world.run(process_topic_change(active))
+        assert not active.context.has_topic("t")
+        assert active.context.replica_states_on(1) == {}
+        assert world.driver.sent == []
+        assert world.driver.views == [frozenset({"t"})]
+
+
+class TestGrowth:
+    def grown(self) -> tuple[World, ActiveController]:
+        world, active = cluster()
+        world.create_topic("t", {0: (1, 2)})
+        world.run(process_topic_change(active))
+        forget_the_past(world)
+        return world, active
+
+    def test_new_partitions_get_leaders_and_old_ones_are_left_alone(self) -> None:
+        world, active = self.grown()
+        world.create_topic("t", {0: (1, 2), 1: (2, 3)})
+        world.run(process_partition_modifications(active, ["t"]))
+        assert world.state(T1) == LeaderAndIsr(2, 0, (2, 3), 1, 0)
+        assert leader_and_isr(world.driver.sent) == {2: {T1: True}, 3: {T1: True}}
+        assert world.driver.views == [frozenset({"t"})]
+
+    def test_another_assignment_of_an_existing_partition_is_ignored(self) -> None:
+        world, active = self.grown()
+        world.create_topic("t", {0: (3, 1)})
+        world.run(process_partition_modifications(active, ["t"]))
+        assert active.context.replicas(T0) == (1, 2)
+        assert world.driver.sent == []
+        assert world.driver.views == []
+
+    def test_the_next_growth_will_be_told(self) -> None:
+        world, active = self.grown()
+        world.create_topic("t", {0: (1, 2), 1: (2, 3)})
+        world.run(process_partition_modifications(active, ["t"]))
+        watched(world)
+        world.create_topic("t", {0: (1, 2), 1: (2, 3), 2: (3, 1)})
+        assert len(watched(world)) == 1
+
+    def test_a_topic_being_deleted_does_not_grow(self) -> None:
+        world, active = self.grown()
+        topic_id = active.context.topic_ids["t"]
+        active.context.queue_topic_for_deletion("t")
+        world.create_topic("t", {0: (1, 2), 1: (2, 3)}, topic_id=topic_id)
+        world.run(process_partition_modifications(active, ["t"]))
+        assert world.topic("t").assignments == {0: ReplicaAssignment((1, 2))}
+        assert world.topic("t").topic_id == topic_id
+        assert list(active.context.partitions_of("t")) == [T0]
+        assert world.driver.sent == []
+
+    def test_a_topic_being_deleted_that_grows_and_vanishes_is_not_written_back(self) -> None:
+        world, active = self.grown()
+        active.context.queue_topic_for_deletion("t")
+        world.create_topic("t", {0: (1, 2), 1: (2, 3)})
+        gone = once(effects.ReadData, lambda: world.delete(paths.topic("t")), skip=1)
+        world.driver.before = gone
+        world.run(process_partition_modifications(active, ["t"]))
+        assert not world.exists(paths.topic("t"))
+
+    def test_a_topic_that_is_gone_meanwhile_changes_nothing(self) -> None:
+        world, active = self.grown()
+        world.delete(paths.topic("t"))
+        world.run(process_partition_modifications(active, ["t"]))
+        assert active.context.has_topic("t"), "the list of topics tells that it is gone"
+
+
+class TestDeletionRequests:
+    def test_markers_of_unknown_topics_are_removed(self) -> None:
+        world, active = cluster()
+        world.mark_for_deletion("nobody")
+        world.run(process_topic_deletion(active))
+        assert not world.exists(paths.delete_topic("nobody"))
+
+    def test_a_topic_created_and_marked_at_once_is_deleted_and_not_kept(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1, 2)})
+        world.mark_for_deletion("t")
+        world.run(process_topic_deletion(active))
+        assert world.exists(paths.delete_topic("t"))
+        assert active.context.is_topic_queued_for_deletion("t")
+
+    def test_the_marker_of_a_topic_that_cannot_be_read_waits_until_it_is_mended(self) -> None:
+        world, active = cluster()
+        world.put(paths.topic("t"), b"[1")
+        world.mark_for_deletion("t")
+        world.run(process_topic_deletion(active))
+        assert world.exists(paths.delete_topic("t"))
+        assert world.log.errors("Topics to be deleted cannot be read, markers left")
+        world.create_topic("t", {0: (1, 2)})
+        world.run(process_partition_modifications(active, ["t"]))
+        assert active.context.is_topic_queued_for_deletion("t")
+
+    def test_a_marked_topic_starts_to_be_deleted_and_the_marker_stays(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1, 2)})
+        world.run(process_topic_change(active))
+        forget_the_past(world)
+        world.mark_for_deletion("t")
+        world.run(process_topic_deletion(active))
+        assert world.exists(paths.delete_topic("t"))
+        assert {s[3] for s in stop_replica(world.driver.sent)} == {False, True}
+        assert world.driver.views == [frozenset({"t"})]
+
+    def test_a_topic_that_is_queued_already_is_not_started_again(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1, 2)})
+        world.run(process_topic_change(active))
+        world.mark_for_deletion("t")
+        world.run(process_topic_deletion(active))
+        forget_the_past(world)
+        world.run(process_topic_deletion(active))
+        assert world.driver.sent == []
+
+    def test_disabled_deletion_removes_all_markers_and_no_topic(self) -> None:
+        world, active = cluster(delete_topic_enable=False)
+        world.create_topic("t", {0: (1, 2)})
+        world.run(process_topic_change(active))
+        forget_the_past(world)
+        world.mark_for_deletion("t", "nobody")
+        world.run(process_topic_deletion(active))
+        assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
+        assert world.exists(paths.topic("t"))
+        assert world.driver.sent == []
+
+    def test_the_next_marker_will_be_told(self) -> None:
+        world, active = cluster()
+        world.run(process_topic_deletion(active))
+        watched(world)
+        world.mark_for_deletion("t")
+        assert [e.path for e in watched(world)] == [paths.DELETE_TOPICS]

@@ -1,0 +1,360 @@
+"""Creating topics by command: what is written, and what is refused before anything is."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.active_controller import ActiveController
+from regent.controller.commands import (
+    TRANSIENT_REASONS,
+    Accepted,
+    CreateTopic,
+    Outcome,
+    Reason,
+    Rejected,
+)
+from regent.controller.topics import topic_creation
+from regent.controller.topics.topic_changes import process_topic_change
+from regent.controller.topics.topic_commands import process_commands
+from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.config import decode_entity_config
+from regent.zk_data.operations import Check
+from tests.unit.controller.driving import once, raising
+from tests.unit.controller.world import World
+
+LOST = ZooKeeperUnavailableError("the connection broke")
+
+
+def cluster(**settings: Any) -> tuple[World, ActiveController]:
+    """Three brokers and a topic named taken."""
+    world = World(**settings)
+    world.start_broker(1, 2, 3)
+    world.create_topic("taken", {0: (1, 2)})
+    active = world.fail_over()
+    world.driver.performed.clear()
+    return world, active
+
+
+def ask(world: World, active: ActiveController, *commands: CreateTopic) -> tuple[Outcome, ...]:
+    return world.run(process_commands(active, commands))
+
+
+def config_of(world: World, topic: str) -> dict[str, str]:
+    path = paths.topic_config(topic)
+    node = world.zookeeper.get(path)
+    assert node is not None
+    return decode_entity_config(path, node.data)
+
+
+class TestCreation:
+    def test_replicas_are_placed_and_the_configuration_is_kept(self) -> None:
+        world, active = cluster()
+        world.draws = [1, 1]
+        command = CreateTopic("t", 2, 2, config={"retention.ms": "5"})
+        assert ask(world, active, command) == (Accepted(),)
+        assert world.topic("t").assignments == {
+            0: ReplicaAssignment((2, 1)),
+            1: ReplicaAssignment((3, 2)),
+        }
+        assert config_of(world, "t") == {"retention.ms": "5"}
+
+    def test_the_first_leaders_follow_from_the_watch(self) -> None:
+        world, active = cluster()
+        ask(world, active, CreateTopic("t", 1, 1))
+        assert not active.context.has_topic("t")
+        world.run(process_topic_change(active))
+        assert world.state(TopicPartition("t", 0)) == LeaderAndIsr(1, 0, (1,), 1, 0)
+
+    @pytest.mark.parametrize(("protocol", "has_id"), [((2, 7), False), ((2, 8), True)])
+    def test_a_topic_has_an_id_from_protocol_2_8_on(
+        self, protocol: tuple[int, int], has_id: bool
+    ) -> None:
+        world, active = cluster()
+        active.context.inter_broker_protocol = protocol
+        ask(world, active, CreateTopic("t", 1, 1))
+        assert (world.topic("t").topic_id is not None) is has_id
+
+    def test_configuration_and_topic_are_written_together_behind_the_fence(self) -> None:
+        world, active = cluster()
+        ask(world, active, CreateTopic("t", 1, 1))
+        (multi,) = [e for e in world.driver.performed if isinstance(e, effects.Multi)]
+        guard, config, topic = multi.operations
+        assert guard == Check(paths.CONTROLLER_EPOCH, active.context.epoch_zk_version)
+        assert config.path == paths.topic_config("t")
+        assert topic.path == paths.topic("t")
+
+    def test_a_configuration_left_by_a_namesake_is_replaced(self) -> None:
+        world, active = cluster()
+        world.put(paths.topic_config("t"), b'{"version":1,"config":{"retention.ms":"1"}}')
+        assert ask(world, active, CreateTopic("t", 1, 1)) == (Accepted(),)
+        assert config_of(world, "t") == {}
+
+    def test_without_a_replication_factor_that_of_the_cluster_holds(self) -> None:
+        world, active = cluster(default_replication_factor=3)
+        ask(world, active, CreateTopic("t", 1))
+        assert len(world.topic("t").assignments[0].replicas) == 3
+
+    def test_an_assignment_is_taken_as_it_is_given(self) -> None:
+        world, active = cluster()
+        command = CreateTopic("t", 2, assignment={1: (3, 1), 0: (2, 3)})
+        assert ask(world, active, command) == (Accepted(),)
+        assert world.topic("t").assignments == {
+            0: ReplicaAssignment((2, 3)),
+            1: ReplicaAssignment((3, 1)),
+        }
+
+    def test_a_broker_that_is_shutting_down_gets_no_new_replica(self) -> None:
+        world, active = cluster()
+        active.context.mark_shutting_down(2)
+        ask(world, active, CreateTopic("t", 9, 2))
+        replicas = world.topic("t").assignments.values()
+        assert {r for a in replicas for r in a.replicas} == {1, 3}
+
+
+REFUSED = [
+    (CreateTopic("", 1, 1), Reason.INVALID_TOPIC_NAME, "topic"),
+    (CreateTopic("a b", 1, 1), Reason.INVALID_TOPIC_NAME, "topic"),
+    (CreateTopic("x" * 250, 1, 1), Reason.INVALID_TOPIC_NAME, "topic"),
+    (CreateTopic("..", 1, 1), Reason.INVALID_TOPIC_NAME, "topic"),
+    (CreateTopic("taken", 1, 1), Reason.TOPIC_ALREADY_EXISTS, "topic"),
+    (CreateTopic("t", 0, 1), Reason.INVALID_PARTITIONS, "partitions"),
+    (CreateTopic("t", -1, 1), Reason.INVALID_PARTITIONS, "partitions"),
+    (CreateTopic("t", 10_001, 1), Reason.INVALID_PARTITIONS, "partitions"),
+    (CreateTopic("t", 1, 0), Reason.INVALID_REPLICATION_FACTOR, "replication_factor"),
+    (
+        CreateTopic("t", 1, 1, config={"retention": "1"}),
+        Reason.INVALID_CONFIG,
+        'config["retention"]',
+    ),
+    (
+        CreateTopic("t", 1, 1, config={"retention.ms": "soon"}),
+        Reason.INVALID_CONFIG,
+        'config["retention.ms"]',
+    ),
+    (
+        CreateTopic("t", 1, 1, config={"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "5"}),
+        Reason.INVALID_CONFIG,
+        'config["min.compaction.lag.ms"]',
+    ),
+    (CreateTopic("t", 2, assignment={0: (1,)}), Reason.INVALID_REPLICA_ASSIGNMENT, "assignment"),
+    (CreateTopic("t", 1, assignment={1: (1,)}), Reason.INVALID_REPLICA_ASSIGNMENT, "assignment"),
+    (CreateTopic("t", 1, assignment={0: ()}), Reason.INVALID_REPLICA_ASSIGNMENT, "assignment"),
+    (CreateTopic("t", 1, assignment={0: (1, 1)}), Reason.INVALID_REPLICA_ASSIGNMENT, "assignment"),
+    (
+        CreateTopic("t", 2, assignment={0: (1,), 1: (1, 2)}),
+        Reason.INVALID_REPLICA_ASSIGNMENT,
+        "assignment",
+    ),
+]
+
+
+class TestChosenIds:
+    ID = uuid.UUID(int=99)
+
+    @pytest.mark.parametrize(("protocol", "expected"), [((2, 7), None), ((2, 8), ID)])
+    def test_an_id_chosen_before_is_used_where_topics_have_ids(
+        self, protocol: tuple[int, int], expected: uuid.UUID | None
+    ) -> None:
+        world, active = cluster()
+        active.context.inter_broker_protocol = protocol
+        assert ask(world, active, CreateTopic("t", 1, 1, topic_id=self.ID)) == (Accepted(),)
+        assert world.topic("t").topic_id == expected
+
+    def test_a_creation_whose_answer_was_lost_is_accepted_when_it_is_sent_again(self) -> None:
+        world, active = cluster()
+        active.context.inter_broker_protocol = (2, 8)
+        ask(world, active, CreateTopic("t", 1, 1, topic_id=self.ID))
+        world.run(process_topic_change(active))
+        assert ask(world, active, CreateTopic("t", 1, 1, topic_id=self.ID)) == (Accepted(),)
+        (outcome,) = ask(world, active, CreateTopic("t", 1, 1, topic_id=uuid.UUID(int=98)))
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.TOPIC_ALREADY_EXISTS
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(("command", "reason", "field"), REFUSED)
+    def test_nothing_is_written_when_the_command_is_wrong(
+        self, command: CreateTopic, reason: Reason, field: str
+    ) -> None:
+        world, active = cluster()
+        tree = world.zookeeper.dump()
+        (outcome,) = ask(world, active, command)
+        assert isinstance(outcome, Rejected)
+        assert (outcome.reason, outcome.field) == (reason, field)
+        assert outcome.message
+        assert world.zookeeper.dump() == tree
+        assert world.driver.transactions() == 0
+        assert reason not in TRANSIENT_REASONS
+
+    @pytest.mark.parametrize(
+        ("command", "reason", "field"),
+        [
+            (CreateTopic("t", 1, 4), Reason.NOT_ENOUGH_BROKERS, "replication_factor"),
+            (
+                CreateTopic("t", 1, assignment={0: (1, 9)}),
+                Reason.BROKERS_UNAVAILABLE,
+                "assignment",
+            ),
+        ],
+    )
+    def test_brokers_that_are_not_alive_may_come_back(
+        self, command: CreateTopic, reason: Reason, field: str
+    ) -> None:
+        world, active = cluster()
+        (outcome,) = ask(world, active, command)
+        assert isinstance(outcome, Rejected)
+        assert (outcome.reason, outcome.field) == (reason, field)
+        assert reason in TRANSIENT_REASONS
+
+    @pytest.mark.parametrize(
+        ("existing", "name"), [("a.b", "a_b"), ("a_b", "a.b"), ("a.b_c", "a_b.c")]
+    )
+    def test_names_that_metrics_cannot_tell_apart(self, existing: str, name: str) -> None:
+        world, active = cluster()
+        world.create_topic(existing, {0: (1,)})
+        world.run(process_topic_change(active))
+        (outcome,) = ask(world, active, CreateTopic(name, 1, 1))
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.TOPIC_NAME_COLLISION
+        assert repr(existing) in outcome.message
+
+    def test_a_topic_that_is_being_deleted_can_be_created_once_that_is_done(self) -> None:
+        world, active = cluster()
+        active.context.queue_topic_for_deletion("taken")
+        (outcome,) = ask(world, active, CreateTopic("taken", 1, 1))
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.TOPIC_MARKED_FOR_DELETION
+        assert outcome.reason in TRANSIENT_REASONS
+
+    def test_brokers_of_which_only_some_have_a_rack(self) -> None:
+        world, active = cluster()
+        world.start_broker(4, rack="a")
+        active = world.fail_over()
+        (outcome,) = ask(world, active, CreateTopic("t", 1, 1))
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.INVALID_REPLICA_ASSIGNMENT
+        assert "have no rack" in outcome.message
+
+    def test_without_brokers_there_is_no_place(self) -> None:
+        world = World()
+        (outcome,) = ask(world, world.fail_over(), CreateTopic("t", 1, 1))
+        assert isinstance(outcome, Rejected)
+        assert "no broker is live" in outcome.message
+
+
+class TestTogether:
+    def test_many_topics_cost_few_transactions(self) -> None:
+        world, active = cluster()
+        commands = [CreateTopic(f"t{i}", 3, 2) for i in range(120)]
+        assert ask(world, active, *commands) == (Accepted(),) * 120
+        assert world.driver.transactions() == 3
+        assert len(world.zookeeper.children(paths.BROKER_TOPICS)) == 121
+
+    def test_large_topics_do_not_share_a_transaction_that_zookeeper_would_refuse(self) -> None:
+        world, active = cluster()
+        commands = [CreateTopic(f"t{i}", 9_000, 3) for i in range(8)]
+        assert ask(world, active, *commands) == (Accepted(),) * 8
+        multis = [e for e in world.driver.performed if isinstance(e, effects.Multi)]
+        sizes = [sum(len(getattr(op, "data", b"")) for op in m.operations) for m in multis]
+        assert len(multis) == 2
+        assert max(sizes) < 1024 * 1024
+
+    def test_refused_ones_do_not_stand_in_the_way_of_the_others(self) -> None:
+        world, active = cluster()
+        outcomes = ask(
+            world,
+            active,
+            CreateTopic("t", 1, 1),
+            CreateTopic("t", 1, 1),
+            CreateTopic("taken", 1, 1),
+            CreateTopic("a.b", 1, 1),
+            CreateTopic("a_b", 1, 1),
+            CreateTopic("u", 0, 1),
+            CreateTopic("v", 1, 1),
+        )
+        reasons = [o.reason.name if isinstance(o, Rejected) else "" for o in outcomes]
+        assert reasons == [
+            "",
+            "TOPIC_ALREADY_EXISTS",
+            "TOPIC_ALREADY_EXISTS",
+            "",
+            "TOPIC_NAME_COLLISION",
+            "INVALID_PARTITIONS",
+            "",
+        ]
+        assert world.exists(paths.topic("v"))
+
+    def test_a_topic_that_somebody_else_creates_meanwhile_is_theirs(self) -> None:
+        world, active = cluster()
+        world.driver.before = once(
+            effects.Multi, lambda: world.create_topic("t", {0: (3,)}, topic_id=uuid.UUID(int=9))
+        )
+        outcomes = ask(world, active, CreateTopic("s", 1, 1), CreateTopic("t", 1, 1))
+        assert outcomes[0] == Accepted()
+        assert isinstance(outcomes[1], Rejected)
+        assert outcomes[1].reason is Reason.TOPIC_ALREADY_EXISTS
+        assert world.topic("t").topic_id == uuid.UUID(int=9)
+        assert not world.exists(paths.topic_config("t"))
+
+    def test_a_configuration_that_appears_meanwhile_is_a_concurrent_change(self) -> None:
+        world, active = cluster()
+        world.driver.before = once(
+            effects.Multi, lambda: world.put(paths.topic_config("t"), b'{"version":1}')
+        )
+        (outcome,) = ask(world, active, CreateTopic("t", 1, 1))
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.CONCURRENT_CHANGE
+        assert not world.exists(paths.topic("t"))
+
+    def test_a_controller_that_has_moved_creates_nothing(self) -> None:
+        world, active = cluster()
+        world.elect_rival()
+        with pytest.raises(ControllerMovedError):
+            ask(world, active, CreateTopic("t", 1, 1))
+        assert not world.exists(paths.topic("t"))
+
+
+class TestLostAnswers:
+    def test_topics_that_were_created_are_accepted(self) -> None:
+        world, active = cluster()
+        world.driver.after = once(effects.Multi, raising(LOST))
+        assert ask(world, active, CreateTopic("s", 1, 1), CreateTopic("t", 1, 1)) == (
+            Accepted(),
+            Accepted(),
+        )
+
+    def test_topics_that_were_not_are_to_be_tried_again(self) -> None:
+        world, active = cluster()
+        world.driver.before = once(effects.Multi, raising(LOST))
+        (outcome,) = ask(world, active, CreateTopic("t", 1, 1))
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.ZOOKEEPER_UNAVAILABLE
+        assert outcome.reason in TRANSIENT_REASONS
+        assert not world.exists(paths.topic("t"))
+
+    def test_a_namesake_of_somebody_else_is_not_taken_for_ours(self) -> None:
+        world, active = cluster()
+
+        def lose() -> None:
+            world.create_topic("t", {0: (3,)}, topic_id=uuid.UUID(int=9))
+            raise LOST
+
+        world.driver.before = once(effects.Multi, lose)
+        (outcome,) = ask(world, active, CreateTopic("t", 1, 1))
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.TOPIC_ALREADY_EXISTS
+
+    def test_each_topic_has_its_own_fate(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(topic_creation, "TOPICS_PER_TRANSACTION", 1)
+        world, active = cluster()
+        world.driver.before = once(effects.Multi, raising(LOST), skip=1)
+        first, second, third = ask(world, active, *(CreateTopic(t, 1, 1) for t in "abc"))
+        assert first == third == Accepted()
+        assert isinstance(second, Rejected)
+        assert world.zookeeper.children(paths.BROKER_TOPICS) == ("a", "c", "taken")

@@ -1,0 +1,449 @@
+"""Deletion of topics, from the queue until nothing is left."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from regent.controller import effects
+from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.broker_changes import process_broker_change
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.topics import topic_changes
+from regent.model.errors import (
+    ControllerMovedError,
+    StaleControllerEpochError,
+    UnexpectedZooKeeperError,
+    ZooKeeperUnavailableError,
+)
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
+from regent.runtime.view_publisher import topic_view
+from regent.zk_data import paths
+from regent.zk_data.operations import Delete
+from tests.unit.controller.driving import once, raising
+from tests.unit.controller.world import World, stop_replica
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+BROKERS = (1, 2, 3)
+
+
+def cluster(*topics: str) -> tuple[World, ActiveController]:
+    """Topics of two partitions, on brokers 1 and 2, and 2 and 3, with a configuration."""
+    world = World()
+    world.start_broker(*BROKERS)
+    for topic in topics or ("t",):
+        world.create_topic(topic, {0: (1, 2), 1: (2, 3)}, config={"retention.ms": "1"})
+        world.set_state(TopicPartition(topic, 0), 1, (1, 2), leader_epoch=5)
+        world.set_state(TopicPartition(topic, 1), 2, (2, 3), leader_epoch=5)
+    active = world.fail_over()
+    world.driver.take_sent()
+    return world, active
+
+
+def delete(world: World, active: ActiveController, *topics: str) -> None:
+    world.mark_for_deletion(*topics)
+    world.run(topic_changes.process_topic_deletion(active))
+
+
+def answer(
+    world: World,
+    active: ActiveController,
+    broker_id: int,
+    *partitions: TopicPartition,
+    error_code: int = 0,
+    partition_errors: dict[TopicPartition, int] | None = None,
+    delete: bool = True,
+) -> None:
+    response = StopReplicaResponse(
+        broker_id,
+        error_code,
+        partition_errors or {},
+        {tp: StopReplicaPartition(-2, delete) for tp in partitions},
+    )
+    world.run(topic_changes.process_stop_replica_responses(active, [response]))
+
+
+def replica_states(active: ActiveController, topic: str = "t") -> dict[str, str]:
+    context = active.context
+    return {
+        f"{tp.partition} on {b}": context.replica_state(b, tp).name
+        for tp in context.partitions_of(topic)
+        for b in context.replicas(tp)
+    }
+
+
+class TestStart:
+    def test_everybody_forgets_the_partitions_before_replicas_are_stopped(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        first, *others = world.driver.sent
+        assert first.update_metadata == (T0, T1)
+        assert first.deleted_partitions == {T0, T1}
+        assert first.update_metadata_receivers == BROKERS
+        assert first.stop_replica == {}
+        assert stop_replica(others)
+
+    def test_live_replicas_are_first_stopped_and_then_deleted_without_an_epoch_check(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        hosted = [(1, T0), (2, T0), (2, T1), (3, T1)]
+        assert stop_replica(world.driver.sent) == [
+            *((broker_id, tp, -2, False) for broker_id, tp in hosted),
+            *((broker_id, tp, -2, True) for broker_id, tp in hosted),
+        ]
+        assert set(replica_states(active).values()) == {"DELETION_STARTED"}
+
+    def test_no_leader_and_isr_is_sent_for_a_topic_being_deleted(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        assert [r.leader_and_isr for r in world.driver.sent if r.leader_and_isr] == []
+
+    def test_its_partitions_do_not_exist_any_more_and_do_not_count_as_offline(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        assert active.context.partition_state(T0) is PartitionState.NON_EXISTENT
+        assert active.context.offline_partition_count == 0
+        assert list(active.context.topics_with_deletion_started) == ["t"]
+
+    def test_a_partition_state_that_cannot_be_read_does_not_stand_in_the_way(self) -> None:
+        world, active = cluster()
+        world.put(paths.partition_state(T0), b"[1")
+        delete(world, active, "t")
+        assert set(replica_states(active).values()) == {"DELETION_STARTED"}
+
+    def test_topics_start_together(self) -> None:
+        topics = [f"t{i}" for i in range(20)]
+        world, active = cluster(*topics)
+        delete(world, active, *topics)
+        stops = [r for r in world.driver.sent if r.stop_replica]
+        assert len(stops) == 2
+        assert all(len(r.stop_replica[2]) == 40 for r in stops)
+
+    def test_a_partition_that_was_never_born_is_deleted_too(self) -> None:
+        world, active = cluster()
+        world.create_topic("unborn", {0: (9,)})
+        world.run(topic_changes.process_topic_change(active))
+        delete(world, active, "unborn")
+        assert replica_states(active, "unborn") == {"0 on 9": "DELETION_INELIGIBLE"}
+        assert not active.context.partition_states.keys() & {TopicPartition("unborn", 0)}
+
+
+class TestCompletion:
+    def finish(self, world: World, active: ActiveController) -> None:
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        answer(world, active, 3, T1)
+
+    def test_when_the_last_replica_is_gone_nothing_is_left(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        self.finish(world, active)
+        assert not world.exists(paths.topic("t"))
+        assert not world.exists(paths.topic_config("t"))
+        assert not world.exists(paths.delete_topic("t"))
+        assert not active.context.has_topic("t")
+        assert world.driver.views[-1] == frozenset({"t"})
+
+    def test_until_then_the_topic_stays(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        assert world.exists(paths.topic("t"))
+        assert replica_states(active)["1 on 3"] == "DELETION_STARTED"
+
+    def test_what_lies_below_goes_first_and_the_last_nodes_go_in_one_transaction(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        world.driver.performed.clear()
+        self.finish(world, active)
+        deleted = [
+            [op.path for op in e.operations if isinstance(op, Delete)]
+            for e in world.driver.performed
+            if isinstance(e, effects.Write | effects.Multi)
+        ]
+        assert deleted == [
+            [paths.partition_state(tp) for tp in (T0, T1)],
+            [paths.topic_partition(tp) for tp in (T0, T1)],
+            [paths.topic_partitions("t")],
+            [paths.topic_config("t"), paths.topic("t"), paths.delete_topic("t")],
+        ]
+
+    def test_a_topic_created_anew_as_soon_as_it_can_be_keeps_its_configuration(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+
+        def create_as_soon_as_possible(_: object) -> None:
+            """What Kafka's tools do once the topic node is gone: configuration, then topic."""
+            if not world.exists(paths.topic("t")):
+                world.driver.after = world.driver.before = lambda _: None
+                world.create_topic("t", {0: (1,)}, config={"retention.ms": "2"})
+
+        world.driver.after = world.driver.before = create_as_soon_as_possible
+        self.finish(world, active)
+        create_as_soon_as_possible(None)
+        assert world.exists(paths.topic("t"))
+        config = world.zookeeper.get(paths.topic_config("t"))
+        assert config is not None
+        assert b"retention.ms" in config.data
+        assert not world.exists(paths.delete_topic("t"))
+
+    def test_a_configuration_that_appears_at_the_last_moment_goes_too(self) -> None:
+        world, active = cluster()
+        world.delete(paths.topic_config("t"))
+        delete(world, active, "t")
+        world.driver.before = once(
+            effects.Multi, lambda: world.put(paths.topic_config("t"), b'{"version":1}')
+        )
+        self.finish(world, active)
+        assert not world.exists(paths.topic_config("t"))
+        assert not active.context.has_topic("t")
+
+    def test_a_lost_answer_to_the_last_transaction_changes_nothing(self) -> None:
+        for when in ("before", "after"):
+            world, active = cluster()
+            delete(world, active, "t")
+            lost = once(effects.Multi, raising(ZooKeeperUnavailableError("connection lost")))
+            setattr(world.driver, when, lost)
+            self.finish(world, active)
+            assert not active.context.has_topic("t")
+            assert not world.exists(paths.delete_topic("t"))
+
+    def test_a_topic_created_anew_while_the_answer_was_lost_stays(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+
+        def created_anew() -> None:
+            world.create_topic("t", {0: (1,)}, config={"retention.ms": "2"})
+            raise ZooKeeperUnavailableError("connection lost")
+
+        world.driver.after = once(effects.Multi, created_anew)
+        self.finish(world, active)
+        assert world.exists(paths.topic("t"))
+        assert world.exists(paths.topic_config("t"))
+        assert not active.context.has_topic("t")
+
+    def test_one_topic_that_is_in_the_way_does_not_keep_the_others(self) -> None:
+        world, active = cluster("t", "u")
+        delete(world, active, "t", "u")
+        world.driver.before = once(effects.Multi, lambda: world.put(paths.topic("u") + "/new"))
+        for broker_id in BROKERS:
+            answer(world, active, broker_id, *active.context.replica_states_on(broker_id))
+        assert list(active.context.topics) == ["u"]
+        assert world.exists(paths.delete_topic("u"))
+        assert len(world.log.errors("Topic nodes not deleted")) == 1
+
+    def test_one_topic_that_may_not_be_removed_does_not_keep_the_others(self) -> None:
+        world, active = cluster("t", "u")
+        delete(world, active, "t", "u")
+
+        def deny(effect: effects.Effect[object]) -> None:
+            if isinstance(effect, effects.Multi) and Delete(paths.topic("u")) in effect.operations:
+                raise UnexpectedZooKeeperError("NOAUTH", paths.topic("u"))
+
+        world.driver.before = deny
+        for broker_id in BROKERS:
+            answer(world, active, broker_id, *active.context.replica_states_on(broker_id))
+        assert list(active.context.topics) == ["u"]
+        assert world.exists(paths.delete_topic("u"))
+        (reported,) = world.log.errors("Topic nodes not deleted")
+        assert reported["topics"] == ["u"]
+        assert "NOAUTH for /brokers/topics/u" in str(reported["answers"])
+
+    def test_topics_that_finish_together_cost_as_many_writes_as_one(self) -> None:
+        topics = [f"t{i}" for i in range(20)]
+        world, active = cluster(*topics)
+        delete(world, active, *topics)
+        for broker_id in (1, 2, 3):
+            world.driver.performed.clear()
+            hosted = active.context.replica_states_on(broker_id)
+            answer(world, active, broker_id, *hosted)
+        assert list(active.context.topics) == []
+        assert world.driver.transactions() == 4
+
+    def test_a_node_that_appears_meanwhile_keeps_the_topic_in_the_queue(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        world.driver.before = once(
+            effects.Write, lambda: world.put(paths.topic_partitions("t") + "/7/state")
+        )
+        self.finish(world, active)
+        assert world.exists(paths.delete_topic("t"))
+        assert world.exists(paths.topic_config("t"))
+        assert active.context.is_topic_queued_for_deletion("t")
+        world.run(active.deletions.resume())
+        assert not world.exists(paths.topic("t"))
+        assert not world.exists(paths.delete_topic("t"))
+
+    def test_a_controller_that_has_moved_removes_nothing(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        world.elect_rival()
+        tree = world.zookeeper.dump()
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        with pytest.raises(ControllerMovedError):
+            answer(world, active, 3, T1)
+        assert world.zookeeper.dump() == tree
+
+
+class TestObstacles:
+    def test_a_dead_broker_puts_the_topic_off_but_live_replicas_go(self) -> None:
+        world, active = cluster()
+        world.stop_broker(3)
+        world.run(process_broker_change(active))
+        delete(world, active, "t")
+        assert replica_states(active) == {
+            "0 on 1": "DELETION_STARTED",
+            "0 on 2": "DELETION_STARTED",
+            "1 on 2": "DELETION_STARTED",
+            "1 on 3": "DELETION_INELIGIBLE",
+        }
+        assert list(active.context.topics_ineligible_for_deletion) == ["t"]
+
+    def test_the_return_of_the_broker_finishes_what_was_put_off(self) -> None:
+        world, active = cluster()
+        world.stop_broker(3)
+        world.run(process_broker_change(active))
+        delete(world, active, "t")
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        assert replica_states(active)["1 on 3"] == "OFFLINE"
+        world.driver.take_sent()
+        world.start_broker(3)
+        world.run(process_broker_change(active))
+        assert stop_replica(world.driver.sent)[-1] == (3, T1, -2, True)
+        answer(world, active, 3, T1)
+        assert not world.exists(paths.topic("t"))
+
+    def test_a_broker_that_dies_meanwhile_puts_the_topic_off(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        world.stop_broker(3)
+        world.run(process_broker_change(active))
+        assert replica_states(active)["1 on 3"] == "DELETION_INELIGIBLE"
+        assert list(active.context.topics_ineligible_for_deletion) == ["t"]
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        assert world.exists(paths.topic("t"))
+
+    def test_a_broker_that_bounces_meanwhile_is_asked_again(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        world.driver.take_sent()
+        world.bounce_broker(3)
+        world.run(process_broker_change(active))
+        assert (3, T1, -2, True) in stop_replica(world.driver.sent)
+        answer(world, active, 3, T1)
+        assert not world.exists(paths.topic("t"))
+
+    @pytest.mark.parametrize(("error_code", "errors"), [(29, {}), (0, {T1: 56})])
+    def test_a_refused_deletion_waits_for_the_broker(
+        self, error_code: int, errors: dict[TopicPartition, int]
+    ) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        answer(world, active, 3, T1, error_code=error_code, partition_errors=errors)
+        assert list(active.context.topics_ineligible_for_deletion) == ["t"]
+        assert world.exists(paths.topic("t"))
+        assert len(world.log.errors("Replicas not deleted")) == 1
+
+    @pytest.mark.parametrize(
+        "past",
+        [{"controller_epoch": 0}, {"broker_epoch": 1}, {"error_code": 77}],
+        ids=["of a former term", "of a former life of the broker", "the broker has bounced"],
+    )
+    def test_an_answer_of_the_past_neither_completes_nor_fails_it(
+        self, past: dict[str, int]
+    ) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        answered = StopReplicaResponse(3, 0, {}, {T1: StopReplicaPartition(-2, delete=True)})
+        response = msgspec.structs.replace(answered, **past)
+        world.run(topic_changes.process_stop_replica_responses(active, [response]))
+        assert replica_states(active)["1 on 3"] == "DELETION_STARTED"
+        assert not active.context.topics_ineligible_for_deletion
+        assert world.exists(paths.topic("t"))
+
+    def test_of_one_answer_some_replicas_may_be_gone_and_others_not(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 2, T0, T1, partition_errors={T0: 56})
+        assert replica_states(active)["0 on 2"] == "DELETION_INELIGIBLE"
+        assert replica_states(active)["1 on 2"] == "DELETION_SUCCESSFUL"
+
+    def test_a_topic_under_reassignment_waits(self) -> None:
+        world, active = cluster("t", "other")
+        under_way = ReplicaAssignment((1, 3, 2), adding_replicas=(3,), removing_replicas=(2,))
+        active.context.set_assignment(T0, under_way)
+        delete(world, active, "t", "other")
+        assert list(active.context.topics_ineligible_for_deletion) == ["t"]
+        assert list(active.context.topics_with_deletion_started) == ["other"]
+
+    def test_a_put_off_topic_is_resumed_by_name_only(self) -> None:
+        world, active = cluster()
+        active.context.queue_topic_for_deletion("t")
+        active.deletions.mark_ineligible(["t", "unknown"], "a test")
+        world.run(active.deletions.resume())
+        world.run(active.deletions.resume_for(["unknown"]))
+        assert world.driver.sent == []
+        world.run(active.deletions.resume_for(["t"]))
+        assert stop_replica(world.driver.sent)
+
+
+class TestAnswersThatDoNotCount:
+    def test_an_answer_to_a_stop_without_deletion(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        answer(world, active, 1, T0, delete=False)
+        assert replica_states(active)["0 on 1"] == "DELETION_STARTED"
+
+    def test_an_answer_about_a_replica_whose_deletion_has_not_begun(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, T0)
+        assert active.context.replica_state(1, T0) is ReplicaState.ONLINE
+        assert world.log.errors("Illegal replica transition") == []
+
+    def test_a_broker_that_obeys_a_newer_controller_makes_us_resign(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        with pytest.raises(StaleControllerEpochError):
+            answer(world, active, 1, T0, error_code=11)
+
+
+def test_deletion_shrinks_the_isrs_as_any_other_stop_does() -> None:
+    world, active = cluster()
+    delete(world, active, "t")
+    assert world.state(T0) == LeaderAndIsr(-1, 7, (2,), 1, 2)
+
+
+class TestView:
+    def _published(self, world: World) -> list[frozenset[str] | None]:
+        performed = world.driver.performed
+        return [e.topics for e in performed if isinstance(e, effects.PublishView)]
+
+    def _awaited(self, active: ActiveController) -> tuple[int, ...]:
+        view = topic_view(active.context, "t")
+        assert view is not None
+        return view.deletion_waits_for
+
+    def test_each_answer_of_a_broker_is_published_while_others_are_awaited(self) -> None:
+        world, active = cluster()
+        delete(world, active, "t")
+        assert self._awaited(active) == (1, 2, 3)
+        world.driver.performed.clear()
+        answer(world, active, 1, T0)
+        assert self._published(world) == [frozenset({"t"})]
+        assert self._awaited(active) == (2, 3)
+
+    def test_a_topic_that_is_not_deleted_waits_for_nobody(self) -> None:
+        _, active = cluster()
+        assert self._awaited(active) == ()

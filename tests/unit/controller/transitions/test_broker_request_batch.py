@@ -1,0 +1,282 @@
+"""What a batch says, and to whom."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regent.controller.effects import SendRequests
+from regent.controller.state.context import ControllerContext
+from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
+from tests.unit.controller.world import CONTROLLER_ID, make_context
+
+A0 = TopicPartition("a", 0)
+A1 = TopicPartition("a", 1)
+B0 = TopicPartition("b", 0)
+
+
+def loaded(*broker_ids: int) -> ControllerContext:
+    """Partitions a-0, a-1 and b-0 on brokers 1 to 3, led by broker 1."""
+    context = make_context(*broker_ids, epoch=4)
+    for tp in (A0, A1, B0):
+        context.add_topic(tp.topic, uuid.UUID(int=ord(tp.topic)))
+        context.set_assignment(tp, ReplicaAssignment((1, 2, 3)))
+        context.set_leadership({tp: LeaderAndIsr(1, 5, (1, 2, 3), 4, 7)})
+    return context
+
+
+def sealed(
+    context: ControllerContext, fill: Callable[[ControllerBrokerRequestBatch], None]
+) -> ControlRequests | None:
+    """What one batch sends, if anything."""
+    batch = ControllerBrokerRequestBatch(context)
+    fill(batch)
+    return sent(batch)
+
+
+def sent(batch: ControllerBrokerRequestBatch) -> ControlRequests | None:
+    process = batch.send()
+    try:
+        effect = process.send(None)
+    except StopIteration:
+        return None
+    assert isinstance(effect, SendRequests)
+    process.close()
+    return effect.requests
+
+
+def requests_of(
+    context: ControllerContext, fill: Callable[[ControllerBrokerRequestBatch], None]
+) -> ControlRequests:
+    requests = sealed(context, fill)
+    assert requests is not None
+    return requests
+
+
+def test_an_empty_batch_sends_nothing() -> None:
+    assert sealed(loaded(1, 2), lambda _: None) is None
+
+
+def test_who_and_when_is_in_every_batch() -> None:
+    requests = requests_of(loaded(1, 2), lambda b: b.add_update_metadata())
+    assert (requests.controller_id, requests.controller_epoch) == (CONTROLLER_ID, 4)
+    assert list(requests.brokers) == [1, 2]
+
+
+def test_everybody_learns_of_a_leader_by_update_metadata() -> None:
+    requests = requests_of(
+        loaded(1, 2, 3, 4), lambda b: b.add_leader_and_isr((1, 2), [A0], is_new=False)
+    )
+    assert requests.leader_and_isr == {1: {A0: False}, 2: {A0: False}}
+    assert requests.update_metadata == (A0,)
+    assert requests.update_metadata_receivers == (1, 2, 3, 4)
+
+
+def test_what_is_sent_of_a_partition_is_its_state_at_the_end() -> None:
+    context = loaded(1, 2)
+    last = LeaderAndIsr(2, 6, (2,), 4, 8)
+    batch = ControllerBrokerRequestBatch(context)
+    batch.add_leader_and_isr((1,), [A0], is_new=False)
+    context.set_leadership({A0: last})
+    context.set_assignment(A0, ReplicaAssignment((2, 1)))
+    requests = sent(batch)
+    assert requests is not None
+    assert requests.partitions[A0] == (last, ReplicaAssignment((2, 1)))
+
+
+def test_is_new_sticks_in_either_order() -> None:
+    def fill(batch: ControllerBrokerRequestBatch) -> None:
+        batch.add_leader_and_isr((1,), [A0], is_new=True)
+        batch.add_leader_and_isr((1,), [A0, A1], is_new=False)
+        batch.add_leader_and_isr((1,), [A1], is_new=True)
+
+    assert requests_of(loaded(1), fill).leader_and_isr == {1: {A0: True, A1: True}}
+
+
+def test_delete_sticks_in_either_order() -> None:
+    def fill(batch: ControllerBrokerRequestBatch) -> None:
+        batch.add_stop_replica(1, [A0], delete=True)
+        batch.add_stop_replica(1, [A0, A1], delete=False)
+        batch.add_stop_replica(1, [A1], delete=True)
+
+    requests = requests_of(loaded(1), fill)
+    assert requests.stop_replica == {
+        1: {A0: StopReplicaPartition(5, True), A1: StopReplicaPartition(5, True)}
+    }
+
+
+def test_dead_and_negative_receivers_are_dropped() -> None:
+    def fill(batch: ControllerBrokerRequestBatch) -> None:
+        batch.add_leader_and_isr((-1, 1, 9), [A0], is_new=False)
+        batch.add_stop_replica(9, [A0], delete=False)
+        batch.add_update_metadata(broker_ids=(1, 9))
+
+    requests = requests_of(loaded(1), fill)
+    assert list(requests.leader_and_isr) == [1]
+    assert requests.stop_replica == {}
+    assert requests.update_metadata_receivers == (1,)
+
+
+def test_zero_is_the_id_of_a_broker_like_any_other() -> None:
+    requests = requests_of(loaded(0, 1), lambda b: b.add_leader_and_isr((0,), [A0], is_new=False))
+    assert list(requests.leader_and_isr) == [0]
+
+
+def test_a_batch_for_dead_brokers_only_is_not_sent() -> None:
+    def fill(batch: ControllerBrokerRequestBatch) -> None:
+        batch.add_stop_replica(9, [A0], delete=False)
+        batch.add_update_metadata([A0], broker_ids=(9,))
+
+    assert sealed(loaded(1), fill) is None
+
+
+def test_a_broker_that_is_shutting_down_is_still_told() -> None:
+    context = loaded(1, 2)
+    context.mark_shutting_down(2)
+    requests = requests_of(context, lambda b: b.add_leader_and_isr((2,), [A0], is_new=False))
+    assert requests.leader_and_isr == {2: {A0: False}}
+    assert requests.update_metadata_receivers == (1, 2)
+
+
+def test_update_metadata_may_carry_nothing_but_the_brokers() -> None:
+    requests = requests_of(loaded(1, 2), lambda b: b.add_update_metadata(broker_ids=(2,)))
+    assert requests.update_metadata == ()
+    assert requests.update_metadata_receivers == (2,)
+
+
+def test_partitions_without_leadership_are_not_announced() -> None:
+    context = loaded(1)
+    unborn = TopicPartition("a", 2)
+    context.set_assignment(unborn, ReplicaAssignment((1,)))
+    requests = requests_of(context, lambda b: b.add_update_metadata([unborn, A0]))
+    assert requests.update_metadata == (A0,)
+    assert unborn not in requests.partitions
+
+
+def test_everybody_forgets_a_deleted_partition_whose_leadership_is_unknown() -> None:
+    context = loaded(1)
+    damaged = TopicPartition("a", 2)
+    context.set_assignment(damaged, ReplicaAssignment((1,)))
+    context.queue_topic_for_deletion("a")
+    requests = requests_of(context, lambda b: b.add_update_metadata([damaged, A0]))
+    assert requests.update_metadata == (damaged, A0)
+    assert requests.deleted_partitions == {damaged, A0}
+    assert requests.partitions[damaged].leader_and_isr.isr == ()
+
+
+def test_forgotten_partitions_are_not_announced() -> None:
+    context = loaded(1)
+    context.remove_topic("a")
+    requests = requests_of(context, lambda b: b.add_update_metadata([A0, B0]))
+    assert requests.update_metadata == (B0,)
+
+
+def test_partitions_keep_the_order_in_which_they_were_added() -> None:
+    def fill(batch: ControllerBrokerRequestBatch) -> None:
+        batch.add_leader_and_isr((1,), [A1, B0, A0], is_new=False)
+        batch.add_stop_replica(1, [B0, A1, A0], delete=False)
+
+    requests = requests_of(loaded(1), fill)
+    assert requests.update_metadata == (A1, B0, A0)
+    assert list(requests.leader_and_isr[1]) == [A1, B0, A0]
+    assert list(requests.stop_replica[1]) == [B0, A1, A0]
+
+
+def test_partitions_of_a_topic_being_deleted_are_announced_as_deleted() -> None:
+    context = loaded(1)
+    context.queue_topic_for_deletion("a")
+    requests = requests_of(context, lambda b: b.add_update_metadata([A0, B0]))
+    assert requests.deleted_partitions == {A0}
+
+
+def test_stop_replica_of_a_topic_being_deleted_skips_the_epoch_check() -> None:
+    context = loaded(1)
+    unborn = TopicPartition("c", 0)
+    context.set_assignment(unborn, ReplicaAssignment((1,)))
+    context.queue_topic_for_deletion("a")
+    requests = requests_of(context, lambda b: b.add_stop_replica(1, [A0, B0, unborn], delete=True))
+    epochs = {tp: stop.leader_epoch for tp, stop in requests.stop_replica[1].items()}
+    assert epochs == {A0: -2, B0: 5, unborn: -1}
+
+
+def test_only_topics_concerned_bring_their_ids() -> None:
+    def fill(batch: ControllerBrokerRequestBatch) -> None:
+        batch.add_stop_replica(1, [B0], delete=False)
+
+    assert requests_of(loaded(1), fill).topic_ids == {"b": uuid.UUID(int=ord("b"))}
+
+
+def test_replicas_on_dead_brokers_and_failed_dirs_are_named_as_offline() -> None:
+    context = loaded(1, 2)
+    context.set_replicas_on_offline_dirs(2, [A0])
+    requests = requests_of(context, lambda b: b.add_update_metadata([A0, A1, B0]))
+    assert requests.offline_replicas == {A0: (2, 3), A1: (3,), B0: (3,)}
+
+
+def test_without_dead_brokers_and_failed_dirs_no_replica_is_offline() -> None:
+    requests = requests_of(loaded(1, 2, 3), lambda b: b.add_update_metadata([A0, A1, B0]))
+    assert requests.offline_replicas == {}
+
+
+def test_a_batch_is_empty_after_it_was_sent() -> None:
+    batch = ControllerBrokerRequestBatch(loaded(1))
+    batch.add_leader_and_isr((1,), [A0], is_new=True)
+    assert sent(batch) is not None
+    assert sent(batch) is None
+
+
+def test_the_brokers_of_a_sealed_batch_do_not_change_any_more() -> None:
+    context = loaded(1, 2)
+    requests = requests_of(context, lambda b: b.add_update_metadata())
+    context.remove_live_brokers([2])
+    assert list(requests.brokers) == [1, 2]
+
+
+partitions = st.sampled_from([A0, A1, B0])
+additions = st.lists(
+    st.tuples(
+        st.sampled_from(["leader_and_isr", "stop_replica"]),
+        st.integers(1, 4),
+        st.lists(partitions, min_size=1, max_size=3, unique=True),
+        st.booleans(),
+    ),
+    max_size=8,
+)
+
+
+@given(additions)
+def test_everything_added_for_a_live_broker_is_sent_exactly_once(
+    added: list[tuple[str, int, list[TopicPartition], bool]],
+) -> None:
+    def fill(batch: ControllerBrokerRequestBatch) -> None:
+        for kind, broker_id, members, flag in added:
+            if kind == "leader_and_isr":
+                batch.add_leader_and_isr((broker_id,), members, is_new=flag)
+            else:
+                batch.add_stop_replica(broker_id, members, delete=flag)
+
+    def expected(kind: str) -> dict[int, dict[TopicPartition, bool]]:
+        merged: dict[int, dict[TopicPartition, bool]] = {}
+        for what, broker_id, members, flag in added:
+            if what == kind and broker_id != 4:
+                entries = merged.setdefault(broker_id, {})
+                for tp in members:
+                    entries[tp] = entries.get(tp, False) or flag
+        return merged
+
+    requests = sealed(loaded(1, 2, 3), fill)
+    told = {} if requests is None else requests.leader_and_isr
+    stopped = {} if requests is None else requests.stop_replica
+    assert told == expected("leader_and_isr")
+    assert {b: {tp: s.delete for tp, s in e.items()} for b, e in stopped.items()} == expected(
+        "stop_replica"
+    )
+    if requests is not None:
+        named = {tp for kind, _, members, _ in added if kind == "leader_and_isr" for tp in members}
+        assert set(requests.update_metadata) == named
+        assert set(requests.partitions) == named

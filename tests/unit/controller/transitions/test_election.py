@@ -1,0 +1,180 @@
+"""Elections: the table of the four strategies, and what holds for every election."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regent.controller.transitions import election
+from regent.controller.transitions.election import Elected
+from regent.model.partition import LeaderRecoveryState
+
+RECOVERED = int(LeaderRecoveryState.RECOVERED)
+RECOVERING = int(LeaderRecoveryState.RECOVERING)
+
+Ids = tuple[int, ...]
+
+
+def offline(
+    assignment: Ids,
+    isr: Ids,
+    live: set[int],
+    *,
+    unclean: bool = False,
+    recovery_state: int = RECOVERED,
+    marks_recovery: bool = True,
+) -> Elected | None:
+    return election.offline(
+        assignment,
+        isr,
+        live,
+        recovery_state=recovery_state,
+        unclean_enabled=unclean,
+        marks_recovery=marks_recovery,
+    )
+
+
+def reassign(target: Ids, isr: Ids, live: set[int]) -> Elected | None:
+    return election.reassign(target, isr, live, recovery_state=RECOVERED)
+
+
+def preferred(assignment: Ids, isr: Ids, live: set[int]) -> Elected | None:
+    return election.preferred(assignment, isr, live, recovery_state=RECOVERED)
+
+
+def controlled_shutdown(
+    assignment: Ids, isr: Ids, live: set[int], shutting_down: set[int]
+) -> Elected | None:
+    return election.controlled_shutdown(
+        assignment, isr, live, shutting_down, recovery_state=RECOVERED
+    )
+
+
+class TestOffline:
+    def test_the_first_live_in_sync_replica_leads_and_the_dead_leave_the_isr(self) -> None:
+        assert offline((2, 4), (2, 4), {4}) == Elected(4, (4,), RECOVERED)
+
+    def test_the_assignment_decides_who_is_first_and_the_isr_keeps_its_order(self) -> None:
+        assert offline((1, 2, 3), (3, 2, 1), {2, 3}) == Elected(2, (3, 2), RECOVERED)
+
+    def test_a_live_replica_outside_the_isr_is_passed_over(self) -> None:
+        assert offline((1, 2, 3), (3,), {1, 2, 3}) == Elected(3, (3,), RECOVERED)
+
+    def test_without_a_live_in_sync_replica_nobody_leads(self) -> None:
+        assert offline((2, 4), (2,), {4}) is None
+
+    def test_an_unclean_leader_is_alone_in_the_isr_and_recovering(self) -> None:
+        assert offline((2, 4), (2,), {4}, unclean=True) == Elected(4, (4,), RECOVERING, True)
+
+    def test_an_unclean_leader_is_the_first_live_replica_of_the_assignment(self) -> None:
+        elected = offline((1, 2, 3), (1,), {2, 3}, unclean=True)
+        assert elected is not None
+        assert elected.leader == 2
+
+    def test_below_protocol_3_2_nobody_knows_that_a_leader_is_recovering(self) -> None:
+        elected = offline((2, 4), (2,), {4}, unclean=True, marks_recovery=False)
+        assert elected == Elected(4, (4,), RECOVERED, True)
+
+    def test_an_enabled_unclean_election_is_clean_while_the_isr_has_a_live_member(self) -> None:
+        assert offline((1, 2), (2,), {1, 2}, unclean=True) == Elected(2, (2,), RECOVERED)
+
+    def test_an_enabled_unclean_election_needs_a_live_replica(self) -> None:
+        assert offline((1, 2), (1,), set(), unclean=True) is None
+
+    @pytest.mark.parametrize("state", [RECOVERED, RECOVERING])
+    def test_a_clean_election_keeps_the_recovery_state(self, state: int) -> None:
+        elected = offline((1, 2), (1, 2), {2}, recovery_state=state)
+        assert elected == Elected(2, (2,), state)
+
+
+class TestReassign:
+    def test_the_first_live_in_sync_target_leads_and_the_isr_stays(self) -> None:
+        assert reassign((4, 5, 6), (1, 6, 5), {5, 6}) == Elected(5, (1, 6, 5), RECOVERED)
+
+    def test_a_replica_that_is_no_target_does_not_lead(self) -> None:
+        assert reassign((4, 5), (1, 2), {1, 2, 4, 5}) is None
+
+    def test_a_dead_target_does_not_lead(self) -> None:
+        assert reassign((4,), (4,), {1}) is None
+
+
+class TestPreferred:
+    def test_the_first_replica_leads_and_the_isr_stays(self) -> None:
+        assert preferred((2, 4), (4, 2), {2, 4}) == Elected(2, (4, 2), RECOVERED)
+
+    def test_it_has_to_be_in_sync(self) -> None:
+        assert preferred((2, 4), (4,), {2, 4}) is None
+
+    def test_it_has_to_be_live(self) -> None:
+        assert preferred((2, 4), (2, 4), {4}) is None
+
+    def test_no_other_replica_will_do(self) -> None:
+        assert preferred((), (4,), {4}) is None
+
+
+class TestControlledShutdown:
+    def test_the_leaving_broker_hands_over_and_leaves_the_isr(self) -> None:
+        assert controlled_shutdown((2, 4), (2, 4), {2, 4}, {2}) == Elected(4, (4,), RECOVERED)
+
+    def test_nobody_leads_if_all_are_leaving(self) -> None:
+        assert controlled_shutdown((2, 4), (2, 4), {2, 4}, {2, 4}) is None
+
+    def test_the_only_in_sync_replica_stays_the_leader(self) -> None:
+        assert controlled_shutdown((2, 4), (2,), {2, 4}, {2}) is None
+
+    def test_a_dead_follower_stays_in_the_isr_until_its_own_event(self) -> None:
+        assert controlled_shutdown((1, 2, 3), (3, 2, 1), {1, 2}, {1}) == Elected(
+            2, (3, 2), RECOVERED
+        )
+
+
+ids = st.lists(st.integers(0, 6), min_size=1, max_size=5, unique=True).map(tuple)
+subsets = st.sets(st.integers(0, 6))
+
+
+@given(ids, ids, subsets, st.booleans(), st.booleans())
+def test_an_offline_election_picks_a_live_replica_and_loses_data_only_if_allowed(
+    assignment: Ids, isr: Ids, live: set[int], unclean: bool, marks: bool
+) -> None:
+    elected = offline(assignment, isr, live, unclean=unclean, marks_recovery=marks)
+    clean = [r for r in assignment if r in live and r in isr]
+    possible = clean or (unclean and [r for r in assignment if r in live])
+    assert (elected is not None) == bool(possible)
+    if elected is None or not possible:
+        return
+    assert elected.leader == possible[0]
+    assert elected.leader in elected.isr
+    assert elected.unclean == (not clean)
+    if clean:
+        assert elected.isr == tuple(r for r in isr if r in live)
+    else:
+        assert elected.isr == (elected.leader,)
+        assert elected.leader_recovery_state == (RECOVERING if marks else RECOVERED)
+
+
+@given(ids, ids, subsets)
+def test_a_reassignment_or_a_preference_never_touches_the_isr(
+    assignment: Ids, isr: Ids, live: set[int]
+) -> None:
+    moved = reassign(assignment, isr, live)
+    favoured = preferred(assignment, isr, live)
+    for elected in (moved, favoured):
+        if elected is not None:
+            assert elected.isr == isr
+            assert elected.leader in isr
+            assert elected.leader in live
+    assert (favoured is not None) == (assignment[0] in live and assignment[0] in isr)
+    assert (moved is not None) == any(r in live and r in isr for r in assignment)
+
+
+@given(ids, ids, subsets, subsets)
+def test_a_leaving_broker_is_never_elected_and_never_stays_in_sync(
+    assignment: Ids, isr: Ids, live: set[int], shutting_down: set[int]
+) -> None:
+    elected = controlled_shutdown(assignment, isr, live, shutting_down)
+    candidates = [r for r in assignment if r in live and r in isr and r not in shutting_down]
+    assert (elected is not None) == bool(candidates)
+    if elected is not None:
+        assert elected.leader == candidates[0]
+        assert elected.isr == tuple(r for r in isr if r not in shutting_down)

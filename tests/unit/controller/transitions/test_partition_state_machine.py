@@ -1,0 +1,355 @@
+"""Elections through the partition state machine: what is read, written and sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.active_controller import ActiveController
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.transitions import election
+from regent.controller.transitions.election import ElectionStrategy
+from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import Check, Create, SetData
+from tests.unit.controller.driving import once, raising
+from tests.unit.controller.world import World, leader_and_isr
+
+TP = TopicPartition("t", 0)
+OTHER = TopicPartition("t", 1)
+
+
+def go_online(
+    world: World,
+    active: ActiveController,
+    *partitions: TopicPartition,
+    strategy: ElectionStrategy = election.OFFLINE,
+) -> dict[TopicPartition, str]:
+    return world.run(
+        active.partitions.handle_state_changes(partitions, PartitionState.ONLINE, strategy)
+    )
+
+
+def world_with_new_partition(replicas: tuple[int, ...], *, live: tuple[int, ...]) -> World:
+    world = World()
+    world.start_broker(*live)
+    world.create_topic("t", {0: replicas})
+    return world
+
+
+def world_with_leader(
+    replicas: tuple[int, ...] = (1, 2),
+    *,
+    live: tuple[int, ...] = (2,),
+    isr: tuple[int, ...] = (1, 2),
+    leader_epoch: int = 5,
+    controller_epoch: int = 0,
+) -> World:
+    world = World()
+    world.start_broker(*live)
+    world.create_topic("t", {0: replicas})
+    world.set_state(TP, isr[0], isr, leader_epoch=leader_epoch, controller_epoch=controller_epoch)
+    return world
+
+
+class TestFirstLeader:
+    def test_the_first_live_replica_leads_and_all_live_ones_are_in_sync(self) -> None:
+        world = world_with_new_partition((9, 3, 1), live=(1, 2, 3))
+        active = world.load()
+        assert go_online(world, active, TP) == {}
+        assert world.state(TP) == LeaderAndIsr(3, 0, (3, 1), 1, 0)
+        assert active.context.leadership[TP] == world.state(TP)
+        assert active.context.partition_state(TP) is PartitionState.ONLINE
+
+    def test_the_isr_hears_that_it_is_new_and_everybody_hears_who_leads(self) -> None:
+        world = world_with_new_partition((9, 3, 1), live=(1, 2, 3))
+        go_online(world, world.load(), TP)
+        (requests,) = world.driver.sent
+        assert leader_and_isr([requests]) == {3: {TP: True}, 1: {TP: True}}
+        assert requests.update_metadata == (TP,)
+        assert requests.update_metadata_receivers == (1, 2, 3)
+        assert requests.offline_replicas == {TP: (9,)}
+
+    def test_without_a_live_replica_the_partition_stays_new_and_nothing_is_written(self) -> None:
+        world = world_with_new_partition((8, 9), live=(1,))
+        active = world.load()
+        tree = world.zookeeper.dump()
+        assert TP in go_online(world, active, TP)
+        assert active.context.partition_state(TP) is PartitionState.NEW
+        assert world.zookeeper.dump() == tree
+        assert world.driver.sent == []
+
+    def test_a_broker_that_is_shutting_down_is_not_among_the_first_replicas(self) -> None:
+        world = world_with_new_partition((1, 2), live=(1, 2))
+        active = world.load()
+        active.context.mark_shutting_down(1)
+        go_online(world, active, TP)
+        assert world.state(TP) == LeaderAndIsr(2, 0, (2,), 1, 0)
+
+    def test_a_state_that_exists_already_is_read_and_settled(self) -> None:
+        """The answer to our own creation was lost with the connection."""
+        world = world_with_new_partition((1, 2), live=(1, 2))
+        active = world.load()
+        world.set_state(TP, 1, (1, 2), leader_epoch=0, controller_epoch=1)
+        assert go_online(world, active, TP) == {}
+        assert world.state(TP) == LeaderAndIsr(1, 1, (1, 2), 1, 1)
+        assert active.context.partition_state(TP) is PartitionState.ONLINE
+        assert leader_and_isr(world.driver.sent) == {1: {TP: True}, 2: {TP: True}}
+
+    def test_an_existing_state_of_a_later_controller_is_left_alone(self) -> None:
+        world = world_with_new_partition((1, 2), live=(1, 2))
+        active = world.load()
+        world.set_state(TP, 2, (2,), leader_epoch=3, controller_epoch=2)
+        assert "controller epoch 2" in go_online(world, active, TP)[TP]
+        assert world.state(TP) == LeaderAndIsr(2, 3, (2,), 2, 0)
+        assert active.context.partition_state(TP) is PartitionState.OFFLINE
+        assert world.driver.sent == []
+
+    def test_a_topic_that_vanishes_meanwhile_gets_no_leader(self) -> None:
+        world = world_with_new_partition((1,), live=(1,))
+        active = world.load()
+        world.delete(paths.topic("t"))
+        assert "NONODE" in go_online(world, active, TP)[TP]
+        assert active.context.partition_state(TP) is PartitionState.NEW
+        assert TP not in active.context.leadership
+        assert world.driver.sent == []
+
+
+class TestLaterLeader:
+    def test_the_state_read_from_zookeeper_decides_and_not_the_cached_one(self) -> None:
+        world = world_with_leader(live=(2,))
+        active = world.load()
+        world.set_state(TP, 1, (1,), leader_epoch=6)
+        assert "finds no leader" in go_online(world, active, TP)[TP]
+        assert world.state(TP) == LeaderAndIsr(1, 6, (1,), 0, 1)
+
+    def test_writes_are_conditional_and_guarded_by_the_controller_epoch(self) -> None:
+        world = world_with_leader(live=(2,))
+        active = world.load()
+        world.driver.performed.clear()
+        go_online(world, active, TP)
+        (write,) = [e for e in world.driver.performed if isinstance(e, effects.Write)]
+        (operation,) = write.operations
+        assert write.guard == Check(paths.CONTROLLER_EPOCH, active.context.epoch_zk_version)
+        assert isinstance(operation, SetData)
+        assert (operation.path, operation.version) == (paths.partition_state(TP), 0)
+        assert active.context.leadership[TP].partition_epoch == 1
+
+    def test_a_conflicting_change_is_read_and_decided_anew(self) -> None:
+        world = world_with_leader((1, 2, 3), live=(2, 3), isr=(1, 2))
+        active = world.load()
+
+        def leader_expands_the_isr() -> None:
+            world.set_state(TP, 1, (1, 3), leader_epoch=5)
+
+        world.driver.before = once(effects.Write, leader_expands_the_isr)
+        assert go_online(world, active, TP) == {}
+        assert world.state(TP) == LeaderAndIsr(3, 6, (3,), 1, 2)
+        assert active.context.leadership[TP] == world.state(TP)
+        assert leader_and_isr(world.driver.sent) == {2: {TP: False}, 3: {TP: False}}
+
+    def test_only_conflicting_partitions_are_tried_again(self) -> None:
+        world = world_with_leader(live=(2,))
+        world.create_topic("t", {0: (1, 2), 1: (1, 2)})
+        world.set_state(OTHER, 1, (1, 2))
+        active = world.load()
+        world.driver.before = once(
+            effects.Write, lambda: world.set_state(OTHER, 1, (2, 1), leader_epoch=0)
+        )
+        world.driver.performed.clear()
+        assert go_online(world, active, TP, OTHER) == {}
+        reads = [e.paths for e in world.driver.performed if isinstance(e, effects.ReadData)]
+        assert reads == [
+            [paths.partition_state(TP), paths.partition_state(OTHER)],
+            [paths.partition_state(OTHER)],
+        ]
+        assert len(world.driver.sent) == 1
+
+    def test_a_state_of_a_later_controller_is_left_alone(self) -> None:
+        world = world_with_leader(live=(2,), controller_epoch=2)
+        active = world.load()
+        assert "controller epoch 2, ours is 1" in go_online(world, active, TP)[TP]
+        assert world.state(TP) == LeaderAndIsr(1, 5, (1, 2), 2, 0)
+        assert active.context.partition_state(TP) is PartitionState.OFFLINE
+
+    def test_malformed_and_missing_states_do_not_disturb_the_others(self) -> None:
+        world = world_with_leader(live=(2,))
+        world.create_topic("t", dict.fromkeys(range(3), (1, 2)))
+        world.set_state(TopicPartition("t", 2), 1, (1, 2))
+        active = world.load()
+        partitions = list(active.context.partitions_of("t"))
+        for tp in partitions:
+            active.context.set_partition_state(tp, PartitionState.OFFLINE)
+        world.put(paths.partition_state(partitions[2]), b"{")
+        failures = go_online(world, active, *partitions)
+        assert "does not exist" in failures[partitions[1]]
+        assert "malformed" in failures[partitions[2]]
+        assert active.context.partition_state(partitions[0]) is PartitionState.ONLINE
+        assert active.context.partition_state(partitions[1]) is PartitionState.OFFLINE
+        assert active.context.partition_state(partitions[2]) is PartitionState.OFFLINE
+        reported = world.log.errors("Malformed partition state skipped")
+        assert [r["path"] for r in reported] == [paths.partition_state(partitions[2])]
+
+    def test_a_state_that_vanishes_between_reading_and_writing_is_a_failure(self) -> None:
+        world = world_with_leader(live=(2,))
+        active = world.load()
+        world.driver.before = once(effects.Write, lambda: world.delete(paths.partition_state(TP)))
+        assert "NONODE" in go_online(world, active, TP)[TP]
+        assert active.context.partition_state(TP) is PartitionState.OFFLINE
+        assert world.driver.sent == []
+
+    def test_a_partition_without_an_assignment_has_no_candidate(self) -> None:
+        world = world_with_leader(live=(2,))
+        active = world.load()
+        stray = TopicPartition("t", 7)
+        world.set_state(stray, 2, (2,))
+        active.context.set_partition_state(stray, PartitionState.OFFLINE)
+        assert "finds no leader" in go_online(world, active, stray)[stray]
+
+    def test_a_controller_that_has_moved_writes_and_sends_nothing(self) -> None:
+        world = world_with_leader(live=(2,))
+        active = world.load()
+        world.elect_rival()
+        with pytest.raises(ControllerMovedError):
+            go_online(world, active, TP)
+        assert world.state(TP) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
+        assert world.driver.sent == []
+
+    def test_a_failure_in_the_middle_leaves_no_requests_behind_for_the_next_batch(self) -> None:
+        world = world_with_leader(live=(2,))
+        world.create_topic("t", {0: (1, 2), 1: (2,)})
+        active = world.load()
+        error = ZooKeeperUnavailableError("no server")
+        # Partition 1 is new and already in the batch when the election of partition 0 fails.
+        world.driver.before = once(effects.Write, raising(error), skip=3)
+        with pytest.raises(ZooKeeperUnavailableError):
+            go_online(world, active, TP, OTHER)
+        assert active.context.partition_state(OTHER) is PartitionState.ONLINE
+        go_online(world, active, TP)
+        (requests,) = world.driver.sent
+        assert requests.update_metadata == (TP,)
+
+    def test_a_hundred_elections_cost_one_read_and_one_write(self) -> None:
+        world = World()
+        world.start_broker(2)
+        world.create_topic("t", dict.fromkeys(range(100), (1, 2)))
+        partitions = [TopicPartition("t", p) for p in range(100)]
+        for tp in partitions:
+            world.set_state(tp, 1, (1, 2))
+        active = world.load()
+        world.driver.performed.clear()
+        assert go_online(world, active, *partitions) == {}
+        kinds = [type(e) for e in world.driver.performed]
+        assert kinds == [effects.ReadData, effects.Write, effects.SendRequests]
+
+    def test_a_hundred_births_cost_three_writes(self) -> None:
+        world = World()
+        world.start_broker(1)
+        world.create_topic("t", dict.fromkeys(range(100), (1,)))
+        active = world.load()
+        world.driver.performed.clear()
+        go_online(world, active, *active.context.partitions_of("t"))
+        writes = [e for e in world.driver.performed if isinstance(e, effects.Write)]
+        assert [len(w.operations) for w in writes] == [1, 100, 100]
+        assert all(isinstance(op, Create) for w in writes for op in w.operations)
+
+
+class TestUncleanElection:
+    def world(self, *, own: str | None, default: bool = False) -> tuple[World, ActiveController]:
+        world = world_with_leader(live=(2,), isr=(1,))
+        if own is not None:
+            config = {"unclean.leader.election.enable": own}
+            world.create_topic("t", {0: (1, 2)}, config=config)
+        active = world.load()
+        active.context.unclean_leader_election_default = default
+        return world, active
+
+    @pytest.mark.parametrize(
+        ("own", "default", "elected"),
+        [
+            (None, False, False),
+            (None, True, True),
+            ("true", False, True),
+            (" TRUE ", False, True),
+            ("false", True, False),
+        ],
+    )
+    def test_the_topic_decides_and_without_an_opinion_the_cluster(
+        self, own: str | None, default: bool, elected: bool
+    ) -> None:
+        world, active = self.world(own=own, default=default)
+        failures = go_online(world, active, TP)
+        assert (failures == {}) == elected
+        assert active.context.unclean_leader_elections == int(elected)
+        if elected:
+            assert world.state(TP) == LeaderAndIsr(2, 6, (2,), 1, 1, leader_recovery_state=1)
+
+    def test_an_unreadable_topic_configuration_allows_no_election(self) -> None:
+        world, active = self.world(own=None, default=True)
+        world.put(paths.topic_config("t"), b"not json")
+        assert go_online(world, active, TP) == {TP: "the configuration of its topic cannot be read"}
+        assert world.state(TP) == LeaderAndIsr(1, 5, (1,), 0, 0)
+
+    def test_an_explicit_request_does_not_ask_the_configuration(self) -> None:
+        world, active = self.world(own="false")
+        assert go_online(world, active, TP, strategy=election.OFFLINE_ALLOW_UNCLEAN) == {}
+        assert active.context.leadership[TP].leader == 2
+
+    def test_the_configuration_is_read_only_where_the_isr_is_dead(self) -> None:
+        world = world_with_leader(live=(2,), isr=(1, 2))
+        active = world.load()
+        world.driver.performed.clear()
+        go_online(world, active, TP)
+        reads = [e.paths for e in world.driver.performed if isinstance(e, effects.ReadData)]
+        assert reads == [[paths.partition_state(TP)]]
+
+    def test_below_protocol_3_2_the_state_says_nothing_of_recovery(self) -> None:
+        world, active = self.world(own="true")
+        active.context.inter_broker_protocol = (3, 1)
+        go_online(world, active, TP)
+        assert world.state(TP) == LeaderAndIsr(2, 6, (2,), 1, 1, leader_recovery_state=0)
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_changes_of_state_are_reported_to_a_log_that_wants_them(traced: bool) -> None:
+    world = world_with_leader(live=(2,))
+    world.log.traces_state_changes = traced
+    active = world.load()
+    go_online(world, active, TP)
+    world.run(active.replicas.handle_state_changes({2: [TP]}, ReplicaState.ONLINE))
+    expected = [("t-0", "OFFLINE", "ONLINE"), ("t-0 on broker 2", "ONLINE", "ONLINE")]
+    assert world.log.changes == (expected if traced else [])
+
+
+class TestStartup:
+    def test_states_follow_from_leadership_and_liveness(self) -> None:
+        world = World()
+        world.start_broker(1)
+        world.create_topic("t", {0: (1,), 1: (2,), 2: (1,), 3: (1, 2)})
+        world.set_state(TopicPartition("t", 0), 1, (1,))
+        world.set_state(TopicPartition("t", 1), 2, (2,))
+        world.set_state(TopicPartition("t", 3), -1, (1,))
+        context = world.load().context
+        states = [context.partition_state(TopicPartition("t", p)).name for p in range(4)]
+        assert states == ["ONLINE", "OFFLINE", "NEW", "OFFLINE"]
+        assert context.offline_partition_count == 2
+
+    def test_new_and_offline_partitions_are_elected_but_none_being_deleted(self) -> None:
+        world = World()
+        world.start_broker(1)
+        for topic in ("a", "b", "marked"):
+            world.create_topic(topic, {0: (2, 1), 1: (1,)})
+            world.set_state(TopicPartition(topic, 0), 2, (2, 1))
+        active = world.load()
+        active.context.queue_topic_for_deletion("marked")
+        assert world.run(active.partitions.trigger_online()) == {}
+        states = {str(tp): s.name for tp, s in active.context.partition_states.items()}
+        assert states == {
+            "a-0": "ONLINE",
+            "a-1": "ONLINE",
+            "b-0": "ONLINE",
+            "b-1": "ONLINE",
+            "marked-0": "OFFLINE",
+            "marked-1": "NEW",
+        }

@@ -1,0 +1,134 @@
+"""A znode that may not be read costs what concerns it, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller import events as e
+from regent.controller.brokers import broker_changes
+from regent.controller.configs import config_changes
+from regent.controller.partitions import isr_changes
+from regent.controller.state.states import PartitionState
+from regent.controller.znodes.permitted_reads import UNREADABLE_MAX, UnreadableZNode, read_permitted
+from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+from tests.unit.controller.world import World
+
+
+def deny(world: World, *closed: str, code: str = "NOAUTH") -> None:
+    """ZooKeeper refuses every request that reads one of these nodes."""
+
+    def hook(effect: effects.Effect[object]) -> None:
+        if isinstance(effect, effects.ReadData):
+            for path in effect.paths:
+                if path in closed:
+                    raise UnexpectedZooKeeperError(code, path)
+
+    world.driver.before = hook
+
+
+def cluster(*topics: str) -> World:
+    world = World()
+    world.start_broker(1, 2)
+    for topic in topics:
+        world.create_topic(topic, {0: (1, 2), 1: (2, 1)})
+        world.set_state(TopicPartition(topic, 0), 1, (1, 2), leader_epoch=3)
+        world.set_state(TopicPartition(topic, 1), 2, (2, 1), leader_epoch=3)
+    return world
+
+
+def test_all_others_are_read() -> None:
+    world = World()
+    every = [f"/n{i}" for i in range(20)]
+    for path in every:
+        world.put(path, path.encode())
+    deny(world, "/n3", "/n19")
+    nodes = world.run(read_permitted([*every, "/missing"]))
+    assert nodes[20] is None
+    for path, node in zip(every, nodes[:20], strict=True):
+        assert node is not None
+        if path in ("/n3", "/n19"):
+            assert isinstance(node, UnreadableZNode)
+            with pytest.raises(MalformedZNodeError, match=f"{path}: ZooKeeper answered NOAUTH"):
+                _ = node.data
+        else:
+            assert node.data == path.encode()
+
+
+def test_rights_that_are_missing_everywhere_are_an_error() -> None:
+    world = World()
+    every = [f"/n{i}" for i in range(UNREADABLE_MAX + 1)]
+    deny(world, *every)
+    with pytest.raises(UnexpectedZooKeeperError, match="NOAUTH"):
+        world.run(read_permitted(every))
+
+
+def test_other_answers_are_errors() -> None:
+    world = World()
+    deny(world, "/n", code="SYSTEMERROR")
+    with pytest.raises(UnexpectedZooKeeperError, match="SYSTEMERROR"):
+        world.run(read_permitted(["/n"]))
+
+
+class TestFailover:
+    def test_a_topic_that_may_not_be_read_is_skipped(self) -> None:
+        world = cluster("closed", "t")
+        deny(world, paths.topic("closed"))
+        active = world.fail_over()
+        assert list(active.context.topics) == ["t"]
+        assert [r["path"] for r in world.log.errors("Malformed topic skipped")] == [
+            paths.topic("closed")
+        ]
+
+    def test_a_partition_whose_state_may_not_be_read_is_offline(self) -> None:
+        world = cluster("t")
+        closed = TopicPartition("t", 0)
+        deny(world, paths.partition_state(closed))
+        active = world.fail_over()
+        assert active.context.partition_state(closed) is PartitionState.OFFLINE
+        assert active.context.offline_partition_count == 1
+
+    def test_the_settings_of_the_cluster_and_its_features_may_be_closed(self) -> None:
+        world = cluster("t")
+        for path in (paths.FEATURE, paths.broker_config(None)):
+            world.put(path, b'{"version":1,"config":{}}')
+        deny(world, paths.FEATURE, paths.broker_config(None))
+        assert world.fail_over().context.partition_count == 2
+
+
+class TestWhileActive:
+    def test_a_live_broker_whose_registration_may_not_be_read_any_more_is_kept(self) -> None:
+        world = cluster("t")
+        active = world.fail_over()
+        deny(world, paths.broker_id(1))
+        world.start_broker(3)
+        world.run(broker_changes.process_broker_change(active))
+        world.run(broker_changes.process_broker_modifications(active, 1))
+        assert list(active.context.live_or_shutting_down_brokers) == [1, 2, 3]
+
+    def test_a_notification_that_may_not_be_read_does_not_hide_others(self) -> None:
+        world = cluster("t")
+        active = world.fail_over()
+        world.put(paths.config_change("config_change_0000000001"))
+        world.put(paths.isr_change_notification("isr_change_0000000001"))
+        deny(
+            world,
+            paths.config_change("config_change_0000000001"),
+            paths.isr_change_notification("isr_change_0000000001"),
+        )
+        world.run(config_changes.process_config_change(active))
+        world.run(isr_changes.process_isr_change_notification(active))
+        assert len(world.log.errors("Malformed notification")) == 2
+
+    def test_an_election_does_without_partitions_that_may_not_be_read(self) -> None:
+        world = cluster("t")
+        controller = world.active_controller()
+        deny(world, paths.partition_state(TopicPartition("t", 0)))
+        world.stop_broker(1)
+        world.process(controller, e.BrokerChange())
+        assert controller.active is not None
+        context = controller.active.context
+        assert context.partition_state(TopicPartition("t", 0)) is PartitionState.OFFLINE
+        assert context.partition_state(TopicPartition("t", 1)) is PartitionState.ONLINE
