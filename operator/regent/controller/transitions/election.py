@@ -1,4 +1,4 @@
-"""Leader elections as pure functions of assignment, ISR and liveness.
+"""Leader elections: pure functions of assignment, ISR and liveness, and the strategies over them.
 
 Source: ``Election.scala``, ``PartitionLeaderElectionAlgorithms``. All iterate in the order of the
 assignment, so that the preferred leader wins whenever it may. None knows about epochs: the caller
@@ -7,10 +7,12 @@ raises the leader epoch with every result.
 
 from __future__ import annotations
 
+import abc
+import enum
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
-from regent.model.partition import LeaderRecoveryState
+from regent.model.partition import LeaderRecoveryState, ReplicaAssignment
 
 
 class Elected(NamedTuple):
@@ -96,21 +98,129 @@ def controlled_shutdown(
     return Elected(leader, tuple(r for r in isr if r not in shutting_down), recovery_state)
 
 
-class ElectionStrategy(NamedTuple):
-    """Which election, with what flags.
+class UncleanElection(enum.Enum):
+    """Whether a replica outside the ISR may become leader when no ISR member is live."""
+
+    NEVER = "never"
+    AS_CONFIGURED = "as configured"
+    """By unclean.leader.election.enable of the topic, or of the cluster."""
+    ALWAYS = "always"
+    """Asked for explicitly (ElectLeaders UNCLEAN), whatever the configuration says."""
+
+
+class ElectionInput(NamedTuple):
+    """What the election of one partition is decided by.
 
     Attributes:
-        name: "offline", "reassign", "preferred" or "controlled_shutdown".
-        allow_unclean: For "offline": asked for explicitly (ElectLeaders UNCLEAN), regardless of
-            the topic's configuration.
+        assignment: Its replicas, the preferred leader first.
+        isr: Its ISR in the order of its state znode.
+        recovery_state: Its present leader recovery state.
+        live: Assigned replicas on live brokers that are not shutting down, on good log directories.
+        live_or_shutting_down: The same with those on brokers that are shutting down.
+        shutting_down: Brokers that are shutting down.
+        unclean_enabled: Whether the leader may come from outside the ISR.
+        marks_recovery: Whether brokers know RECOVERING (inter.broker.protocol.version >= 3.2).
     """
 
-    name: str
-    allow_unclean: bool = False
+    assignment: ReplicaAssignment
+    isr: tuple[int, ...]
+    recovery_state: int
+    live: tuple[int, ...]
+    live_or_shutting_down: tuple[int, ...]
+    shutting_down: Collection[int]
+    unclean_enabled: bool
+    marks_recovery: bool
 
 
-OFFLINE = ElectionStrategy("offline")
-OFFLINE_ALLOW_UNCLEAN = ElectionStrategy("offline", allow_unclean=True)
-REASSIGN = ElectionStrategy("reassign")
-PREFERRED = ElectionStrategy("preferred")
-CONTROLLED_SHUTDOWN = ElectionStrategy("controlled_shutdown")
+class ElectionStrategy(abc.ABC):
+    """How to elect, and whom to send the result.
+
+    Attributes:
+        name: Names the strategy in logs and reasons.
+        unclean: Whether the leader may come from outside the ISR.
+    """
+
+    name: ClassVar[str]
+    unclean: UncleanElection = UncleanElection.NEVER
+
+    @abc.abstractmethod
+    def elect(self, given: ElectionInput) -> Elected | None:
+        """The new leader and ISR, or None if no replica is eligible."""
+
+    @abc.abstractmethod
+    def recipients(self, given: ElectionInput) -> tuple[int, ...]:
+        """The brokers that get a LeaderAndIsr of the result."""
+
+
+class OfflineElection(ElectionStrategy):
+    """The leader is gone, or there never was one: :func:`offline`."""
+
+    name = "offline"
+
+    def __init__(self, unclean: UncleanElection = UncleanElection.AS_CONFIGURED) -> None:
+        self.unclean = unclean
+
+    def elect(self, given: ElectionInput) -> Elected | None:
+        return offline(
+            given.assignment.replicas,
+            given.isr,
+            given.live,
+            recovery_state=given.recovery_state,
+            unclean_enabled=given.unclean_enabled,
+            marks_recovery=given.marks_recovery,
+        )
+
+    def recipients(self, given: ElectionInput) -> tuple[int, ...]:
+        return given.live
+
+
+class ReassignElection(ElectionStrategy):
+    """The target replicas of a reassignment are in sync, and the leader is none of them, or dead:
+    :func:`reassign`."""
+
+    name = "reassign"
+
+    def elect(self, given: ElectionInput) -> Elected | None:
+        target = given.assignment.target_replicas
+        return reassign(target, given.isr, given.live, recovery_state=given.recovery_state)
+
+    def recipients(self, given: ElectionInput) -> tuple[int, ...]:
+        return given.assignment.target_replicas
+
+
+class PreferredElection(ElectionStrategy):
+    """The first replica of the assignment is to lead: :func:`preferred`."""
+
+    name = "preferred"
+
+    def elect(self, given: ElectionInput) -> Elected | None:
+        replicas = given.assignment.replicas
+        return preferred(replicas, given.isr, given.live, recovery_state=given.recovery_state)
+
+    def recipients(self, given: ElectionInput) -> tuple[int, ...]:
+        return given.assignment.replicas
+
+
+class ControlledShutdownElection(ElectionStrategy):
+    """The leader is about to stop: :func:`controlled_shutdown`. It is informed, too."""
+
+    name = "controlled_shutdown"
+
+    def elect(self, given: ElectionInput) -> Elected | None:
+        return controlled_shutdown(
+            given.assignment.replicas,
+            given.isr,
+            given.live_or_shutting_down,
+            given.shutting_down,
+            recovery_state=given.recovery_state,
+        )
+
+    def recipients(self, given: ElectionInput) -> tuple[int, ...]:
+        return given.live_or_shutting_down
+
+
+OFFLINE: Final = OfflineElection()
+OFFLINE_ALLOW_UNCLEAN: Final = OfflineElection(UncleanElection.ALWAYS)
+REASSIGN: Final = ReassignElection()
+PREFERRED: Final = PreferredElection()
+CONTROLLED_SHUTDOWN: Final = ControlledShutdownElection()

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from regent.controller.configs.unclean_election_config import unclean_election_flags
 from regent.controller.effects import Write
@@ -20,7 +21,12 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PARTITION_PREVIOUS_STATES, PartitionState
 from regent.controller.transitions import election
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
-from regent.controller.transitions.election import Elected, ElectionStrategy
+from regent.controller.transitions.election import (
+    Elected,
+    ElectionInput,
+    ElectionStrategy,
+    UncleanElection,
+)
 from regent.controller.transitions.partition_state_znodes import (
     epoch_guard,
     read_partition_states,
@@ -43,6 +49,13 @@ class NoCandidate(str):
     """
 
     __slots__ = ()
+
+
+class _Decision(NamedTuple):
+    """An election that has succeeded, and who is informed of it by LeaderAndIsr."""
+
+    elected: Elected
+    recipients: tuple[int, ...]
 
 
 class PartitionStateMachine:
@@ -279,7 +292,7 @@ class PartitionStateMachine:
             failures |= read.failures
             failures |= dict.fromkeys(read.missing, "its state znode does not exist")
             current = self._not_from_the_future(read.states, failures)
-            results = await self._run_strategy(current, strategy, failures)
+            decisions = await self._run_strategy(current, strategy, failures)
             epoch = self._context.epoch
             states = {
                 tp: LeaderAndIsr(
@@ -290,11 +303,11 @@ class PartitionStateMachine:
                     current[tp].partition_epoch,
                     elected.leader_recovery_state,
                 )
-                for tp, elected in results.items()
+                for tp, (elected, _) in decisions.items()
             }
             outcome = await write_partition_states(self._context, states)
             failures |= outcome.failures
-            self._apply(outcome.written, results, strategy, batch, is_new=is_new)
+            self._apply(outcome.written, decisions, batch, is_new=is_new)
             remaining = outcome.conflicts
         return failures
 
@@ -316,23 +329,22 @@ class PartitionStateMachine:
         states: dict[TopicPartition, LeaderAndIsr],
         strategy: ElectionStrategy,
         failures: Failures,
-    ) -> dict[TopicPartition, Elected]:
-        unclean: dict[TopicPartition, bool] = {}
-        if strategy.name == election.OFFLINE.name:
-            unclean = await self._unclean_flags(states, strategy, failures)
-        results: dict[TopicPartition, Elected] = {}
+    ) -> dict[TopicPartition, _Decision]:
+        unclean = await self._unclean_flags(states, strategy, failures)
+        decisions: dict[TopicPartition, _Decision] = {}
         for tp, state in states.items():
             if tp in failures:
                 continue
-            elected = self._elect_one(tp, state, strategy, unclean_enabled=unclean.get(tp, False))
-            if elected is None:
+            given = self._election_input(tp, state, unclean_enabled=unclean.get(tp, False))
+            elected = None if given is None else strategy.elect(given)
+            if given is None or elected is None:
                 failures[tp] = NoCandidate(
                     f"strategy {strategy.name} finds no leader: replicas "
                     f"{list(self._context.replicas(tp))}, ISR {list(state.isr)}"
                 )
             else:
-                results[tp] = elected
-        return results
+                decisions[tp] = _Decision(elected, strategy.recipients(given))
+        return decisions
 
     async def _unclean_flags(
         self,
@@ -345,13 +357,15 @@ class PartitionStateMachine:
         Only those cost reading their topic's configuration. One that cannot be read allows no
         election at all.
         """
+        if strategy.unclean is UncleanElection.NEVER:
+            return {}
         context = self._context
         dead = [
             tp
             for tp, state in states.items()
             if not any(context.is_replica_online(r, tp) for r in state.isr)
         ]
-        if strategy.allow_unclean:
+        if strategy.unclean is UncleanElection.ALWAYS:
             return dict.fromkeys(dead, True)
         if not dead:
             return {}
@@ -363,63 +377,39 @@ class PartitionStateMachine:
                 failures[tp] = "the configuration of its topic cannot be read"
         return {tp: bool(flags[tp.topic]) for tp in dead}
 
-    def _elect_one(
-        self,
-        tp: TopicPartition,
-        state: LeaderAndIsr,
-        strategy: ElectionStrategy,
-        *,
-        unclean_enabled: bool,
-    ) -> Elected | None:
+    def _election_input(
+        self, tp: TopicPartition, state: LeaderAndIsr, *, unclean_enabled: bool
+    ) -> ElectionInput | None:
+        """None if the partition has no assignment."""
         context = self._context
         assignment = context.assignment(tp)
         if assignment is None:
             return None
-        replicas = assignment.replicas
-        live = [r for r in replicas if context.is_replica_online(r, tp)]
-        recovery_state = state.leader_recovery_state
-        match strategy.name:
-            case "offline":
-                return election.offline(
-                    replicas,
-                    state.isr,
-                    live,
-                    recovery_state=recovery_state,
-                    unclean_enabled=unclean_enabled,
-                    marks_recovery=context.inter_broker_protocol >= (3, 2),
-                )
-            case "reassign":
-                return election.reassign(
-                    assignment.target_replicas, state.isr, live, recovery_state=recovery_state
-                )
-            case "preferred":
-                return election.preferred(replicas, state.isr, live, recovery_state=recovery_state)
-            case "controlled_shutdown":
-                return election.controlled_shutdown(
-                    replicas,
-                    state.isr,
-                    [
-                        r
-                        for r in replicas
-                        if context.is_replica_online(r, tp, include_shutting_down=True)
-                    ],
-                    context.shutting_down_broker_ids,
-                    recovery_state=recovery_state,
-                )
-        raise AssertionError(f"unknown election strategy {strategy.name}")
+        online = context.is_replica_online
+        leaving = context.shutting_down_broker_ids
+        present = tuple(r for r in assignment.replicas if online(r, tp, include_shutting_down=True))
+        return ElectionInput(
+            assignment=assignment,
+            isr=state.isr,
+            recovery_state=state.leader_recovery_state,
+            live=tuple(r for r in present if r not in leaving) if leaving else present,
+            live_or_shutting_down=present,
+            shutting_down=leaving,
+            unclean_enabled=unclean_enabled,
+            marks_recovery=context.inter_broker_protocol >= (3, 2),
+        )
 
     def _apply(
         self,
         written: dict[TopicPartition, LeaderAndIsr],
-        results: dict[TopicPartition, Elected],
-        strategy: ElectionStrategy,
+        decisions: dict[TopicPartition, _Decision],
         batch: ControllerBrokerRequestBatch,
         *,
         is_new: bool,
     ) -> None:
         self._context.set_leadership(written)
         for tp, state in written.items():
-            batch.add_leader_and_isr(self._recipients(tp, strategy), (tp,), is_new=is_new)
+            batch.add_leader_and_isr(decisions[tp].recipients, (tp,), is_new=is_new)
             self._set_state(
                 tp,
                 PartitionState.ONLINE,
@@ -427,27 +417,10 @@ class PartitionStateMachine:
                 isr=state.isr,
                 leader_epoch=state.leader_epoch,
             )
-            if results[tp].unclean:
+            if decisions[tp].elected.unclean:
                 self._context.unclean_leader_elections += 1
                 self._log.warning(
                     "Unclean leader election: committed records may be lost",
                     partition=str(tp),
                     leader=state.leader,
                 )
-
-    def _recipients(self, tp: TopicPartition, strategy: ElectionStrategy) -> list[int]:
-        context = self._context
-        assignment = context.assignment(tp)
-        assert assignment is not None, "a partition without assignment cannot be elected"
-        match strategy.name:
-            case "reassign":
-                return list(assignment.target_replicas)
-            case "preferred":
-                return list(assignment.replicas)
-            case "controlled_shutdown":
-                return [
-                    r
-                    for r in assignment.replicas
-                    if context.is_replica_online(r, tp, include_shutting_down=True)
-                ]
-        return [r for r in assignment.replicas if context.is_replica_online(r, tp)]

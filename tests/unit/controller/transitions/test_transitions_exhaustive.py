@@ -13,7 +13,7 @@ import pytest
 from regent.controller.state.states import PartitionState as P
 from regent.controller.state.states import ReplicaState as R
 from regent.controller.transitions import election
-from regent.controller.transitions.election import ElectionStrategy
+from regent.controller.transitions.election import ElectionStrategy, UncleanElection
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
@@ -121,7 +121,7 @@ def expected_election(
             clean = [r for r in live if r in isr]
             if clean:
                 return clean[0], tuple(r for r in isr if r in live), live
-            if strategy.allow_unclean and live:
+            if strategy.unclean is UncleanElection.ALWAYS and live:
                 return live[0], (live[0],), live
             return None
         case "controlled_shutdown":
@@ -136,7 +136,11 @@ def expected_election(
             return (first[0], isr, reachable) if first else None
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+@pytest.mark.parametrize(
+    "strategy",
+    STRATEGIES,
+    ids=lambda strategy: f"{strategy.name}, unclean {strategy.unclean.value}",
+)
 def test_every_election_among_three_replicas(strategy: ElectionStrategy) -> None:
     """All ISRs in all orders, all sets of live brokers, all sets of brokers shutting down."""
     for online, leaving in product(SUBSETS, SUBSETS):
