@@ -161,7 +161,7 @@ class ControllerService:
 
     @property
     def is_eligible(self) -> bool:
-        return self._parts is not None and self._parts.controller.is_eligible
+        return self._parts is not None and self._parts.controller.life.is_eligible
 
     def liveness_problem(self) -> str | None:
         """Why only a restart helps, or None."""
@@ -178,7 +178,7 @@ class ControllerService:
         if problem is None and (self._parts is None or self._parts.connections.is_fenced()):
             problem = "no ZooKeeper session"
         if problem is None and self._parts is not None:
-            problem = self._parts.controller.refusal
+            problem = self._parts.controller.life.refusal
         return problem
 
     def status(self) -> dict[str, object]:
@@ -189,10 +189,10 @@ class ControllerService:
             "isActive": view.is_active,
             "isEligible": self.is_eligible,
             "activeControllerId": view.controller_id,
-            "clusterId": None if self._parts is None else self._parts.controller.cluster_id,
+            "clusterId": None if self._parts is None else self._parts.controller.life.cluster_id,
             "controllerEpoch": view.controller_epoch,
             "state": self.state.name,
-            "refusal": None if self._parts is None else self._parts.controller.refusal,
+            "refusal": None if self._parts is None else self._parts.controller.life.refusal,
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             **self._refusals(),

@@ -9,16 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from regent.controller import kafka_controller
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import broker_changes
+from regent.controller.brokers import answers, broker_changes
 from regent.controller.effects import ReadChildren, ReadData, Write
 from regent.controller.events import ChannelEvent
-from regent.controller.kafka_controller import KafkaController
 from regent.controller.partitions import isr_changes
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.deletion_progress import TopicDeletionProgress
 from regent.controller.state.refusals import Refusals
 from regent.controller.term import cluster_loading, failover
+from regent.controller.term.life_cycle import LifeCycle
 from regent.controller.topics import topic_changes, topic_deletion_manager, topic_node_removal
 from regent.controller.topics.topic_deletion_manager import TopicDeletionManager
 from regent.controller.transitions import election, partition_state_machine, replica_state_machine
@@ -44,10 +45,10 @@ def no_fence(patch: pytest.MonkeyPatch) -> None:
 def no_resignation(patch: pytest.MonkeyPatch) -> None:
     """A deposed controller stays the controller."""
 
-    async def stay(self: KafkaController) -> None:
+    async def stay(self: LifeCycle) -> None:
         pass
 
-    patch.setattr(KafkaController, "_resign", stay)
+    patch.setattr(LifeCycle, "resign", stay)
 
 
 def leader_from_outside_the_isr(patch: pytest.MonkeyPatch) -> None:
@@ -180,8 +181,7 @@ def answers_of_the_past_count(patch: pytest.MonkeyPatch) -> None:
     async def never(*_: Any) -> bool:
         return False
 
-    patch.setattr(broker_changes, "is_of_the_past", never)
-    patch.setattr(topic_changes, "is_of_the_past", never)
+    patch.setattr(answers, "is_of_the_past", never)
 
 
 def unknown_topics_are_not_deleted(patch: pytest.MonkeyPatch) -> None:
@@ -236,13 +236,13 @@ def refusals_outlive_their_broker(patch: pytest.MonkeyPatch) -> None:
 def reports_of_the_past_count(patch: pytest.MonkeyPatch) -> None:
     """A channel that failed in a former term is taken for one of this term."""
 
-    async def process(self: Any, active: ActiveController, event: Any) -> Any:
+    async def process(active: ActiveController, event: Any) -> Any:
         if isinstance(event, ChannelEvent):
             event = msgspec.structs.replace(event, controller_epoch=active.context.epoch)
-        return await original(self, active, event)
+        return await original(active, event)
 
-    original = KafkaController._dispatch_active
-    patch.setattr(KafkaController, "_dispatch_active", process)
+    original = kafka_controller._dispatch_active
+    patch.setattr(kafka_controller, "_dispatch_active", process)
 
 
 def last_nodes_one_by_one(patch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,7 @@
 """The controller: takes events one at a time and hands each to the module that knows it.
 
-No rules live here but one: what becomes of the controller when an event cannot be processed. A
-controller whose epoch is gone resigns. One that fails in any other way gives ``/controller`` up and
-loads everything again after a wait, because a context that may be wrong is worse than none;
-meanwhile a broker's own controller serves the cluster.
+No rules live here. What becomes of the controller when an event cannot be processed is said in
+:mod:`regent.controller.term.failure_policy`.
 """
 
 from __future__ import annotations
@@ -13,75 +11,35 @@ from typing import Any, Final
 
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController, Chance
-from regent.controller.brokers import broker_changes
+from regent.controller.brokers import answers, broker_changes, log_dir_events
 from regent.controller.commands import Outcome
-from regent.controller.config import ControllerConfig, MissingCluster
+from regent.controller.config import ControllerConfig
 from regent.controller.configs import config_changes
-from regent.controller.effects import (
-    ArmTimer,
-    CancelTimer,
-    Contend,
-    CurrentTime,
-    PublishView,
-    Resigned,
-    Respond,
-)
+from regent.controller.effects import Respond
 from regent.controller.log import ControllerLog
 from regent.controller.partitions import isr_changes
-from regent.controller.state.context import ControllerContext
-from regent.controller.term import (
-    cluster_identity,
-    cluster_loading,
-    controller_election,
-    failover,
-    reconnection,
-)
-from regent.controller.term.unusable_settings import refuse_id_of_a_broker
+from regent.controller.term import failover, failure_policy
+from regent.controller.term.life_cycle import LifeCycle
 from regent.controller.topics import topic_changes, topic_commands, topic_configuration
-from regent.model.errors import (
-    ClusterChangedError,
-    ControllerError,
-    ControllerMovedError,
-    MissingClusterError,
-    SessionExpiredError,
-    StaleControllerEpochError,
-    UnsupportedClusterError,
-    UnusableSettingError,
-    ZooKeeperError,
-    ZooKeeperUnavailableError,
-)
-
-_REELECT_TIMER = "reelect"
-_FORGIVE_AFTER_MS = 600_000
-"""Failures further apart than this count as the first of their kind."""
+from regent.model.errors import ControllerError
 
 
 class KafkaController:
-    """Dispatch of events, and the controller's life between elections.
-
-    Attributes:
-        active: Present while this process is the controller.
-        controller_id_seen: Id in ``/controller`` when it was last read; negative if there is none.
-        is_eligible: Whether this process may become the controller.
-        refusal: Why it does not want to, though it may; None if there is no reason.
-        cluster_id: Id of the Kafka cluster, once it was found.
-    """
+    """Dispatch of events: those of the controller's own life, and those of an active controller."""
 
     def __init__(self, config: ControllerConfig, *, log: ControllerLog, chance: Chance) -> None:
-        self._config = config
         self._log = log
-        self._chance = chance
-        self._failures = 0
-        self._failed_at_ms = 0
-        self._holds_off = False
-        self._unreleased: ControllerContext | None = None
-        self._contends = False
-        self._has_unusable_setting = False
-        self.active: ActiveController | None = None
-        self.controller_id_seen = controller_election.NO_CONTROLLER
-        self.is_eligible = False
-        self.refusal: str | None = None
-        self.cluster_id: str | None = None
+        self._life = LifeCycle(config, log=log, chance=chance)
+
+    @property
+    def life(self) -> LifeCycle:
+        """Whether this process is the controller, and why not."""
+        return self._life
+
+    @property
+    def active(self) -> ActiveController | None:
+        """Present while this process is the controller."""
+        return self._life.active
 
     async def process(self, event: e.ControllerEvent) -> None:
         """Process one event to its end, including what becomes of us if that fails.
@@ -91,206 +49,48 @@ class KafkaController:
         outcomes: tuple[Outcome, ...] | None = None
         try:
             outcomes = await self._dispatch(event)
-        except (ControllerMovedError, StaleControllerEpochError) as moved:
-            self._log.warning("Controller moved, resigning", reason=str(moved))
-            await self._resign()
-            await self._retry_later()
-        except (SessionExpiredError, ZooKeeperUnavailableError) as lost:
-            self._log.warning("ZooKeeper lost, resigning", reason=str(lost))
-            await self._resign()
-            await self._retry_later()
-        except MissingClusterError as missing:
-            await self._wait_for_cluster(str(missing))
-        except (UnsupportedClusterError, ClusterChangedError) as unsupported:
-            self._log.error("Cluster left alone", reason=str(unsupported))
-            self.refusal = str(unsupported)
-            await self._fail()
-        except UnusableSettingError as unusable:
-            self._log.error("Cluster left alone until a restart", reason=str(unusable))
-            self.refusal = str(unusable)
-            self._has_unusable_setting = True
-            await self._give_up()
         except Exception as error:  # noqa: BLE001 - whatever it is, the context is in doubt
-            self._log.error(
-                "Event failed, giving the controller up",
-                event=type(event).__name__,
-                error=repr(error),
-                exception=error,
+            await failure_policy.settle(
+                self._life, error, event=type(event).__name__, log=self._log
             )
-            await self._fail()
         if isinstance(event, e.CommandsReceived):
             await Respond(event.reply_to, outcomes or topic_commands.not_controller(event.commands))
         elif isinstance(event, e.Shutdown):
             await Respond(event.reply_to, True)
 
     async def _dispatch(self, event: e.ControllerEvent) -> tuple[Outcome, ...] | None:
+        life = self._life
         match event:
             case e.SessionEstablished():
-                # Whatever we owned and watched, if anything is left, belonged to another session.
-                await self._resign()
-                await self._compete()
+                await life.begin_session()
             case e.Startup() | e.Reelect():
-                await self._compete()
+                await life.compete()
             case e.Eligible():
-                self.is_eligible = True
-                await self._elect_if_eligible()
+                await life.become_eligible()
             case e.NotEligible() | e.Shutdown():
-                self.is_eligible = False
-                await self._give_up()
+                await life.become_ineligible()
             case e.ControllerChange():
-                await self._controller_changed()
+                await life.controller_changed()
             case e.SessionReconnected():
-                await self._reconnected()
+                await life.reconnected()
             case e.Expire():
-                await self._resign()
+                await life.resign()
             case e.ClusterIdChange():
-                await self._check_cluster()
-            case _ if self.active is not None:
-                return await self._dispatch_active(self.active, event)
+                await life.check_cluster()
+            case _ if life.active is not None:
+                return await _dispatch_active(life.active, event)
         return None
 
-    # Life between elections
 
-    async def _compete(self) -> None:
-        """Learn who is the controller, and become it if we may. A wait, if any, is over."""
-        self._holds_off = False
-        await self._follow_controller()
-        if not self._contends:
-            # Not before a cluster was found: the replicas' election leaves znodes, too.
-            await self._check_cluster()
-            await Contend()
-            self._contends = True
-            self.refusal = None
-        await self._elect_if_eligible()
-
-    async def _check_cluster(self) -> None:
-        """Learn the id of the Kafka cluster, and leave a watch on it.
-
-        Raises:
-            MissingClusterError: There is no cluster, and none is to be created.
-            ClusterChangedError: It is not the cluster of before.
-        """
-        found = await cluster_identity.find_cluster(self._log)
-        may_create = self._config.missing_cluster is MissingCluster.CREATE
-        cluster_identity.refuse_other_cluster(self.cluster_id, found, may_create=may_create)
-        self.cluster_id = found.cluster_id
-        if self.active is not None and self.active.context.cluster_id != self.cluster_id:
-            self.active.context.cluster_id = self.cluster_id
-            await PublishView(frozenset())
-
-    async def _wait_for_cluster(self, reason: str) -> None:
-        """Check periodically: a missing chroot cannot be watched."""
-        if self.refusal != reason:
-            self._log.warning("No Kafka cluster found, waiting for one", reason=reason)
-        self.refusal = reason
-        await self._give_up()
-        await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
-
-    async def _follow_controller(self) -> None:
-        self.controller_id_seen = await controller_election.watch_controller(self._log)
-        await PublishView(frozenset())
-
-    async def _controller_changed(self) -> None:
-        await self._follow_controller()
-        if self.active is not None:
-            if self.controller_id_seen == self._config.controller_id:
-                return
-            self._log.warning("Controller moved, resigning", to=self.controller_id_seen)
-            await self._resign()
-        if self.controller_id_seen == controller_election.NO_CONTROLLER:
-            await self._elect_if_eligible()
-        else:
-            await self._retry_later()
-
-    async def _reconnected(self) -> None:
-        await self._release()
-        await self._controller_changed()
-        if self.active is not None:
-            await self._check_cluster()
-            await reconnection.read_everything_anew(self.active)
-
-    async def _elect_if_eligible(self) -> None:
-        if not self.is_eligible or self._holds_off or self.active is not None:
-            return
-        if self._has_unusable_setting:
-            return
-        await self._check_cluster()
-        brokers = await cluster_loading.read_brokers(self._log)
-        cluster_loading.refuse_unsupported(brokers.values())
-        await refuse_id_of_a_broker(self._config.controller_id, brokers)
-        self.refusal = None
-        context = await controller_election.elect(self._config, self._log)
-        if context is None:
-            await self._retry_later()
-            return
-        context.cluster_id = self.cluster_id
-        await CancelTimer(_REELECT_TIMER)
-        self.active = ActiveController(
-            context, config=self._config, log=self._log, chance=self._chance
-        )
-        self.controller_id_seen = self._config.controller_id
-        await failover.on_controller_failover(self.active)
-
-    async def _retry_later(self) -> None:
-        """Try again after a wait, even if no watch reports a reason."""
-        if (self.is_eligible or not self._contends) and not self._holds_off:
-            await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
-
-    async def _resign(self) -> None:
-        if self.active is None:
-            return
-        self._log.info("Controller resigned", epoch=self.active.context.epoch)
-        self.active = None
-        await Resigned()
-        await PublishView(None)
-
-    async def _give_up(self) -> None:
-        """Resign and delete ``/controller``: some broker takes over within one watch round trip."""
-        if self.active is not None:
-            self._unreleased = self.active.context
-        await self._resign()
-        await self._release()
-
-    async def _release(self) -> None:
-        """Delete ``/controller`` if we have given it up. If the connection is lost over that it may
-        still be there, without a session: then it is tried again when the connection is back."""
-        if self._unreleased is None:
-            return
-        try:
-            await controller_election.release(self._unreleased, self._log)
-        except ZooKeeperError as error:
-            # The node is ephemeral: at the latest it goes with our session.
-            self._log.warning("Controller node not deleted", reason=str(error))
-            if isinstance(error, ZooKeeperUnavailableError):
-                return
-        self._unreleased = None
-
-    async def _fail(self) -> None:
-        """Something is wrong with us or with what we read: let a broker lead for a while."""
-        now_ms = await CurrentTime()
-        if now_ms - self._failed_at_ms > _FORGIVE_AFTER_MS:
-            self._failures = 0
-        self._failed_at_ms = now_ms
-        wait_ms = min(
-            self._config.election_backoff_ms << min(self._failures, 16),
-            self._config.election_backoff_max_ms,
-        )
-        self._failures += 1
-        await self._give_up()
-        self._holds_off = True
-        await ArmTimer(_REELECT_TIMER, wait_ms, e.Reelect())
-
-    # While active
-
-    async def _dispatch_active(
-        self, active: ActiveController, event: e.ControllerEvent
-    ) -> tuple[Outcome, ...] | None:
-        if isinstance(event, e.CommandsReceived):
-            return await topic_commands.process_commands(active, event.commands)
-        if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.epoch:
-            return None
-        await _PROCESS[type(event)](active, event)
+async def _dispatch_active(
+    active: ActiveController, event: e.ControllerEvent
+) -> tuple[Outcome, ...] | None:
+    if isinstance(event, e.CommandsReceived):
+        return await topic_commands.process_commands(active, event.commands)
+    if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.epoch:
         return None
+    await _PROCESS[type(event)](active, event)
+    return None
 
 
 async def _channel_failed(active: ActiveController, event: e.ChannelFailed) -> None:
@@ -322,18 +122,18 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
         active, event.topics
     ),
     e.TopicDeletion: lambda active, _: topic_changes.process_topic_deletion(active),
-    e.StopReplicaResponseReceived: lambda active, event: (
-        topic_changes.process_stop_replica_responses(active, event.responses)
+    e.StopReplicaResponseReceived: lambda active, event: answers.process_stop_replica_responses(
+        active, event.responses
     ),
     e.IsrChangeNotification: lambda active, _: isr_changes.process_isr_change_notification(active),
-    e.LogDirEventNotification: lambda active, _: broker_changes.process_log_dir_event_notification(
+    e.LogDirEventNotification: lambda active, _: log_dir_events.process_log_dir_event_notification(
         active
     ),
     e.LeaderAndIsrResponseReceived: lambda active, event: _each(
-        broker_changes.process_leader_and_isr_response, active, event.responses
+        answers.process_leader_and_isr_response, active, event.responses
     ),
     e.UpdateMetadataResponseReceived: lambda active, event: _each(
-        broker_changes.process_update_metadata_response, active, event.responses
+        answers.process_update_metadata_response, active, event.responses
     ),
     e.InterBrokerProtocolChanged: lambda active, event: (
         failover.process_inter_broker_protocol_change(active, event.version)

@@ -111,7 +111,7 @@ class ViewPublisher:
         self.view = ClusterView(
             is_active=active is not None,
             is_complete=is_complete and active is not None,
-            controller_id=self._controller.controller_id_seen,
+            controller_id=self._controller.life.controller_id_seen,
             controller_epoch=self.view.controller_epoch if active is None else active.context.epoch,
             brokers={} if active is None else active.context.live_or_shutting_down_brokers,
             topics=self._topics if active is not None else {},

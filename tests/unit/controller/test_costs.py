@@ -6,6 +6,7 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers import answers
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.state.deletion_progress import TopicDeletionProgress
 from regent.controller.state.states import PartitionState, ReplicaState
@@ -111,7 +112,7 @@ def test_an_answer_about_one_topic_does_not_walk_over_the_others_that_are_being_
     tp = TopicPartition("t7", 0)
     for broker_id in (1, 2):
         response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(-2, True)})
-        world.run(topic_changes.process_stop_replica_responses(active, [response]))
+        world.run(answers.process_stop_replica_responses(active, [response]))
     assert asked == ["t7", "t7"]
     assert not context.has_topic("t7")
     assert context.replicas_to_delete_count == 2 * (MANY - 1)
@@ -130,9 +131,7 @@ def test_a_topic_whose_nodes_could_not_be_removed_is_tried_again_with_the_next_a
     def finish(topic: str) -> None:
         asked = {TopicPartition(topic, 0): StopReplicaPartition(-2, True)}
         world.run(
-            topic_changes.process_stop_replica_responses(
-                active, [StopReplicaResponse(1, 0, {}, asked)]
-            )
+            answers.process_stop_replica_responses(active, [StopReplicaResponse(1, 0, {}, asked)])
         )
 
     world.driver.before = once(

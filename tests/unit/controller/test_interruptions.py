@@ -183,7 +183,7 @@ def test_after_another_controller_is_elected_its_news_ends_ours(
         world.deliver(controller)
         # Elected after the rival, it is the one whose news counts.
         expected = 2 if controller.active is None else CONTROLLER_ID
-        assert controller.controller_id_seen == world.holder() == expected
+        assert controller.life.controller_id_seen == world.holder() == expected
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -89,11 +89,11 @@ class TestBecomingTheController:
         controller = world.controller()
         world.process(controller, e.Startup())
         assert controller.active is None
-        assert controller.controller_id_seen == 1
+        assert controller.life.controller_id_seen == 1
         assert world.holder() == 1
         world.delete(paths.CONTROLLER)
         assert world.deliver(controller) == [e.ControllerChange()]
-        assert controller.controller_id_seen == -1
+        assert controller.life.controller_id_seen == -1
         assert controller.active is None
 
     def test_a_process_that_may_not_does_not_wait_for_its_turn(self, world: World) -> None:
@@ -107,7 +107,7 @@ class TestBecomingTheController:
         world.elect_rival(1)
         controller = world.active_controller()
         assert world.holder() == CONTROLLER_ID
-        assert controller.controller_id_seen == CONTROLLER_ID
+        assert controller.life.controller_id_seen == CONTROLLER_ID
         assert epoch(controller) == 2
         assert world.driver.sent
         assert world.driver.views[-1] in (None, frozenset())
@@ -142,7 +142,7 @@ class TestLosingIt:
         world.elect_rival(2)
         world.deliver(controller)
         assert controller.active is None
-        assert controller.controller_id_seen == 2
+        assert controller.life.controller_id_seen == 2
         assert world.driver.resignations == 1
         assert world.driver.timers[TIMER].event == e.Reelect()
         world.process(controller, e.Reelect())

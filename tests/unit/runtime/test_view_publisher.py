@@ -99,7 +99,7 @@ async def test_resigning_empties_the_view_at_once() -> None:
     process = await cluster()
     async with publishing(process) as publisher:
         await told(publisher, None)
-        process.controller.active = None
+        process.controller.life.active = None
         publisher.reset()
         assert not publisher.view.is_active
         assert publisher.view.topics == {}

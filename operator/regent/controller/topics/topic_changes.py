@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import filterfalse
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.broker_changes import is_of_the_past
-from regent.controller.brokers.refused_requests import take_answer
 from regent.controller.effects import Exists, PublishView, ReadChildren, ReadData, Write
 from regent.controller.log import examples
 from regent.controller.state.states import PartitionState, ReplicaState
@@ -16,7 +14,6 @@ from regent.controller.transitions import election
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.transitions.replica_state_machine import by_broker
 from regent.model.partition import TopicPartition
-from regent.protocol.control_requests import StopReplicaResponse
 from regent.zk_data import paths
 from regent.zk_data.operations import Delete, SetData
 from regent.zk_data.topics import TopicZNode, encode_topic
@@ -175,52 +172,3 @@ async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> 
         guard=epoch_guard(context),
     )
     return known
-
-
-async def process_stop_replica_responses(
-    active: ActiveController, responses: Sequence[StopReplicaResponse]
-) -> None:
-    """Replicas are deleted, or could not be (KAFKA-9946: only those that were to be).
-
-    Raises:
-        StaleControllerEpochError: A broker obeys a controller with a higher epoch.
-    """
-    deleted: dict[int, list[TopicPartition]] = {}
-    failed: dict[int, list[TopicPartition]] = {}
-    for response in responses:
-        if await is_of_the_past(active, response):
-            continue
-        await take_answer(active, response)
-        started, errors = _deletions_started(active, response), response.partition_errors
-        refused = [tp for tp in started if response.error_code or tp in errors]
-        done = [tp for tp in started if not (response.error_code or tp in errors)]
-        if refused:
-            active.log.error(
-                "Replicas not deleted",
-                broker=response.broker_id,
-                error_code=response.error_code,
-                partitions=len(refused),
-                examples=examples(f"{tp}: {errors.get(tp, 0)}" for tp in refused),
-            )
-        failed.setdefault(response.broker_id, []).extend(refused)
-        deleted.setdefault(response.broker_id, []).extend(done)
-    if any(failed.values()):
-        await active.deletions.fail_replicas(failed)
-    if any(deleted.values()):
-        await active.deletions.complete_replicas(deleted)
-    answered = frozenset(tp.topic for tps in (*deleted.values(), *failed.values()) for tp in tps)
-    waiting = frozenset(filter(active.context.is_topic_queued_for_deletion, answered))
-    if waiting:
-        await PublishView(waiting)
-
-
-def _deletions_started(
-    active: ActiveController, response: StopReplicaResponse
-) -> list[TopicPartition]:
-    """Of the partitions that a broker was asked to stop, those whose deletion it was asked for."""
-    states = active.context.replica_states_on(response.broker_id)
-    return [
-        tp
-        for tp, asked in response.partitions.items()
-        if asked.delete and states.get(tp) is ReplicaState.DELETION_STARTED
-    ]

@@ -6,10 +6,10 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.answers import process_update_metadata_response
 from regent.controller.brokers.broker_changes import (
     process_broker_change,
     process_broker_modifications,
-    process_update_metadata_response,
 )
 from regent.controller.events import BrokerChange
 from regent.controller.state.states import PartitionState, ReplicaState

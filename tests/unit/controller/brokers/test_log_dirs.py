@@ -6,10 +6,8 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.broker_changes import (
-    process_leader_and_isr_response,
-    process_log_dir_event_notification,
-)
+from regent.controller.brokers.answers import process_leader_and_isr_response
+from regent.controller.brokers.log_dir_events import process_log_dir_event_notification
 from regent.controller.events import BrokerChange
 from regent.controller.state.states import ReplicaState
 from regent.model.errors import StaleControllerEpochError

@@ -6,15 +6,13 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.broker_changes import (
-    process_broker_change,
+from regent.controller.brokers.answers import (
     process_leader_and_isr_response,
+    process_stop_replica_responses,
     process_update_metadata_response,
 )
-from regent.controller.topics.topic_changes import (
-    process_stop_replica_responses,
-    process_topic_change,
-)
+from regent.controller.brokers.broker_changes import process_broker_change
+from regent.controller.topics.topic_changes import process_topic_change
 from regent.controller.view import RefusedReplica
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import (

@@ -50,8 +50,8 @@ class TestMissing:
         assert controller.active is None
         assert writes(world) == []
         assert not contends(world)
-        assert "there is no Kafka cluster" in (controller.refusal or "")
-        assert "missing_cluster" in (controller.refusal or "")
+        assert "there is no Kafka cluster" in (controller.life.refusal or "")
+        assert "missing_cluster" in (controller.life.refusal or "")
         said = [r for r in world.log.records if r.message.startswith("No Kafka cluster found")]
         assert len(said) == 1
 
@@ -67,7 +67,7 @@ class TestMissing:
             world.start_broker(1)
         look_again(world, controller)
         assert contends(world)
-        assert controller.refusal is None
+        assert controller.life.refusal is None
         world.process(controller, e.Eligible())
         assert controller.active is not None
 
@@ -119,7 +119,7 @@ class TestChanged:
         world.deliver(controller)
         assert controller.active is None
         assert world.holder() is None
-        assert f"was {CLUSTER}" in (controller.refusal or "")
+        assert f"was {CLUSTER}" in (controller.life.refusal or "")
         look_again(world, controller)
         assert controller.active is None
 
@@ -133,7 +133,7 @@ class TestChanged:
         world.deliver(controller)
         look_again(world, controller)
         assert controller.active is not None
-        assert controller.refusal is None
+        assert controller.life.refusal is None
 
     def test_a_change_during_a_disconnection_is_found_afterwards(self) -> None:
         """kazoo drops watches without notice."""
@@ -144,7 +144,7 @@ class TestChanged:
         world.driver.client.take_events()
         world.process(controller, e.SessionReconnected())
         assert controller.active is None
-        assert OTHER in (controller.refusal or "")
+        assert OTHER in (controller.life.refusal or "")
 
 
 @pytest.mark.parametrize(

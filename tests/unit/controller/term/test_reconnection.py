@@ -94,7 +94,7 @@ def test_a_successor_elected_meanwhile_is_found(world: World) -> None:
     world.driver.client.reconnect()
     world.process(controller, e.SessionReconnected())
     assert controller.active is None
-    assert controller.controller_id_seen == 2
+    assert controller.life.controller_id_seen == 2
 
 
 def test_nothing_happened_and_nothing_is_sent(world: World) -> None:
@@ -115,5 +115,5 @@ def test_a_process_that_is_not_the_controller_only_looks_who_is(world: World) ->
     world.elect_rival(2)
     world.driver.client.reconnect()
     world.process(controller, e.SessionReconnected())
-    assert controller.controller_id_seen == 2
+    assert controller.life.controller_id_seen == 2
     assert controller.active is None

@@ -29,7 +29,7 @@ def test_its_controller_is_not_taken_over_and_the_reason_is_told() -> None:
     world.process(controller, e.Startup(), e.Eligible())
     assert controller.active is None
     assert world.holder() == 1
-    assert "brokers [2]" in (controller.refusal or "")
+    assert "brokers [2]" in (controller.life.refusal or "")
     assert not any(isinstance(x, effects.Multi) for x in world.driver.performed)
 
 
@@ -42,7 +42,7 @@ def test_when_the_brokers_are_set_back_it_is_taken_over() -> None:
     world.start_broker(2)
     world.process(controller, world.driver.timers["reelect"].event)
     assert controller.active is not None
-    assert controller.refusal is None
+    assert controller.life.refusal is None
 
 
 def test_a_newer_broker_that_joins_ends_it() -> None:
@@ -53,4 +53,4 @@ def test_a_newer_broker_that_joins_ends_it() -> None:
     world.deliver(controller)
     assert controller.active is None
     assert world.holder() is None
-    assert controller.refusal is not None
+    assert controller.life.refusal is not None

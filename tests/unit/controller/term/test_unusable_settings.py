@@ -34,7 +34,7 @@ def with_id(controller_id: int, **settings: object) -> World:
 
 class TestControllerId:
     def refused(self, controller: KafkaController, reason: str) -> bool:
-        said = controller.refusal or ""
+        said = controller.life.refusal or ""
         return controller.active is None and "controller_id" in said and reason in said
 
     def test_that_of_a_registered_broker_is_refused_before_any_election(self) -> None:
@@ -105,7 +105,7 @@ class TestInterBrokerProtocol:
         world.create_topic("t", {0: (1,)})
         controller = start(world)
         assert controller.active is None
-        assert "the brokers run 2.6" in (controller.refusal or "")
+        assert "the brokers run 2.6" in (controller.life.refusal or "")
         assert not world.exists(paths.FEATURE)
         assert world.topic("t").topic_id is None
         assert world.holder() is None
@@ -116,4 +116,4 @@ class TestInterBrokerProtocol:
         controller = start(world)
         world.process(controller, e.InterBrokerProtocolChanged(1, (2, 5)))
         assert controller.active is None
-        assert "the brokers run 2.5" in (controller.refusal or "")
+        assert "the brokers run 2.5" in (controller.life.refusal or "")

@@ -7,6 +7,7 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers import answers
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics import topic_changes
@@ -62,7 +63,7 @@ def answer(
         partition_errors or {},
         {tp: StopReplicaPartition(-2, delete) for tp in partitions},
     )
-    world.run(topic_changes.process_stop_replica_responses(active, [response]))
+    world.run(answers.process_stop_replica_responses(active, [response]))
 
 
 def replica_states(active: ActiveController, topic: str = "t") -> dict[str, str]:
@@ -368,7 +369,7 @@ class TestObstacles:
         answer(world, active, 2, T0, T1)
         answered = StopReplicaResponse(3, 0, {}, {T1: StopReplicaPartition(-2, delete=True)})
         response = msgspec.structs.replace(answered, **past)
-        world.run(topic_changes.process_stop_replica_responses(active, [response]))
+        world.run(answers.process_stop_replica_responses(active, [response]))
         assert replica_states(active)["1 on 3"] == "DELETION_STARTED"
         assert not active.context.topics_ineligible_for_deletion
         assert world.exists(paths.topic("t"))

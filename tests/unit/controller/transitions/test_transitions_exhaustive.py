@@ -139,7 +139,7 @@ def expected_election(
 @pytest.mark.parametrize(
     "strategy",
     STRATEGIES,
-    ids=lambda strategy: f"{strategy.name}, unclean {strategy.unclean.value}",
+    ids=lambda strategy: f"{strategy.name}, {strategy.unclean.value}",
 )
 def test_every_election_among_three_replicas(strategy: ElectionStrategy) -> None:
     """All ISRs in all orders, all sets of live brokers, all sets of brokers shutting down."""

@@ -1,0 +1,157 @@
+"""What brokers answer to LeaderAndIsr, UpdateMetadata and StopReplica."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.offline_replicas import on_replicas_become_offline
+from regent.controller.brokers.refused_requests import take_answer
+from regent.controller.effects import (
+    Enqueue,
+    PublishView,
+)
+from regent.controller.events import BrokerChange
+from regent.controller.log import examples
+from regent.controller.state.states import ReplicaState
+from regent.model.errors import StaleControllerEpochError
+from regent.model.partition import NO_EPOCH, TopicPartition
+from regent.protocol.control_requests import (
+    ControlResponse,
+    LeaderAndIsrResponse,
+    StopReplicaResponse,
+    UpdateMetadataResponse,
+)
+from regent.protocol.error_codes import (
+    KAFKA_STORAGE_ERROR,
+    STALE_BROKER_EPOCH,
+    STALE_CONTROLLER_EPOCH,
+    error_name,
+)
+
+
+async def process_leader_and_isr_response(
+    active: ActiveController, response: LeaderAndIsrResponse
+) -> None:
+    """A broker names the replicas that are on failed log directories, and those that it refuses.
+
+    Raises:
+        StaleControllerEpochError: The broker obeys a controller with a higher epoch.
+    """
+    context, broker_id = active.context, response.broker_id
+    if await is_of_the_past(active, response):
+        return
+    await take_answer(active, response)
+    if response.error_code:
+        return
+    errors = response.partition_errors
+    failed = [
+        tp
+        for tp, code in errors.items()
+        if code == KAFKA_STORAGE_ERROR and broker_id in context.replicas(tp)
+    ]
+    before = context.replicas_on_offline_dirs(broker_id)
+    if not failed and not before:
+        return
+    fresh = [tp for tp in failed if tp not in before]
+    recovered = [tp for tp in response.partitions if tp in before and tp not in errors]
+    context.change_replicas_on_offline_dirs(broker_id, failed=fresh, recovered=recovered)
+    if fresh:
+        active.log.warning("Replicas on a failed log dir", broker=broker_id, replicas=len(fresh))
+        await on_replicas_become_offline(active, {broker_id: fresh})
+        await PublishView(frozenset(tp.topic for tp in fresh))
+
+
+async def process_update_metadata_response(
+    active: ActiveController, response: UpdateMetadataResponse
+) -> None:
+    """A broker that refuses UpdateMetadata misleads its clients; it is named until it obeys.
+
+    Raises:
+        StaleControllerEpochError: The broker obeys a controller with a higher epoch.
+    """
+    if await is_of_the_past(active, response):
+        return
+    refused, broker_id = active.context.refusals.metadata, response.broker_id
+    if not response.error_code:
+        refused.pop(broker_id, None)
+        return
+    error = error_name(response.error_code)
+    if refused.get(broker_id) != error:
+        active.log.error("UpdateMetadata refused", broker=broker_id, error=error)
+    refused[broker_id] = error
+
+
+async def process_stop_replica_responses(
+    active: ActiveController, responses: Sequence[StopReplicaResponse]
+) -> None:
+    """Replicas are deleted, or could not be (KAFKA-9946: only those that were to be).
+
+    Raises:
+        StaleControllerEpochError: A broker obeys a controller with a higher epoch.
+    """
+    deleted: dict[int, list[TopicPartition]] = {}
+    failed: dict[int, list[TopicPartition]] = {}
+    for response in responses:
+        if await is_of_the_past(active, response):
+            continue
+        await take_answer(active, response)
+        started, errors = _deletions_started(active, response), response.partition_errors
+        refused = [tp for tp in started if response.error_code or tp in errors]
+        done = [tp for tp in started if not (response.error_code or tp in errors)]
+        if refused:
+            active.log.error(
+                "Replicas not deleted",
+                broker=response.broker_id,
+                error_code=response.error_code,
+                partitions=len(refused),
+                examples=examples(f"{tp}: {errors.get(tp, 0)}" for tp in refused),
+            )
+        failed.setdefault(response.broker_id, []).extend(refused)
+        deleted.setdefault(response.broker_id, []).extend(done)
+    if any(failed.values()):
+        await active.deletions.fail_replicas(failed)
+    if any(deleted.values()):
+        await active.deletions.complete_replicas(deleted)
+    answered = frozenset(tp.topic for tps in (*deleted.values(), *failed.values()) for tp in tps)
+    waiting = frozenset(filter(active.context.is_topic_queued_for_deletion, answered))
+    if waiting:
+        await PublishView(waiting)
+
+
+def _deletions_started(
+    active: ActiveController, response: StopReplicaResponse
+) -> list[TopicPartition]:
+    """Of the partitions that a broker was asked to stop, those whose deletion it was asked for."""
+    states = active.context.replica_states_on(response.broker_id)
+    return [
+        tp
+        for tp, asked in response.partitions.items()
+        if asked.delete and states.get(tp) is ReplicaState.DELETION_STARTED
+    ]
+
+
+async def is_of_the_past(active: ActiveController, response: ControlResponse) -> bool:
+    """Whether an answer says nothing about the present, and what it says instead is done.
+
+    An answer may have waited in the event queue while this process lost and won ``/controller``
+    again, or while its broker was found to have bounced. What it was an answer to has been asked
+    again since, and the new answer is the one to wait for.
+
+    STALE_BROKER_EPOCH says that the broker has bounced, which its watch may not have reported yet.
+
+    Raises:
+        StaleControllerEpochError: The broker obeys a controller with a higher epoch: the sure sign
+            that we are a zombie.
+    """
+    broker = active.context.live_or_shutting_down_brokers.get(response.broker_id)
+    if response.controller_epoch not in (NO_EPOCH, active.context.epoch):
+        return True
+    if response.error_code == STALE_CONTROLLER_EPOCH:
+        raise StaleControllerEpochError(f"broker {response.broker_id} obeys a newer controller")
+    if broker is None or response.broker_epoch not in (NO_EPOCH, broker.epoch):
+        return True
+    if response.error_code == STALE_BROKER_EPOCH:
+        await Enqueue(BrokerChange())
+        return True
+    return False

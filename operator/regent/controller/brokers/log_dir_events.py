@@ -1,0 +1,40 @@
+"""Brokers report failed log directories: LogDirEventNotification."""
+
+from __future__ import annotations
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.offline_replicas import without_started_deletions
+from regent.controller.effects import (
+    ReadChildren,
+    Write,
+)
+from regent.controller.state.states import ReplicaState
+from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.controller.znodes.permitted_reads import read_permitted
+from regent.model.errors import MalformedZNodeError
+from regent.zk_data import paths
+from regent.zk_data.notifications import decode_log_dir_event
+from regent.zk_data.operations import Delete
+
+
+async def process_log_dir_event_notification(active: ActiveController) -> None:
+    """Brokers lost log directories: ask them which replicas that concerns, by a LeaderAndIsr."""
+    context = active.context
+    parent = paths.LOG_DIR_EVENT_NOTIFICATION
+    (children,) = await ReadChildren([parent], watch=True)
+    nodes = [f"{parent}/{child}" for child in children or ()]
+    affected: dict[int, None] = {}
+    for path, node in zip(nodes, await read_permitted(nodes), strict=True):
+        if node is None:
+            continue
+        try:
+            affected[decode_log_dir_event(path, node.data)] = None
+        except MalformedZNodeError as error:
+            active.log.error("Malformed notification", path=error.path, reason=error.reason)
+    replicas = {
+        broker_id: without_started_deletions(active, context.replica_states_on(broker_id))
+        for broker_id in affected
+        if context.is_broker_online(broker_id)
+    }
+    await active.replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
+    await Write([Delete(path, missing_ok=True) for path in nodes], guard=epoch_guard(context))

@@ -1,0 +1,50 @@
+"""What becomes of the controller when an event cannot be processed.
+
+A controller whose epoch is gone resigns, and so does one without ZooKeeper. One that fails in any
+other way gives ``/controller`` up and loads everything again after a wait, because a context that
+may be wrong is worse than none; meanwhile a broker's own controller serves the cluster.
+"""
+
+from __future__ import annotations
+
+from regent.controller.log import ControllerLog
+from regent.controller.term.life_cycle import LifeCycle
+from regent.model.errors import (
+    ClusterChangedError,
+    ControllerMovedError,
+    MissingClusterError,
+    SessionExpiredError,
+    StaleControllerEpochError,
+    UnsupportedClusterError,
+    UnusableSettingError,
+    ZooKeeperUnavailableError,
+)
+
+
+async def settle(life: LifeCycle, error: Exception, *, event: str, log: ControllerLog) -> None:
+    """Do what follows from an error that ended the processing of an event."""
+    match error:
+        case ControllerMovedError() | StaleControllerEpochError():
+            log.warning("Controller moved, resigning", reason=str(error))
+            await life.resign()
+            await life.retry_later()
+        case SessionExpiredError() | ZooKeeperUnavailableError():
+            log.warning("ZooKeeper lost, resigning", reason=str(error))
+            await life.resign()
+            await life.retry_later()
+        case MissingClusterError():
+            await life.wait_for_cluster(str(error))
+        case UnsupportedClusterError() | ClusterChangedError():
+            log.error("Cluster left alone", reason=str(error))
+            await life.leave_alone(str(error))
+        case UnusableSettingError():
+            log.error("Cluster left alone until a restart", reason=str(error))
+            await life.leave_alone_for_good(str(error))
+        case _:
+            log.error(
+                "Event failed, giving the controller up",
+                event=event,
+                error=repr(error),
+                exception=error,
+            )
+            await life.fail()

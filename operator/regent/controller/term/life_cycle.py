@@ -1,0 +1,221 @@
+"""The life of a controller: learn who is it, become it, give it up, and try again.
+
+What makes it end against its will is said in :mod:`regent.controller.term.failure_policy`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from regent.controller import events as e
+from regent.controller.active_controller import ActiveController, Chance
+from regent.controller.config import ControllerConfig, MissingCluster
+from regent.controller.effects import (
+    ArmTimer,
+    CancelTimer,
+    Contend,
+    CurrentTime,
+    PublishView,
+    Resigned,
+)
+from regent.controller.log import ControllerLog
+from regent.controller.state.context import ControllerContext
+from regent.controller.term import (
+    cluster_identity,
+    cluster_loading,
+    controller_election,
+    failover,
+    reconnection,
+)
+from regent.controller.term.unusable_settings import refuse_id_of_a_broker
+from regent.model.errors import ZooKeeperError, ZooKeeperUnavailableError
+
+_REELECT_TIMER: Final = "reelect"
+_FORGIVE_AFTER_MS: Final = 600_000
+"""Failures further apart than this count as the first of their kind."""
+
+
+class LifeCycle:
+    """From one election to the next, over all terms of this process.
+
+    Attributes:
+        active: Present while this process is the controller.
+        controller_id_seen: Id in ``/controller`` when it was last read; negative if there is none.
+        is_eligible: Whether this process may become the controller.
+        refusal: Why it does not want to, though it may; None if there is no reason.
+        cluster_id: Id of the Kafka cluster, once it was found.
+    """
+
+    def __init__(self, config: ControllerConfig, *, log: ControllerLog, chance: Chance) -> None:
+        self._config = config
+        self._log = log
+        self._chance = chance
+        self._failures = 0
+        self._failed_at_ms = 0
+        self._holds_off = False
+        self._unreleased: ControllerContext | None = None
+        self._contends = False
+        self._has_unusable_setting = False
+        self.active: ActiveController | None = None
+        self.controller_id_seen = controller_election.NO_CONTROLLER
+        self.is_eligible = False
+        self.refusal: str | None = None
+        self.cluster_id: str | None = None
+
+    async def begin_session(self) -> None:
+        """A new ZooKeeper session: whatever we owned and watched belonged to another one."""
+        await self.resign()
+        await self.compete()
+
+    async def become_eligible(self) -> None:
+        """Among the replicas of Regent this one was elected."""
+        self.is_eligible = True
+        await self._elect_if_eligible()
+
+    async def become_ineligible(self) -> None:
+        """Another replica was elected, or this one stops: hand the cluster back."""
+        self.is_eligible = False
+        await self.give_up()
+
+    async def compete(self) -> None:
+        """Learn who is the controller, and become it if we may. A wait, if any, is over."""
+        self._holds_off = False
+        await self._follow_controller()
+        if not self._contends:
+            # Not before a cluster was found: the replicas' election leaves znodes, too.
+            await self.check_cluster()
+            await Contend()
+            self._contends = True
+            self.refusal = None
+        await self._elect_if_eligible()
+
+    async def check_cluster(self) -> None:
+        """Learn the id of the Kafka cluster, and leave a watch on it.
+
+        Raises:
+            MissingClusterError: There is no cluster, and none is to be created.
+            ClusterChangedError: It is not the cluster of before.
+        """
+        found = await cluster_identity.find_cluster(self._log)
+        may_create = self._config.missing_cluster is MissingCluster.CREATE
+        cluster_identity.refuse_other_cluster(self.cluster_id, found, may_create=may_create)
+        self.cluster_id = found.cluster_id
+        if self.active is not None and self.active.context.cluster_id != self.cluster_id:
+            self.active.context.cluster_id = self.cluster_id
+            await PublishView(frozenset())
+
+    async def wait_for_cluster(self, reason: str) -> None:
+        """Check periodically: a missing chroot cannot be watched."""
+        if self.refusal != reason:
+            self._log.warning("No Kafka cluster found, waiting for one", reason=reason)
+        self.refusal = reason
+        await self.give_up()
+        await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
+
+    async def _follow_controller(self) -> None:
+        self.controller_id_seen = await controller_election.watch_controller(self._log)
+        await PublishView(frozenset())
+
+    async def controller_changed(self) -> None:
+        """``/controller`` was created, changed or deleted."""
+        await self._follow_controller()
+        if self.active is not None:
+            if self.controller_id_seen == self._config.controller_id:
+                return
+            self._log.warning("Controller moved, resigning", to=self.controller_id_seen)
+            await self.resign()
+        if self.controller_id_seen == controller_election.NO_CONTROLLER:
+            await self._elect_if_eligible()
+        else:
+            await self.retry_later()
+
+    async def reconnected(self) -> None:
+        """The session survived a disconnection; its watches did not."""
+        await self._release()
+        await self.controller_changed()
+        if self.active is not None:
+            await self.check_cluster()
+            await reconnection.read_everything_anew(self.active)
+
+    async def _elect_if_eligible(self) -> None:
+        if not self.is_eligible or self._holds_off or self.active is not None:
+            return
+        if self._has_unusable_setting:
+            return
+        await self.check_cluster()
+        brokers = await cluster_loading.read_brokers(self._log)
+        cluster_loading.refuse_unsupported(brokers.values())
+        await refuse_id_of_a_broker(self._config.controller_id, brokers)
+        self.refusal = None
+        context = await controller_election.elect(self._config, self._log)
+        if context is None:
+            await self.retry_later()
+            return
+        context.cluster_id = self.cluster_id
+        await CancelTimer(_REELECT_TIMER)
+        self.active = ActiveController(
+            context, config=self._config, log=self._log, chance=self._chance
+        )
+        self.controller_id_seen = self._config.controller_id
+        await failover.on_controller_failover(self.active)
+
+    async def retry_later(self) -> None:
+        """Try again after a wait, even if no watch reports a reason."""
+        if (self.is_eligible or not self._contends) and not self._holds_off:
+            await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
+
+    async def resign(self) -> None:
+        """Stop being the controller. ``/controller`` is left as it is."""
+        if self.active is None:
+            return
+        self._log.info("Controller resigned", epoch=self.active.context.epoch)
+        self.active = None
+        await Resigned()
+        await PublishView(None)
+
+    async def give_up(self) -> None:
+        """Resign and delete ``/controller``: some broker takes over within one watch round trip."""
+        if self.active is not None:
+            self._unreleased = self.active.context
+        await self.resign()
+        await self._release()
+
+    async def _release(self) -> None:
+        """Delete ``/controller`` if we have given it up. If the connection is lost over that it may
+        still be there, without a session: then it is tried again when the connection is back."""
+        if self._unreleased is None:
+            return
+        try:
+            await controller_election.release(self._unreleased, self._log)
+        except ZooKeeperError as error:
+            # The node is ephemeral: at the latest it goes with our session.
+            self._log.warning("Controller node not deleted", reason=str(error))
+            if isinstance(error, ZooKeeperUnavailableError):
+                return
+        self._unreleased = None
+
+    async def fail(self) -> None:
+        """Something is wrong with us or with what we read: let a broker lead for a while."""
+        now_ms = await CurrentTime()
+        if now_ms - self._failed_at_ms > _FORGIVE_AFTER_MS:
+            self._failures = 0
+        self._failed_at_ms = now_ms
+        wait_ms = min(
+            self._config.election_backoff_ms << min(self._failures, 16),
+            self._config.election_backoff_max_ms,
+        )
+        self._failures += 1
+        await self.give_up()
+        self._holds_off = True
+        await ArmTimer(_REELECT_TIMER, wait_ms, e.Reelect())
+
+    async def leave_alone(self, reason: str) -> None:
+        """This cluster is not to be led, until it changes."""
+        self.refusal = reason
+        await self.fail()
+
+    async def leave_alone_for_good(self, reason: str) -> None:
+        """A setting makes us unfit, and settings do not change in a running process."""
+        self.refusal = reason
+        self._has_unusable_setting = True
+        await self.give_up()
