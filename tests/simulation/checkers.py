@@ -127,7 +127,7 @@ class SafetyChecker:
         assert process is not None
         active = process.controller.active
         # A controller that hands over has resigned already when it deletes its node.
-        epoch = self.epoch if active is None else active.context.epoch
+        epoch = self.epoch if active is None else active.context.term.epoch
         require(
             epoch == self.epoch,
             f"{writer} writes under epoch {epoch}, the present one is {self.epoch}",
@@ -331,7 +331,7 @@ class SafetyChecker:
         if process is None or active is None:
             return False
         own = self._configured(paths.topic_config(topic))
-        allowed = active.context.unclean_leader_election_default if own is None else own
+        allowed = active.context.cluster.unclean_leader_election_default if own is None else own
         return allowed or self._configured_at.get(topic, -1) >= process.event_began
 
     # Requests
@@ -389,8 +389,8 @@ class SafetyChecker:
             return
         context = active.context
         offline = 0
-        for tp in context.all_partitions():
-            state, leadership = context.partition_state(tp), context.leadership.get(tp)
+        for tp in context.cluster.all_partitions():
+            state, leadership = context.partition_state(tp), context.cluster.leadership.get(tp)
             being_deleted = context.is_topic_queued_for_deletion(tp.topic)
             if state is PartitionState.OFFLINE and not being_deleted:
                 offline += 1
@@ -400,7 +400,7 @@ class SafetyChecker:
                     f"{process} holds {tp} to be online under {leadership}",
                 )
             if leadership is not None:
-                replicas = context.replicas(tp)
+                replicas = context.cluster.replicas(tp)
                 require(set(leadership.isr) <= set(replicas), f"{process}: {tp} {leadership}")
         require(
             offline == context.offline_partition_count,
@@ -413,7 +413,7 @@ class SafetyChecker:
         for topic, partition, broker_id, error in context.refusals.sample(limit=1_000):
             tp = TopicPartition(topic, partition)
             require(
-                context.is_broker_online(broker_id) and broker_id in context.replicas(tp),
+                context.is_broker_online(broker_id) and broker_id in context.cluster.replicas(tp),
                 f"{process} keeps a refusal of broker {broker_id}: {tp} {error}",
             )
         event = process.event
@@ -426,13 +426,13 @@ class SafetyChecker:
 def _check_answer_is_kept(
     process: RegentProcess, context: ControllerContext, answer: LeaderAndIsrResponse
 ) -> None:
-    broker = context.live_or_shutting_down_brokers.get(answer.broker_id)
+    broker = context.cluster.brokers.get(answer.broker_id)
     asked_as = (answer.controller_epoch, answer.broker_epoch)
-    if broker is None or asked_as != (context.epoch, broker.epoch):
+    if broker is None or asked_as != (context.term.epoch, broker.epoch):
         return
     whole = answer.error_code == UNKNOWN_SERVER_ERROR
     for tp in answer.partitions:
         refused = whole or answer.partition_errors.get(tp) == UNKNOWN_SERVER_ERROR
-        if refused and answer.broker_id in context.replicas(tp):
+        if refused and answer.broker_id in context.cluster.replicas(tp):
             known = tp in context.refusals.on_broker(answer.broker_id)
             require(known, f"{process} has no refusal of broker {answer.broker_id}: {tp}")

@@ -36,12 +36,12 @@ def check_converged(world: World) -> None:
     _check_nothing_is_pending(world)
     _check_partitions(world, loaded)
     _check_deletions(world, loaded)
-    check_brokers_obey(world, loaded.epoch)
+    check_brokers_obey(world, loaded.term.epoch)
     for broker in world.brokers.values():
         if broker.is_running:
             _check_broker(world, broker, loaded, process)
     if world.protocol >= cluster_loading.TOPIC_IDS_SINCE:
-        without = [t for t in loaded.topics if t not in loaded.topic_ids]
+        without = [t for t in loaded.cluster.topics if t not in loaded.cluster.topic_ids]
         require(not without, f"topics without an id: {without}")
 
 
@@ -97,31 +97,27 @@ def load_afresh(world: World, process: RegentProcess) -> ControllerContext:
     """The context as a failover would load it now."""
     active = process.controller.active
     assert active is not None
-    context = ControllerContext(
-        controller_id=active.context.controller_id,
-        epoch=active.context.epoch,
-        epoch_zk_version=active.context.epoch_zk_version,
-    )
+    context = ControllerContext(active.context.term)
     reader, log = _Reader(world.zookeeper), TracingLog(world.trace, "checker")
     context.add_live_brokers(reader.run(cluster_loading.read_brokers(log)).values())
     topics = reader.run(
         cluster_loading.read_topics(world.zookeeper.children(paths.BROKER_TOPICS), log)
     )
     for topic, znode in topics.items():
-        context.add_topic(topic, znode.topic_id)
+        context.cluster.add_topic(topic, znode.topic_id)
         for partition, assignment in znode.assignments.items():
             context.set_assignment(TopicPartition(topic, partition), assignment)
-    states = reader.run(read_partition_states(list(context.all_partitions()), log))
-    context.set_leadership(states.states)
+    states = reader.run(read_partition_states(list(context.cluster.all_partitions()), log))
+    context.cluster.set_leadership(states.states)
     for topic in world.zookeeper.children(paths.DELETE_TOPICS):
-        if context.has_topic(topic):
+        if context.cluster.has_topic(topic):
             context.queue_topic_for_deletion(topic)
     reader.run(
         load_unclean_election_default(context, process.config.unclean_leader_election_enable, log)
     )
     PartitionStateMachine(context, log).startup_states()
-    for tp in context.all_partitions():
-        for broker_id in context.replicas(tp):
+    for tp in context.cluster.all_partitions():
+        for broker_id in context.cluster.replicas(tp):
             live = context.is_broker_online(broker_id)
             context.set_replica_state(
                 broker_id, tp, ReplicaState.ONLINE if live else ReplicaState.OFFLINE
@@ -134,15 +130,15 @@ def _check_context(process: RegentProcess, loaded: ControllerContext) -> None:
     assert active is not None
     context = active.context
     pairs: list[tuple[str, object, object]] = [
-        ("brokers", dict(context.live_or_shutting_down_brokers), _brokers_of(loaded)),
-        ("topic ids", dict(context.topic_ids), dict(loaded.topic_ids)),
+        ("brokers", dict(context.cluster.brokers), _brokers_of(loaded)),
+        ("topic ids", dict(context.cluster.topic_ids), dict(loaded.cluster.topic_ids)),
         ("assignments", _assignments_of(context), _assignments_of(loaded)),
-        ("leadership", dict(context.leadership), dict(loaded.leadership)),
+        ("leadership", dict(context.cluster.leadership), dict(loaded.cluster.leadership)),
         ("queued", sorted(context.topics_to_be_deleted), sorted(loaded.topics_to_be_deleted)),
         (
             "unclean default",
-            context.unclean_leader_election_default,
-            loaded.unclean_leader_election_default,
+            context.cluster.unclean_leader_election_default,
+            loaded.cluster.unclean_leader_election_default,
         ),
         ("partition states", _settled_states(context), _settled_states(loaded)),
         ("replica states", _settled_replicas(context), _settled_replicas(loaded)),
@@ -161,18 +157,18 @@ def _difference(have: object, want: object) -> str:
 
 
 def _brokers_of(context: ControllerContext) -> dict[int, Broker]:
-    return dict(context.live_or_shutting_down_brokers)
+    return dict(context.cluster.brokers)
 
 
 def _assignments_of(context: ControllerContext) -> dict[str, dict[TopicPartition, object]]:
-    return {topic: dict(context.partitions_of(topic)) for topic in context.topics}
+    return {topic: dict(context.cluster.partitions_of(topic)) for topic in context.cluster.topics}
 
 
 def _settled_states(context: ControllerContext) -> dict[TopicPartition, PartitionState]:
     """Partition states, but of topics that wait for their deletion."""
     return {
         tp: context.partition_state(tp)
-        for tp in context.all_partitions()
+        for tp in context.cluster.all_partitions()
         if not context.is_topic_queued_for_deletion(tp.topic)
     }
 
@@ -184,9 +180,9 @@ def _settled_replicas(
     was created meanwhile: Kafka's state machine has it so, and liveness decides everywhere."""
     return {
         (broker_id, tp): context.replica_state(broker_id, tp)
-        for tp in context.all_partitions()
+        for tp in context.cluster.all_partitions()
         if not context.is_topic_queued_for_deletion(tp.topic)
-        for broker_id in context.replicas(tp)
+        for broker_id in context.cluster.replicas(tp)
         if context.is_broker_online(broker_id)
     }
 
@@ -196,11 +192,11 @@ def _settled_replicas(
 
 def _check_partitions(world: World, loaded: ControllerContext) -> None:
     live = loaded.live_broker_ids
-    for tp in loaded.all_partitions():
+    for tp in loaded.cluster.all_partitions():
         if loaded.is_topic_queued_for_deletion(tp.topic):
             continue
-        replicas = [r for r in loaded.replicas(tp) if r in live]
-        leadership = loaded.leadership.get(tp)
+        replicas = [r for r in loaded.cluster.replicas(tp) if r in live]
+        leadership = loaded.cluster.leadership.get(tp)
         if leadership is None:
             require(not replicas, f"{tp} was never born although {replicas} are live")
             continue
@@ -224,7 +220,7 @@ def _check_deletions(world: World, loaded: ControllerContext) -> None:
     for topic in world.zookeeper.children(paths.DELETE_TOPICS):
         waits = [
             tp
-            for tp, assignment in loaded.partitions_of(topic).items()
+            for tp, assignment in loaded.cluster.partitions_of(topic).items()
             if any(broker_id in down for broker_id in assignment.replicas)
         ]
         junk = topic.startswith("junk")  # could not be read when it was marked, now it is gone
@@ -236,15 +232,15 @@ def _check_broker(
 ) -> None:
     require(broker.controller_id == process.config.controller_id, f"{broker} obeys another")
     require(broker.known_brokers == _brokers_of(loaded), f"{broker} knows {broker.known_brokers}")
-    for tp in loaded.all_partitions():
+    for tp in loaded.cluster.all_partitions():
         if loaded.is_topic_queued_for_deletion(tp.topic):
             continue
-        leadership = loaded.leadership.get(tp)
+        leadership = loaded.cluster.leadership.get(tp)
         have = broker.metadata.get(tp)
         require(have == leadership, f"{broker} has {tp} as {have}, it is {leadership}")
         leader = None if leadership is None else leadership.leader
-        is_led = leadership is not None and leader in loaded.live_or_shutting_down_brokers
-        if is_led and broker.broker_id in loaded.replicas(tp):
+        is_led = leadership is not None and leader in loaded.cluster.brokers
+        if is_led and broker.broker_id in loaded.cluster.replicas(tp):
             assert leadership is not None
             _check_replica(broker, tp, leadership)
     for tp in broker.metadata:
@@ -252,19 +248,20 @@ def _check_broker(
         # keeps the entry: nobody knows of the topic any more. Kafka has it so, too.
         # So does one that lives on while it is taken for dead, and one of a topic whose node
         # somebody removes by hand.
-        forgotten = world.safety.deleted_under.get(tp.topic, loaded.epoch) < loaded.epoch
-        excused = loaded.assignment(tp) or forgotten or broker.was_away
+        forgotten = world.safety.deleted_under.get(tp.topic, loaded.term.epoch) < loaded.term.epoch
+        excused = loaded.cluster.assignment(tp) or forgotten or broker.was_away
         require(excused, f"{broker} still announces {tp}")
     for tp, log in broker.logs.items():
-        known = loaded.topic_ids.get(tp.topic)
-        knows_ids = world.protocol >= cluster_loading.TOPIC_IDS_SINCE and loaded.has_topic(tp.topic)
+        known = loaded.cluster.topic_ids.get(tp.topic)
+        has_topic = loaded.cluster.has_topic(tp.topic)
+        knows_ids = world.protocol >= cluster_loading.TOPIC_IDS_SINCE and has_topic
         require(
             not knows_ids or log.topic_id == known or loaded.is_topic_queued_for_deletion(tp.topic),
             f"{broker} has {tp} under the id {log.topic_id}, it is {known}",
         )
         by_hand = world.safety.deleted_under.get(tp.topic) == -1
         require(
-            broker.broker_id in loaded.replicas(tp) or by_hand,
+            broker.broker_id in loaded.cluster.replicas(tp) or by_hand,
             f"{broker} keeps {tp}, which it does not host",
         )
 

@@ -119,7 +119,7 @@ class RegentProcess:
 
     def _is_deposed(self) -> bool:
         active = self.controller.active
-        return active is not None and active.context.epoch < self._world.safety.epoch
+        return active is not None and active.context.term.epoch < self._world.safety.epoch
 
     def describe(self) -> str:
         """What it is busy with."""

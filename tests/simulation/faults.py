@@ -160,7 +160,7 @@ class Faults:
         for process in self._world.regents:
             active = process.controller.active
             if process.is_alive and active is not None:
-                process.put(e.InterBrokerProtocolChanged(active.context.epoch, newer[0]))
+                process.put(e.InterBrokerProtocolChanged(active.context.term.epoch, newer[0]))
         return True
 
     def report_of_a_former_term(self) -> bool:
@@ -169,7 +169,7 @@ class Faults:
         active = None if process is None else process.controller.active
         if process is None or broker is None or active is None:
             return False
-        epoch, broker_epoch = active.context.epoch, broker.epoch
+        epoch, broker_epoch = active.context.term.epoch, broker.epoch
         if self._world.rng.random() < 0.5:
             epoch -= 1
         else:

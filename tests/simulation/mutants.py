@@ -190,7 +190,7 @@ def unknown_topics_are_not_deleted(patch: pytest.MonkeyPatch) -> None:
     async def process(active: ActiveController) -> None:
         (children,) = await ReadChildren([paths.DELETE_TOPICS], watch=True)
         marked = list(children or ())
-        unknown = [topic for topic in marked if not active.context.has_topic(topic)]
+        unknown = [topic for topic in marked if not active.context.cluster.has_topic(topic)]
         await Write(
             [Delete(paths.delete_topic(topic), missing_ok=True) for topic in unknown],
             guard=epoch_guard(active.context),
@@ -205,7 +205,7 @@ def mended_registration_not_noticed(patch: pytest.MonkeyPatch) -> None:
 
     async def process(active: ActiveController, broker_id: int) -> None:
         await ReadData([paths.broker_id(broker_id)], watch=True)
-        if broker_id in active.context.live_or_shutting_down_brokers:
+        if broker_id in active.context.cluster.brokers:
             await original(active, broker_id)
 
     original = broker_changes.process_broker_modifications
@@ -216,7 +216,7 @@ def deletion_of_the_unreadable_not_announced(patch: pytest.MonkeyPatch) -> None:
     """Partitions without leadership are never announced, not even as deleted."""
 
     def states(self: Any) -> Any:
-        leadership = self._context.leadership
+        leadership = self._context.cluster.leadership
         return {tp: state for tp, state in original(self).items() if tp in leadership}
 
     original = ControllerBrokerRequestBatch._states
@@ -238,7 +238,7 @@ def reports_of_the_past_count(patch: pytest.MonkeyPatch) -> None:
 
     async def process(active: ActiveController, event: Any) -> Any:
         if isinstance(event, ChannelEvent):
-            event = msgspec.structs.replace(event, controller_epoch=active.context.epoch)
+            event = msgspec.structs.replace(event, controller_epoch=active.context.term.epoch)
         return await original(active, event)
 
     original = kafka_controller._dispatch_active

@@ -87,7 +87,7 @@ async def _dispatch_active(
 ) -> tuple[Outcome, ...] | None:
     if isinstance(event, e.CommandsReceived):
         return await topic_commands.process_commands(active, event.commands)
-    if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.epoch:
+    if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.term.epoch:
         return None
     await _PROCESS[type(event)](active, event)
     return None
@@ -95,7 +95,7 @@ async def _dispatch_active(
 
 async def _channel_failed(active: ActiveController, event: e.ChannelFailed) -> None:
     """Give up, unless the broker has bounced meanwhile and got another channel."""
-    broker = active.context.live_or_shutting_down_brokers.get(event.broker_id)
+    broker = active.context.cluster.brokers.get(event.broker_id)
     if broker is not None and broker.epoch == event.broker_epoch:
         raise ControllerError(f"channel to broker {event.broker_id} failed: {event.reason}")
 

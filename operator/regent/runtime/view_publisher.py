@@ -54,7 +54,7 @@ class ViewPublisher:
         """
         active = self._controller.active
         if active is not None:
-            self._dirty.update(dict.fromkeys(active.context.take_changed_topics()))
+            self._dirty.update(dict.fromkeys(active.context.cluster.take_changed_topics()))
         if topics is None:
             self._rebuild = True
         else:
@@ -90,7 +90,7 @@ class ViewPublisher:
             self._notify(None)
             return
         everything = self._rebuild
-        names = list(active.context.topics if everything else self._dirty)
+        names = list(active.context.cluster.topics if everything else self._dirty)
         self._forget_changes()
         topics: PersistentMap[str, TopicView] = PersistentMap() if everything else self._topics
         for some in _slices(active.context, names):
@@ -108,14 +108,15 @@ class ViewPublisher:
 
     def _swap(self, *, is_complete: bool) -> None:
         active: ActiveController | None = self._controller.active
+        epoch = self.view.controller_epoch if active is None else active.context.term.epoch
         self.view = ClusterView(
             is_active=active is not None,
             is_complete=is_complete and active is not None,
             controller_id=self._controller.life.controller_id_seen,
-            controller_epoch=self.view.controller_epoch if active is None else active.context.epoch,
-            brokers={} if active is None else active.context.live_or_shutting_down_brokers,
+            controller_epoch=epoch,
+            brokers={} if active is None else active.context.cluster.brokers,
             topics=self._topics if active is not None else {},
-            cluster_id=None if active is None else active.context.cluster_id,
+            cluster_id=None if active is None else active.context.cluster.cluster_id,
             broker_facts=() if active is None else active.context.broker_facts(),
         )
 
@@ -130,7 +131,7 @@ def _slices(context: ControllerContext, names: Sequence[str]) -> Iterator[list[s
     partitions = 0
     for name in names:
         some.append(name)
-        partitions += len(context.partitions_of(name)) or 1
+        partitions += len(context.cluster.partitions_of(name)) or 1
         if partitions >= PARTITIONS_PER_SLICE:
             yield some
             some, partitions = [], 0
@@ -140,11 +141,11 @@ def _slices(context: ControllerContext, names: Sequence[str]) -> Iterator[list[s
 
 def topic_view(context: ControllerContext, topic: str) -> TopicView | None:
     """View of one topic, None if there is none of that name."""
-    if not context.has_topic(topic):
+    if not context.cluster.has_topic(topic):
         return None
     partitions = []
-    for tp, assignment in sorted(context.partitions_of(topic).items()):
-        leadership = context.leadership.get(tp)
+    for tp, assignment in sorted(context.cluster.partitions_of(topic).items()):
+        leadership = context.cluster.leadership.get(tp)
         partitions.append(
             PartitionView(
                 partition=tp.partition,
@@ -160,7 +161,7 @@ def topic_view(context: ControllerContext, topic: str) -> TopicView | None:
         )
     return TopicView(
         name=topic,
-        topic_id=context.topic_ids.get(topic),
+        topic_id=context.cluster.topic_ids.get(topic),
         partitions=tuple(partitions),
         is_being_deleted=context.is_topic_queued_for_deletion(topic),
         deletion_waits_for=_deletion_waits_for(context, topic),
@@ -172,7 +173,7 @@ def _deletion_waits_for(context: ControllerContext, topic: str) -> tuple[int, ..
         return ()
     brokers = {
         broker_id
-        for tp, assignment in context.partitions_of(topic).items()
+        for tp, assignment in context.cluster.partitions_of(topic).items()
         for broker_id in assignment.replicas
         if context.replica_state(broker_id, tp) is not ReplicaState.DELETION_SUCCESSFUL
     }

@@ -114,7 +114,7 @@ def test_an_answer_about_one_topic_does_not_walk_over_the_others_that_are_being_
         response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(-2, True)})
         world.run(answers.process_stop_replica_responses(active, [response]))
     assert asked == ["t7", "t7"]
-    assert not context.has_topic("t7")
+    assert not context.cluster.has_topic("t7")
     assert context.replicas_to_delete_count == 2 * (MANY - 1)
 
 
@@ -140,8 +140,8 @@ def test_a_topic_whose_nodes_could_not_be_removed_is_tried_again_with_the_next_a
     finish("t")
     assert context.is_topic_queued_for_deletion("t")
     finish("u")
-    assert not context.has_topic("t")
-    assert not context.has_topic("u")
+    assert not context.cluster.has_topic("t")
+    assert not context.cluster.has_topic("u")
 
 
 def test_many_illegal_transitions_are_one_line() -> None:

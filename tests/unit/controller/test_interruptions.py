@@ -204,7 +204,7 @@ def test_whatever_breaks_the_next_term_puts_right(
         assert controller.active is not None
         context = controller.active.context
         live = context.live_broker_ids
-        for tp, leadership in context.leadership.items():
+        for tp, leadership in context.cluster.leadership.items():
             if tp.topic != "marked" and not context.is_topic_queued_for_deletion(tp.topic):
                 assert leadership == world.state(tp)
                 electable = any(r in live for r in leadership.isr)

@@ -37,13 +37,13 @@ TIMER = "reelect"
 
 def epoch(controller: KafkaController) -> int:
     assert controller.active is not None
-    return controller.active.context.epoch
+    return controller.active.context.term.epoch
 
 
 def channel_failed(controller: KafkaController, broker_id: int = 1) -> e.ChannelFailed:
     """The end of the present channel to a broker."""
     assert controller.active is not None
-    broker = controller.active.context.live_or_shutting_down_brokers[broker_id]
+    broker = controller.active.context.cluster.brokers[broker_id]
     return e.ChannelFailed(epoch(controller), broker_id, broker.epoch, "a test")
 
 
@@ -67,9 +67,9 @@ def update_metadata_response(world: World, controller: KafkaController, code: in
     """The answer of broker 1 to a request of this very controller."""
     assert controller.active is not None
     context = controller.active.context
-    broker_epoch = context.live_or_shutting_down_brokers[1].epoch
+    broker_epoch = context.cluster.brokers[1].epoch
     response = UpdateMetadataResponse(
-        1, code, controller_epoch=context.epoch, broker_epoch=broker_epoch
+        1, code, controller_epoch=context.term.epoch, broker_epoch=broker_epoch
     )
     world.process(controller, e.UpdateMetadataResponseReceived((response,)))
 
@@ -319,7 +319,7 @@ class TestFailures:
         world.process(controller, e.NotEligible(), e.Eligible())
         world.process(controller, e.InterBrokerProtocolChanged(1, (2, 4)))
         assert controller.active is not None
-        assert controller.active.context.inter_broker_protocol == (3, 9)
+        assert controller.active.context.cluster.inter_broker_protocol == (3, 9)
 
 
 class TestHandingBack:
@@ -497,7 +497,7 @@ def test_every_event_finds_its_process(world: World) -> None:
     world.process(controller, e.InterBrokerProtocolChanged(epoch(controller), (3, 8)))
     assert controller.active is not None
     context = controller.active.context
-    assert context.leadership[TopicPartition("t", 1)].leader == 3
-    assert context.live_or_shutting_down_brokers[1].endpoints[0].port == 9999
+    assert context.cluster.leadership[TopicPartition("t", 1)].leader == 3
+    assert context.cluster.brokers[1].endpoints[0].port == 9999
     assert list(context.topics_with_deletion_started) == ["u"]
-    assert context.inter_broker_protocol == (3, 8)
+    assert context.cluster.inter_broker_protocol == (3, 8)

@@ -13,6 +13,7 @@ from regent.controller.events import ControllerEvent, Eligible, Startup
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
+from regent.controller.state.term import Term
 from regent.controller.term import cluster_loading, controller_election, failover
 from regent.controller.term.watches import event_of
 from regent.model.cluster import Broker, EndPoint
@@ -203,7 +204,7 @@ class World:
         """
         active = self.elect()
         context = active.context
-        context.inter_broker_protocol = self.driver.inter_broker_protocol
+        context.cluster.inter_broker_protocol = self.driver.inter_broker_protocol
         context.add_live_brokers(self.run(cluster_loading.read_brokers(self.log)).values())
         topics = self.zookeeper.children(paths.BROKER_TOPICS)
         znodes = self.run(cluster_loading.read_topics(topics, self.log))
@@ -211,7 +212,7 @@ class World:
         self.run(cluster_loading.load_leadership(context, partitions, self.log))
         active.partitions.startup_states()
         for tp in partitions:
-            for broker_id in context.replicas(tp):
+            for broker_id in context.cluster.replicas(tp):
                 live = context.is_broker_online(broker_id)
                 state = ReplicaState.ONLINE if live else ReplicaState.OFFLINE
                 context.set_replica_state(broker_id, tp, state)
@@ -277,8 +278,8 @@ def make_context(
     *broker_ids: int, epoch: int = 1, protocol: tuple[int, int] = NEWEST
 ) -> ControllerContext:
     """A context with live brokers and nothing else."""
-    context = ControllerContext(controller_id=CONTROLLER_ID, epoch=epoch, epoch_zk_version=epoch)
-    context.inter_broker_protocol = protocol
+    context = ControllerContext(Term(CONTROLLER_ID, epoch, epoch))
+    context.cluster.inter_broker_protocol = protocol
     context.add_live_brokers(make_broker(broker_id) for broker_id in broker_ids)
     return context
 

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from regent.controller.events import ControllerState
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.state.term import Term
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.observability.metrics import (
     ControllerCollector,
@@ -72,9 +73,9 @@ def test_events_are_counted_by_what_they_do() -> None:
 
 def test_numbers_are_those_of_the_context() -> None:
     assert gauges_of(None) == ControllerGauges()
-    context = ControllerContext(controller_id=9, epoch=1, epoch_zk_version=1)
+    context = ControllerContext(Term(controller_id=9, epoch=1, epoch_zk_version=1))
     for topic in ("kept", "marked"):
-        context.add_topic(topic, None)
+        context.cluster.add_topic(topic, None)
         tp = TopicPartition(topic, 0)
         context.set_assignment(tp, ReplicaAssignment((1, 2)))
         context.set_partition_state(tp, PartitionState.NEW)

@@ -48,7 +48,7 @@ async def process_leader_and_isr_response(
     failed = [
         tp
         for tp, code in errors.items()
-        if code == KAFKA_STORAGE_ERROR and broker_id in context.replicas(tp)
+        if code == KAFKA_STORAGE_ERROR and broker_id in context.cluster.replicas(tp)
     ]
     before = context.replicas_on_offline_dirs(broker_id)
     if not failed and not before:
@@ -144,8 +144,8 @@ async def is_of_the_past(active: ActiveController, response: ControlResponse) ->
         StaleControllerEpochError: The broker obeys a controller with a higher epoch: the sure sign
             that we are a zombie.
     """
-    broker = active.context.live_or_shutting_down_brokers.get(response.broker_id)
-    if response.controller_epoch not in (NO_EPOCH, active.context.epoch):
+    broker = active.context.cluster.brokers.get(response.broker_id)
+    if response.controller_epoch not in (NO_EPOCH, active.context.term.epoch):
         return True
     if response.error_code == STALE_CONTROLLER_EPOCH:
         raise StaleControllerEpochError(f"broker {response.broker_id} obeys a newer controller")

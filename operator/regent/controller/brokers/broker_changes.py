@@ -26,9 +26,9 @@ async def process_broker_change(active: ActiveController) -> None:
     """Compare the registrations with the context. A broker with another epoch has bounced, even if
     no child list ever missed it (KAFKA-7235)."""
     context = active.context
-    known = context.live_or_shutting_down_brokers
+    known = context.cluster.brokers
     current = await cluster_loading.read_brokers(active.log, known=known)
-    refuse_id_of_a_registered_broker(context.controller_id, current)
+    refuse_id_of_a_registered_broker(context.term.controller_id, current)
     cluster_loading.refuse_unsupported(current.values())
     new = [b for i, b in current.items() if i not in known]
     bounced = [b for i, b in current.items() if i in known and b.epoch > known[i].epoch]
@@ -43,7 +43,7 @@ async def process_broker_change(active: ActiveController) -> None:
         live=list(current),
     )
     bounced_ids = [b.broker_id for b in bounced]
-    await UpdateChannels(context.epoch, opened=[*new, *bounced], closed=[*dead, *bounced_ids])
+    await UpdateChannels(context.term.epoch, opened=[*new, *bounced], closed=[*dead, *bounced_ids])
     if new:
         context.add_live_brokers(new)
         await on_broker_startup(active, new)
@@ -64,11 +64,11 @@ async def on_broker_startup(active: ActiveController, brokers: Sequence[Broker])
     started = [b.broker_id for b in brokers]
     for broker_id in started:
         context.set_replicas_on_offline_dirs(broker_id, ())
-    existing = [b for b in context.live_or_shutting_down_brokers if b not in started]
+    existing = [b for b in context.cluster.brokers if b not in started]
     batch = ControllerBrokerRequestBatch(context)
     batch.add_update_metadata(broker_ids=existing)
     await batch.send()
-    batch.add_update_metadata(context.leadership, broker_ids=started)
+    batch.add_update_metadata(context.cluster.leadership, broker_ids=started)
     await batch.send()
     replicas = {broker_id: list(context.replica_states_on(broker_id)) for broker_id in started}
     await active.replicas.handle_state_changes(
@@ -95,7 +95,7 @@ async def process_broker_modifications(active: ActiveController, broker_id: int)
     """A registration was rewritten: announce changed endpoints and features."""
     context = active.context
     (node,) = await read_permitted([paths.broker_id(broker_id)], watch=True)
-    known = context.live_or_shutting_down_brokers.get(broker_id)
+    known = context.cluster.brokers.get(broker_id)
     if node is None:
         return  # the list of brokers has changed as well, and its watch reports it
     if known is None:

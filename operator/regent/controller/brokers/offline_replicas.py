@@ -26,7 +26,7 @@ async def on_replicas_become_offline(
         for tp in partitions:
             queued = context.is_topic_queued_for_deletion(tp.topic)
             (being_deleted if queued else others).setdefault(broker_id, []).append(tp)
-            state = context.leadership.get(tp)
+            state = context.cluster.leadership.get(tp)
             if not queued and state is not None and state.leader == broker_id:
                 leaderless.append(tp)
     await active.partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)

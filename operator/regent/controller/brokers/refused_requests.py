@@ -24,7 +24,9 @@ async def take_answer(
     """Keep what a broker refuses, forget what it has done by now; log and publish what changed."""
     context, broker_id = active.context, response.broker_id
     refused = {
-        tp: error for tp, error in _refused(response).items() if broker_id in context.replicas(tp)
+        tp: error
+        for tp, error in _refused(response).items()
+        if broker_id in context.cluster.replicas(tp)
     }
     done = (tp for tp in response.partitions if tp not in refused)
     changed = context.refusals.update(broker_id, refused=refused, done=done)

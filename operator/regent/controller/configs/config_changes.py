@@ -48,18 +48,20 @@ async def process_config_change(active: ActiveController) -> None:
     changed = frozenset(topics)
     if defaults_changed:
         changed |= await _default_changed(active)
-    await elect_where_unclean_is_allowed(active, [t for t in topics if context.has_topic(t)])
+    await elect_where_unclean_is_allowed(
+        active, [t for t in topics if context.cluster.has_topic(t)]
+    )
     if changed:
         await PublishView(changed)
 
 
 async def _default_changed(active: ActiveController) -> frozenset[str]:
     """Elect where the new default allows it. Returns the topics that have new leaders."""
-    before = active.context.unclean_leader_election_default
+    before = active.context.cluster.unclean_leader_election_default
     await load_unclean_election_default(
         active.context, active.config.unclean_leader_election_enable, active.log
     )
-    if before or not active.context.unclean_leader_election_default:
+    if before or not active.context.cluster.unclean_leader_election_default:
         return frozenset()
     active.log.warning("Unclean leader election is enabled for the cluster")
     leaderless = list(active.context.partitions_without_leader)
@@ -76,7 +78,7 @@ async def elect_where_unclean_is_allowed(active: ActiveController, topics: list[
         for topic in topics
         if any(
             context.partition_state(tp) is PartitionState.OFFLINE
-            for tp in context.partitions_of(topic)
+            for tp in context.cluster.partitions_of(topic)
         )
     ]
     if not candidates:

@@ -19,10 +19,11 @@ async def unclean_election_flags(
 ) -> dict[str, bool | None]:
     """Whether each topic allows unclean leader election; None if its configuration is malformed."""
     nodes = await read_permitted([paths.topic_config(topic) for topic in topics])
+    default = context.cluster.unclean_leader_election_default
     flags: dict[str, bool | None] = {}
     for topic, node in zip(topics, nodes, strict=True):
         if node is None:
-            flags[topic] = context.unclean_leader_election_default
+            flags[topic] = default
             continue
         try:
             config = decode_entity_config(paths.topic_config(topic), node.data)
@@ -31,7 +32,7 @@ async def unclean_election_flags(
             flags[topic] = None
             continue
         own = config.get(UNCLEAN_LEADER_ELECTION_ENABLE)
-        flags[topic] = context.unclean_leader_election_default if own is None else is_true(own)
+        flags[topic] = default if own is None else is_true(own)
     return flags
 
 
@@ -41,7 +42,7 @@ async def load_unclean_election_default(
     """Read the dynamic cluster-wide default; without one that of the settings holds."""
     path = paths.broker_config(None)
     (node,) = await read_permitted([path])
-    context.unclean_leader_election_default = static_default
+    context.cluster.unclean_leader_election_default = static_default
     if node is None:
         return
     try:
@@ -50,7 +51,7 @@ async def load_unclean_election_default(
         log.error("Malformed broker configuration", path=error.path, reason=error.reason)
         return
     if own is not None:
-        context.unclean_leader_election_default = is_true(own)
+        context.cluster.unclean_leader_election_default = is_true(own)
 
 
 def is_true(value: str) -> bool:

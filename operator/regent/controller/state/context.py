@@ -14,39 +14,31 @@ Insertion order is the only order anything iterates in, so that a simulation rep
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
-from operator import itemgetter
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
+from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
 from regent.controller.state.refusals import Refusals
 from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.state.term import Term
 from regent.model.cluster import Broker
-from regent.model.partition import (
-    LeaderAndIsr,
-    ReplicaAssignment,
-    TopicPartition,
-)
-from regent.model.topic import metric_name
+from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.model.topic_config import BrokerFacts
 
-_NOTHING: Mapping[TopicPartition, ReplicaAssignment] = MappingProxyType({})
 _NO_STATES: Mapping[TopicPartition, ReplicaState] = MappingProxyType({})
 _WITHOUT_LEADER = (PartitionState.NEW, PartitionState.OFFLINE)
-_topic_of = itemgetter(0)
 
 
 class ControllerContext:
     """The cluster as the active controller sees it.
 
+    What is read of the cluster is read from ``cluster``. Brokers and assignments are changed, and
+    topics removed, through the methods here, since counts and refusals follow from them.
+
     Attributes:
-        controller_id: Our id in ``/controller``.
-        epoch: Our controller epoch.
-        epoch_zk_version: dataVersion of ``/controller_epoch``: the fence of every write.
-        cluster_id: Id of the Kafka cluster; None as long as it has none.
-        inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
-        unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable.
+        term: Our term: controller id, epoch and the fence of every write.
+        cluster: Brokers, topics, assignments and leadership as ZooKeeper has them.
         unclean_leader_elections: Unclean elections since this controller was elected.
         seen_config_changes: Notifications of config changes that need not be looked at any more.
         refusals: What brokers refuse to do.
@@ -55,32 +47,20 @@ class ControllerContext:
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
     """
 
-    def __init__(self, *, controller_id: int, epoch: int, epoch_zk_version: int) -> None:
-        self.controller_id = controller_id
-        self.epoch = epoch
-        self.epoch_zk_version = epoch_zk_version
-        self.cluster_id: str | None = None
-        self.inter_broker_protocol = (0, 0)
-        self.unclean_leader_election_default = False
+    def __init__(self, term: Term, cluster: ClusterState | None = None) -> None:
+        self.term = term
+        self.cluster = ClusterState() if cluster is None else cluster
         self.unclean_leader_elections = 0
         self.seen_config_changes: dict[str, None] = {}
         self.refusals = Refusals()
-        self._brokers: dict[int, Broker] = {}
         self._broker_facts: dict[int, tuple[int, BrokerFacts]] = {}
         self._live_broker_facts: tuple[BrokerFacts, ...] | None = None
         self._shutting_down: dict[int, None] = {}
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
-        self._topic_ids: dict[str, uuid.UUID] = {}
-        self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
-        self._leadership: dict[TopicPartition, LeaderAndIsr] = {}
         self._partition_states: dict[TopicPartition, PartitionState] = {}
         self._without_leader: dict[TopicPartition, None] = {}
         self._replica_states: dict[int, dict[TopicPartition, ReplicaState]] = {}
-        self._reassigning: dict[TopicPartition, None] = {}
-        self._topics_by_metric_name: dict[str, dict[str, None]] = {}
-        self._changed_topics: dict[str, None] = {}
         self._deletions = DeletionProgress()
-        self._partition_count = 0
         self._offline_partition_count = 0
         self._new_partition_count = 0
         self.topics_to_be_deleted: dict[str, None] = {}
@@ -92,32 +72,27 @@ class ControllerContext:
     # Brokers
 
     @property
-    def live_or_shutting_down_brokers(self) -> Mapping[int, Broker]:
-        """Brokers by id. A change replaces the mapping, so what was returned stays as it is."""
-        return self._brokers
-
-    @property
     def live_broker_ids(self) -> tuple[int, ...]:
         """Live brokers without those that are shutting down."""
-        return tuple(b for b in self._brokers if b not in self._shutting_down)
+        return tuple(b for b in self.cluster.brokers if b not in self._shutting_down)
 
     @property
     def live_broker_count(self) -> int:
-        return len(self._brokers) - sum(b in self._brokers for b in self._shutting_down)
+        brokers = self.cluster.brokers
+        return len(brokers) - sum(b in brokers for b in self._shutting_down)
 
     @property
     def shutting_down_broker_ids(self) -> Collection[int]:
         return self._shutting_down.keys()
 
     def add_live_brokers(self, brokers: Iterable[Broker]) -> None:
-        """Add brokers or replace their registrations. Kept in order of their ids."""
-        merged = self._brokers | {b.broker_id: b for b in brokers}
-        self._brokers = dict(sorted(merged.items()))
+        """Add brokers or replace their registrations."""
+        self.cluster.add_brokers(brokers)
         self._live_broker_facts = None
 
     def remove_live_brokers(self, broker_ids: Iterable[int]) -> None:
-        gone = dict.fromkeys(broker_ids)
-        self._brokers = {i: b for i, b in self._brokers.items() if i not in gone}
+        gone = list(broker_ids)
+        self.cluster.remove_brokers(gone)
         self._live_broker_facts = None
         for broker_id in gone:
             self.refusals.forget_broker(broker_id)
@@ -130,16 +105,16 @@ class ControllerContext:
     def broker_facts(self) -> tuple[BrokerFacts, ...]:
         """What is known of each live broker, in order of their ids; of some only that they live.
 
-        Behind them those that are down and have told before: they load the configurations of all
-        topics when they start, and one that they cannot load would keep them from it. Brokers
+        Behind them those that are down and have reported before: they load the configurations of
+        all topics when they start, and one that they cannot load would keep them from it. Brokers
         without replicas are left out: those are most likely gone for good.
         """
         if self._live_broker_facts is None:
-            self._live_broker_facts = tuple(map(self._facts_of, self._brokers.values()))
+            self._live_broker_facts = tuple(map(self._facts_of, self.cluster.brokers.values()))
         down = [
             facts
             for broker_id, (_, facts) in self._broker_facts.items()
-            if broker_id not in self._brokers and self.replica_states_on(broker_id)
+            if broker_id not in self.cluster.brokers and self.replica_states_on(broker_id)
         ]
         return (*self._live_broker_facts, *down) if down else self._live_broker_facts
 
@@ -156,7 +131,7 @@ class ControllerContext:
         self._shutting_down.pop(broker_id, None)
 
     def is_broker_online(self, broker_id: int, *, include_shutting_down: bool = False) -> bool:
-        return broker_id in self._brokers and (
+        return broker_id in self.cluster.brokers and (
             include_shutting_down or broker_id not in self._shutting_down
         )
 
@@ -208,61 +183,7 @@ class ControllerContext:
         if not replicas:
             del self._offline_dirs[broker_id]
 
-    # Topics and assignments
-
-    @property
-    def topics(self) -> KeysView[str]:
-        return self._assignments.keys()
-
-    @property
-    def topic_ids(self) -> Mapping[str, uuid.UUID]:
-        return self._topic_ids
-
-    def has_topic(self, topic: str) -> bool:
-        return topic in self._assignments
-
-    def add_topic(self, topic: str, topic_id: uuid.UUID | None) -> None:
-        self._partitions_to_change(topic)
-        if topic_id is not None:
-            self._topic_ids[topic] = topic_id
-
-    def _partitions_to_change(self, topic: str) -> dict[TopicPartition, ReplicaAssignment]:
-        """Assignments of a topic, which is added if it is new."""
-        self._changed_topics[topic] = None
-        partitions = self._assignments.get(topic)
-        if partitions is None:
-            partitions = self._assignments[topic] = {}
-            self._topics_by_metric_name.setdefault(metric_name(topic), {})[topic] = None
-        return partitions
-
-    def topics_with_metric_name(self, name: str) -> Collection[str]:
-        """Topics that metrics do not distinguish: see :func:`regent.model.topic.metric_name`."""
-        return self._topics_by_metric_name.get(name, {}).keys()
-
-    def take_changed_topics(self) -> Collection[str]:
-        """Topics that have been added, changed or removed since this was last called."""
-        changed, self._changed_topics = self._changed_topics, {}
-        return changed.keys()
-
-    def partitions_of(self, topic: str) -> Mapping[TopicPartition, ReplicaAssignment]:
-        return self._assignments.get(topic, _NOTHING)
-
-    def all_partitions(self) -> Iterator[TopicPartition]:
-        for partitions in self._assignments.values():
-            yield from partitions
-
-    @property
-    def partition_count(self) -> int:
-        return self._partition_count
-
-    def assignment(self, tp: TopicPartition) -> ReplicaAssignment | None:
-        partitions = self._assignments.get(tp.topic)
-        return None if partitions is None else partitions.get(tp)
-
-    def replicas(self, tp: TopicPartition) -> tuple[int, ...]:
-        """Replica list of a partition, empty if it is unknown."""
-        assignment = self.assignment(tp)
-        return () if assignment is None else assignment.replicas
+    # Assignments and topics
 
     def set_assignment(self, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
         self.set_assignments(tp.topic, {tp: assignment})
@@ -273,17 +194,9 @@ class ControllerContext:
         """Set the assignments of many partitions of one topic."""
         if topic in self._deletions:
             for tp, assignment in assignments.items():
-                self._count_replicas_to_delete(tp, self.replicas(tp), -1)
+                self._count_replicas_to_delete(tp, self.cluster.replicas(tp), -1)
                 self._count_replicas_to_delete(tp, assignment.replicas, 1)
-        partitions = self._partitions_to_change(topic)
-        self._partition_count -= len(partitions)
-        partitions.update(assignments)
-        self._partition_count += len(partitions)
-        for tp, assignment in assignments.items():
-            if assignment.adding_replicas or assignment.removing_replicas:
-                self._reassigning[tp] = None
-            elif self._reassigning:
-                self._reassigning.pop(tp, None)
+        self.cluster.set_assignments(topic, assignments)
 
     def _count_replicas_to_delete(
         self, tp: TopicPartition, replicas: Iterable[int], change: int
@@ -291,58 +204,23 @@ class ControllerContext:
         for broker_id in replicas:
             self._deletions.count(tp.topic, self.replica_state(broker_id, tp), change)
 
-    @property
-    def partitions_being_reassigned(self) -> Collection[TopicPartition]:
-        return self._reassigning.keys()
-
-    def is_topic_being_reassigned(self, topic: str) -> bool:
-        return bool(self._reassigning) and any(
-            tp in self._reassigning for tp in self.partitions_of(topic)
-        )
-
     def remove_topic(self, topic: str) -> None:
         """Forget a topic and everything about its partitions."""
-        self._changed_topics[topic] = None
-        partitions = self._assignments.pop(topic, {})
-        self._partition_count -= len(partitions)
+        partitions = self.cluster.partitions_of(topic)
         self._deletions.end(topic)
         self.refusals.forget_partitions(partitions)
         for tp, assignment in partitions.items():
             self.set_partition_state(tp, PartitionState.NON_EXISTENT)
-            self._leadership.pop(tp, None)
-            self._reassigning.pop(tp, None)
             self.elections_to_repeat.pop(tp, None)
             for broker_id in assignment.replicas:
                 self._replica_states.get(broker_id, {}).pop(tp, None)
         for broker_id in list(self._offline_dirs):
             self.change_replicas_on_offline_dirs(broker_id, failed=(), recovered=partitions)
-        self._forget_metric_name(topic)
-        self._topic_ids.pop(topic, None)
+        self.cluster.remove_topic(topic)
         self.topics_to_be_deleted.pop(topic, None)
         self.topics_with_deletion_started.pop(topic, None)
         self.topics_ineligible_for_deletion.pop(topic, None)
         self.topics_not_removed.pop(topic, None)
-
-    def _forget_metric_name(self, topic: str) -> None:
-        name = metric_name(topic)
-        twins = self._topics_by_metric_name.get(name, {})
-        twins.pop(topic, None)
-        if not twins:
-            self._topics_by_metric_name.pop(name, None)
-
-    # Leadership
-
-    @property
-    def leadership(self) -> Mapping[TopicPartition, LeaderAndIsr]:
-        return self._leadership
-
-    def set_leadership(self, changes: Mapping[TopicPartition, LeaderAndIsr]) -> None:
-        self._leadership.update(changes)
-        self._changed_topics.update(dict.fromkeys(map(_topic_of, changes)))
-
-    def forget_leadership(self, tp: TopicPartition) -> None:
-        self._changed_topics[tp.topic] = None
-        self._leadership.pop(tp, None)
 
     # Partition states
 
@@ -357,7 +235,7 @@ class ControllerContext:
         before = self.partition_state(tp)
         if before is state:
             return
-        self._changed_topics[tp.topic] = None
+        self.cluster.note_change(tp.topic)
         if state in _WITHOUT_LEADER:
             self._without_leader[tp] = None
         else:
@@ -385,7 +263,7 @@ class ControllerContext:
         self._offline_partition_count = values.count(PartitionState.OFFLINE) - sum(
             self.partition_state(tp) is PartitionState.OFFLINE
             for topic in self.topics_to_be_deleted
-            for tp in self.partitions_of(topic)
+            for tp in self.cluster.partitions_of(topic)
         )
 
     @property
@@ -413,15 +291,16 @@ class ControllerContext:
         if topic in self.topics_to_be_deleted:
             return
         self._offline_partition_count -= sum(
-            self.partition_state(tp) is PartitionState.OFFLINE for tp in self.partitions_of(topic)
+            self.partition_state(tp) is PartitionState.OFFLINE
+            for tp in self.cluster.partitions_of(topic)
         )
         self.topics_to_be_deleted[topic] = None
-        self._changed_topics[topic] = None
+        self.cluster.note_change(topic)
         self._deletions.begin(
             topic,
             (
                 self.replica_state(broker_id, tp)
-                for tp, assignment in self.partitions_of(topic).items()
+                for tp, assignment in self.cluster.partitions_of(topic).items()
                 for broker_id in assignment.replicas
             ),
         )
@@ -474,7 +353,7 @@ class ControllerContext:
         if not queued:
             return
         for tp in dict.fromkeys(partitions):
-            if tp[0] in queued and broker_id in self.replicas(tp):
+            if tp[0] in queued and broker_id in self.cluster.replicas(tp):
                 queued.count(tp[0], self.replica_state(broker_id, tp), -1)
                 queued.count(tp[0], state, 1)
 
@@ -483,7 +362,7 @@ class ControllerContext:
     ) -> dict[int, list[TopicPartition]]:
         """Replicas of a topic that are in ``state``, by broker."""
         found: dict[int, list[TopicPartition]] = {}
-        for tp, assignment in self.partitions_of(topic).items():
+        for tp, assignment in self.cluster.partitions_of(topic).items():
             for broker_id in assignment.replicas:
                 if self.replica_state(broker_id, tp) is state:
                     found.setdefault(broker_id, []).append(tp)

@@ -123,7 +123,7 @@ async def add_topics(
     context = active.context
     added: list[TopicPartition] = []
     for topic, znode in topics.items():
-        context.add_topic(topic, znode.topic_id)
+        context.cluster.add_topic(topic, znode.topic_id)
         assignments = {TopicPartition(topic, p): a for p, a in znode.assignments.items()}
         context.set_assignments(topic, assignments)
         added.extend(assignments)
@@ -141,10 +141,10 @@ async def give_topic_ids(active: ActiveController, topics: Iterable[str]) -> lis
         The topics whose id was not known before.
     """
     context = active.context
-    if context.inter_broker_protocol < TOPIC_IDS_SINCE:
+    if context.cluster.inter_broker_protocol < TOPIC_IDS_SINCE:
         return []
     learned: list[str] = []
-    remaining = [topic for topic in topics if topic not in context.topic_ids]
+    remaining = [topic for topic in topics if topic not in context.cluster.topic_ids]
     while remaining:
         nodes = await read_permitted([paths.topic(topic) for topic in remaining])
         new_ids: dict[str, uuid.UUID] = {}
@@ -154,7 +154,7 @@ async def give_topic_ids(active: ActiveController, topics: Iterable[str]) -> lis
             if node is None or znode is None:
                 continue
             if znode.topic_id is not None:
-                context.add_topic(topic, znode.topic_id)
+                context.cluster.add_topic(topic, znode.topic_id)
                 learned.append(topic)
                 continue
             new_ids[topic] = active.chance.topic_id()
@@ -164,7 +164,7 @@ async def give_topic_ids(active: ActiveController, topics: Iterable[str]) -> lis
         remaining = []
         for (topic, topic_id), result in zip(new_ids.items(), results, strict=True):
             if isinstance(result, Written):
-                context.add_topic(topic, topic_id)
+                context.cluster.add_topic(topic, topic_id)
                 learned.append(topic)
             elif result is ZkError.BAD_VERSION:
                 remaining.append(topic)
@@ -192,7 +192,7 @@ async def load_leadership(
         anybody knows of.
     """
     read = await read_partition_states(list(partitions), log)
-    context.set_leadership(read.states)
+    context.cluster.set_leadership(read.states)
     return list(read.failures)
 
 
@@ -200,7 +200,7 @@ async def refresh_leadership(
     context: ControllerContext, partitions: Iterable[TopicPartition], log: ControllerLog
 ) -> list[TopicPartition]:
     """Read the states of known partitions again. Returns the partitions that have leadership."""
-    known = [tp for tp in partitions if context.assignment(tp) is not None]
+    known = [tp for tp in partitions if context.cluster.assignment(tp) is not None]
     read = await read_partition_states(known, log)
-    context.set_leadership(read.states)
-    return [tp for tp in known if tp in context.leadership]
+    context.cluster.set_leadership(read.states)
+    return [tp for tp in known if tp in context.cluster.leadership]

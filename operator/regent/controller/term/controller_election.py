@@ -12,6 +12,7 @@ from regent.controller.config import ControllerConfig
 from regent.controller.effects import CurrentTime, Exists, Multi, ReadData
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
+from regent.controller.state.term import Term
 from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
 from regent.zk_data import paths
 from regent.zk_data.controller import (
@@ -85,9 +86,7 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
             return None
         version = found
     log.info("Controller elected", controller_id=config.controller_id, epoch=epoch)
-    return ControllerContext(
-        controller_id=config.controller_id, epoch=epoch, epoch_zk_version=version
-    )
+    return ControllerContext(Term(config.controller_id, epoch, version))
 
 
 async def _find_own(config: ControllerConfig, epoch: int, log: ControllerLog) -> int | None:
@@ -109,10 +108,10 @@ async def release(context: ControllerContext, log: ControllerLog) -> bool:
     """Give ``/controller`` up so that a broker takes over at once. False if it was not ours."""
     results = await Multi(
         [
-            Check(paths.CONTROLLER_EPOCH, context.epoch_zk_version),
+            Check(paths.CONTROLLER_EPOCH, context.term.epoch_zk_version),
             Delete(paths.CONTROLLER),
         ]
     )
     released = all(isinstance(result, Written) for result in results)
-    log.info("Controller released", epoch=context.epoch, released=released)
+    log.info("Controller released", epoch=context.term.epoch, released=released)
     return released

@@ -59,16 +59,16 @@ async def on_controller_failover(active: ActiveController) -> None:
     brokers = await cluster_loading.read_brokers(log)
     cluster_loading.refuse_unsupported(brokers.values())
     context.add_live_brokers(brokers.values())
-    await UpdateChannels(context.epoch, opened=list(brokers.values()))
+    await UpdateChannels(context.term.epoch, opened=list(brokers.values()))
     await _announce_brokers(active)
     await _delete_notifications(active)
     unreadable = await _load_topics(active)
     refuse_id_of_a_replica(context)
     await _load_deletions(active)
-    context.inter_broker_protocol = await InterBrokerProtocol()
-    refuse_other_protocol(active.config, context.inter_broker_protocol)
+    context.cluster.inter_broker_protocol = await InterBrokerProtocol()
+    refuse_other_protocol(active.config, context.cluster.inter_broker_protocol)
     await _set_up_features(active)
-    await cluster_loading.give_topic_ids(active, context.topics)
+    await cluster_loading.give_topic_ids(active, context.cluster.topics)
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
     await active.replicas.startup()
     active.partitions.startup_states(unreadable=unreadable)
@@ -76,10 +76,10 @@ async def on_controller_failover(active: ActiveController) -> None:
     await active.deletions.resume()
     log.info(
         "Controller failover completed",
-        epoch=context.epoch,
+        epoch=context.term.epoch,
         brokers=len(brokers),
-        topics=len(context.topics),
-        partitions=context.partition_count,
+        topics=len(context.cluster.topics),
+        partitions=context.cluster.partition_count,
         offline=context.offline_partition_count,
     )
     await PublishView(None)
@@ -104,13 +104,13 @@ async def process_inter_broker_protocol_change(
     context = active.context
     refuse_other_protocol(active.config, version)
     active.log.info(
-        "Inter-broker protocol changed", before=context.inter_broker_protocol, now=version
+        "Inter-broker protocol changed", before=context.cluster.inter_broker_protocol, now=version
     )
-    context.inter_broker_protocol = version
+    context.cluster.inter_broker_protocol = version
     await _set_up_features(active)
-    topics = await cluster_loading.give_topic_ids(active, context.topics)
+    topics = await cluster_loading.give_topic_ids(active, context.cluster.topics)
     if topics:
-        partitions = [tp for topic in topics for tp in context.partitions_of(topic)]
+        partitions = [tp for topic in topics for tp in context.cluster.partitions_of(topic)]
         await active.replicas.handle_state_changes(
             by_broker(context, partitions, _is_running(context)), ReplicaState.ONLINE
         )
@@ -174,7 +174,7 @@ async def _load_deletions(active: ActiveController) -> None:
     for topic in queued:
         context.queue_topic_for_deletion(topic)
     active.deletions.mark_ineligible(
-        [topic for topic in queued if context.is_topic_being_reassigned(topic)],
+        [topic for topic in queued if context.cluster.is_topic_being_reassigned(topic)],
         "a reassignment is in progress",
     )
     with_dead_replica = [
@@ -182,7 +182,7 @@ async def _load_deletions(active: ActiveController) -> None:
         for topic in queued
         if any(
             not context.is_replica_online(broker_id, tp)
-            for tp, assignment in context.partitions_of(topic).items()
+            for tp, assignment in context.cluster.partitions_of(topic).items()
             for broker_id in assignment.replicas
         )
     ]
@@ -191,7 +191,7 @@ async def _load_deletions(active: ActiveController) -> None:
 
 async def _set_up_features(active: ActiveController) -> None:
     """``/feature`` says whether features are finalized at all (KIP-584): from 2.7 on they are."""
-    version = active.context.inter_broker_protocol
+    version = active.context.cluster.inter_broker_protocol
     enabled = version >= FEATURES_SINCE
     status = FeatureStatus.ENABLED if enabled else FeatureStatus.DISABLED
     layout = VERSION_2 if version >= FEATURE_VERSION_2_SINCE else VERSION_1

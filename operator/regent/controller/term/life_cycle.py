@@ -100,8 +100,8 @@ class LifeCycle:
         may_create = self._config.missing_cluster is MissingCluster.CREATE
         cluster_identity.refuse_other_cluster(self.cluster_id, found, may_create=may_create)
         self.cluster_id = found.cluster_id
-        if self.active is not None and self.active.context.cluster_id != self.cluster_id:
-            self.active.context.cluster_id = self.cluster_id
+        if self.active is not None and self.active.context.cluster.cluster_id != self.cluster_id:
+            self.active.context.cluster.cluster_id = self.cluster_id
             await PublishView(frozenset())
 
     async def wait_for_cluster(self, reason: str) -> None:
@@ -151,7 +151,7 @@ class LifeCycle:
         if context is None:
             await self.retry_later()
             return
-        context.cluster_id = self.cluster_id
+        context.cluster.cluster_id = self.cluster_id
         await CancelTimer(_REELECT_TIMER)
         self.active = ActiveController(
             context, config=self._config, log=self._log, chance=self._chance
@@ -168,7 +168,7 @@ class LifeCycle:
         """Stop being the controller. ``/controller`` is left as it is."""
         if self.active is None:
             return
-        self._log.info("Controller resigned", epoch=self.active.context.epoch)
+        self._log.info("Controller resigned", epoch=self.active.context.term.epoch)
         self.active = None
         await Resigned()
         await PublishView(None)

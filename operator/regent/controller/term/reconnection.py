@@ -17,10 +17,10 @@ async def read_everything_anew(active: ActiveController) -> None:
     """Process every kind of change that may have been missed, and set all watches again."""
     context = active.context
     await broker_changes.process_broker_change(active)
-    for broker_id in list(context.live_or_shutting_down_brokers):
+    for broker_id in list(context.cluster.brokers):
         await broker_changes.process_broker_modifications(active, broker_id)
     await topic_changes.process_topic_change(active)
-    await topic_changes.process_partition_modifications(active, list(context.topics))
+    await topic_changes.process_partition_modifications(active, list(context.cluster.topics))
     await topic_changes.process_topic_deletion(active)
     await isr_changes.process_isr_change_notification(active)
     await log_dir_events.process_log_dir_event_notification(active)

@@ -54,12 +54,12 @@ def refuse_id_of_a_replica(context: ControllerContext) -> None:
     Raises:
         UnusableSettingError: A topic names the id.
     """
-    ours = context.controller_id
-    for topic in context.topics:
-        for tp, assignment in context.partitions_of(topic).items():
+    ours = context.term.controller_id
+    for topic in context.cluster.topics:
+        for tp, assignment in context.cluster.partitions_of(topic).items():
             if ours in assignment.replicas:
                 raise _id_refused(ours, f"it is the id of a replica of {tp}")
-    for tp, state in context.leadership.items():
+    for tp, state in context.cluster.leadership.items():
         if ours in state.isr:
             raise _id_refused(ours, f"it is the id of a replica of {tp}")
 

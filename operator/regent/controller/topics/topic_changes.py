@@ -25,10 +25,10 @@ async def process_topic_change(active: ActiveController) -> None:
     (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
     listed = children or ()
     # ZooKeeper gives all names: nothing else in here takes the longer the more topics there are.
-    new = list(filterfalse(context.topics.__contains__, listed))
+    new = list(filterfalse(context.cluster.topics.__contains__, listed))
     gone: list[str] = []
-    if len(listed) - len(new) < len(context.topics):
-        gone = sorted(context.topics - frozenset(listed))
+    if len(listed) - len(new) < len(context.cluster.topics):
+        gone = sorted(context.cluster.topics - frozenset(listed))
     for topic in gone:
         context.remove_topic(topic)
     added: list[TopicPartition] = []
@@ -69,12 +69,12 @@ async def process_partition_modifications(active: ActiveController, names: Seque
     context = active.context
     topics = await cluster_loading.read_topics(names, active.log)
     # Topics that were malformed when they first appeared.
-    late = {topic: znode for topic, znode in topics.items() if not context.has_topic(topic)}
+    late = {topic: znode for topic, znode in topics.items() if not context.cluster.has_topic(topic)}
     growth: list[TopicPartition] = []
     for topic, znode in topics.items():
         if topic in late:
             continue
-        known = context.partitions_of(topic)
+        known = context.cluster.partitions_of(topic)
         new = {
             tp: assignment
             for partition, assignment in znode.assignments.items()
@@ -105,8 +105,11 @@ async def _restore_assignment(active: ActiveController, topic: str) -> None:
     if node is None:
         return
     before = TopicZNode(
-        context.topic_ids.get(topic),
-        {tp.partition: assignment for tp, assignment in context.partitions_of(topic).items()},
+        context.cluster.topic_ids.get(topic),
+        {
+            tp.partition: assignment
+            for tp, assignment in context.cluster.partitions_of(topic).items()
+        },
     )
     active.log.warning("Growth of a topic that is being deleted is undone", topic=topic)
     await Write(
@@ -120,7 +123,7 @@ async def process_topic_deletion(active: ActiveController) -> None:
     context = active.context
     (children,) = await ReadChildren([paths.DELETE_TOPICS], watch=True)
     marked = list(children or ())
-    if not all(map(context.has_topic, marked)):
+    if not all(map(context.cluster.has_topic, marked)):
         # Created and marked in quick succession: the news of the creation may still be waiting.
         await process_topic_change(active)
     known = await drop_void_markers(active, marked)
@@ -131,7 +134,7 @@ async def process_topic_deletion(active: ActiveController) -> None:
     for topic in fresh:
         context.queue_topic_for_deletion(topic)
     active.deletions.mark_ineligible(
-        [topic for topic in fresh if context.is_topic_being_reassigned(topic)],
+        [topic for topic in fresh if context.cluster.is_topic_being_reassigned(topic)],
         "a reassignment is in progress",
     )
     await PublishView(frozenset(fresh))
@@ -147,8 +150,8 @@ async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> 
         The marked topics that are known, and so can be deleted.
     """
     context, log = active.context, active.log
-    known = [topic for topic in marked if context.has_topic(topic)]
-    void = unknown = [topic for topic in marked if not context.has_topic(topic)]
+    known = [topic for topic in marked if context.cluster.has_topic(topic)]
+    void = unknown = [topic for topic in marked if not context.cluster.has_topic(topic)]
     if not active.config.delete_topic_enable:
         void, known = list(marked), []
         if marked:

@@ -144,9 +144,9 @@ async def _delete_topics(
 
 def _deletion_problem(active: ActiveController, command: DeleteTopic) -> Rejected | None:
     context, topic = active.context, command.topic
-    if not context.has_topic(topic):
+    if not context.cluster.has_topic(topic):
         return unknown(topic)
-    actual = context.topic_ids.get(topic)
+    actual = context.cluster.topic_ids.get(topic)
     if None in (command.topic_id, actual) or command.topic_id == actual:
         return None
     return Rejected(

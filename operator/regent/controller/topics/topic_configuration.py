@@ -90,7 +90,7 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
 async def describe_topic_configs(
     active: ActiveController, command: DescribeTopicConfigs
 ) -> Outcome:
-    known = [topic for topic in command.topics if active.context.has_topic(topic)]
+    known = [topic for topic in command.topics if active.context.cluster.has_topic(topic)]
     nodes = await ReadData([paths.topic_config(topic) for topic in known])
     configs: dict[str, dict[str, str]] = {}
     for topic, node in zip(known, nodes, strict=True):

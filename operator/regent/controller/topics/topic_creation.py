@@ -62,7 +62,7 @@ async def create_topics(active: ActiveController, commands: Sequence[CreateTopic
             outcomes[index] = placement_refused(command.topic, error)
             continue
         topic_id = None
-        if active.context.inter_broker_protocol >= TOPIC_IDS_SINCE:
+        if active.context.cluster.inter_broker_protocol >= TOPIC_IDS_SINCE:
             topic_id = command.topic_id or active.chance.topic_id()
         assignments = {p: ReplicaAssignment(replicas) for p, replicas in placement.items()}
         new = _NewTopic(TopicZNode(topic_id, assignments), dict(command.config))
@@ -82,7 +82,7 @@ def _was_created_before(active: ActiveController, command: CreateTopic) -> bool:
     """Whether the topic is there with the id chosen for it, and stays."""
     return (
         command.topic_id is not None
-        and active.context.topic_ids.get(command.topic) == command.topic_id
+        and active.context.cluster.topic_ids.get(command.topic) == command.topic_id
         and not active.context.is_topic_queued_for_deletion(command.topic)
     )
 
@@ -124,7 +124,10 @@ def _creation_problem(
             "topic",
         )
     name = metric_name(topic)
-    twins = [*active.context.topics_with_metric_name(name), *filter(None, [taken.get(name)])]
+    twins = [
+        *active.context.cluster.topics_with_metric_name(name),
+        *filter(None, [taken.get(name)]),
+    ]
     if topic in twins:
         return _exists_already(topic)
     for twin in twins:

@@ -127,7 +127,7 @@ class TopicDeletionManager:
 
     async def _start(self, topics: list[str]) -> None:
         context = self._context
-        partitions = [tp for topic in topics for tp in context.partitions_of(topic)]
+        partitions = [tp for topic in topics for tp in context.cluster.partitions_of(topic)]
         existing = [
             tp
             for tp in partitions

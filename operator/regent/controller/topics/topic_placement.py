@@ -73,7 +73,7 @@ def given_assignment(
 
 
 def broker_racks(active: ActiveController) -> list[BrokerRack]:
-    brokers = active.context.live_or_shutting_down_brokers
+    brokers = active.context.cluster.brokers
     return [BrokerRack(b, brokers[b].rack) for b in active.context.live_broker_ids]
 
 

@@ -17,7 +17,7 @@ def unknown(topic: str) -> Rejected:
 
 
 def not_usable(active: ActiveController, topic: str) -> Rejected | None:
-    if not active.context.has_topic(topic):
+    if not active.context.cluster.has_topic(topic):
         return unknown(topic)
     if active.context.is_topic_queued_for_deletion(topic):
         return Rejected(

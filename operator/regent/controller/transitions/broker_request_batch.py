@@ -84,7 +84,7 @@ class ControllerBrokerRequestBatch:
 
     def _seal(self) -> ControlRequests | None:
         context = self._context
-        brokers = context.live_or_shutting_down_brokers
+        brokers = context.cluster.brokers
         leader_and_isr = {
             broker_id: entries
             for broker_id, entries in self._leader_and_isr.items()
@@ -103,8 +103,8 @@ class ControllerBrokerRequestBatch:
         announced = tuple(tp for tp in self._update_metadata if tp in partitions)
         being_deleted = context.topics_to_be_deleted
         return ControlRequests(
-            controller_id=context.controller_id,
-            controller_epoch=context.epoch,
+            controller_id=context.term.controller_id,
+            controller_epoch=context.term.epoch,
             brokers=dict(brokers),
             topic_ids=self._topic_ids(partitions, stop_replica),
             partitions=partitions,
@@ -124,9 +124,12 @@ class ControllerBrokerRequestBatch:
         The ones without leadership are left out, unless their topic is to be deleted: brokers may
         know them from before their state became unreadable, and are to forget them.
         """
-        leadership, partitions_of = self._context.leadership, self._context.partitions_of
+        leadership, partitions_of = (
+            self._context.cluster.leadership,
+            self._context.cluster.partitions_of,
+        )
         being_deleted = self._context.topics_to_be_deleted
-        nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), self._context.epoch, 0)
+        nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), self._context.term.epoch, 0)
         states: dict[TopicPartition, PartitionState] = {}
         topic, assignments, otherwise = "", partitions_of(""), None
         for tp in self._update_metadata:
@@ -145,7 +148,7 @@ class ControllerBrokerRequestBatch:
         partitions: Iterable[TopicPartition],
         stop_replica: Mapping[int, Iterable[TopicPartition]],
     ) -> dict[str, uuid.UUID]:
-        known = self._context.topic_ids
+        known = self._context.cluster.topic_ids
         if not known:
             return {}
         topics = {tp.topic: None for tp in chain(partitions, *stop_replica.values())}
@@ -154,7 +157,7 @@ class ControllerBrokerRequestBatch:
     def _stop_entries(
         self, entries: Mapping[TopicPartition, bool]
     ) -> dict[TopicPartition, StopReplicaPartition]:
-        leadership = self._context.leadership
+        leadership = self._context.cluster.leadership
         result: dict[TopicPartition, StopReplicaPartition] = {}
         for tp, delete in entries.items():
             if self._context.is_topic_queued_for_deletion(tp.topic):
@@ -174,7 +177,7 @@ class ControllerBrokerRequestBatch:
         by_replicas: dict[tuple[int, ...], tuple[int, ...]] = {}
         result: dict[TopicPartition, tuple[int, ...]] = {}
         for tp in partitions:
-            replicas = context.replicas(tp)
+            replicas = context.cluster.replicas(tp)
             if context.has_offline_replicas:
                 dead = tuple(r for r in replicas if not context.is_replica_online(r, tp))
             elif (known := by_replicas.get(replicas)) is not None:

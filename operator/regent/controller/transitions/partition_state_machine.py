@@ -74,9 +74,9 @@ class PartitionStateMachine:
                 their leader, and as New they would be taken for partitions that never had one.
         """
         context = self._context
-        leadership = context.leadership
+        leadership = context.cluster.leadership
         live = frozenset(context.live_broker_ids)
-        states = dict.fromkeys(context.all_partitions(), PartitionState.ONLINE)
+        states = dict.fromkeys(context.cluster.all_partitions(), PartitionState.ONLINE)
         if len(leadership) < len(states):
             for tp in states:
                 if tp not in leadership:
@@ -94,7 +94,10 @@ class PartitionStateMachine:
         if topics is None:
             return await self._elect_online(list(without_leader))
         return await self._elect_online(
-            tp for topic in topics for tp in context.partitions_of(topic) if tp in without_leader
+            tp
+            for topic in topics
+            for tp in context.cluster.partitions_of(topic)
+            if tp in without_leader
         )
 
     async def trigger_online_for(self, partitions: Iterable[TopicPartition]) -> Failures:
@@ -232,10 +235,10 @@ class PartitionStateMachine:
         failures: Failures = {}
         first: dict[TopicPartition, LeaderAndIsr] = {}
         for tp in partitions:
-            replicas = context.replicas(tp)
+            replicas = context.cluster.replicas(tp)
             live = tuple(r for r in replicas if context.is_replica_online(r, tp))
             if live:
-                first[tp] = LeaderAndIsr(live[0], INITIAL_LEADER_EPOCH, live, context.epoch, 0)
+                first[tp] = LeaderAndIsr(live[0], INITIAL_LEADER_EPOCH, live, context.term.epoch, 0)
             else:
                 failures[tp] = NoCandidate(f"none of its replicas {list(replicas)} is live")
         if not first:
@@ -257,7 +260,7 @@ class PartitionStateMachine:
                 existing.append(tp)
             else:
                 failures[tp] = f"ZooKeeper answered {result.value} for its state znode"
-        context.set_leadership(created)
+        context.cluster.set_leadership(created)
         for tp, state in created.items():
             batch.add_leader_and_isr(state.isr, (tp,), is_new=True)
             self._set_state(tp, PartitionState.ONLINE, leader=state.leader, isr=state.isr)
@@ -293,7 +296,7 @@ class PartitionStateMachine:
             failures |= dict.fromkeys(read.missing, "its state znode does not exist")
             current = self._not_from_the_future(read.states, failures)
             decisions = await self._run_strategy(current, strategy, failures)
-            epoch = self._context.epoch
+            epoch = self._context.term.epoch
             states = {
                 tp: LeaderAndIsr(
                     elected.leader,
@@ -315,7 +318,7 @@ class PartitionStateMachine:
         self, states: dict[TopicPartition, LeaderAndIsr], failures: Failures
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """Leave out partitions that a controller with a higher epoch has written."""
-        epoch = self._context.epoch
+        epoch = self._context.term.epoch
         for tp, state in states.items():
             if state.controller_epoch > epoch:
                 failures[tp] = (
@@ -340,7 +343,7 @@ class PartitionStateMachine:
             if given is None or elected is None:
                 failures[tp] = NoCandidate(
                     f"strategy {strategy.name} finds no leader: replicas "
-                    f"{list(self._context.replicas(tp))}, ISR {list(state.isr)}"
+                    f"{list(self._context.cluster.replicas(tp))}, ISR {list(state.isr)}"
                 )
             else:
                 decisions[tp] = _Decision(elected, strategy.recipients(given))
@@ -382,7 +385,7 @@ class PartitionStateMachine:
     ) -> ElectionInput | None:
         """None if the partition has no assignment."""
         context = self._context
-        assignment = context.assignment(tp)
+        assignment = context.cluster.assignment(tp)
         if assignment is None:
             return None
         online = context.is_replica_online
@@ -396,7 +399,7 @@ class PartitionStateMachine:
             live_or_shutting_down=present,
             shutting_down=leaving,
             unclean_enabled=unclean_enabled,
-            marks_recovery=context.inter_broker_protocol >= (3, 2),
+            marks_recovery=context.cluster.inter_broker_protocol >= (3, 2),
         )
 
     def _apply(
@@ -407,7 +410,7 @@ class PartitionStateMachine:
         *,
         is_new: bool,
     ) -> None:
-        self._context.set_leadership(written)
+        self._context.cluster.set_leadership(written)
         for tp, state in written.items():
             batch.add_leader_and_isr(decisions[tp].recipients, (tp,), is_new=is_new)
             self._set_state(

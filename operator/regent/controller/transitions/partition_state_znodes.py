@@ -104,4 +104,4 @@ def with_partition_epoch(state: LeaderAndIsr, partition_epoch: int) -> LeaderAnd
 
 def epoch_guard(context: ControllerContext) -> Check:
     """The fence of every write: ``/controller_epoch`` as it was when we were elected."""
-    return Check(paths.CONTROLLER_EPOCH, context.epoch_zk_version)
+    return Check(paths.CONTROLLER_EPOCH, context.term.epoch_zk_version)

@@ -42,16 +42,16 @@ class ReplicaStateMachine:
         Replicas on live brokers start Online. Those on dead brokers start DeletionIneligible and go
         Offline at once, which takes them out of the ISRs.
         """
-        context, leadership = self._context, self._context.leadership
+        context, leadership = self._context, self._context.cluster.leadership
         hosted: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-        for topic in context.topics:
-            for tp, assignment in context.partitions_of(topic).items():
+        for topic in context.cluster.topics:
+            for tp, assignment in context.cluster.partitions_of(topic).items():
                 for broker_id in assignment.replicas:
                     hosted[broker_id].append(tp)
         # The transition from Online to Online needs no validation: nothing else is there yet.
         batch = ControllerBrokerRequestBatch(context)
         offline: dict[int, list[TopicPartition]] = {}
-        all_led = len(leadership) == context.partition_count
+        all_led = len(leadership) == context.cluster.partition_count
         for broker_id, partitions in hosted.items():
             if context.is_broker_online(broker_id):
                 context.set_replica_states(broker_id, partitions, ReplicaState.ONLINE)
@@ -136,7 +136,7 @@ class ReplicaStateMachine:
         partitions: Sequence[TopicPartition],
         batch: ControllerBrokerRequestBatch,
     ) -> list[TopicPartition]:
-        leadership = self._context.leadership
+        leadership = self._context.cluster.leadership
         accepted: list[TopicPartition] = []
         known: list[TopicPartition] = []
         for tp in partitions:
@@ -160,20 +160,20 @@ class ReplicaStateMachine:
         batch: ControllerBrokerRequestBatch,
     ) -> None:
         context = self._context
-        states, leadership = context.replica_states_on(broker_id), context.leadership
+        states, leadership = context.replica_states_on(broker_id), context.cluster.leadership
         announced = [
             tp for tp in partitions if states[tp] is not ReplicaState.NEW and tp in leadership
         ]
         if announced:
             batch.add_leader_and_isr((broker_id,), announced, is_new=False)
         for tp in partitions:
-            if states[tp] is ReplicaState.NEW and broker_id not in context.replicas(tp):
+            if states[tp] is ReplicaState.NEW and broker_id not in context.cluster.replicas(tp):
                 self._log.error(
                     "Replica missing from the assignment, added",
                     partition=str(tp),
                     replica=broker_id,
                 )
-                before = context.assignment(tp) or ReplicaAssignment(())
+                before = context.cluster.assignment(tp) or ReplicaAssignment(())
                 replicas = (*before.replicas, broker_id)
                 context.set_assignment(tp, msgspec.structs.replace(before, replicas=replicas))
 
@@ -191,14 +191,14 @@ class ReplicaStateMachine:
         """
         context = self._context
         batch.add_stop_replica(broker_id, partitions, delete=False)
-        leadership = context.leadership
+        leadership = context.cluster.leadership
         with_leadership = [tp for tp in partitions if tp in leadership]
         batch.add_update_metadata(tp for tp in partitions if tp not in leadership)
         changed, failed = await self._remove_from_isr(broker_id, with_leadership)
         batch.add_update_metadata(with_leadership)
         for tp in changed:
             if not context.is_topic_queued_for_deletion(tp.topic):
-                others = [r for r in context.replicas(tp) if r != broker_id]
+                others = [r for r in context.cluster.replicas(tp) if r != broker_id]
                 batch.add_leader_and_isr(others, (tp,), is_new=False)
         return [tp for tp in partitions if tp not in failed]
 
@@ -227,23 +227,23 @@ class ReplicaStateMachine:
                 if not context.is_topic_queued_for_deletion(tp.topic)
             }
             for tp in read.failures:
-                if context.leadership[tp].leader == broker_id:
+                if context.cluster.leadership[tp].leader == broker_id:
                     # A leader that returns must not be sent an ISR that may be out of date: it
                     # would commit records that its true ISR does not have.
-                    context.forget_leadership(tp)
+                    context.cluster.forget_leadership(tp)
             shrunk: dict[TopicPartition, LeaderAndIsr] = {}
             for tp, state in read.states.items():
-                if state.controller_epoch > context.epoch:
+                if state.controller_epoch > context.term.epoch:
                     failures[tp] = f"its state has controller epoch {state.controller_epoch}"
                 elif broker_id in state.isr:
-                    shrunk[tp] = without_replica(state, broker_id, context.epoch)
+                    shrunk[tp] = without_replica(state, broker_id, context.term.epoch)
                 else:
-                    if state.leader_epoch > context.leadership[tp].leader_epoch:
+                    if state.leader_epoch > context.cluster.leadership[tp].leader_epoch:
                         # Our own write, whose answer was lost: no broker was sent it.
                         changed.append(tp)
-                    context.set_leadership({tp: state})
+                    context.cluster.set_leadership({tp: state})
             outcome = await write_partition_states(context, shrunk)
-            context.set_leadership(outcome.written)
+            context.cluster.set_leadership(outcome.written)
             changed.extend(outcome.written)
             failures |= outcome.failures
             remaining = outcome.conflicts
@@ -258,7 +258,7 @@ class ReplicaStateMachine:
 
     def _forget(self, broker_id: int, partitions: Iterable[TopicPartition]) -> None:
         for tp in partitions:
-            assignment = self._context.assignment(tp)
+            assignment = self._context.cluster.assignment(tp)
             if assignment is not None:
                 self._context.set_assignment(tp, assignment.remove_replica(broker_id))
             self._context.set_replica_state(broker_id, tp, ReplicaState.NON_EXISTENT)
@@ -285,7 +285,7 @@ def by_broker(
     """Assigned replicas of partitions, grouped by broker, that meet a condition."""
     grouped: dict[int, list[TopicPartition]] = {}
     for tp in partitions:
-        for broker_id in context.replicas(tp):
+        for broker_id in context.cluster.replicas(tp):
             if condition(broker_id, tp):
                 grouped.setdefault(broker_id, []).append(tp)
     return grouped

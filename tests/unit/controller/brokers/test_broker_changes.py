@@ -124,7 +124,7 @@ class TestStartup:
         world.put(paths.BROKER_IDS + "/seven")
         world.start_broker(2)
         world.run(process_broker_change(active))
-        assert list(active.context.live_or_shutting_down_brokers) == [1, 2]
+        assert list(active.context.cluster.brokers) == [1, 2]
         (reported,) = world.log.errors("Malformed broker registration skipped")
         assert reported["path"] == paths.broker_id(7)
 
@@ -208,7 +208,7 @@ class TestFailure:
             state = world.state(tp)
             assert state is not None
             assert (state.leader, state.isr) == (3, (3,))
-        assert list(active.context.live_or_shutting_down_brokers) == [3]
+        assert list(active.context.cluster.brokers) == [3]
 
     def test_a_topic_being_deleted_gets_no_new_leader(self) -> None:
         world, active = cluster({0: (1, 2)})
@@ -243,7 +243,7 @@ class TestBounce:
 
     def test_its_new_epoch_is_known_to_every_request_it_gets(self) -> None:
         world, active = cluster({0: (1, 2)})
-        old = active.context.live_or_shutting_down_brokers[1].epoch
+        old = active.context.cluster.brokers[1].epoch
         world.bounce_broker(1)
         world.run(process_broker_change(active))
         to_it = [r for r in world.driver.sent if 1 in r.brokers]
@@ -256,7 +256,7 @@ class TestBounce:
         world.stop_broker(3)
         world.start_broker(4)
         world.run(process_broker_change(active))
-        assert list(active.context.live_or_shutting_down_brokers) == [1, 2, 4]
+        assert list(active.context.cluster.brokers) == [1, 2, 4]
         (channels,) = world.driver.channels
         assert [b.broker_id for b in channels.opened] == [4, 1]
         assert list(channels.closed) == [3, 1]
@@ -277,7 +277,7 @@ class TestBounce:
         world.start_broker(4)
         world.driver.before = once(effects.ReadData, lambda: world.stop_broker(1))
         world.run(process_broker_change(active))
-        assert list(active.context.live_or_shutting_down_brokers) == [2, 3, 4]
+        assert list(active.context.cluster.brokers) == [2, 3, 4]
 
 
 class TestModifications:
@@ -306,18 +306,18 @@ class TestModifications:
 
     def test_another_life_of_the_broker_is_left_to_the_list_of_brokers(self) -> None:
         world, active = cluster()
-        old = active.context.live_or_shutting_down_brokers[1]
+        old = active.context.cluster.brokers[1]
         world.stop_broker(1)
         world.start_broker(1, port=9999)
         world.run(process_broker_modifications(active, 1))
-        assert active.context.live_or_shutting_down_brokers[1] == old
+        assert active.context.cluster.brokers[1] == old
         assert world.driver.sent == []
 
     def test_a_broker_that_is_gone_is_left_to_the_list_of_brokers(self) -> None:
         world, active = cluster()
         world.stop_broker(1)
         world.run(process_broker_modifications(active, 1))
-        assert list(active.context.live_or_shutting_down_brokers) == [1, 2, 3]
+        assert list(active.context.cluster.brokers) == [1, 2, 3]
         assert world.driver.sent == []
 
     def test_a_registration_that_was_malformed_from_the_start_and_is_mended_brings_its_broker_in(
@@ -337,14 +337,14 @@ class TestModifications:
     ) -> None:
         """Its ephemeral node exists in the same life, so its session lives."""
         world, active = cluster({0: (1, 2)})
-        before = active.context.live_or_shutting_down_brokers[1]
+        before = active.context.cluster.brokers[1]
         world.put(paths.broker_id(1), b"{")
         if seen_by == "its own watch":
             world.run(process_broker_modifications(active, 1))
         else:
             world.stop_broker(3)
             world.run(process_broker_change(active))
-        assert active.context.live_or_shutting_down_brokers[1] == before
+        assert active.context.cluster.brokers[1] == before
         state = world.state(T0)
         assert state is not None
         assert state.leader == 1
@@ -360,7 +360,7 @@ class TestModifications:
         world.run(process_broker_modifications(active, 1))
         world.run(process_broker_change(active))
         assert not active.context.is_broker_online(1)
-        assert active.context.leadership[T0].leader == 2
+        assert active.context.cluster.leadership[T0].leader == 2
 
 
 class TestAnswersToUpdateMetadata:

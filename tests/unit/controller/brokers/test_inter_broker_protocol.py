@@ -35,7 +35,7 @@ class TestTopicIds:
         world.create_topic("old", {0: (1,)})
         world.create_topic("new", {0: (1,)}, topic_id=uuid.UUID(int=77))
         context = world.fail_over().context
-        assert context.topic_ids == {"new": uuid.UUID(int=77), "old": uuid.UUID(int=2)}
+        assert context.cluster.topic_ids == {"new": uuid.UUID(int=77), "old": uuid.UUID(int=2)}
         assert world.topic("old").topic_id == uuid.UUID(int=2)
         assert world.topic("old").assignments == {0: ReplicaAssignment((1,))}
 
@@ -44,7 +44,7 @@ class TestTopicIds:
         world.create_topic("old", {0: (1,)})
         world.create_topic("new", {0: (1,)}, topic_id=uuid.UUID(int=77))
         context = world.fail_over().context
-        assert context.topic_ids == {"new": uuid.UUID(int=77)}
+        assert context.cluster.topic_ids == {"new": uuid.UUID(int=77)}
         assert world.topic("old").topic_id is None
 
     def test_when_the_brokers_are_upgraded_the_ids_are_given_and_announced(self) -> None:

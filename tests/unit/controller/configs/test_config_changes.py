@@ -72,23 +72,23 @@ def test_a_cluster_that_allows_it_now_elects_everything_that_has_no_other_opinio
     world.notify_config_change(DEFAULTS)
     world.run(process_config_change(active))
     assert online(active) == ["t"]
-    assert active.context.unclean_leader_election_default
+    assert active.context.cluster.unclean_leader_election_default
     assert world.driver.views == [frozenset({"t"})]
 
 
 def test_a_cluster_that_forbids_it_now_elects_nothing() -> None:
     world, active = cluster("t")
-    active.context.unclean_leader_election_default = True
+    active.context.cluster.unclean_leader_election_default = True
     configure(world, paths.broker_config(None), "false")
     world.notify_config_change(DEFAULTS)
     world.run(process_config_change(active))
     assert online(active) == []
-    assert not active.context.unclean_leader_election_default
+    assert not active.context.cluster.unclean_leader_election_default
 
 
 def test_a_cluster_that_allowed_it_before_has_elected_already() -> None:
     world, active = cluster("t")
-    active.context.unclean_leader_election_default = True
+    active.context.cluster.unclean_leader_election_default = True
     configure(world, paths.broker_config(None), "true")
     world.notify_config_change(DEFAULTS)
     world.run(process_config_change(active))
@@ -97,11 +97,11 @@ def test_a_cluster_that_allowed_it_before_has_elected_already() -> None:
 
 def test_without_a_dynamic_default_the_settings_hold_again() -> None:
     world, active = cluster("t")
-    active.context.unclean_leader_election_default = True
+    active.context.cluster.unclean_leader_election_default = True
     configure(world, paths.broker_config(None), None)
     world.notify_config_change(DEFAULTS)
     world.run(process_config_change(active))
-    assert not active.context.unclean_leader_election_default
+    assert not active.context.cluster.unclean_leader_election_default
 
 
 @pytest.mark.parametrize("entity", ["brokers/1", "users/alice", "clients/c", "topics/unknown"])
@@ -127,7 +127,7 @@ def test_a_topic_being_deleted_is_not_elected() -> None:
 
 def test_an_unreadable_configuration_elects_nobody() -> None:
     world, active = cluster("t")
-    active.context.unclean_leader_election_default = True
+    active.context.cluster.unclean_leader_election_default = True
     world.put(paths.topic_config("t"), b"{")
     world.notify_config_change("topics/t")
     world.run(process_config_change(active))

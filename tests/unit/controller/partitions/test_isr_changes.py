@@ -42,12 +42,12 @@ def test_a_changed_isr_is_read_and_announced_to_everybody() -> None:
     world.set_state(T0, 1, (1,), leader_epoch=5)
     notify(world, 1, T0)
     world.run(process_isr_change_notification(active))
-    assert active.context.leadership[T0] == LeaderAndIsr(1, 5, (1,), 0, 1)
+    assert active.context.cluster.leadership[T0] == LeaderAndIsr(1, 5, (1,), 0, 1)
     (requests,) = world.driver.sent
     assert requests.update_metadata == (T0,)
     assert requests.update_metadata_receivers == (1, 2)
     assert requests.leader_and_isr == {}
-    assert requests.partitions[T0].leader_and_isr == active.context.leadership[T0]
+    assert requests.partitions[T0].leader_and_isr == active.context.cluster.leadership[T0]
     assert world.driver.views == [frozenset({"t"})]
 
 

@@ -21,12 +21,12 @@ class TestBrokers:
     def test_brokers_are_kept_in_order_of_their_ids(self) -> None:
         context = make_context(3, 1)
         context.add_live_brokers([make_broker(2)])
-        assert list(context.live_or_shutting_down_brokers) == [1, 2, 3]
+        assert list(context.cluster.brokers) == [1, 2, 3]
 
     def test_a_registration_replaces_the_one_before(self) -> None:
         context = make_context(1)
         context.add_live_brokers([make_broker(1, epoch=9)])
-        assert context.live_or_shutting_down_brokers[1].epoch == 9
+        assert context.cluster.brokers[1].epoch == 9
 
     def test_a_broker_that_is_shutting_down_is_not_live_but_still_there(self) -> None:
         context = make_context(1, 2)
@@ -71,23 +71,23 @@ class TestFailedDirs:
 class TestTopics:
     def test_a_removed_topic_is_forgotten_altogether(self) -> None:
         context = make_context(1, 2)
-        context.add_topic("t", uuid.UUID(int=7))
+        context.cluster.add_topic("t", uuid.UUID(int=7))
         context.set_assignment(TP, ReplicaAssignment((1, 2), (2,), ()))
-        context.set_leadership({TP: LeaderAndIsr(1, 0, (1,), 1, 0)})
+        context.cluster.set_leadership({TP: LeaderAndIsr(1, 0, (1,), 1, 0)})
         context.set_partition_state(TP, PartitionState.OFFLINE)
         context.set_replica_state(1, TP, ReplicaState.ONLINE)
         context.queue_topic_for_deletion("t")
         context.topics_with_deletion_started["t"] = None
         context.topics_ineligible_for_deletion["t"] = None
         context.remove_topic("t")
-        assert not context.has_topic("t")
-        assert list(context.all_partitions()) == []
-        assert context.partition_count == 0
-        assert context.topic_ids == {}
-        assert context.leadership == {}
+        assert not context.cluster.has_topic("t")
+        assert list(context.cluster.all_partitions()) == []
+        assert context.cluster.partition_count == 0
+        assert context.cluster.topic_ids == {}
+        assert context.cluster.leadership == {}
         assert context.partition_states == {}
         assert context.replica_states_on(1) == {}
-        assert list(context.partitions_being_reassigned) == []
+        assert list(context.cluster.partitions_being_reassigned) == []
         assert not context.is_topic_queued_for_deletion("t")
         assert context.topics_with_deletion_started == {}
         assert context.topics_ineligible_for_deletion == {}
@@ -95,33 +95,33 @@ class TestTopics:
 
     def test_a_topic_without_an_id_keeps_the_one_that_is_known(self) -> None:
         context = make_context()
-        context.add_topic("t", uuid.UUID(int=7))
-        context.add_topic("t", None)
-        assert context.topic_ids == {"t": uuid.UUID(int=7)}
+        context.cluster.add_topic("t", uuid.UUID(int=7))
+        context.cluster.add_topic("t", None)
+        assert context.cluster.topic_ids == {"t": uuid.UUID(int=7)}
 
     def test_an_unknown_partition_has_no_replicas(self) -> None:
         context = make_context()
         context.set_assignment(TP, ReplicaAssignment((1,)))
-        assert context.assignment(OTHER) is None
-        assert context.assignment(TopicPartition("u", 0)) is None
-        assert context.replicas(OTHER) == ()
+        assert context.cluster.assignment(OTHER) is None
+        assert context.cluster.assignment(TopicPartition("u", 0)) is None
+        assert context.cluster.replicas(OTHER) == ()
 
     def test_a_partition_is_being_reassigned_while_replicas_come_or_go(self) -> None:
         context = make_context()
         context.set_assignment(TP, ReplicaAssignment((1, 2), (2,), ()))
         context.set_assignment(OTHER, ReplicaAssignment((1,), (), (1,)))
-        assert list(context.partitions_being_reassigned) == [TP, OTHER]
+        assert list(context.cluster.partitions_being_reassigned) == [TP, OTHER]
         context.set_assignment(TP, ReplicaAssignment((1, 2)))
-        assert list(context.partitions_being_reassigned) == [OTHER]
+        assert list(context.cluster.partitions_being_reassigned) == [OTHER]
 
     def test_assignments_of_one_topic_can_be_set_together(self) -> None:
         context = make_context()
         context.set_assignments("t", {TP: ReplicaAssignment((1, 2), (2,), ())})
-        assert list(context.partitions_being_reassigned) == [TP]
+        assert list(context.cluster.partitions_being_reassigned) == [TP]
         finished = {TP: ReplicaAssignment((1, 2)), OTHER: ReplicaAssignment((2,))}
         context.set_assignments("t", finished)
-        assert dict(context.partitions_of("t")) == finished
-        assert list(context.partitions_being_reassigned) == []
+        assert dict(context.cluster.partitions_of("t")) == finished
+        assert list(context.cluster.partitions_being_reassigned) == []
 
 
 class TestReplicas:
@@ -271,7 +271,9 @@ any_change: st.SearchStrategy[Step] = st.one_of(
     st.builds(_shut_down, st.sampled_from(BROKERS), st.booleans(), st.booleans()),
     st.builds(
         lambda tp, leader: (
-            lambda context: context.set_leadership({tp: LeaderAndIsr(leader, 0, (leader,), 1, 0)})
+            lambda context: context.cluster.set_leadership(
+                {tp: LeaderAndIsr(leader, 0, (leader,), 1, 0)}
+            )
         ),
         partitions,
         st.sampled_from(BROKERS),
@@ -282,7 +284,7 @@ any_change: st.SearchStrategy[Step] = st.one_of(
 def _replicas_to_delete(context: ControllerContext, topic: str) -> list[ReplicaState]:
     return [
         context.replica_state(broker_id, tp)
-        for tp, assignment in context.partitions_of(topic).items()
+        for tp, assignment in context.cluster.partitions_of(topic).items()
         for broker_id in assignment.replicas
     ]
 
@@ -294,20 +296,20 @@ def _pictures(context: ControllerContext) -> dict[str, object]:
             (
                 tp,
                 assignment,
-                context.leadership.get(tp),
+                context.cluster.leadership.get(tp),
                 context.partition_state(tp),
                 context.is_topic_queued_for_deletion(topic),
             )
-            for tp, assignment in context.partitions_of(topic).items()
+            for tp, assignment in context.cluster.partitions_of(topic).items()
         ]
-        for topic in context.topics
+        for topic in context.cluster.topics
     }
 
 
 @given(st.lists(any_change, max_size=40))
 def test_whatever_happens_what_is_kept_equals_a_recount(steps: list[Step]) -> None:
     context = make_context(*BROKERS)
-    context.take_changed_topics()
+    context.cluster.take_changed_topics()
     for step in steps:
         before = _pictures(context)
         step(context)
@@ -323,7 +325,7 @@ def test_whatever_happens_what_is_kept_equals_a_recount(steps: list[Step]) -> No
             assert progress.is_complete == (set(some) <= {deleted})
             assert progress.started == some.count(ReplicaState.DELETION_STARTED)
             assert progress.ineligible == some.count(ReplicaState.DELETION_INELIGIBLE)
-        assert context.partition_count == len(list(context.all_partitions()))
+        assert context.cluster.partition_count == len(list(context.cluster.all_partitions()))
         assert context.live_broker_count == len(context.live_broker_ids)
         assert sorted(context.partitions_without_leader) == sorted(
             tp
@@ -333,21 +335,21 @@ def test_whatever_happens_what_is_kept_equals_a_recount(steps: list[Step]) -> No
         assert context.has_offline_replicas == any(
             context.replicas_on_offline_dirs(broker_id) for broker_id in BROKERS
         )
-        for topic in context.topics:
-            assert context.is_topic_being_reassigned(topic) == any(
-                a.is_being_reassigned for a in context.partitions_of(topic).values()
+        for topic in context.cluster.topics:
+            assert context.cluster.is_topic_being_reassigned(topic) == any(
+                a.is_being_reassigned for a in context.cluster.partitions_of(topic).values()
             )
         after = _pictures(context)
         changed = {t for t in before | after if before.get(t) != after.get(t)}
-        assert changed <= set(context.take_changed_topics())
+        assert changed <= set(context.cluster.take_changed_topics())
 
 
 def test_topics_that_metrics_do_not_tell_apart_are_found_without_a_search() -> None:
     context = make_context()
     for topic in ("a.b", "a_b", "ab"):
-        context.add_topic(topic, None)
-    assert list(context.topics_with_metric_name("a_b")) == ["a.b", "a_b"]
+        context.cluster.add_topic(topic, None)
+    assert list(context.cluster.topics_with_metric_name("a_b")) == ["a.b", "a_b"]
     context.remove_topic("a.b")
-    assert list(context.topics_with_metric_name("a_b")) == ["a_b"]
+    assert list(context.cluster.topics_with_metric_name("a_b")) == ["a_b"]
     context.remove_topic("a_b")
-    assert list(context.topics_with_metric_name("a_b")) == []
+    assert list(context.cluster.topics_with_metric_name("a_b")) == []

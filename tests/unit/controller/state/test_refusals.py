@@ -120,7 +120,7 @@ class TestTaken:
     ) -> None:
         world.create_topic("many", dict.fromkeys(range(100), (1, 2)))
         world.run(process_topic_change(active))
-        answer(world, active, 1, {}, *active.context.partitions_of("many"), error_code=-1)
+        answer(world, active, 1, {}, *active.context.cluster.partitions_of("many"), error_code=-1)
         (reported,) = world.log.errors("Replicas refused by their broker")
         names = reported["replicas"]
         assert isinstance(names, list)

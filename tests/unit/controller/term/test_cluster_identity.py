@@ -87,7 +87,7 @@ class TestMissing:
         world.process(controller, e.SessionEstablished(), e.Eligible())
         assert controller.active is not None
         assert world.exists(paths.BROKER_TOPICS)
-        assert controller.active.context.cluster_id is None
+        assert controller.active.context.cluster.cluster_id is None
 
     def test_its_id_is_learned_when_the_first_broker_writes_it(self) -> None:
         world = nowhere(missing_cluster=MissingCluster.CREATE)
@@ -96,7 +96,7 @@ class TestMissing:
         world.put(paths.CLUSTER_ID, encode_cluster_id(CLUSTER))
         assert e.ClusterIdChange() in world.deliver(controller)
         assert controller.active is not None
-        assert controller.active.context.cluster_id == CLUSTER
+        assert controller.active.context.cluster.cluster_id == CLUSTER
         assert frozenset() in world.driver.views
 
 
@@ -104,7 +104,7 @@ class TestChanged:
     def test_the_id_of_the_cluster_is_read_at_the_election(self) -> None:
         controller = World().active_controller()
         assert controller.active is not None
-        assert controller.active.context.cluster_id == CLUSTER
+        assert controller.active.context.cluster.cluster_id == CLUSTER
 
     @pytest.mark.parametrize("change", ["another id", "no id", "garbage"])
     def test_a_running_controller_gives_up_and_says_why(self, change: str) -> None:

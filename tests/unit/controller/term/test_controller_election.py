@@ -43,8 +43,8 @@ class TestElection:
         world = World()
         context = stand(world)
         assert context is not None
-        assert (context.controller_id, context.epoch) == (CONTROLLER_ID, 1)
-        assert epoch(world) == (b"1", context.epoch_zk_version) == (b"1", 1)
+        assert (context.term.controller_id, context.term.epoch) == (CONTROLLER_ID, 1)
+        assert epoch(world) == (b"1", context.term.epoch_zk_version) == (b"1", 1)
         assert holder(world) == CONTROLLER_ID
 
     def test_the_node_goes_with_the_session(self) -> None:
@@ -60,7 +60,7 @@ class TestElection:
         world.driver.performed.clear()
         context = stand(world)
         assert context is not None
-        assert context.epoch == 2
+        assert context.term.epoch == 2
         assert holder(world) == CONTROLLER_ID
         assert world.driver.transactions() == 1
 
@@ -69,8 +69,8 @@ class TestElection:
         world.put(paths.CONTROLLER_EPOCH, b"41")
         context = stand(world)
         assert context is not None
-        assert context.epoch == 42
-        assert epoch(world) == (b"42", context.epoch_zk_version)
+        assert context.term.epoch == 42
+        assert epoch(world) == (b"42", context.term.epoch_zk_version)
 
     def test_a_malformed_holder_is_replaced_as_any_other(self) -> None:
         world = World()
@@ -98,7 +98,7 @@ class TestElection:
         world.driver.before = once(effects.Multi, lambda: world.put(paths.CONTROLLER_EPOCH, b"0"))
         context = stand(world)
         assert context is not None
-        assert context.epoch == 1
+        assert context.term.epoch == 1
 
     def test_an_epoch_node_that_does_not_stay_is_no_ground_to_stand_on(self) -> None:
         world = World()
@@ -123,7 +123,7 @@ class TestLostAnswers:
         world.driver.after = once(effects.Multi, raising(LOST))
         context = stand(world)
         assert context is not None
-        assert (context.epoch, context.epoch_zk_version) == (8, 1)
+        assert (context.term.epoch, context.term.epoch_zk_version) == (8, 1)
         assert holder(world) == CONTROLLER_ID
 
     def test_a_transaction_that_did_not_take_place_is_lost(self) -> None:
@@ -145,8 +145,8 @@ class TestLostAnswers:
         world.driver.before = first_attempt
         context = stand(world)
         assert context is not None
-        assert context.epoch == 8
-        assert epoch(world) == (b"8", context.epoch_zk_version)
+        assert context.term.epoch == 8
+        assert epoch(world) == (b"8", context.term.epoch_zk_version)
 
     def test_our_own_node_of_an_earlier_epoch_is_no_victory(self) -> None:
         world = World()

@@ -146,7 +146,7 @@ class TestLoading:
                 world.set_state(TopicPartition(f"t{i}", p), p + 1, (p + 1, p + 2))
         world.driver.performed.clear()
         active = world.fail_over()
-        assert active.context.partition_count == 100
+        assert active.context.cluster.partition_count == 100
         reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
         assert len(reads) < 10
         assert len(world.driver.sent) == 2
@@ -174,12 +174,12 @@ class TestLoading:
         world.create_topic("t", {0: ReplicaAssignment((3, 1, 2), (3,), (2,))})
         world.set_state(T0, 1, (1, 2), leader_epoch=5)
         context = world.fail_over().context
-        assert list(context.partitions_being_reassigned) == [T0]
+        assert list(context.cluster.partitions_being_reassigned) == [T0]
 
     def test_without_brokers_and_topics_there_is_nothing_to_send(self) -> None:
         world = cluster()
         active = world.fail_over()
-        assert active.context.partition_count == 0
+        assert active.context.cluster.partition_count == 0
         assert world.driver.sent == []
 
     def test_an_empty_zookeeper_gets_what_a_broker_would_create(self) -> None:
@@ -210,8 +210,8 @@ class TestLoading:
         world.put(paths.broker_config(None), b"[]")
         active = world.fail_over()
         context = active.context
-        assert list(context.live_or_shutting_down_brokers) == [1, 2]
-        assert list(context.topics) == ["half", "t"]
+        assert list(context.cluster.brokers) == [1, 2]
+        assert list(context.cluster.topics) == ["half", "t"]
         assert context.partition_state(T0) is PartitionState.ONLINE
         assert context.partition_state(T1) is PartitionState.OFFLINE
         assert context.offline_partition_count == 1
@@ -237,7 +237,7 @@ class TestLoading:
         if dynamic is not None:
             config = f'{{"version":1,"config":{{"{UNCLEAN}":"{dynamic}"}}}}'
             world.put(paths.broker_config(None), config.encode())
-        assert world.fail_over().context.unclean_leader_election_default is expected
+        assert world.fail_over().context.cluster.unclean_leader_election_default is expected
 
     def test_config_changes_of_the_past_are_not_looked_at_again(self) -> None:
         world = cluster(1)

@@ -35,11 +35,11 @@ def test_whatever_happened_meanwhile_is_found(world: World) -> None:
     world.process(controller, e.SessionReconnected())
     assert controller.active is not None
     context = controller.active.context
-    assert list(context.live_or_shutting_down_brokers) == [2, 3]
-    assert context.leadership[T0].leader == 2
-    assert context.leadership[TopicPartition("u", 0)].leader == 2
-    assert context.leadership[TopicPartition("t", 1)].leader == 2
-    assert context.epoch == 1
+    assert list(context.cluster.brokers) == [2, 3]
+    assert context.cluster.leadership[T0].leader == 2
+    assert context.cluster.leadership[TopicPartition("u", 0)].leader == 2
+    assert context.cluster.leadership[TopicPartition("t", 1)].leader == 2
+    assert context.term.epoch == 1
 
 
 def test_what_brokers_have_said_meanwhile_is_heard(world: World) -> None:
@@ -57,8 +57,8 @@ def test_what_brokers_have_said_meanwhile_is_heard(world: World) -> None:
     world.process(controller, e.SessionReconnected())
     assert controller.active is not None
     context = controller.active.context
-    assert context.live_or_shutting_down_brokers[1].endpoints[0].port == 9999
-    assert context.leadership[T0].isr == (1,)
+    assert context.cluster.brokers[1].endpoints[0].port == 9999
+    assert context.cluster.leadership[T0].isr == (1,)
     assert leader_and_isr(world.driver.sent) == {2: {T0: False}}
 
 

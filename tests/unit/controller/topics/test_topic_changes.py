@@ -100,7 +100,7 @@ class TestNewTopics:
         world.create_topic("t", {0: (1,)})
         world.driver.before = once(effects.ReadData, lambda: world.delete(paths.topic("t")))
         world.run(process_topic_change(active))
-        assert not active.context.has_topic("t")
+        assert not active.context.cluster.has_topic("t")
 
     def test_a_malformed_topic_does_not_keep_the_others_from_being_born(self) -> None:
         world, active = cluster()
@@ -108,7 +108,7 @@ class TestNewTopics:
         world.create_topic("t", {0: (1,)})
         world.run(process_topic_change(active))
         assert world.state(T0) is not None
-        assert not active.context.has_topic("broken")
+        assert not active.context.cluster.has_topic("broken")
         (reported,) = world.log.errors("Malformed topic skipped")
         assert reported["path"] == paths.topic("broken")
 
@@ -119,7 +119,7 @@ class TestNewTopics:
         world.create_topic("t", {0: (1,)})
         world.run(process_topic_change(active))
         assert world.state(T0) is not None
-        assert not active.context.has_topic(endless)
+        assert not active.context.cluster.has_topic(endless)
         (reported,) = world.log.errors("Malformed topic skipped")
         assert reported["path"] == paths.topic(endless)
 
@@ -139,7 +139,7 @@ class TestNewTopics:
         world.put(paths.topic("t"), b'{"version":2,"partitions":{"0":[1],"1":["x"]}}')
         world.run(process_topic_change(active))
         assert world.state(T0) is not None
-        assert list(active.context.partitions_of("t")) == [T0]
+        assert list(active.context.cluster.partitions_of("t")) == [T0]
         (reported,) = world.log.errors("Malformed partition of a topic skipped")
         assert reported["partition"] == "1"
 
@@ -150,19 +150,19 @@ class TestTopicIds:
         self, protocol: tuple[int, int], expected: uuid.UUID | None
     ) -> None:
         world, active = cluster()
-        active.context.inter_broker_protocol = protocol
+        active.context.cluster.inter_broker_protocol = protocol
         world.create_topic("t", {0: (1,)})
         world.run(process_topic_change(active))
         assert world.topic("t").topic_id == expected
-        assert active.context.topic_ids.get("t") == expected
+        assert active.context.cluster.topic_ids.get("t") == expected
         assert world.driver.sent[0].topic_ids == ({} if expected is None else {"t": expected})
 
     def test_an_id_that_exists_is_kept_whatever_the_protocol(self) -> None:
         world, active = cluster()
-        active.context.inter_broker_protocol = (2, 7)
+        active.context.cluster.inter_broker_protocol = (2, 7)
         world.create_topic("t", {0: (1,)}, topic_id=uuid.UUID(int=77))
         world.run(process_topic_change(active))
-        assert active.context.topic_ids == {"t": uuid.UUID(int=77)}
+        assert active.context.cluster.topic_ids == {"t": uuid.UUID(int=77)}
 
     def test_a_growth_in_the_very_moment_is_not_undone(self) -> None:
         world, active = cluster()
@@ -174,7 +174,7 @@ class TestTopicIds:
         world.driver.before = once(effects.ReadData, grow, skip=1)
         world.run(process_topic_change(active))
         assert list(world.topic("t").assignments) == [0, 1]
-        assert world.topic("t").topic_id == active.context.topic_ids["t"]
+        assert world.topic("t").topic_id == active.context.cluster.topic_ids["t"]
 
     def test_a_conflicting_change_of_the_node_is_read_once_more(self) -> None:
         world, active = cluster()
@@ -186,14 +186,14 @@ class TestTopicIds:
         world.driver.before = once(effects.Write, grow)
         world.run(process_topic_change(active))
         assert list(world.topic("t").assignments) == [0, 1]
-        assert world.topic("t").topic_id == active.context.topic_ids["t"]
+        assert world.topic("t").topic_id == active.context.cluster.topic_ids["t"]
 
     def test_a_node_that_vanishes_meanwhile_gets_no_id(self) -> None:
         world, active = cluster()
         world.create_topic("t", {0: (1,)})
         world.driver.before = once(effects.Write, lambda: world.delete(paths.topic("t")))
         world.run(process_topic_change(active))
-        assert active.context.topic_ids == {}
+        assert active.context.cluster.topic_ids == {}
         assert not world.exists(paths.topic("t"))
 
     def test_a_node_that_becomes_unreadable_meanwhile_is_not_written_back(self) -> None:
@@ -214,7 +214,7 @@ class TestTopicIds:
             effects.Write, lambda: world.create_topic("t", {0: (1,)}, topic_id=theirs)
         )
         world.run(process_topic_change(active))
-        assert active.context.topic_ids == {"t": theirs}
+        assert active.context.cluster.topic_ids == {"t": theirs}
         assert world.topic("t").topic_id == theirs
 
     def test_a_node_that_cannot_be_read_in_full_is_not_written_back(self) -> None:
@@ -225,7 +225,7 @@ class TestTopicIds:
         node = world.zookeeper.get(paths.topic("t"))
         assert node is not None
         assert node.data == content
-        assert active.context.topic_ids == {}
+        assert active.context.cluster.topic_ids == {}
 
 
 class TestVanishedTopics:
@@ -236,7 +236,7 @@ class TestVanishedTopics:
         forget_the_past(world)
         world.delete(paths.topic("t"))
         world.run(process_topic_change(active))
-        assert not active.context.has_topic("t")
+        assert not active.context.cluster.has_topic("t")
         assert active.context.replica_states_on(1) == {}
         assert world.driver.sent == []
         assert world.driver.views == [frozenset({"t"})]
@@ -262,7 +262,7 @@ class TestGrowth:
         world, active = self.grown()
         world.create_topic("t", {0: (3, 1)})
         world.run(process_partition_modifications(active, ["t"]))
-        assert active.context.replicas(T0) == (1, 2)
+        assert active.context.cluster.replicas(T0) == (1, 2)
         assert world.driver.sent == []
         assert world.driver.views == []
 
@@ -276,13 +276,13 @@ class TestGrowth:
 
     def test_a_topic_being_deleted_does_not_grow(self) -> None:
         world, active = self.grown()
-        topic_id = active.context.topic_ids["t"]
+        topic_id = active.context.cluster.topic_ids["t"]
         active.context.queue_topic_for_deletion("t")
         world.create_topic("t", {0: (1, 2), 1: (2, 3)}, topic_id=topic_id)
         world.run(process_partition_modifications(active, ["t"]))
         assert world.topic("t").assignments == {0: ReplicaAssignment((1, 2))}
         assert world.topic("t").topic_id == topic_id
-        assert list(active.context.partitions_of("t")) == [T0]
+        assert list(active.context.cluster.partitions_of("t")) == [T0]
         assert world.driver.sent == []
 
     def test_a_topic_being_deleted_that_grows_and_vanishes_is_not_written_back(self) -> None:
@@ -298,7 +298,7 @@ class TestGrowth:
         world, active = self.grown()
         world.delete(paths.topic("t"))
         world.run(process_partition_modifications(active, ["t"]))
-        assert active.context.has_topic("t"), "the list of topics tells that it is gone"
+        assert active.context.cluster.has_topic("t"), "the list of topics tells that it is gone"
 
 
 class TestDeletionRequests:

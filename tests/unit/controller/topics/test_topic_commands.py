@@ -63,7 +63,7 @@ def learn(
     epoch: int | None = None,
 ) -> None:
     """All brokers say which version they run."""
-    for broker_id, broker in active.context.live_or_shutting_down_brokers.items():
+    for broker_id, broker in active.context.cluster.brokers.items():
         own = (others or {}).get(broker_id, version)
         facts = BrokerFacts(
             broker_id=broker_id,
@@ -343,7 +343,7 @@ class TestConfiguration:
         assert controller.active is not None
         ask(world, controller.active, AlterTopicConfig("t", {UNCLEAN: "true"}))
         world.deliver(controller)
-        assert controller.active.context.leadership[TopicPartition("t", 0)].leader == 1
+        assert controller.active.context.cluster.leadership[TopicPartition("t", 0)].leader == 1
 
     def test_configurations_are_described_as_they_are(self) -> None:
         world, active = cluster()

@@ -67,7 +67,7 @@ class TestCreation:
     def test_the_first_leaders_follow_from_the_watch(self) -> None:
         world, active = cluster()
         ask(world, active, CreateTopic("t", 1, 1))
-        assert not active.context.has_topic("t")
+        assert not active.context.cluster.has_topic("t")
         world.run(process_topic_change(active))
         assert world.state(TopicPartition("t", 0)) == LeaderAndIsr(1, 0, (1,), 1, 0)
 
@@ -76,7 +76,7 @@ class TestCreation:
         self, protocol: tuple[int, int], has_id: bool
     ) -> None:
         world, active = cluster()
-        active.context.inter_broker_protocol = protocol
+        active.context.cluster.inter_broker_protocol = protocol
         ask(world, active, CreateTopic("t", 1, 1))
         assert (world.topic("t").topic_id is not None) is has_id
 
@@ -85,7 +85,7 @@ class TestCreation:
         ask(world, active, CreateTopic("t", 1, 1))
         (multi,) = [e for e in world.driver.performed if isinstance(e, effects.Multi)]
         guard, config, topic = multi.operations
-        assert guard == Check(paths.CONTROLLER_EPOCH, active.context.epoch_zk_version)
+        assert guard == Check(paths.CONTROLLER_EPOCH, active.context.term.epoch_zk_version)
         assert config.path == paths.topic_config("t")
         assert topic.path == paths.topic("t")
 
@@ -162,13 +162,13 @@ class TestChosenIds:
         self, protocol: tuple[int, int], expected: uuid.UUID | None
     ) -> None:
         world, active = cluster()
-        active.context.inter_broker_protocol = protocol
+        active.context.cluster.inter_broker_protocol = protocol
         assert ask(world, active, CreateTopic("t", 1, 1, topic_id=self.ID)) == (Accepted(),)
         assert world.topic("t").topic_id == expected
 
     def test_a_creation_whose_answer_was_lost_is_accepted_when_it_is_sent_again(self) -> None:
         world, active = cluster()
-        active.context.inter_broker_protocol = (2, 8)
+        active.context.cluster.inter_broker_protocol = (2, 8)
         ask(world, active, CreateTopic("t", 1, 1, topic_id=self.ID))
         world.run(process_topic_change(active))
         assert ask(world, active, CreateTopic("t", 1, 1, topic_id=self.ID)) == (Accepted(),)

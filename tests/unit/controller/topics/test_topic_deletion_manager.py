@@ -70,8 +70,8 @@ def replica_states(active: ActiveController, topic: str = "t") -> dict[str, str]
     context = active.context
     return {
         f"{tp.partition} on {b}": context.replica_state(b, tp).name
-        for tp in context.partitions_of(topic)
-        for b in context.replicas(tp)
+        for tp in context.cluster.partitions_of(topic)
+        for b in context.cluster.replicas(tp)
     }
 
 
@@ -144,7 +144,7 @@ class TestCompletion:
         assert not world.exists(paths.topic("t"))
         assert not world.exists(paths.topic_config("t"))
         assert not world.exists(paths.delete_topic("t"))
-        assert not active.context.has_topic("t")
+        assert not active.context.cluster.has_topic("t")
         assert world.driver.views[-1] == frozenset({"t"})
 
     def test_until_then_the_topic_stays(self) -> None:
@@ -200,7 +200,7 @@ class TestCompletion:
         )
         self.finish(world, active)
         assert not world.exists(paths.topic_config("t"))
-        assert not active.context.has_topic("t")
+        assert not active.context.cluster.has_topic("t")
 
     def test_a_lost_answer_to_the_last_transaction_changes_nothing(self) -> None:
         for when in ("before", "after"):
@@ -209,7 +209,7 @@ class TestCompletion:
             lost = once(effects.Multi, raising(ZooKeeperUnavailableError("connection lost")))
             setattr(world.driver, when, lost)
             self.finish(world, active)
-            assert not active.context.has_topic("t")
+            assert not active.context.cluster.has_topic("t")
             assert not world.exists(paths.delete_topic("t"))
 
     def test_a_topic_created_anew_while_the_answer_was_lost_stays(self) -> None:
@@ -224,7 +224,7 @@ class TestCompletion:
         self.finish(world, active)
         assert world.exists(paths.topic("t"))
         assert world.exists(paths.topic_config("t"))
-        assert not active.context.has_topic("t")
+        assert not active.context.cluster.has_topic("t")
 
     def test_one_topic_that_is_in_the_way_does_not_keep_the_others(self) -> None:
         world, active = cluster("t", "u")
@@ -232,7 +232,7 @@ class TestCompletion:
         world.driver.before = once(effects.Multi, lambda: world.put(paths.topic("u") + "/new"))
         for broker_id in BROKERS:
             answer(world, active, broker_id, *active.context.replica_states_on(broker_id))
-        assert list(active.context.topics) == ["u"]
+        assert list(active.context.cluster.topics) == ["u"]
         assert world.exists(paths.delete_topic("u"))
         assert len(world.log.errors("Topic nodes not deleted")) == 1
 
@@ -247,7 +247,7 @@ class TestCompletion:
         world.driver.before = deny
         for broker_id in BROKERS:
             answer(world, active, broker_id, *active.context.replica_states_on(broker_id))
-        assert list(active.context.topics) == ["u"]
+        assert list(active.context.cluster.topics) == ["u"]
         assert world.exists(paths.delete_topic("u"))
         (reported,) = world.log.errors("Topic nodes not deleted")
         assert reported["topics"] == ["u"]
@@ -261,7 +261,7 @@ class TestCompletion:
             world.driver.performed.clear()
             hosted = active.context.replica_states_on(broker_id)
             answer(world, active, broker_id, *hosted)
-        assert list(active.context.topics) == []
+        assert list(active.context.cluster.topics) == []
         assert world.driver.transactions() == 4
 
     def test_a_node_that_appears_meanwhile_keeps_the_topic_in_the_queue(self) -> None:

@@ -24,9 +24,9 @@ def loaded(*broker_ids: int) -> ControllerContext:
     """Partitions a-0, a-1 and b-0 on brokers 1 to 3, led by broker 1."""
     context = make_context(*broker_ids, epoch=4)
     for tp in (A0, A1, B0):
-        context.add_topic(tp.topic, uuid.UUID(int=ord(tp.topic)))
+        context.cluster.add_topic(tp.topic, uuid.UUID(int=ord(tp.topic)))
         context.set_assignment(tp, ReplicaAssignment((1, 2, 3)))
-        context.set_leadership({tp: LeaderAndIsr(1, 5, (1, 2, 3), 4, 7)})
+        context.cluster.set_leadership({tp: LeaderAndIsr(1, 5, (1, 2, 3), 4, 7)})
     return context
 
 
@@ -82,7 +82,7 @@ def test_what_is_sent_of_a_partition_is_its_state_at_the_end() -> None:
     last = LeaderAndIsr(2, 6, (2,), 4, 8)
     batch = ControllerBrokerRequestBatch(context)
     batch.add_leader_and_isr((1,), [A0], is_new=False)
-    context.set_leadership({A0: last})
+    context.cluster.set_leadership({A0: last})
     context.set_assignment(A0, ReplicaAssignment((2, 1)))
     requests = sent(batch)
     assert requests is not None

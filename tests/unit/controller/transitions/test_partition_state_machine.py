@@ -59,7 +59,7 @@ class TestFirstLeader:
         active = world.load()
         assert go_online(world, active, TP) == {}
         assert world.state(TP) == LeaderAndIsr(3, 0, (3, 1), 1, 0)
-        assert active.context.leadership[TP] == world.state(TP)
+        assert active.context.cluster.leadership[TP] == world.state(TP)
         assert active.context.partition_state(TP) is PartitionState.ONLINE
 
     def test_the_isr_hears_that_it_is_new_and_everybody_hears_who_leads(self) -> None:
@@ -112,7 +112,7 @@ class TestFirstLeader:
         world.delete(paths.topic("t"))
         assert "NONODE" in go_online(world, active, TP)[TP]
         assert active.context.partition_state(TP) is PartitionState.NEW
-        assert TP not in active.context.leadership
+        assert TP not in active.context.cluster.leadership
         assert world.driver.sent == []
 
 
@@ -131,10 +131,10 @@ class TestLaterLeader:
         go_online(world, active, TP)
         (write,) = [e for e in world.driver.performed if isinstance(e, effects.Write)]
         (operation,) = write.operations
-        assert write.guard == Check(paths.CONTROLLER_EPOCH, active.context.epoch_zk_version)
+        assert write.guard == Check(paths.CONTROLLER_EPOCH, active.context.term.epoch_zk_version)
         assert isinstance(operation, SetData)
         assert (operation.path, operation.version) == (paths.partition_state(TP), 0)
-        assert active.context.leadership[TP].partition_epoch == 1
+        assert active.context.cluster.leadership[TP].partition_epoch == 1
 
     def test_a_conflicting_change_is_read_and_decided_anew(self) -> None:
         world = world_with_leader((1, 2, 3), live=(2, 3), isr=(1, 2))
@@ -146,7 +146,7 @@ class TestLaterLeader:
         world.driver.before = once(effects.Write, leader_expands_the_isr)
         assert go_online(world, active, TP) == {}
         assert world.state(TP) == LeaderAndIsr(3, 6, (3,), 1, 2)
-        assert active.context.leadership[TP] == world.state(TP)
+        assert active.context.cluster.leadership[TP] == world.state(TP)
         assert leader_and_isr(world.driver.sent) == {2: {TP: False}, 3: {TP: False}}
 
     def test_only_conflicting_partitions_are_tried_again(self) -> None:
@@ -178,7 +178,7 @@ class TestLaterLeader:
         world.create_topic("t", dict.fromkeys(range(3), (1, 2)))
         world.set_state(TopicPartition("t", 2), 1, (1, 2))
         active = world.load()
-        partitions = list(active.context.partitions_of("t"))
+        partitions = list(active.context.cluster.partitions_of("t"))
         for tp in partitions:
             active.context.set_partition_state(tp, PartitionState.OFFLINE)
         world.put(paths.partition_state(partitions[2]), b"{")
@@ -249,7 +249,7 @@ class TestLaterLeader:
         world.create_topic("t", dict.fromkeys(range(100), (1,)))
         active = world.load()
         world.driver.performed.clear()
-        go_online(world, active, *active.context.partitions_of("t"))
+        go_online(world, active, *active.context.cluster.partitions_of("t"))
         writes = [e for e in world.driver.performed if isinstance(e, effects.Write)]
         assert [len(w.operations) for w in writes] == [1, 100, 100]
         assert all(isinstance(op, Create) for w in writes for op in w.operations)
@@ -262,7 +262,7 @@ class TestUncleanElection:
             config = {"unclean.leader.election.enable": own}
             world.create_topic("t", {0: (1, 2)}, config=config)
         active = world.load()
-        active.context.unclean_leader_election_default = default
+        active.context.cluster.unclean_leader_election_default = default
         return world, active
 
     @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ class TestUncleanElection:
     def test_an_explicit_request_does_not_ask_the_configuration(self) -> None:
         world, active = self.world(own="false")
         assert go_online(world, active, TP, strategy=election.OFFLINE_ALLOW_UNCLEAN) == {}
-        assert active.context.leadership[TP].leader == 2
+        assert active.context.cluster.leadership[TP].leader == 2
 
     def test_the_configuration_is_read_only_where_the_isr_is_dead(self) -> None:
         world = world_with_leader(live=(2,), isr=(1, 2))
@@ -306,7 +306,7 @@ class TestUncleanElection:
 
     def test_below_protocol_3_2_the_state_says_nothing_of_recovery(self) -> None:
         world, active = self.world(own="true")
-        active.context.inter_broker_protocol = (3, 1)
+        active.context.cluster.inter_broker_protocol = (3, 1)
         go_online(world, active, TP)
         assert world.state(TP) == LeaderAndIsr(2, 6, (2,), 1, 1, leader_recovery_state=0)
 

@@ -50,7 +50,7 @@ class TestOffline:
         world, active = loaded()
         stop(world, active, 3)
         assert world.state(TP) == LeaderAndIsr(1, 6, (1, 2), 1, 1)
-        assert active.context.leadership[TP] == world.state(TP)
+        assert active.context.cluster.leadership[TP] == world.state(TP)
 
     def test_it_is_stopped_and_the_other_replicas_and_everybody_are_told(self) -> None:
         world, active = loaded()
@@ -86,7 +86,7 @@ class TestOffline:
         world, active = loaded((1, 2))
         world.set_state(TP, 1, (1,), leader_epoch=5)
         stop(world, active, 3)
-        assert active.context.leadership[TP] == LeaderAndIsr(1, 5, (1,), 0, 1)
+        assert active.context.cluster.leadership[TP] == LeaderAndIsr(1, 5, (1,), 0, 1)
 
     def test_the_write_is_conditional_and_guarded(self) -> None:
         world, active = loaded()
@@ -96,7 +96,7 @@ class TestOffline:
         (operation,) = write.operations
         assert isinstance(operation, SetData)
         assert operation.version == 0
-        assert write.guard == Check(paths.CONTROLLER_EPOCH, active.context.epoch_zk_version)
+        assert write.guard == Check(paths.CONTROLLER_EPOCH, active.context.term.epoch_zk_version)
 
     def test_a_conflicting_change_is_read_and_decided_anew(self) -> None:
         world, active = loaded()
@@ -115,7 +115,7 @@ class TestOffline:
 
         world.driver.before = once(effects.Write, the_first_attempt_arrived)
         stop(world, active, 3)
-        assert world.state(TP) == active.context.leadership[TP] == written
+        assert world.state(TP) == active.context.cluster.leadership[TP] == written
         assert leader_and_isr(world.driver.sent) == {1: {TP: False}, 2: {TP: False}}
 
     def test_a_conflict_that_removed_the_replica_already_needs_no_write(self) -> None:
@@ -125,7 +125,7 @@ class TestOffline:
         )
         stop(world, active, 3)
         assert world.state(TP) == LeaderAndIsr(1, 5, (1, 2), 0, 1)
-        assert active.context.leadership[TP] == world.state(TP)
+        assert active.context.cluster.leadership[TP] == world.state(TP)
         assert active.context.replica_state(3, TP) is ReplicaState.OFFLINE
 
     def test_a_leader_whose_state_cannot_be_read_is_not_sent_back_to_work(self) -> None:
@@ -222,14 +222,14 @@ class TestNewAndOnline:
         active.context.set_assignment(TP, assignment)
         active.context.set_replica_state(3, TP, ReplicaState.NEW)
         world.run(active.replicas.handle_state_changes({3: [TP]}, ReplicaState.ONLINE))
-        assert active.context.assignment(TP) == ReplicaAssignment((1, 2, 3), (2,), ())
+        assert active.context.cluster.assignment(TP) == ReplicaAssignment((1, 2, 3), (2,), ())
         assert len(world.log.errors("Replica missing from the assignment, added")) == 1
 
     def test_a_forgotten_replica_leaves_the_assignment(self) -> None:
         world, active = loaded()
         active.context.set_replica_state(2, TP, ReplicaState.DELETION_SUCCESSFUL)
         world.run(active.replicas.handle_state_changes({2: [TP]}, ReplicaState.NON_EXISTENT))
-        assert active.context.replicas(TP) == (1, 3)
+        assert active.context.cluster.replicas(TP) == (1, 3)
         assert TP not in active.context.replica_states_on(2)
 
     def test_requests_to_dead_brokers_are_dropped(self) -> None:

@@ -181,7 +181,7 @@ def test_every_election_among_three_replicas(strategy: ElectionStrategy) -> None
             assert active.context.partition_state(tp) is P.ONLINE, case
             assert (stored.leader, stored.isr) == (leader, new_isr), case
             assert (stored.leader_epoch, stored.controller_epoch) == (8, 1), case
-            assert active.context.leadership[tp] == stored, case
+            assert active.context.cluster.leadership[tp] == stored, case
             assert receivers == told, case
             assert tp in announced, case
         for requests in sent:

@@ -77,7 +77,7 @@ class TestFailover:
         world = cluster("closed", "t")
         deny(world, paths.topic("closed"))
         active = world.fail_over()
-        assert list(active.context.topics) == ["t"]
+        assert list(active.context.cluster.topics) == ["t"]
         assert [r["path"] for r in world.log.errors("Malformed topic skipped")] == [
             paths.topic("closed")
         ]
@@ -95,7 +95,7 @@ class TestFailover:
         for path in (paths.FEATURE, paths.broker_config(None)):
             world.put(path, b'{"version":1,"config":{}}')
         deny(world, paths.FEATURE, paths.broker_config(None))
-        assert world.fail_over().context.partition_count == 2
+        assert world.fail_over().context.cluster.partition_count == 2
 
 
 class TestWhileActive:
@@ -106,7 +106,7 @@ class TestWhileActive:
         world.start_broker(3)
         world.run(broker_changes.process_broker_change(active))
         world.run(broker_changes.process_broker_modifications(active, 1))
-        assert list(active.context.live_or_shutting_down_brokers) == [1, 2, 3]
+        assert list(active.context.cluster.brokers) == [1, 2, 3]
 
     def test_a_notification_that_may_not_be_read_does_not_hide_others(self) -> None:
         world = cluster("t")

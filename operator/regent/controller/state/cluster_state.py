@@ -1,0 +1,184 @@
+"""The cluster as ZooKeeper has it: brokers, topics, assignments, leadership.
+
+Nothing in here depends on a term. What the active controller adds of its own (states of partitions
+and replicas, deletions, what brokers refuse) is in :class:`ControllerContext`.
+
+Insertion order is the only order anything iterates in, so that a simulation replays exactly.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
+from operator import itemgetter
+from types import MappingProxyType
+
+from regent.model.cluster import Broker
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.topic import metric_name
+
+_NOTHING: Mapping[TopicPartition, ReplicaAssignment] = MappingProxyType({})
+_topic_of = itemgetter(0)
+
+
+class ClusterState:
+    """Brokers, topics, assignments and leadership, with the indexes that they need.
+
+    Attributes:
+        cluster_id: Id of the Kafka cluster; None as long as it has none.
+        inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
+        unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable.
+    """
+
+    def __init__(self) -> None:
+        self.cluster_id: str | None = None
+        self.inter_broker_protocol = (0, 0)
+        self.unclean_leader_election_default = False
+        self._brokers: dict[int, Broker] = {}
+        self._topic_ids: dict[str, uuid.UUID] = {}
+        self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
+        self._partition_count = 0
+        self._reassigning: dict[TopicPartition, None] = {}
+        self._leadership: dict[TopicPartition, LeaderAndIsr] = {}
+        self._topics_by_metric_name: dict[str, dict[str, None]] = {}
+        self._changed_topics: dict[str, None] = {}
+
+    # Brokers
+
+    @property
+    def brokers(self) -> Mapping[int, Broker]:
+        """Registered brokers, also those that are shutting down, by id and in order of their ids.
+
+        A change replaces the mapping, so what was returned stays as it is.
+        """
+        return self._brokers
+
+    def add_brokers(self, brokers: Iterable[Broker]) -> None:
+        """Add brokers or replace their registrations."""
+        merged = self._brokers | {b.broker_id: b for b in brokers}
+        self._brokers = dict(sorted(merged.items()))
+
+    def remove_brokers(self, broker_ids: Iterable[int]) -> None:
+        gone = dict.fromkeys(broker_ids)
+        self._brokers = {i: b for i, b in self._brokers.items() if i not in gone}
+
+    # Topics
+
+    @property
+    def topics(self) -> KeysView[str]:
+        return self._assignments.keys()
+
+    @property
+    def topic_ids(self) -> Mapping[str, uuid.UUID]:
+        return self._topic_ids
+
+    def has_topic(self, topic: str) -> bool:
+        return topic in self._assignments
+
+    def add_topic(self, topic: str, topic_id: uuid.UUID | None) -> None:
+        self._partitions_to_change(topic)
+        if topic_id is not None:
+            self._topic_ids[topic] = topic_id
+
+    def _partitions_to_change(self, topic: str) -> dict[TopicPartition, ReplicaAssignment]:
+        """Assignments of a topic, which is added if it is new."""
+        self._changed_topics[topic] = None
+        partitions = self._assignments.get(topic)
+        if partitions is None:
+            partitions = self._assignments[topic] = {}
+            self._topics_by_metric_name.setdefault(metric_name(topic), {})[topic] = None
+        return partitions
+
+    def remove_topic(self, topic: str) -> Mapping[TopicPartition, ReplicaAssignment]:
+        """Forget a topic, its partitions and their leadership. Returns what it had."""
+        self._changed_topics[topic] = None
+        partitions = self._assignments.pop(topic, {})
+        self._partition_count -= len(partitions)
+        for tp in partitions:
+            self._leadership.pop(tp, None)
+            self._reassigning.pop(tp, None)
+        self._forget_metric_name(topic)
+        self._topic_ids.pop(topic, None)
+        return partitions
+
+    def topics_with_metric_name(self, name: str) -> Collection[str]:
+        """Topics that metrics do not distinguish: see :func:`regent.model.topic.metric_name`."""
+        return self._topics_by_metric_name.get(name, {}).keys()
+
+    def _forget_metric_name(self, topic: str) -> None:
+        name = metric_name(topic)
+        twins = self._topics_by_metric_name.get(name, {})
+        twins.pop(topic, None)
+        if not twins:
+            self._topics_by_metric_name.pop(name, None)
+
+    def note_change(self, topic: str) -> None:
+        """Something about a topic has changed that is not kept in here."""
+        self._changed_topics[topic] = None
+
+    def take_changed_topics(self) -> Collection[str]:
+        """Topics that have been added, changed or removed since this was last called."""
+        changed, self._changed_topics = self._changed_topics, {}
+        return changed.keys()
+
+    # Assignments
+
+    def partitions_of(self, topic: str) -> Mapping[TopicPartition, ReplicaAssignment]:
+        return self._assignments.get(topic, _NOTHING)
+
+    def all_partitions(self) -> Iterator[TopicPartition]:
+        for partitions in self._assignments.values():
+            yield from partitions
+
+    @property
+    def partition_count(self) -> int:
+        return self._partition_count
+
+    def assignment(self, tp: TopicPartition) -> ReplicaAssignment | None:
+        partitions = self._assignments.get(tp.topic)
+        return None if partitions is None else partitions.get(tp)
+
+    def replicas(self, tp: TopicPartition) -> tuple[int, ...]:
+        """Replica list of a partition, empty if it is unknown."""
+        assignment = self.assignment(tp)
+        return () if assignment is None else assignment.replicas
+
+    def set_assignments(
+        self, topic: str, assignments: Mapping[TopicPartition, ReplicaAssignment]
+    ) -> None:
+        """Set the assignments of many partitions of one topic.
+
+        The active controller changes them through its context, which keeps counts of its own.
+        """
+        partitions = self._partitions_to_change(topic)
+        self._partition_count -= len(partitions)
+        partitions.update(assignments)
+        self._partition_count += len(partitions)
+        for tp, assignment in assignments.items():
+            if assignment.adding_replicas or assignment.removing_replicas:
+                self._reassigning[tp] = None
+            elif self._reassigning:
+                self._reassigning.pop(tp, None)
+
+    @property
+    def partitions_being_reassigned(self) -> Collection[TopicPartition]:
+        return self._reassigning.keys()
+
+    def is_topic_being_reassigned(self, topic: str) -> bool:
+        return bool(self._reassigning) and any(
+            tp in self._reassigning for tp in self.partitions_of(topic)
+        )
+
+    # Leadership
+
+    @property
+    def leadership(self) -> Mapping[TopicPartition, LeaderAndIsr]:
+        return self._leadership
+
+    def set_leadership(self, changes: Mapping[TopicPartition, LeaderAndIsr]) -> None:
+        self._leadership.update(changes)
+        self._changed_topics.update(dict.fromkeys(map(_topic_of, changes)))
+
+    def forget_leadership(self, tp: TopicPartition) -> None:
+        self._changed_topics[tp.topic] = None
+        self._leadership.pop(tp, None)
