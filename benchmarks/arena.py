@@ -3,11 +3,11 @@
 import time
 
 from benchmarks import machine
+from benchmarks.benchmark import Options
 from benchmarks.cluster import PROTOCOL_VERSION, Cluster
 from benchmarks.contenders import Contender
 from benchmarks.errors import BenchmarkError
 from benchmarks.measurement import ELECTED, RESUMED, STARTED, Measurement, measure_delivery
-from benchmarks.registry import Options
 from benchmarks.stub.process import StubBrokers
 from benchmarks.verification import Verifier
 from benchmarks.zookeeper import ZooKeeperSession, clock_offset

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks import machine
+from benchmarks.benchmark import SIDES, Benchmark, Options, Result
 from benchmarks.errors import BenchmarkError
-from benchmarks.registry import SIDES, Benchmark, Options, Result, all_benchmarks
+from benchmarks.registry import BENCHMARKS
 from sandbox.errors import SandboxError
 
 _WIDTH = 118
@@ -27,7 +28,7 @@ def main() -> None:
 @main.command(name="list", help="Name the benchmarks.")
 def list_benchmarks() -> None:
     """One line for each."""
-    for benchmark in all_benchmarks().values():
+    for benchmark in BENCHMARKS.values():
         click.echo(f"{benchmark.name:<16} {benchmark.summary}")
 
 
@@ -122,5 +123,5 @@ def _document(
     }
 
 
-for _benchmark in all_benchmarks().values():
+for _benchmark in BENCHMARKS.values():
     main.add_command(_command(_benchmark))

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
-from benchmarks.registry import KAFKA, REGENT
+from benchmarks.benchmark import KAFKA, REGENT
 from sandbox import KafkaBroker
 from sandbox.java import TUNED_FOR_THROUGHPUT
 from sandbox.process import ManagedProcess

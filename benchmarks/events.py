@@ -17,10 +17,10 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks.benchmark import REGENT, Benchmark, Options, Result, Table
 from benchmarks.cluster import BROKERS, CONTROLLER_EPOCH, Cluster
 from benchmarks.errors import BenchmarkError
 from benchmarks.memory_zookeeper import MemoryZooKeeper
-from benchmarks.registry import REGENT, Benchmark, Options, Result, Table
 from regent.controller import events as e
 from regent.controller.active_controller import Chance
 from regent.controller.commands import CreateTopic

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from benchmarks import machine
 from benchmarks.arena import CHROOT, Arena
+from benchmarks.benchmark import KAFKA, SIDES, Benchmark, Options, Result, Table
 from benchmarks.cluster import BROKERS, PROTOCOL_VERSION, Cluster
 from benchmarks.contenders import (
     KAFKA_HEAP_MB,
@@ -24,7 +25,6 @@ from benchmarks.contenders import (
     RegentController,
 )
 from benchmarks.measurement import ELECTED, Measurement
-from benchmarks.registry import KAFKA, SIDES, Benchmark, Options, Result, Table
 from sandbox import ZooKeeper
 from sandbox.java import TUNED_FOR_THROUGHPUT
 

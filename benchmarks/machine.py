@@ -5,9 +5,11 @@ import platform
 import shutil
 import subprocess
 import time
+import timeit
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_DICTIONARY_WRITES = 1_000_000
 
 
 def cpu_seconds(pid: int) -> float:
@@ -49,9 +51,25 @@ def facts() -> dict[str, str]:
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
         "kernel": platform.release(),
-        "Python": platform.python_version(),
+        "Python": f"{platform.python_version()} ({_python_speed()})",
         "Java": _java_version(),
     }
+
+
+def _python_speed() -> str:
+    """Millions of dictionary writes a second, by this interpreter on this machine.
+
+    The same Python version runs at half the speed on another machine, or when it was compiled
+    without a profile; no setting of the build tells reliably.
+    """
+    fastest = min(timeit.repeat(_write_dictionary, number=1, repeat=5))
+    return f"{_DICTIONARY_WRITES / fastest / 1e6:.1f} million dictionary writes a second"
+
+
+def _write_dictionary() -> None:
+    table: dict[int, tuple[int, int]] = {}
+    for number in range(_DICTIONARY_WRITES):
+        table[number % 1000] = (number, 0)
 
 
 def _processor() -> str:
