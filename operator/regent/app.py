@@ -187,6 +187,7 @@ def controller_config(settings: Settings) -> ControllerConfig:
         controller_id=settings.controller_id,
         unclean_leader_election_enable=settings.unclean_leader_election_enable,
         delete_topic_enable=settings.delete_topic_enable,
+        deletion_waits_for_brokers=settings.deletion_waits_for_brokers,
         missing_cluster=MissingCluster(settings.missing_cluster),
         inter_broker_protocol=None if protocol is None else protocol[:2],
         default_replication_factor=settings.default_replication_factor,

@@ -137,6 +137,12 @@ class Settings(BaseSettings):
     delete_topic_enable: bool = Field(
         default=True, description="The brokers' `delete.topic.enable`."
     )
+    deletion_waits_for_brokers: bool = Field(
+        default=False,
+        description="Whether a topic is deleted only when every broker that hosts a replica of it "
+        "is up, as Kafka's own controller does. Otherwise such replicas are noted in ZooKeeper and "
+        "deleted when their broker is back.",
+    )
     default_replication_factor: int = Field(
         default=1,
         ge=1,

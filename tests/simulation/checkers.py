@@ -21,6 +21,7 @@ from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
 from regent.zk_data.controller import decode_controller_epoch
 from regent.zk_data.operations import ANY_VERSION, Check, Create, Delete, Operation, SetData, ZNode
+from regent.zk_data.stray_replicas import decode_stray_replicas, strays_of
 from regent.zk_data.topics import decode_partition_state, decode_topic
 from tests.simulation.broker import UNKNOWN_SERVER_ERROR
 from tests.simulation.driver import RegentProcess
@@ -191,11 +192,21 @@ class SafetyChecker:
                 f"{writer} deletes {topic}, but not its configuration",
             )
             for tp in [tp for tp in self._replicas if tp.topic == topic]:
-                kept = [b for b in self._replicas[tp] if tp in self._world.brokers[b].logs]
+                kept = [
+                    b
+                    for b in self._replicas[tp]
+                    if tp in self._world.brokers[b].logs and not self._is_noted(b, tp)
+                ]
                 require(not kept, f"{writer} deletes {tp} while brokers {kept} still have it")
         # What goes without the controller's doing stays in the caches of brokers forever.
         self.deleted_under[topic] = self.epoch if is_controller else -1
         self._forget_topic(topic)
+
+    def _is_noted(self, broker_id: int, tp: TopicPartition) -> bool:
+        """Whether a broker is to delete its replica of a topic that is gone."""
+        path = strays_of(broker_id, tp.topic)
+        node = self._world.zookeeper.get(path)
+        return node is not None and tp.partition in decode_stray_replicas(path, node.data)
 
     def _forget_topic(self, topic: str) -> None:
         for kept in (self._replicas, self._history):

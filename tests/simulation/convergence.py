@@ -15,6 +15,7 @@ from regent.controller.transitions.partition_state_znodes import read_partition_
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.stray_replicas import strays_on
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checkers import require
 from tests.simulation.driver import RegentProcess
@@ -216,15 +217,14 @@ def _check_partitions(world: World, loaded: ControllerContext) -> None:
 
 
 def _check_deletions(world: World, loaded: ControllerContext) -> None:
-    down = [b.broker_id for b in world.brokers.values() if not b.is_running]
+    """Nothing waits for a broker that is down, and those that are up have nothing left."""
     for topic in world.zookeeper.children(paths.DELETE_TOPICS):
-        waits = [
-            tp
-            for tp, assignment in loaded.cluster.partitions_of(topic).items()
-            if any(broker_id in down for broker_id in assignment.replicas)
-        ]
         junk = topic.startswith("junk")  # could not be read when it was marked, now it is gone
-        require(waits or junk, f"{topic} is not deleted although its brokers are up")
+        require(junk, f"{topic} is not deleted")
+    for broker_id in loaded.live_broker_ids:
+        topics = world.zookeeper.children(strays_on(broker_id))
+        left = [tp for tp in world.brokers[broker_id].failed if tp.topic in topics]
+        require(not topics or left, f"broker {broker_id} still has strays of {list(topics)}")
 
 
 def _check_broker(

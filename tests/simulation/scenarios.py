@@ -158,6 +158,15 @@ def _recreate(world: World) -> None:
     world.workload.submit(CreateTopic("e", partitions=2, replication_factor=2))
 
 
+def _recreate_until_return(world: World) -> None:
+    """A topic of the former name gets broker 3, which is still away, as a replica."""
+    _delete(world)
+    world.settle()
+    world.workload.create_topic("a", {0: (1, 3), 1: (3, 2)})
+    world.settle()
+    world.brokers[3].start()
+
+
 def _damaged(world: World) -> None:
     """A controller that has come to power since cannot read the state of a partition."""
     _topics(world)
@@ -218,7 +227,8 @@ SCENARIOS: dict[str, Scenario] = {
     "growth": Scenario(_topics, _grow),
     "unclean election is allowed": Scenario(_only_3_has_everything, _allow_unclean),
     "deletion": Scenario(_topics, _delete),
-    "deletion waits for a broker": Scenario(_broker_3_is_down, _delete_until_return),
+    "deletion while a broker is away": Scenario(_broker_3_is_down, _delete_until_return),
+    "a topic again while a broker is away": Scenario(_broker_3_is_down, _recreate_until_return),
     "deletion and another topic": Scenario(_topics, _recreate),
     "deletion of what cannot be read": Scenario(_damaged, _delete, is_whole_before=False),
     "a broker crashes and returns": Scenario(_topics, _crash_of_a_broker),

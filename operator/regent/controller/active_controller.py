@@ -44,5 +44,9 @@ class ActiveController:
         self.partitions = PartitionStateMachine(context, log)
         self.replicas = ReplicaStateMachine(context, log)
         self.deletions = TopicDeletionManager(
-            context, partitions=self.partitions, replicas=self.replicas, log=log
+            context,
+            partitions=self.partitions,
+            replicas=self.replicas,
+            log=log,
+            waits_for_brokers=config.deletion_waits_for_brokers,
         )

@@ -28,6 +28,9 @@ class ControllerConfig(msgspec.Struct, frozen=True):
             dynamic default in ``/config/brokers/<default>`` and a topic's own value win over it.
         delete_topic_enable: As in the brokers' configuration; when False, markers of topics to be
             deleted are removed unheeded.
+        deletion_waits_for_brokers: Whether a topic is deleted only when every broker that hosts a
+            replica of it is up, as Kafka's own controller does. Else the remaining replicas are
+            noted in ZooKeeper, and deleted when their broker is back.
         missing_cluster: What to do where ZooKeeper has no Kafka cluster.
         inter_broker_protocol: Lowest inter.broker.protocol.version, (major, minor), as the settings
             have it; None: the brokers alone say.
@@ -41,6 +44,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     controller_id: int
     unclean_leader_election_enable: bool = False
     delete_topic_enable: bool = True
+    deletion_waits_for_brokers: bool = False
     missing_cluster: MissingCluster = MissingCluster.WAIT
     inter_broker_protocol: tuple[int, int] | None = None
     default_replication_factor: int = 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from regent.zk_data.stray_replicas import strays_on
 from tests.integration.controller.cluster import Cluster, regent
 from tests.integration.controller.metadata import Partition
 from tests.support.figures import Figure
@@ -47,14 +48,18 @@ def test_a_cluster_with_a_past_is_taken_over_and_given_back_unharmed(
         for tp, state in taken_over.items():
             assert (state["leader"], state["isr"]) == (before[tp]["leader"], before[tp]["isr"]), tp
             assert state["leader_epoch"] >= before[tp]["leader_epoch"], tp
-        assert znodes.get("/admin/delete_topics/leaving")  # waits for broker 3 still
+        # a broker's controller would wait for broker 3
+        cluster.wait(lambda: znodes.assignment("leaving") is None, "the deletion to be completed")
+        assert znodes.get("/admin/delete_topics/leaving") is None
+        assert list(cluster.broker(3).state_path.glob("data-*/leaving-[0-9]"))
         assert len(tools.consume("inherited", 3)) == 3
 
         cluster.broker(3).start()
         began = time.monotonic()
-        cluster.wait(lambda: znodes.assignment("leaving") is None, "the deletion to be completed")
-        figure("deletion completed after the broker's return", f"{time.monotonic() - began:.1f} s")
-        assert znodes.get("/admin/delete_topics/leaving") is None
+        cluster.wait(
+            lambda: znodes.children(strays_on(3)), "the rest to be deleted", until=lambda x: not x
+        )
+        figure("the rest deleted after the broker's return", f"{time.monotonic() - began:.1f} s")
         assert not list(cluster.broker(3).state_path.glob("data-*/leaving-[0-9]"))
         assert (
             cluster.wait_for_leader("alone", 3)["leader_epoch"] > before["alone", 0]["leader_epoch"]

@@ -14,6 +14,7 @@ from regent.controller.effects import (
 from regent.controller.events import BrokerChange
 from regent.controller.log import examples
 from regent.controller.state.states import ReplicaState
+from regent.controller.topics import stray_replicas
 from regent.model.errors import StaleControllerEpochError
 from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.protocol.control_requests import (
@@ -96,6 +97,7 @@ async def process_stop_replica_responses(
         if await is_of_the_past(active, response):
             continue
         await take_answer(active, response)
+        await stray_replicas.take_answer(active, response)
         started, errors = _deletions_started(active, response), response.partition_errors
         refused = [tp for tp in started if response.error_code or tp in errors]
         done = [tp for tp in started if not (response.error_code or tp in errors)]

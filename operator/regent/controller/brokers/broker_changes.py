@@ -16,6 +16,7 @@ from regent.controller.effects import (
 from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading
 from regent.controller.term.unusable_settings import refuse_id_of_a_registered_broker
+from regent.controller.topics import stray_replicas
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
@@ -71,6 +72,7 @@ async def on_broker_startup(active: ActiveController, brokers: Sequence[Broker])
     batch.add_update_metadata(context.cluster.leadership, broker_ids=started)
     await batch.send()
     replicas = {broker_id: list(context.replica_states_on(broker_id)) for broker_id in started}
+    await stray_replicas.delete_on_started(active, started)
     await active.replicas.handle_state_changes(
         {b: without_started_deletions(active, tps) for b, tps in replicas.items()},
         ReplicaState.ONLINE,

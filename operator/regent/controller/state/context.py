@@ -45,6 +45,8 @@ class ControllerContext:
         elections_to_repeat: Partitions whose election failed for another reason than the want of
             an eligible replica: an unreadable znode, for instance. No watch reports its end.
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
+        stray_replicas: By broker and topic, replicas of topics that are gone which the broker was
+            asked to delete: see :mod:`regent.controller.topics.stray_replicas`.
     """
 
     def __init__(self, term: Term, cluster: ClusterState | None = None) -> None:
@@ -67,6 +69,7 @@ class ControllerContext:
         self.topics_with_deletion_started: dict[str, None] = {}
         self.topics_ineligible_for_deletion: dict[str, None] = {}
         self.topics_not_removed: dict[str, None] = {}
+        self.stray_replicas: dict[int, dict[str, dict[TopicPartition, None]]] = {}
         self.elections_to_repeat: dict[TopicPartition, None] = {}
 
     # Brokers
@@ -96,6 +99,7 @@ class ControllerContext:
         self._live_broker_facts = None
         for broker_id in gone:
             self.refusals.forget_broker(broker_id)
+            self.stray_replicas.pop(broker_id, None)
 
     def learn_broker_facts(self, broker_epoch: int, facts: BrokerFacts) -> None:
         """Remember what one life of a broker has said about itself."""

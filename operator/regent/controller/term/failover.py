@@ -30,7 +30,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading
 from regent.controller.term.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
-from regent.controller.topics import topic_changes
+from regent.controller.topics import stray_replicas, topic_changes
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.transitions.replica_state_machine import by_broker
@@ -74,6 +74,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     active.partitions.startup_states(unreadable=unreadable)
     await active.partitions.trigger_online()
     await active.deletions.resume()
+    await stray_replicas.delete_after_failover(active)
     log.info(
         "Controller failover completed",
         epoch=context.term.epoch,
@@ -177,6 +178,8 @@ async def _load_deletions(active: ActiveController) -> None:
         [topic for topic in queued if context.cluster.is_topic_being_reassigned(topic)],
         "a reassignment is in progress",
     )
+    if not active.config.deletion_waits_for_brokers:
+        return
     with_dead_replica = [
         topic
         for topic in queued

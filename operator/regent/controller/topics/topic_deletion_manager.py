@@ -1,8 +1,10 @@
 """Topic deletion: from the marker in ``/admin/delete_topics`` until nothing is left.
 
 A topic is deleted replica by replica: Offline, DeletionStarted (StopReplica with deletion),
-DeletionSuccessful when its broker confirms. When all are, the znodes go. A replica that cannot be
-deleted now (its broker is down, or it refused) makes its topic ineligible until the broker returns.
+DeletionSuccessful when its broker confirms. When all are, the znodes go. A replica that its broker
+refuses to delete makes its topic ineligible until that broker returns. Replicas whose broker or
+disk is down do not hold the others up: they are noted, and deleted when the broker is back
+(``stray_replicas.py``).
 
 Source: ``TopicDeletionManager.scala``; all eligible topics go together (KAFKA-9499).
 """
@@ -16,6 +18,7 @@ from regent.controller.effects import PublishView
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.topics.stray_replica_notes import remember
 from regent.controller.topics.topic_node_removal import remove_topic_nodes
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_machine import PartitionStateMachine
@@ -33,11 +36,13 @@ class TopicDeletionManager:
         partitions: PartitionStateMachine,
         replicas: ReplicaStateMachine,
         log: ControllerLog,
+        waits_for_brokers: bool,
     ) -> None:
         self._context = context
         self._partitions = partitions
         self._replicas = replicas
         self._log = log
+        self._waits_for_brokers = waits_for_brokers
 
     async def enqueue(self, topics: Iterable[str]) -> None:
         """Queue topics and start what can be started."""
@@ -106,7 +111,7 @@ class TopicDeletionManager:
             if topic not in queued:
                 continue
             progress = context.deletion_progress(topic)
-            if progress.is_complete:
+            if progress.is_complete or self._can_leave_the_rest(topic):
                 finished.append(topic)
                 continue
             if progress.started:
@@ -121,6 +126,27 @@ class TopicDeletionManager:
             await self._replicas.handle_state_changes(retry, ReplicaState.OFFLINE)
         if startable:
             await self._start(startable)
+
+    def _can_leave_the_rest(self, topic: str) -> bool:
+        """Whether everything that is not deleted yet is out of reach."""
+        context = self._context
+        if self._waits_for_brokers or topic not in context.topics_with_deletion_started:
+            return False
+        if context.deletion_progress(topic).started:
+            return False
+        return not any(
+            context.is_replica_online(broker_id, tp, include_shutting_down=True)
+            for broker_id, partitions in self._undeleted(topic).items()
+            for tp in partitions
+        )
+
+    def _undeleted(self, topic: str) -> dict[int, list[TopicPartition]]:
+        context = self._context
+        return by_broker(
+            context,
+            context.cluster.partitions_of(topic),
+            lambda b, tp: context.replica_state(b, tp) is not ReplicaState.DELETION_SUCCESSFUL,
+        )
 
     def _in_state(self, topic: str, state: ReplicaState) -> dict[int, list[TopicPartition]]:
         return self._context.replicas_of_topic_in_state(topic, state)
@@ -164,19 +190,25 @@ class TopicDeletionManager:
             dict.fromkeys(tp.topic for tps in dead.values() for tp in tps),
             "a broker that hosts a replica is down",
         )
+        if not self._waits_for_brokers:
+            await self.resume(topics)  # nothing may be left to wait for
 
     async def _complete(self, topics: Sequence[str]) -> None:
-        """Every replica is gone: remove the znodes and forget the topics.
+        """Every replica is gone or noted: remove the znodes and forget the topics.
 
         A topic whose nodes cannot all be removed (somebody wrote below them just now) keeps its
         marker and its place in the queue, else it would be taken for a new one.
         """
         context = self._context
         deleted: dict[int, list[TopicPartition]] = {}
+        strays: dict[int, list[TopicPartition]] = {}
         for topic in topics:
             _merge(deleted, self._in_state(topic, ReplicaState.DELETION_SUCCESSFUL))
-        await self._replicas.handle_state_changes(deleted, ReplicaState.NON_EXISTENT)
+            _merge(strays, self._undeleted(topic))
         context.topics_not_removed.update(dict.fromkeys(topics))
+        blocked = await remember(context, strays, self._log)
+        topics = [topic for topic in topics if topic not in blocked]
+        await self._replicas.handle_state_changes(deleted, ReplicaState.NON_EXISTENT)
         removed = await remove_topic_nodes(context, topics, self._log)
         for topic in removed:
             context.remove_topic(topic)

@@ -160,7 +160,8 @@ class ControllerBrokerRequestBatch:
         leadership = self._context.cluster.leadership
         result: dict[TopicPartition, StopReplicaPartition] = {}
         for tp, delete in entries.items():
-            if self._context.is_topic_queued_for_deletion(tp.topic):
+            if delete or self._context.is_topic_queued_for_deletion(tp.topic):
+                # Brokers 2.6 to 3.3 refuse an epoch that is not newer than their own (KAFKA-13972).
                 epoch = EPOCH_DURING_DELETE
             else:
                 current = leadership.get(tp)

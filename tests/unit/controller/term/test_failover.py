@@ -334,7 +334,7 @@ class TestDeletions:
         assert context.offline_partition_count == 0
 
     def test_a_topic_with_a_replica_on_a_dead_broker_waits_for_it(self) -> None:
-        world = cluster(1)
+        world = cluster(1, deletion_waits_for_brokers=True)
         world.create_topic("t", {0: (1, 2)})
         world.set_state(T0, 1, (1, 2), leader_epoch=7)
         world.mark_for_deletion("t")

@@ -30,9 +30,9 @@ T1 = TopicPartition("t", 1)
 BROKERS = (1, 2, 3)
 
 
-def cluster(*topics: str) -> tuple[World, ActiveController]:
+def cluster(*topics: str, **settings: bool) -> tuple[World, ActiveController]:
     """Topics of two partitions, on brokers 1 and 2, and 2 and 3, with a configuration."""
-    world = World()
+    world = World(**settings)
     world.start_broker(*BROKERS)
     for topic in topics or ("t",):
         world.create_topic(topic, {0: (1, 2), 1: (2, 3)}, config={"retention.ms": "1"})
@@ -123,7 +123,7 @@ class TestStart:
         assert all(len(r.stop_replica[2]) == 40 for r in stops)
 
     def test_a_partition_that_was_never_born_is_deleted_too(self) -> None:
-        world, active = cluster()
+        world, active = cluster(deletion_waits_for_brokers=True)
         world.create_topic("unborn", {0: (9,)})
         world.run(topic_changes.process_topic_change(active))
         delete(world, active, "unborn")
@@ -305,7 +305,7 @@ class TestObstacles:
         assert list(active.context.topics_ineligible_for_deletion) == ["t"]
 
     def test_the_return_of_the_broker_finishes_what_was_put_off(self) -> None:
-        world, active = cluster()
+        world, active = cluster(deletion_waits_for_brokers=True)
         world.stop_broker(3)
         world.run(process_broker_change(active))
         delete(world, active, "t")
@@ -320,7 +320,7 @@ class TestObstacles:
         assert not world.exists(paths.topic("t"))
 
     def test_a_broker_that_dies_meanwhile_puts_the_topic_off(self) -> None:
-        world, active = cluster()
+        world, active = cluster(deletion_waits_for_brokers=True)
         delete(world, active, "t")
         world.stop_broker(3)
         world.run(process_broker_change(active))
@@ -331,7 +331,7 @@ class TestObstacles:
         assert world.exists(paths.topic("t"))
 
     def test_a_broker_that_bounces_meanwhile_is_asked_again(self) -> None:
-        world, active = cluster()
+        world, active = cluster(deletion_waits_for_brokers=True)
         delete(world, active, "t")
         answer(world, active, 1, T0)
         answer(world, active, 2, T0, T1)

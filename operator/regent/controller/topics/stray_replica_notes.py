@@ -1,0 +1,134 @@
+"""Notes in ZooKeeper about replicas that are left on a broker's disk. See ``stray_replicas.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from regent.controller.effects import ReadChildren, ReadData, Write
+from regent.controller.log import ControllerLog, examples
+from regent.controller.state.context import ControllerContext
+from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.controller.znodes.permitted_reads import read_permitted
+from regent.model.errors import MalformedZNodeError
+from regent.model.partition import TopicPartition
+from regent.zk_data.operations import Check, Create, Delete, SetData, ZkError
+from regent.zk_data.stray_replicas import (
+    PARENTS,
+    decode_stray_replicas,
+    encode_stray_replicas,
+    strays_of,
+    strays_on,
+)
+
+Note = tuple[int, str]
+"""A broker and a topic: what one znode is about."""
+
+ATTEMPTS: Final = 5
+"""At notes that somebody else changes at the same time."""
+
+
+async def remember(
+    context: ControllerContext, replicas: Mapping[int, Iterable[TopicPartition]], log: ControllerLog
+) -> set[str]:
+    """Note replicas that their broker is to delete when it is back.
+
+    Returns:
+        The topics of which a replica could not be noted.
+    """
+    notes: dict[Note, list[int]] = {}
+    for broker_id, partitions in replicas.items():
+        for tp in partitions:
+            notes.setdefault((broker_id, tp.topic), []).append(tp.partition)
+    if not notes:
+        return set()
+    guard = epoch_guard(context)
+    parents = dict.fromkeys(strays_on(broker_id) for broker_id, _ in notes)
+    for level in (*((parent,) for parent in PARENTS), parents):
+        await Write([Create(path, exist_ok=True) for path in level], guard=guard)
+    answers: dict[Note, ZkError] = {}
+    remaining = notes
+    for _ in range(ATTEMPTS):
+        answers = await _write(remaining, guard, log)
+        if not answers:
+            break
+        remaining = {note: notes[note] for note in answers}
+    failed = {topic for _, topic in answers}
+    if failed:
+        log.error(
+            "Stray replicas not noted",
+            topics=len(failed),
+            examples=examples(failed),
+            answers=sorted({answer.value for answer in answers.values()}),
+        )
+    log.info(
+        "Replicas are deleted when their broker is back",
+        brokers=sorted(replicas),
+        replicas=sum(map(len, notes.values())),
+    )
+    return failed
+
+
+async def _write(
+    notes: Mapping[Note, Sequence[int]], guard: Check, log: ControllerLog
+) -> dict[Note, ZkError]:
+    """Add partitions to notes. Returns those that could not be written.
+
+    A note that has the partitions already is left alone: it may be our own, written by a request
+    whose answer was lost.
+    """
+    operations: dict[Note, Create | SetData] = {}
+    paths = [strays_of(*note) for note in notes]
+    for (note, added), path, node in zip(notes.items(), paths, await ReadData(paths), strict=True):
+        if node is None:
+            operations[note] = Create(path, encode_stray_replicas(added))
+            continue
+        before = _decode(path, node.data, log)
+        if not set(added) <= set(before):
+            content = encode_stray_replicas({*before, *added})
+            operations[note] = SetData(path, content, node.version)
+    results = await Write(list(operations.values()), guard=guard)
+    return {
+        note: result
+        for note, result in zip(operations, results, strict=True)
+        if isinstance(result, ZkError)
+    }
+
+
+async def read(
+    broker_ids: Sequence[int], log: ControllerLog
+) -> dict[Note, tuple[TopicPartition, ...]]:
+    """The notes about brokers. One that does not decode is left alone."""
+    children = await ReadChildren([strays_on(broker_id) for broker_id in broker_ids])
+    known = [
+        (broker_id, topic)
+        for broker_id, topics in zip(broker_ids, children, strict=True)
+        for topic in topics or ()
+    ]
+    notes: dict[Note, tuple[TopicPartition, ...]] = {}
+    paths = [strays_of(*note) for note in known]
+    for note, path, node in zip(known, paths, await read_permitted(paths), strict=True):
+        if node is not None:
+            try:
+                partitions = decode_stray_replicas(path, node.data)
+            except MalformedZNodeError as error:
+                log.error("Malformed note", path=error.path, reason=error.reason)
+                continue
+            notes[note] = tuple(TopicPartition(note[1], p) for p in partitions)
+    return notes
+
+
+def _decode(path: str, data: bytes, log: ControllerLog) -> tuple[int, ...]:
+    """What a note says that is about to be replaced; nothing if it does not decode."""
+    try:
+        return decode_stray_replicas(path, data)
+    except MalformedZNodeError as error:
+        log.error("Malformed note replaced", path=error.path, reason=error.reason)
+        return ()
+
+
+async def forget(context: ControllerContext, notes: Sequence[Note]) -> None:
+    """Delete notes."""
+    await Write(
+        [Delete(strays_of(*note), missing_ok=True) for note in notes], guard=epoch_guard(context)
+    )
