@@ -66,16 +66,19 @@ class CachedObject:
     @property
     def status(self) -> Mapping[str, Any]:
         """The raw status."""
-        status = self.body.get("status")
-        return status if isinstance(status, Mapping) else {}
+        return _mapping(self.body.get("status"))
 
     @property
     def is_ready(self) -> bool:
         """Whether the status says that it is ready, as it is now."""
         if self.status.get("observedGeneration") != self.generation:
             return False
-        conditions = self.status.get("conditions") or ()
-        return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+        conditions = self.status.get("conditions")
+        return any(
+            condition.get("type") == "Ready" and condition.get("status") == "True"
+            for condition in (conditions if isinstance(conditions, list) else ())
+            if isinstance(condition, Mapping)
+        )
 
     @property
     def generation(self) -> int:
@@ -201,27 +204,31 @@ def _key(body: Mapping[str, Any]) -> ObjectKey:
 def _cached(body: Mapping[str, Any]) -> CachedObject:
     metadata = body["metadata"]
     key = _key(body)
-    spec = body.get("spec")
+    kept = {
+        "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
+        "spec": _mapping(body.get("spec")),
+        "status": _mapping(body.get("status")),
+    }
     return CachedObject(
         key=key,
         uid=metadata.get("uid", ""),
         version=metadata.get("resourceVersion", ""),
-        body={
-            "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
-            "spec": spec if isinstance(spec, Mapping) else {},
-            "status": body.get("status") or {},
-        },
-        topic=topic_name_of(body),
-        claim=_claim(body),
+        body=kept,
+        topic=topic_name_of(kept),
+        claim=_claim(kept),
     )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    """What should be an object; anything else, which another schema may have let in, is empty."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def _claim(body: Mapping[str, Any]) -> Claim | None:
     """The claim of an object. The larger part of its status is of no interest here, and reading it
     would cost more than all the rest."""
-    status = body.get("status")
-    fields = status if isinstance(status, Mapping) else {}
-    evidence = {name: fields[name] for name in _EVIDENCE if name in fields}
+    status = body["status"]
+    evidence = {name: status[name] for name in _EVIDENCE if name in status}
     return claim_of(parse_kafka_topic({**body, "status": evidence}))
 
 

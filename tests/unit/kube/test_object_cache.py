@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 
 from regent.kube.object_cache import ObjectCache, ObjectKey
-from regent.resources.kafka_topic import FINALIZER, KafkaTopic
+from regent.resources.kafka_topic import (
+    FINALIZER,
+    KafkaTopic,
+    UnreadableTopic,
+    parse_kafka_topic,
+)
 
 
 def body(name: str = "orders", version: str = "1", **changes: Any) -> dict[str, Any]:
@@ -190,3 +195,34 @@ def test_a_deleted_object_is_not_revived_by_what_the_watch_has_overtaken() -> No
     assert cache.keys() == (key("second"),)
     assert [claim.name for claim in cache.claims("orders")] == ["second"]
     assert cache.put(body("first", version="12", uid="another", topicName="orders"))
+
+
+@pytest.mark.parametrize("spec", ["text", [1], 5, None])
+def test_a_spec_of_another_shape_keeps_no_other_object_from_being_known(spec: object) -> None:
+    """Another schema may have let it in; it must not stop the list that it is part of."""
+    cache = ObjectCache()
+    odd = {**body("odd", "2"), "spec": spec}
+    assert cache.replace_all([odd, body("orders", "3")], listed_version="4") == {
+        key("odd"),
+        key("orders"),
+    }
+    known = cache.get(key("odd"))
+    assert known is not None
+    assert isinstance(known.parse(), UnreadableTopic)
+    assert cache.claims("odd") == ()
+
+
+@pytest.mark.parametrize("status", ["text", [1], {"conditions": ["x"]}, {"conditions": 4}])
+def test_a_status_of_another_shape_says_nothing(status: object) -> None:
+    cache = ObjectCache()
+    if isinstance(status, dict):
+        status = {**status, "observedGeneration": 1}
+    cache.put({**body(), "status": status})
+    assert cache.keys_not_ready() == {key()}
+
+
+@pytest.mark.parametrize("spec", ["text", [1], 5])
+def test_a_resource_whose_spec_is_no_object_cannot_be_read(spec: object) -> None:
+    read = parse_kafka_topic({**body(), "spec": spec})
+    assert isinstance(read, UnreadableTopic)
+    assert not read.is_protected
