@@ -75,8 +75,7 @@ async def list_namespace(
     Raises:
         KubeError: As the client does; ``KubeNotFoundError`` if there is no CRD.
     """
-    scope = f"/namespaces/{namespace}" if namespace else ""
-    path = f"/apis/{API_VERSION}{scope}/{KafkaTopic.kind.plural}"
+    path = _path(namespace)
     bodies: list[dict[str, Any]] = []
     query = {"limit": str(page_size)}
     while True:
@@ -96,3 +95,18 @@ async def list_namespace(
         if not token:
             return bodies, str(metadata.get("resourceVersion", ""))
         query = {"limit": str(page_size), "continue": token}
+
+
+async def version_now(client: KubeClient, namespace: str) -> str:
+    """The resourceVersion that a list of a namespace (``ALL_NAMESPACES``: of all) has now.
+
+    Raises:
+        KubeError: As the client does.
+    """
+    page = await client.get(_path(namespace), query={"limit": "1"})
+    return str(page.get("metadata", {}).get("resourceVersion", ""))
+
+
+def _path(namespace: str) -> str:
+    scope = f"/namespaces/{namespace}" if namespace else ""
+    return f"/apis/{API_VERSION}{scope}/{KafkaTopic.kind.plural}"

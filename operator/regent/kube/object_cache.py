@@ -100,6 +100,7 @@ class ObjectCache:
         self._deleted: dict[str, None] = {}  # uids in the order of their deletion
         self._objects: dict[ObjectKey, CachedObject] = {}
         self._by_topic: dict[str, dict[ObjectKey, None]] = {}
+        self._newest = 0
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -111,6 +112,14 @@ class ObjectCache:
     def get(self, key: ObjectKey) -> CachedObject | None:
         """The newest known version of an object, None if it does not exist."""
         return self._objects.get(key)
+
+    @property
+    def newest_version(self) -> int:
+        """The newest resourceVersion of anything that was taken in; 0 if there is none.
+
+        What is listed from now on cannot be older, unless :meth:`is_history_restarted`.
+        """
+        return self._newest
 
     def keys_not_ready(self) -> frozenset[ObjectKey]:
         """Objects whose status does not say that they are ready."""
@@ -132,6 +141,7 @@ class ObjectCache:
         known to be deleted: lists and answers can be overtaken by the watch.
         """
         new = _cached(body)
+        self._note_version(new.version)
         if new.uid in self._deleted:
             return frozenset()
         old = self._objects.get(new.key)
@@ -171,16 +181,20 @@ class ObjectCache:
         return frozenset((key, *self.keys_of_topic(old.topic)))
 
     def replace_all(
-        self, bodies: Iterable[Mapping[str, Any]], *, listed_version: str
+        self, bodies: Iterable[Mapping[str, Any]], *, listed_version: str, since: int = 0
     ) -> frozenset[ObjectKey]:
         """Take in a complete list; the keys of the objects that it is news for.
 
         Args:
             listed_version: resourceVersion of the list: a known object that is missing from the
                 list and not newer than it was deleted.
+            since: :attr:`newest_version` before the list was asked for.
         """
         news: set[ObjectKey] = set()
         present: set[ObjectKey] = set()
+        if is_history_restarted(listed_version, since=since):
+            news.update(self._forget())
+        self._note_version(listed_version)
         for body in bodies:
             present.add(_key(body))
             news.update(self.put(body))
@@ -189,11 +203,37 @@ class ObjectCache:
                 news.update(self.remove(key, uid=known.uid))
         return frozenset(news)
 
+    def _note_version(self, version: str) -> None:
+        if version.isdigit():
+            self._newest = max(self._newest, int(version))
+
+    def _forget(self) -> frozenset[ObjectKey]:
+        """Forget every object, the deleted ones, too: they may be back; the keys."""
+        keys = frozenset(self._objects)
+        self._objects.clear()
+        self._by_topic.clear()
+        self._deleted.clear()
+        self._newest = 0
+        return keys
+
     def _unindex(self, old: CachedObject) -> None:
         keys = self._by_topic.get(old.topic, {})
         keys.pop(old.key, None)
         if not keys:
             self._by_topic.pop(old.topic, None)
+
+
+def is_history_restarted(listed_version: str, *, since: int) -> bool:
+    """Whether the API server has gone back to an earlier state: a backup of etcd was restored.
+
+    Versions are given anew from there, so what is known cannot be compared with what is there. A
+    list is as new as the moment it was asked for.
+
+    Args:
+        listed_version: resourceVersion of a list; "0" or empty: nothing could be listed.
+        since: :attr:`ObjectCache.newest_version` before the list was asked for.
+    """
+    return listed_version.isdigit() and 0 < int(listed_version) < since
 
 
 def _key(body: Mapping[str, Any]) -> ObjectKey:

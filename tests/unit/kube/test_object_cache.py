@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted
 from regent.resources.kafka_topic import (
     FINALIZER,
     KafkaTopic,
@@ -195,6 +195,37 @@ def test_a_deleted_object_is_not_revived_by_what_the_watch_has_overtaken() -> No
     assert cache.keys() == (key("second"),)
     assert [claim.name for claim in cache.claims("orders")] == ["second"]
     assert cache.put(body("first", version="12", uid="another", topicName="orders"))
+
+
+def test_a_list_of_an_earlier_state_replaces_all_that_is_known() -> None:
+    """A backup of etcd was restored: versions are given anew from there."""
+    cache = ObjectCache()
+    cache.replace_all([body("kept", "40"), body("back", "50")], listed_version="60")
+    cache.put(body("kept", "90", generation=2))
+    cache.put(body("later", "80"))
+    cache.delete(key("back"), uid="uid-back")
+
+    restored, since = [body("kept", "40"), body("back", "50")], cache.newest_version
+    news = cache.replace_all(restored, listed_version="65", since=since)
+    assert news == {key("kept"), key("back"), key("later")}
+    assert set(cache.keys()) == {key("kept"), key("back")}
+    known = cache.get(key("kept"))
+    assert known is not None
+    assert (known.version, known.generation) == ("40", 1)
+    assert cache.put(body("kept", "66", generation=2)) == {key("kept")}
+    assert cache.newest_version == 66
+
+
+@pytest.mark.parametrize("version", ["65", "60", "0", ""])
+def test_what_was_learned_while_a_list_was_made_speaks_of_no_earlier_state(version: str) -> None:
+    """So does a list of nothing: no namespace can be read."""
+    cache = ObjectCache()
+    cache.replace_all([body("known", "40")], listed_version="60")
+    since = cache.newest_version
+    cache.put(body("known", "90", generation=2))
+    news = cache.replace_all([body("known", "40")], listed_version=version, since=since)
+    assert news == frozenset()
+    assert is_history_restarted("59", since=since)
 
 
 @pytest.mark.parametrize("spec", ["text", [1], 5, None])
