@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeNotFoundError
-from regent.kube.rights import LIST, describe_missing, missing_rights
+from regent.kube.rights import LIST, describe_missing, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import API_VERSION
@@ -27,12 +27,14 @@ class Listing:
             deciding that an object known in an older version is gone.
         readable: The namespaces that were listed; ``ALL_NAMESPACES`` if none was named.
         unreadable: The others, each with what is missing.
+        unwritable: Readable ones in which a right to write is missing, each with what it is.
     """
 
     bodies: list[dict[str, Any]]
     version: str
     readable: tuple[str, ...]
     unreadable: Mapping[str, str]
+    unwritable: Mapping[str, str]
 
 
 async def list_topics(client: KubeClient, settings: KubeSettings) -> Listing:
@@ -48,10 +50,11 @@ async def list_topics(client: KubeClient, settings: KubeSettings) -> Listing:
     versions: list[str] = []
     readable: list[str] = []
     unreadable: dict[str, str] = {}
+    unwritable: dict[str, str] = {}
     for namespace in settings.namespaces or (ALL_NAMESPACES,):
-        missing = [right for right in await missing_rights(client, namespace) if right.is_reading]
-        if missing:
-            unreadable[namespace] = describe_missing(missing, namespace)
+        lack = lack_of(await missing_rights(client, namespace), namespace)
+        if lack.reading is not None:
+            unreadable[namespace] = lack.reading
             continue
         try:
             listed, version = await list_namespace(client, namespace, page_size=settings.page_size)
@@ -63,8 +66,10 @@ async def list_topics(client: KubeClient, settings: KubeSettings) -> Listing:
         bodies.extend(listed)
         versions.append(version)
         readable.append(namespace)
+        if lack.writing is not None:
+            unwritable[namespace] = lack.writing
     oldest = min(versions, key=lambda v: int(v) if v.isdigit() else 0, default="0")
-    return Listing(bodies, oldest, tuple(readable), unreadable)
+    return Listing(bodies, oldest, tuple(readable), unreadable, unwritable)
 
 
 async def list_namespace(

@@ -22,6 +22,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -29,7 +30,7 @@ from prometheus_client import CollectorRegistry
 from regent.controller.view import ClusterView
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
-from regent.kube.errors import KubeError
+from regent.kube.errors import KubeApiError, KubeError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
 from regent.kube.health import KubeHealth
@@ -37,7 +38,7 @@ from regent.kube.kopf_runner import KopfOptions, run_kopf
 from regent.kube.listing import ALL_NAMESPACES, Listing, list_topics, version_now
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted
-from regent.kube.rights import missing_rights
+from regent.kube.rights import Lack, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
@@ -79,6 +80,7 @@ class KubeOperator:
         self._why_inactive = why_inactive
         self._was_active_at = asyncio.get_running_loop().time()
         self._readable: tuple[str, ...] = ()
+        self._is_refused = False
         self.namespaces_changed = asyncio.Event()
         self._jitter = jitter
         self._loop = asyncio.get_running_loop()
@@ -153,7 +155,7 @@ class KubeOperator:
         names.append(("resync", self._resync()))
         names.append(("checks", self._check()))
         names.extend(
-            (f"worker {index}", work(self.queue, self.reconciler.reconcile))
+            (f"worker {index}", work(self.queue, self._reconcile))
             for index in range(self._settings.concurrency)
         )
         return [asyncio.create_task(coroutine, name=f"kube {name}") for name, coroutine in names]
@@ -182,6 +184,14 @@ class KubeOperator:
         if stalled_s > self._settings.stuck_after_s:
             raise RuntimeError(f"no resource has been dealt with for {stalled_s:.0f} s")
         return {"queued": float(len(self.queue)), "stalled_s": round(stalled_s, 1)}
+
+    async def _reconcile(self, key: ObjectKey) -> float | None:
+        try:
+            return await self.reconciler.reconcile(key)
+        except KubeApiError as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                self._is_refused = True
+            raise
 
     def _enqueue(self, keys: frozenset[ObjectKey]) -> None:
         for key in sorted(keys):
@@ -255,12 +265,12 @@ class KubeOperator:
             )
 
     async def _check(self) -> None:
-        """Check again and again what no watch reports: that a right was granted, and that the API
-        server has gone back to an earlier state.
+        """Check again and again what no watch reports: that a right was granted or taken away, and
+        that the API server has gone back to an earlier state.
         """
         while True:
             await asyncio.sleep(self._settings.check_interval_s * (0.9 + 0.2 * self._jitter()))
-            if await self._is_any_right_granted() or await self._is_history_restarted():
+            if await self._are_rights_changed() or await self._is_history_restarted():
                 await self._list_again()
 
     async def _is_history_restarted(self) -> bool:
@@ -274,9 +284,16 @@ class KubeOperator:
             return False  # what the API server does not serve is reported by those who need it
         return is_history_restarted(version, since=since)
 
-    async def _is_any_right_granted(self) -> bool:
-        """Whether a namespace that could not be read now can."""
-        for namespace in self._health.unreadable:
+    async def _are_rights_changed(self) -> bool:
+        """Whether rights are others than the last list has found.
+
+        Namespaces that lacked none then are asked about only after a request was refused.
+        """
+        suspects = {**self._health.unreadable, **self._health.unwritable}
+        if self._is_refused:
+            suspects |= dict.fromkeys(self._settings.namespaces or (ALL_NAMESPACES,), "")
+        self._is_refused = False
+        for namespace in suspects:
             try:
                 missing = await missing_rights(self._client, namespace)
             except KubeError as error:
@@ -284,8 +301,12 @@ class KubeOperator:
                     "Rights cannot be checked, retrying later",
                     extra={"namespace": namespace, "error": str(error)},
                 )
+                self._is_refused = True
                 return False
-            if not any(right.is_reading for right in missing):
+            known = Lack(
+                self._health.unreadable.get(namespace), self._health.unwritable.get(namespace)
+            )
+            if lack_of(missing, namespace) != known:
                 return True
         return False
 
@@ -308,7 +329,7 @@ class KubeOperator:
                 "The API server has gone back to an earlier state; all resources are read anew",
                 extra={"listed_version": listing.version},
             )
-        self._health.listed(unreadable=listing.unreadable)
+        self._health.listed(unreadable=listing.unreadable, unwritable=listing.unwritable)
         # What was seen of a namespace that cannot be read any more still claims its topics.
         keys = self.cache.keys()
         kept = [
