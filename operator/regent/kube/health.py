@@ -51,7 +51,7 @@ class KubeHealth:
                 logger.warning(
                     "A namespace cannot be served"
                     if namespace in unreadable
-                    else "Nothing can be written in a namespace",
+                    else "A right to write is missing in a namespace",
                     extra={"namespace": namespace, "problem": missing},
                 )
         for namespace in before.keys() - now.keys():

@@ -192,7 +192,8 @@ class ObjectCache:
         """
         news: set[ObjectKey] = set()
         present: set[ObjectKey] = set()
-        if is_history_restarted(listed_version, since=since):
+        is_restarted = is_history_restarted(listed_version, since=since)
+        if is_restarted:
             news.update(self._forget())
         self._note_version(listed_version)
         for body in bodies:
@@ -201,6 +202,9 @@ class ObjectCache:
         for key, known in tuple(self._objects.items()):
             if key not in present and not _is_newer(known.version, listed_version):
                 news.update(self.remove(key, uid=known.uid))
+        if is_restarted:
+            # Among the bodies may be some that could not be listed now, with versions of before.
+            self._newest = int(listed_version)
         return frozenset(news)
 
     def _note_version(self, version: str) -> None:
@@ -213,7 +217,6 @@ class ObjectCache:
         self._objects.clear()
         self._by_topic.clear()
         self._deleted.clear()
-        self._newest = 0
         return keys
 
     def _unindex(self, old: CachedObject) -> None:

@@ -216,6 +216,15 @@ def test_a_list_of_an_earlier_state_replaces_all_that_is_known() -> None:
     assert cache.newest_version == 66
 
 
+def test_an_earlier_state_is_found_once() -> None:
+    """Also with an object in the list that was kept from before: its namespace is closed now."""
+    cache = ObjectCache()
+    cache.replace_all([body("kept", "90")], listed_version="90")
+    kept = body("kept", "90")
+    cache.replace_all([kept], listed_version="65", since=cache.newest_version)
+    assert not is_history_restarted("65", since=cache.newest_version)
+
+
 @pytest.mark.parametrize("version", ["65", "60", "0", ""])
 def test_what_was_learned_while_a_list_was_made_speaks_of_no_earlier_state(version: str) -> None:
     """So does a list of nothing: no namespace can be read."""
