@@ -91,7 +91,11 @@ def _run(stack: ExitStack, stopped: threading.Event, *, once: bool) -> None:
     regent = RegentProcess(
         zookeeper=zookeeper.connect_string,
         kubeconfig=kubectl.kubeconfig,
-        settings={"log_format": "text", "namespace": kubectl.namespace},
+        settings={
+            "log_format": "text",
+            "namespace": kubectl.namespace,
+            "lease_namespace": kubectl.namespace,
+        },
     )
     # Registered before it starts: stopped in an orderly way, it hands the controller back.
     stack.callback(regent.close)

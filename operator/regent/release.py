@@ -89,8 +89,9 @@ async def release(
         request_timeout_s=settings.request_timeout_s,
         credentials=login,
     ) as client:
-        if deployment is not None:
-            await _stop(client, deployment, dry_run=dry_run, report=report)
+        is_stopped = deployment is not None and await _stop(
+            client, deployment, dry_run=dry_run, report=report
+        )
         cache = await _list(client, namespaces, skip_forbidden=skip_forbidden, report=report)
         held = _holding(cache)
         if dry_run:
@@ -100,18 +101,32 @@ async def release(
             return
         await _release_all(client, cache, held, report=report)
         report(f"{len(held)} of {len(cache)} KafkaTopics released; their topics stay in Kafka")
-        if held and deployment is None:
-            await asyncio.sleep(_PUT_BACK_WITHIN_S)
-        again = await _list(
-            client, namespaces, skip_forbidden=skip_forbidden, report=lambda _: None
-        )
-        left = _holding(again)
+
+        async def look() -> list[ObjectKey]:
+            return _holding(
+                await _list(
+                    client, namespaces, skip_forbidden=skip_forbidden, report=lambda _: None
+                )
+            )
+
+        left = await _put_back(look, within_s=_PUT_BACK_WITHIN_S if held and not is_stopped else 0)
     if left:
         raise ReleaseError(
             f"{len(left)} KafkaTopics have the finalizer {FINALIZER} again, for instance "
             f"{left[0]}: a Regent still runs; scale its Deployment to 0 (see --deployment) and "
             "try again"
         )
+
+
+async def _put_back(
+    look: Callable[[], Awaitable[list[ObjectKey]]], *, within_s: float
+) -> list[ObjectKey]:
+    """The resources that have the finalizer again, as soon as there are any within that time."""
+    now = asyncio.get_running_loop().time
+    until = now() + within_s
+    while not (left := await look()) and now() < until:  # noqa: ASYNC110 - as below
+        await asyncio.sleep(_POLL_INTERVAL_S)
+    return left
 
 
 async def _list(
@@ -196,17 +211,21 @@ async def _stop(
     *,
     dry_run: bool,
     report: Callable[[str], None],
-) -> None:
-    """Scale to zero, and wait until no pod is left that could put finalizers back."""
+) -> bool:
+    """Scale to zero, and wait until no pod is left that could put finalizers back.
+
+    Returns:
+        Whether that was done. There may be no such Deployment, or none by this name.
+    """
     shown = f"Deployment {deployment.namespace}/{deployment.name}"
     try:
         found = await client.get(deployment.path)
     except KubeNotFoundError:
         report(f"there is no {shown}")
-        return
+        return False
     if dry_run:
         report(f"would scale {shown} to 0")
-        return
+        return False
     await client.merge_patch(f"{deployment.path}/scale", {"spec": {"replicas": 0}})
     report(f"scaled {shown} to 0")
     labels = found["spec"]["selector"]["matchLabels"]
@@ -223,6 +242,7 @@ async def _stop(
         ]
 
     await _wait_until_gone(pods, shown)
+    return True
 
 
 async def _wait_until_gone(pods: Callable[[], Awaitable[list[str]]], owner: str) -> None:

@@ -6,6 +6,7 @@ command as a process, with the token of its service account, and report its end.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from regent.release import Deployment, ReleaseError, release
 from regent.resources.kafka_topic import FINALIZER
 from sandbox import KubernetesApi, wait_until
 from sandbox.process import Outcome, run_guarded
@@ -110,6 +112,31 @@ def test_release_without_all_says_what_to_say(api: KubernetesApi) -> None:
     assert outcome.exit_code == 2
     assert "--all" in outcome.stderr
     assert finalizers_in(api, "team-a") == HELD
+
+
+@pytest.mark.parametrize("deployment", [None, Deployment("team-a", "mistyped")])
+async def test_a_regent_that_still_runs_is_noticed(
+    api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, deployment: Deployment | None
+) -> None:
+    """However long it takes to put the finalizers back, within the time that it is given."""
+    monkeypatch.setattr("regent.release._PUT_BACK_WITHIN_S", 60.0)
+    monkeypatch.setenv("KUBECONFIG", str(api.kubeconfig))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    running: list[asyncio.Task[str]] = []
+
+    def put_back() -> str:
+        patch = json.dumps({"metadata": {"finalizers": [FINALIZER]}})
+        return api.kubectl(
+            *("-n", "team-a", "patch", "ktopic", "owned", "--type=merge", "-p", patch)
+        )
+
+    def report(line: str) -> None:
+        if line.endswith("their topics stay in Kafka"):
+            running.append(asyncio.create_task(asyncio.to_thread(put_back)))
+
+    with pytest.raises(ReleaseError, match="team-a/owned: a Regent still runs"):
+        await release(namespaces=("team-a",), deployment=deployment, dry_run=False, report=report)
+    await asyncio.gather(*running)
 
 
 @pytest.mark.parametrize("namespaces", [[], ["team-b", "gone"]], ids=["cluster", "namespaces"])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ import kopf
 from regent.kube.errors import (
     KubeApiError,
     KubeConflictError,
+    KubeLoginError,
     KubeNotFoundError,
     KubeUnavailableError,
 )
@@ -108,7 +110,7 @@ class KubeClient:
             KubeNotFoundError: 404.
             KubeConflictError: 409.
             KubeApiError: Any other refusal.
-            KubeUnavailableError: No answer in time.
+            KubeUnavailableError: No answer in time, or not one of an API server.
             KubeLoginError: No credentials.
         """
         stale = self._info
@@ -118,7 +120,12 @@ class KubeClient:
             answer = await self._send(method, path, body, content_type=content_type, query=query)
         if answer.status >= 400:
             raise _error(answer, f"{method} {path}")
-        return answer.body
+        try:
+            return answer.body
+        except ValueError as error:
+            raise KubeUnavailableError(
+                f"{method} {path}: the answer is not JSON: {error}"
+            ) from error
 
     async def _send(
         self,
@@ -164,7 +171,7 @@ class KubeClient:
                 await self.close()
                 self._session = aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(
-                        limit=self._max_connections, ssl=info.as_ssl_context()
+                        limit=self._max_connections, ssl=_ssl_context(info)
                     ),
                     timeout=self._timeout,
                 )
@@ -196,6 +203,15 @@ def _transport(info: kopf.ConnectionInfo | None) -> tuple[object, ...] | None:
     if info is None:
         return None
     return (info.server, info.ca_path, info.certificate_path, info.private_key_path, info.insecure)
+
+
+def _ssl_context(info: kopf.ConnectionInfo) -> ssl.SSLContext:
+    try:
+        return info.as_ssl_context()
+    except (OSError, ValueError) as error:
+        raise KubeLoginError(
+            f"the certificates or the key for {info.server} cannot be used: {error}"
+        ) from error
 
 
 def _error(answer: _Answer, what: str) -> KubeApiError:

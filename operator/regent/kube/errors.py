@@ -5,6 +5,7 @@
     KubeError
     ├─ KubeLoginError              no credentials, or none that can be read
     ├─ KubeUnavailableError        no answer: connection refused, reset, timed out
+    ├─ KubeSchemaError             the API server does not store a field: its CRD is older
     └─ KubeApiError                the API server refused
         ├─ KubeNotFoundError       404: the object (or its CRD) is gone
         └─ KubeConflictError       409, or 422 for a failed test: somebody else changed the object
@@ -25,6 +26,10 @@ class KubeLoginError(KubeError):
 
 class KubeUnavailableError(KubeError):
     """The API server did not answer."""
+
+
+class KubeSchemaError(KubeError):
+    """The API server dropped a field that has to be stored: its CRD is older than this Regent."""
 
 
 class KubeApiError(KubeError):

@@ -22,11 +22,14 @@ class KubeHealth:
     Attributes:
         restarts: How often a defect restarted the Kubernetes side.
         unreadable: Namespaces that cannot be served now, each with what is missing.
+        unwritable: Namespaces in which finalizers or statuses cannot be written now, each with what
+            is missing.
     """
 
     def __init__(self) -> None:
         self.restarts = 0
         self.unreadable: Mapping[str, str] = {}
+        self.unwritable: Mapping[str, str] = {}
         self._defect: str | None = None
         self._began_at = 0.0
 
@@ -40,23 +43,25 @@ class KubeHealth:
         """The Kubernetes side starts."""
         self._began_at = time.monotonic()
 
-    def listed(self, *, unreadable: Mapping[str, str]) -> None:
-        """Namespaces were listed; ``unreadable`` could not be, each with what is missing."""
-        for namespace, missing in unreadable.items():
-            if namespace not in self.unreadable:
+    def listed(self, *, unreadable: Mapping[str, str], unwritable: Mapping[str, str]) -> None:
+        """Namespaces were listed; these lack a right, each with what is missing."""
+        before, now = {**self.unreadable, **self.unwritable}, {**unreadable, **unwritable}
+        for namespace, missing in now.items():
+            if before.get(namespace) != missing:
                 logger.warning(
-                    "A namespace cannot be served",
+                    "A namespace cannot be served"
+                    if namespace in unreadable
+                    else "A right to write is missing in a namespace",
                     extra={"namespace": namespace, "problem": missing},
                 )
-        for namespace in self.unreadable:
-            if namespace not in unreadable:
-                logger.info("A namespace can be served again", extra={"namespace": namespace})
-        self.unreadable = unreadable
+        for namespace in before.keys() - now.keys():
+            logger.info("A namespace can be served again", extra={"namespace": namespace})
+        self.unreadable, self.unwritable = unreadable, unwritable
 
     def problem(self) -> str | None:
         """Why custom resources are not served, or None.
 
-        Namespaces that cannot be read are not among it: one of them must not take a process out of
+        Namespaces that lack a right are not among it: one of them must not take a process out of
         service that serves all others. See :meth:`remark`.
         """
         if self._defect is None or time.monotonic() - self._began_at > STABLE_AFTER_S:
@@ -65,4 +70,4 @@ class KubeHealth:
 
     def remark(self) -> str | None:
         """What somebody has to correct although the process is in service, or None."""
-        return "; ".join(self.unreadable.values()) or None
+        return "; ".join((*self.unreadable.values(), *self.unwritable.values())) or None

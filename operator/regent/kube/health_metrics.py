@@ -36,3 +36,11 @@ class KubeHealthCollector(Collector):
         for namespace in self._health.unreadable:
             unreadable.add_metric([namespace], 1)
         yield unreadable
+        unwritable = GaugeMetricFamily(
+            "regent_namespace_unwritable",
+            "1 for each namespace in which this replica may not write finalizers or statuses.",
+            labels=["namespace"],
+        )
+        for namespace in self._health.unwritable:
+            unwritable.add_metric([namespace], 1)
+        yield unwritable

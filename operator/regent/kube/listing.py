@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeNotFoundError
-from regent.kube.rights import LIST, describe_missing, missing_rights
+from regent.kube.rights import LIST, describe_missing, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import API_VERSION
@@ -27,12 +27,14 @@ class Listing:
             deciding that an object known in an older version is gone.
         readable: The namespaces that were listed; ``ALL_NAMESPACES`` if none was named.
         unreadable: The others, each with what is missing.
+        unwritable: Readable ones in which a right to write is missing, each with what it is.
     """
 
     bodies: list[dict[str, Any]]
     version: str
     readable: tuple[str, ...]
     unreadable: Mapping[str, str]
+    unwritable: Mapping[str, str]
 
 
 async def list_topics(client: KubeClient, settings: KubeSettings) -> Listing:
@@ -48,10 +50,11 @@ async def list_topics(client: KubeClient, settings: KubeSettings) -> Listing:
     versions: list[str] = []
     readable: list[str] = []
     unreadable: dict[str, str] = {}
+    unwritable: dict[str, str] = {}
     for namespace in settings.namespaces or (ALL_NAMESPACES,):
-        missing = [right for right in await missing_rights(client, namespace) if right.is_reading]
-        if missing:
-            unreadable[namespace] = describe_missing(missing, namespace)
+        lack = lack_of(await missing_rights(client, namespace), namespace)
+        if lack.reading is not None:
+            unreadable[namespace] = lack.reading
             continue
         try:
             listed, version = await list_namespace(client, namespace, page_size=settings.page_size)
@@ -63,8 +66,10 @@ async def list_topics(client: KubeClient, settings: KubeSettings) -> Listing:
         bodies.extend(listed)
         versions.append(version)
         readable.append(namespace)
+        if lack.writing is not None:
+            unwritable[namespace] = lack.writing
     oldest = min(versions, key=lambda v: int(v) if v.isdigit() else 0, default="0")
-    return Listing(bodies, oldest, tuple(readable), unreadable)
+    return Listing(bodies, oldest, tuple(readable), unreadable, unwritable)
 
 
 async def list_namespace(
@@ -75,8 +80,7 @@ async def list_namespace(
     Raises:
         KubeError: As the client does; ``KubeNotFoundError`` if there is no CRD.
     """
-    scope = f"/namespaces/{namespace}" if namespace else ""
-    path = f"/apis/{API_VERSION}{scope}/{KafkaTopic.kind.plural}"
+    path = _path(namespace)
     bodies: list[dict[str, Any]] = []
     query = {"limit": str(page_size)}
     while True:
@@ -96,3 +100,18 @@ async def list_namespace(
         if not token:
             return bodies, str(metadata.get("resourceVersion", ""))
         query = {"limit": str(page_size), "continue": token}
+
+
+async def version_now(client: KubeClient, namespace: str) -> str:
+    """The resourceVersion that a list of a namespace (``ALL_NAMESPACES``: of all) has now.
+
+    Raises:
+        KubeError: As the client does.
+    """
+    page = await client.get(_path(namespace), query={"limit": "1"})
+    return str(page.get("metadata", {}).get("resourceVersion", ""))
+
+
+def _path(namespace: str) -> str:
+    scope = f"/namespaces/{namespace}" if namespace else ""
+    return f"/apis/{API_VERSION}{scope}/{KafkaTopic.kind.plural}"

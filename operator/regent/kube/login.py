@@ -59,9 +59,12 @@ def _kubeconfig() -> kopf.ConnectionInfo:
         load: Any = kubernetes.config.load_kube_config
         # Passed on explicitly: the client looks at the environment only when it is imported.
         load(config_file=os.environ.get("KUBECONFIG"), client_configuration=loaded)
-    except (kubernetes.config.ConfigException, OSError) as error:
+    except Exception as error:
+        # The client does not check the form of the file, and somebody may just be writing it: text
+        # that is no YAML, or YAML of another shape, raises whatever it comes across.
+        problem = " ".join(str(error).split()) or type(error).__name__
         raise KubeLoginError(
-            f"no service account and no usable kubeconfig: {error}; set KUBECONFIG"
+            f"no service account and no usable kubeconfig: {problem}; set KUBECONFIG"
         ) from error
     header = loaded.get_api_key_with_prefix("BearerToken") or loaded.get_api_key_with_prefix(
         "authorization"

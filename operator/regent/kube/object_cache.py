@@ -66,16 +66,19 @@ class CachedObject:
     @property
     def status(self) -> Mapping[str, Any]:
         """The raw status."""
-        status = self.body.get("status")
-        return status if isinstance(status, Mapping) else {}
+        return _mapping(self.body.get("status"))
 
     @property
     def is_ready(self) -> bool:
         """Whether the status says that it is ready, as it is now."""
         if self.status.get("observedGeneration") != self.generation:
             return False
-        conditions = self.status.get("conditions") or ()
-        return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+        conditions = self.status.get("conditions")
+        return any(
+            condition.get("type") == "Ready" and condition.get("status") == "True"
+            for condition in (conditions if isinstance(conditions, list) else ())
+            if isinstance(condition, Mapping)
+        )
 
     @property
     def generation(self) -> int:
@@ -97,6 +100,7 @@ class ObjectCache:
         self._deleted: dict[str, None] = {}  # uids in the order of their deletion
         self._objects: dict[ObjectKey, CachedObject] = {}
         self._by_topic: dict[str, dict[ObjectKey, None]] = {}
+        self._newest = 0
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -108,6 +112,14 @@ class ObjectCache:
     def get(self, key: ObjectKey) -> CachedObject | None:
         """The newest known version of an object, None if it does not exist."""
         return self._objects.get(key)
+
+    @property
+    def newest_version(self) -> int:
+        """The newest resourceVersion of anything that was taken in; 0 if there is none.
+
+        What is listed from now on cannot be older, unless :meth:`is_history_restarted`.
+        """
+        return self._newest
 
     def keys_not_ready(self) -> frozenset[ObjectKey]:
         """Objects whose status does not say that they are ready."""
@@ -129,6 +141,7 @@ class ObjectCache:
         known to be deleted: lists and answers can be overtaken by the watch.
         """
         new = _cached(body)
+        self._note_version(new.version)
         if new.uid in self._deleted:
             return frozenset()
         old = self._objects.get(new.key)
@@ -168,29 +181,62 @@ class ObjectCache:
         return frozenset((key, *self.keys_of_topic(old.topic)))
 
     def replace_all(
-        self, bodies: Iterable[Mapping[str, Any]], *, listed_version: str
+        self, bodies: Iterable[Mapping[str, Any]], *, listed_version: str, since: int = 0
     ) -> frozenset[ObjectKey]:
         """Take in a complete list; the keys of the objects that it is news for.
 
         Args:
             listed_version: resourceVersion of the list: a known object that is missing from the
                 list and not newer than it was deleted.
+            since: :attr:`newest_version` before the list was asked for.
         """
         news: set[ObjectKey] = set()
         present: set[ObjectKey] = set()
+        is_restarted = is_history_restarted(listed_version, since=since)
+        if is_restarted:
+            news.update(self._forget())
+        self._note_version(listed_version)
         for body in bodies:
             present.add(_key(body))
             news.update(self.put(body))
         for key, known in tuple(self._objects.items()):
             if key not in present and not _is_newer(known.version, listed_version):
                 news.update(self.remove(key, uid=known.uid))
+        if is_restarted:
+            # Among the bodies may be some that could not be listed now, with versions of before.
+            self._newest = int(listed_version)
         return frozenset(news)
+
+    def _note_version(self, version: str) -> None:
+        if version.isdigit():
+            self._newest = max(self._newest, int(version))
+
+    def _forget(self) -> frozenset[ObjectKey]:
+        """Forget every object, the deleted ones, too: they may be back; the keys."""
+        keys = frozenset(self._objects)
+        self._objects.clear()
+        self._by_topic.clear()
+        self._deleted.clear()
+        return keys
 
     def _unindex(self, old: CachedObject) -> None:
         keys = self._by_topic.get(old.topic, {})
         keys.pop(old.key, None)
         if not keys:
             self._by_topic.pop(old.topic, None)
+
+
+def is_history_restarted(listed_version: str, *, since: int) -> bool:
+    """Whether the API server has gone back to an earlier state: a backup of etcd was restored.
+
+    Versions are given anew from there, so what is known cannot be compared with what is there. A
+    list is as new as the moment it was asked for.
+
+    Args:
+        listed_version: resourceVersion of a list; "0" or empty: nothing could be listed.
+        since: :attr:`ObjectCache.newest_version` before the list was asked for.
+    """
+    return listed_version.isdigit() and 0 < int(listed_version) < since
 
 
 def _key(body: Mapping[str, Any]) -> ObjectKey:
@@ -201,27 +247,31 @@ def _key(body: Mapping[str, Any]) -> ObjectKey:
 def _cached(body: Mapping[str, Any]) -> CachedObject:
     metadata = body["metadata"]
     key = _key(body)
-    spec = body.get("spec")
+    kept = {
+        "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
+        "spec": _mapping(body.get("spec")),
+        "status": _mapping(body.get("status")),
+    }
     return CachedObject(
         key=key,
         uid=metadata.get("uid", ""),
         version=metadata.get("resourceVersion", ""),
-        body={
-            "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
-            "spec": spec if isinstance(spec, Mapping) else {},
-            "status": body.get("status") or {},
-        },
-        topic=topic_name_of(body),
-        claim=_claim(body),
+        body=kept,
+        topic=topic_name_of(kept),
+        claim=_claim(kept),
     )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    """What should be an object; anything else, which another schema may have let in, is empty."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def _claim(body: Mapping[str, Any]) -> Claim | None:
     """The claim of an object. The larger part of its status is of no interest here, and reading it
     would cost more than all the rest."""
-    status = body.get("status")
-    fields = status if isinstance(status, Mapping) else {}
-    evidence = {name: fields[name] for name in _EVIDENCE if name in fields}
+    status = body["status"]
+    evidence = {name: status[name] for name in _EVIDENCE if name in status}
     return claim_of(parse_kafka_topic({**body, "status": evidence}))
 
 

@@ -22,6 +22,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -29,15 +30,15 @@ from prometheus_client import CollectorRegistry
 from regent.controller.view import ClusterView
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
-from regent.kube.errors import KubeError
+from regent.kube.errors import KubeApiError, KubeError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
 from regent.kube.health import KubeHealth
 from regent.kube.kopf_runner import KopfOptions, run_kopf
-from regent.kube.listing import ALL_NAMESPACES, Listing, list_topics
+from regent.kube.listing import ALL_NAMESPACES, Listing, list_topics, version_now
 from regent.kube.metrics import ResourceMetrics
-from regent.kube.object_cache import ObjectCache, ObjectKey
-from regent.kube.rights import missing_rights
+from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted
+from regent.kube.rights import Lack, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
@@ -79,6 +80,7 @@ class KubeOperator:
         self._why_inactive = why_inactive
         self._was_active_at = asyncio.get_running_loop().time()
         self._readable: tuple[str, ...] = ()
+        self._is_refused = False
         self.namespaces_changed = asyncio.Event()
         self._jitter = jitter
         self._loop = asyncio.get_running_loop()
@@ -126,12 +128,11 @@ class KubeOperator:
         failures = 0
         while True:
             try:
-                listing = await list_topics(self._client, self._settings)
+                await self._list()
             except KubeError as error:
                 problem = str(error)
             else:
-                self._take(listing)
-                if listing.readable:
+                if self.can_read:
                     logger.info("Serving KafkaTopics", extra={"count": len(self.cache)})
                     return
                 problem = "no namespace can be read"
@@ -152,9 +153,9 @@ class KubeOperator:
         self._controller.subscribe(_weak_listener(self))
         names = [("command batcher", self.batcher.run()), ("event recorder", self.recorder.run())]
         names.append(("resync", self._resync()))
-        names.append(("namespaces", self._retry_namespaces()))
+        names.append(("checks", self._check()))
         names.extend(
-            (f"worker {index}", work(self.queue, self.reconciler.reconcile))
+            (f"worker {index}", work(self.queue, self._reconcile))
             for index in range(self._settings.concurrency)
         )
         return [asyncio.create_task(coroutine, name=f"kube {name}") for name, coroutine in names]
@@ -183,6 +184,14 @@ class KubeOperator:
         if stalled_s > self._settings.stuck_after_s:
             raise RuntimeError(f"no resource has been dealt with for {stalled_s:.0f} s")
         return {"queued": float(len(self.queue)), "stalled_s": round(stalled_s, 1)}
+
+    async def _reconcile(self, key: ObjectKey) -> float | None:
+        try:
+            return await self.reconciler.reconcile(key)
+        except KubeApiError as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                self._is_refused = True
+            raise
 
     def _enqueue(self, keys: frozenset[ObjectKey]) -> None:
         for key in sorted(keys):
@@ -243,29 +252,48 @@ class KubeOperator:
 
     async def _list_again(self) -> None:
         try:
-            listing = await list_topics(self._client, self._settings)
+            missed = await self._list()
         except KubeError as error:
             logger.warning(
                 "KafkaTopics cannot be listed, retrying at the next resync",
                 extra={"error": str(error)},
             )
             return
-        missed = self._take(listing)
         if missed:
             logger.info(
                 "A list showed changes that no watch reported", extra={"count": len(missed)}
             )
 
-    async def _retry_namespaces(self) -> None:
-        """Retry namespaces that cannot be read: no watch reports that a right was granted."""
+    async def _check(self) -> None:
+        """Check again and again what no watch reports: that a right was granted or taken away, and
+        that the API server has gone back to an earlier state.
+        """
         while True:
-            await asyncio.sleep(self._settings.namespace_retry_s * (0.9 + 0.2 * self._jitter()))
-            if await self._is_any_right_granted():
+            await asyncio.sleep(self._settings.check_interval_s * (0.9 + 0.2 * self._jitter()))
+            if await self._are_rights_changed() or await self._is_history_restarted():
                 await self._list_again()
 
-    async def _is_any_right_granted(self) -> bool:
-        """Whether a namespace that could not be read now can."""
-        for namespace in self._health.unreadable:
+    async def _is_history_restarted(self) -> bool:
+        """Whether a backup of the API server's store was restored."""
+        if not self.can_read:
+            return False
+        since = self.cache.newest_version
+        try:
+            version = await version_now(self._client, self._readable[0])
+        except KubeError:
+            return False  # what the API server does not serve is reported by those who need it
+        return is_history_restarted(version, since=since)
+
+    async def _are_rights_changed(self) -> bool:
+        """Whether rights are others than the last list has found.
+
+        Namespaces that lacked none then are asked about only after a request was refused.
+        """
+        suspects = {**self._health.unreadable, **self._health.unwritable}
+        if self._is_refused:
+            suspects |= dict.fromkeys(self._settings.namespaces or (ALL_NAMESPACES,), "")
+        self._is_refused = False
+        for namespace in suspects:
             try:
                 missing = await missing_rights(self._client, namespace)
             except KubeError as error:
@@ -273,14 +301,35 @@ class KubeOperator:
                     "Rights cannot be checked, retrying later",
                     extra={"namespace": namespace, "error": str(error)},
                 )
+                self._is_refused = True
                 return False
-            if not any(right.is_reading for right in missing):
+            known = Lack(
+                self._health.unreadable.get(namespace), self._health.unwritable.get(namespace)
+            )
+            if lack_of(missing, namespace) != known:
                 return True
         return False
 
-    def _take(self, listing: Listing) -> frozenset[ObjectKey]:
-        """Take in a list; the keys of the objects that it is news for."""
-        self._health.listed(unreadable=listing.unreadable)
+    async def _list(self) -> frozenset[ObjectKey]:
+        """List all resources and take the list in; the keys of the objects that it is news for.
+
+        Raises:
+            KubeError: As :func:`~regent.kube.listing.list_topics` does.
+        """
+        since = self.cache.newest_version
+        return self._take(await list_topics(self._client, self._settings), since=since)
+
+    def _take(self, listing: Listing, *, since: int) -> frozenset[ObjectKey]:
+        """Take in a list that was asked for when the newest known version was ``since``; the keys
+        of the objects that it is news for.
+        """
+        is_restarted = is_history_restarted(listing.version, since=since)
+        if is_restarted:
+            logger.warning(
+                "The API server has gone back to an earlier state; all resources are read anew",
+                extra={"listed_version": listing.version},
+            )
+        self._health.listed(unreadable=listing.unreadable, unwritable=listing.unwritable)
         # What was seen of a namespace that cannot be read any more still claims its topics.
         keys = self.cache.keys()
         kept = [
@@ -288,9 +337,11 @@ class KubeOperator:
             for known in map(self.cache.get, keys)
             if known is not None and known.key.namespace in listing.unreadable
         ]
-        news = self.cache.replace_all((*listing.bodies, *kept), listed_version=listing.version)
+        news = self.cache.replace_all(
+            (*listing.bodies, *kept), listed_version=listing.version, since=since
+        )
         self._enqueue(news)
-        if listing.readable != self._readable:
+        if listing.readable != self._readable or is_restarted:
             self._readable = listing.readable
             self.namespaces_changed.set()
         return news

@@ -62,6 +62,26 @@ def describe_missing(rights: Sequence[Right], namespace: str) -> str:
     )
 
 
+class Lack(NamedTuple):
+    """What is missing in a namespace, for people; None: nothing of the kind.
+
+    Attributes:
+        reading: Without it nothing in the namespace can be served.
+        writing: Without it finalizers or statuses stay as they are. Not stated beside ``reading``.
+    """
+
+    reading: str | None = None
+    writing: str | None = None
+
+
+def lack_of(missing: Sequence[Right], namespace: str) -> Lack:
+    """What the missing ones among the needed rights keep from being done."""
+    reading = [right for right in missing if right.is_reading]
+    if reading:
+        return Lack(reading=describe_missing(reading, namespace))
+    return Lack(writing=describe_missing(missing, namespace) if missing else None)
+
+
 async def _is_granted(client: KubeClient, right: Right, namespace: str) -> bool:
     attributes = {
         "group": GROUP,

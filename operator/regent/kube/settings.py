@@ -33,7 +33,8 @@ class KubeSettings:
         stuck_after_s: The liveness probe fails when there is work and none of it was finished for
             this long.
         page_size: Objects per page when listing.
-        namespace_retry_s: How often a namespace that cannot be read is tried again.
+        check_interval_s: How often a namespace that cannot be read is tried again, and how soon it
+            is found out that a backup of the API server's store was restored.
         unknown_after_s: When conditions turn Unknown after the Kafka cluster has lost its
             controller.
         lease_namespace: Namespace of the Lease; None: that of the pod.
@@ -56,7 +57,7 @@ class KubeSettings:
     outranked_patience_s: float = 120.0
     stuck_after_s: float = 120.0
     page_size: int = 500
-    namespace_retry_s: float = 15.0
+    check_interval_s: float = 15.0
     unknown_after_s: float = 120.0
     lease_namespace: str | None = None
     lease_name: str = "regent"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeConflictError, KubeNotFoundError
+from regent.kube.errors import KubeConflictError, KubeNotFoundError, KubeSchemaError
 from regent.kube.merge_patch import merge_patch
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic
@@ -74,19 +74,31 @@ class StatusWriter:
         self.writes = 0
 
     async def write_status(
-        self, key: ObjectKey, uid: str, status: KafkaTopicStatus, *, over: str | None = None
+        self,
+        key: ObjectKey,
+        uid: str,
+        status: KafkaTopicStatus,
+        *,
+        over: str | None = None,
+        in_full: bool = False,
     ) -> WriteResult:
         """Make the status of an object what it shall be. ``controllerEpoch`` alone is no change.
 
         Args:
             over: resourceVersion of the object whose status is overwritten whatever its epoch.
+            in_full: Whether something depends on every field being stored.
 
         Raises:
             KubeConflictError: If the object changes faster than it can be written.
+            KubeSchemaError: If fields were dropped, and ``in_full`` is asked for.
             KubeError: If the API server does not answer or refuses.
         """
         wanted = status.to_api()
-        return await self._write(key, uid, lambda known: _status_decision(known, wanted, over))
+        result = await self._write(key, uid, lambda known: _status_decision(known, wanted, over))
+        known = self._cache.get(key)
+        if in_full and result is WriteResult.WRITTEN and known is not None and known.uid == uid:
+            _require_fields(wanted, known)
+        return result
 
     async def add_finalizer(self, key: ObjectKey, uid: str) -> WriteResult:
         """Put Regent's finalizer on an object, unless it is there or it is being deleted.
@@ -177,6 +189,17 @@ def _status_decision(known: CachedObject, wanted: dict[str, Any], over: str | No
     if not patch.keys() - {"controllerEpoch"}:
         return WriteResult.UNCHANGED
     return _StatusPatch({"metadata": {"resourceVersion": known.version}, "status": patch})
+
+
+def _require_fields(wanted: Mapping[str, Any], known: CachedObject) -> None:
+    """Raise KubeSchemaError if a status was stored without some of its fields."""
+    dropped = sorted(wanted.keys() - known.status.keys())
+    if dropped:
+        raise KubeSchemaError(
+            f"the API server does not store {', '.join(f'status.{name}' for name in dropped)}: the "
+            f"CustomResourceDefinition {KafkaTopic.kind.crd_name} is older than this Regent; "
+            "`regent crds | kubectl apply -f -` brings it up to date"
+        )
 
 
 def _addition(known: CachedObject) -> _Decision:

@@ -116,7 +116,8 @@ class TopicReconciler:
                 # It is being deleted or gone: plan again.
                 return 0.0
             if plan.status_first and plan.status is not None:
-                if await self._write_status(known, plan.status, memory) is WriteResult.OUTRANKED:
+                result = await self._write_status(known, plan.status, memory, in_full=True)
+                if result is WriteResult.OUTRANKED:
                     return _OUTRANKED_RETRY_S
                 continue
             if not plan.commands or request is None:
@@ -220,10 +221,16 @@ class TopicReconciler:
         return min(delays) if delays else None
 
     async def _write_status(
-        self, known: CachedObject, status: KafkaTopicStatus, memory: TopicMemory
+        self,
+        known: CachedObject,
+        status: KafkaTopicStatus,
+        memory: TopicMemory,
+        *,
+        in_full: bool = False,
     ) -> WriteResult:
+        over = self._overwritable(known, memory)
         result = await self._parts.writer.write_status(
-            known.key, known.uid, status, over=self._overwritable(known, memory)
+            known.key, known.uid, status, over=over, in_full=in_full
         )
         if result is WriteResult.OUTRANKED:
             self._note_outranked(known, memory)

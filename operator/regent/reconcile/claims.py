@@ -36,6 +36,7 @@ class Claim:
         ownership: What its status records.
         topic_id: Id of the topic that it owns, or is about to create, by its status.
         cluster_id: Id of the Kafka cluster that its status speaks of.
+        declared_cluster_id: Id of the Kafka cluster that its spec names.
     """
 
     namespace: str
@@ -47,6 +48,16 @@ class Claim:
     ownership: Ownership | None = None
     topic_id: str | None = None
     cluster_id: str | None = None
+    declared_cluster_id: str | None = None
+
+    def is_for(self, cluster_id: str | None) -> bool:
+        """Whether it claims the topic of this cluster, as far as that is known.
+
+        Nothing is done for a resource of another cluster, so it must neither keep others from the
+        topic nor inherit it.
+        """
+        expected = self.declared_cluster_id or self.cluster_id
+        return cluster_id is None or expected in (None, cluster_id)
 
     def evidence(self, *, topic_id: str | None, cluster_id: str | None) -> Evidence:
         """What speaks for it.
@@ -92,4 +103,5 @@ def claim_of(resource: KafkaTopic | UnreadableTopic) -> Claim | None:
         ownership=status.ownership,
         topic_id=status.intended_topic_id if is_intent else status.topic_id,
         cluster_id=status.cluster_id,
+        declared_cluster_id=resource.spec.cluster_id,
     )

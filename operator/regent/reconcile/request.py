@@ -228,7 +228,12 @@ class TopicRequest:
     @property
     def winner(self) -> Claim | None:
         """The claim that counts."""
-        return min(self.claims, key=self.precedence, default=None)
+        return min(self.claims_here, key=self.precedence, default=None)
+
+    @property
+    def claims_here(self) -> tuple[Claim, ...]:
+        """The claims to the topic of this cluster."""
+        return tuple(claim for claim in self.claims if claim.is_for(self.view.cluster_id))
 
     def precedence(self, claim: Claim) -> tuple[int, str, str]:
         """Sorts claims: the smallest wins."""

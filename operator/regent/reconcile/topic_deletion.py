@@ -149,7 +149,7 @@ def _successor(request: TopicRequest) -> Claim | None:
     """The next resource in line that declares the topic and stays."""
     others = (
         claim
-        for claim in request.claims
+        for claim in request.claims_here
         if claim.uid != request.resource.metadata.uid and not claim.is_being_deleted
     )
     return min(others, key=request.precedence, default=None)

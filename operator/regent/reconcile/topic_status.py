@@ -105,6 +105,9 @@ def healthy_verdict(topic: TopicView | None) -> Verdict:
         return Verdict(
             ConditionType.HEALTHY, ConditionStatus.FALSE, refused.reason, refused.message
         )
+    if topic.is_being_deleted:
+        # Its replicas go offline one by one: that is the deletion, and nothing to warn of.
+        return unknown_verdict(ConditionType.HEALTHY, "the topic is being deleted")
     leaderless, under_replicated = topic.leaderless, topic.under_replicated
     if not leaderless and not under_replicated:
         return Verdict(

@@ -315,12 +315,14 @@ def parse_kafka_topic(body: Mapping[str, Any]) -> KafkaTopic | UnreadableTopic:
         spec = KafkaTopicSpec.model_validate(body.get("spec") or {})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
+        raw = body.get("spec")
+        policy = raw.get("deletionPolicy") if isinstance(raw, Mapping) else None
         return UnreadableTopic(
             metadata,
             status,
             field=_field_path(first["loc"]),
             problem=first["msg"],
-            is_protected=(body.get("spec") or {}).get("deletionPolicy") == DeletionPolicy.PROTECT,
+            is_protected=policy == DeletionPolicy.PROTECT,
         )
     return KafkaTopic(metadata=metadata, spec=spec, status=status)
 

@@ -238,7 +238,7 @@ async def supervised(
                 "lease_duration_s": 1,
                 "lease_retry_s": 0.2,
                 "unknown_after_s": 1.0,
-                "namespace_retry_s": 0.5,
+                "check_interval_s": 0.5,
                 **settings,
             }
         ),

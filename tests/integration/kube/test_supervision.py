@@ -55,16 +55,27 @@ def limited(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
 
-def _grant(api: KubernetesApi, namespace: str, *reading: str) -> None:
+def _grant(
+    api: KubernetesApi,
+    namespace: str,
+    *reading: str,
+    patch: bool = True,
+    patch_status: bool = True,
+) -> None:
     """The chart's Role for Regent's user, with these verbs for reading."""
+    patches = {True: ["patch"], False: []}
     kafka = {"apiGroups": ["kafka.regent.dev"]}
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": {"name": "regent", "namespace": namespace},
         "rules": [
-            {**kafka, "resources": ["kafkatopics"], "verbs": [*reading, "get", "patch"]},
-            {**kafka, "resources": ["kafkatopics/status"], "verbs": ["patch"]},
+            {**kafka, "resources": ["kafkatopics"], "verbs": [*reading, "get", *patches[patch]]},
+            *(
+                {**kafka, "resources": ["kafkatopics/status"], "verbs": verbs}
+                for verbs in [patches[patch_status]]
+                if verbs
+            ),
             {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
             {
                 "apiGroups": ["coordination.k8s.io"],
@@ -119,3 +130,37 @@ async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served
         api.kubectl("create", "namespace", missing)
         _grant(api, missing, "list", "watch")
         await wait_for(lambda: not health.unreadable, describe="all to be readable")
+
+
+@pytest.mark.usefixtures("limited")
+@pytest.mark.parametrize(
+    ("patch", "patch_status", "missing"),
+    [
+        (False, True, "patch kafkatopics.kafka.regent.dev"),
+        (True, False, "patch kafkatopics.kafka.regent.dev/status"),
+    ],
+)
+async def test_a_right_to_write_that_is_taken_away_is_named(
+    api: KubernetesApi,
+    namespace: Namespace,
+    cluster: SimulatedCluster,
+    patch: bool,
+    patch_status: bool,
+    missing: str,
+) -> None:
+    """Statuses are out of date then, and cannot say so."""
+    _grant(api, namespace.name, "list", "watch")
+    namespace.apply(topic("orders"))
+    async with supervised(LiveController(cluster), [namespace.name]) as health:
+        await namespace.wait_condition("orders", "Ready", "True")
+        assert health.remark() is None
+        _grant(api, namespace.name, "list", "watch", patch=patch, patch_status=patch_status)
+        namespace.apply(topic("payments"))
+        await wait_for(lambda: health.remark() is not None, describe="a remark")
+        assert f"missing right: {missing} in namespace {namespace.name};" in (health.remark() or "")
+        assert (*health.unreadable, *health.unwritable) == (namespace.name,)
+        assert health.problem() is None
+
+        _grant(api, namespace.name, "list", "watch")
+        await namespace.wait_condition("payments", "Ready", "True")
+        await wait_for(lambda: health.remark() is None, describe="no remark any more")

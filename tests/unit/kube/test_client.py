@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import kopf
 import pytest
@@ -14,6 +15,7 @@ from regent.kube.errors import (
     KubeApiError,
     KubeConflictError,
     KubeError,
+    KubeLoginError,
     KubeNotFoundError,
     KubeUnavailableError,
 )
@@ -108,6 +110,26 @@ async def test_a_token_that_stays_invalid_is_an_error(client: KubeClient, server
     with pytest.raises(KubeApiError, match="who are you") as caught:
         await client.get("/a")
     assert caught.value.status == 401
+
+
+async def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.crt"
+    authority.write_text("not a certificate")
+
+    async def credentials() -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server="https://127.0.0.1:1", ca_path=str(authority))
+
+    async with KubeClient(
+        max_connections=1, request_timeout_s=5, credentials=credentials
+    ) as client:
+        with pytest.raises(KubeLoginError, match=r"certificates .* for https://127\.0\.0\.1:1"):
+            await client.get("/a")
+
+
+async def test_an_answer_that_is_not_from_an_api_server(client: KubeClient, server: Server) -> None:
+    server.answers.append(web.Response(text="<html>Please log in</html>"))
+    with pytest.raises(KubeUnavailableError, match="GET /a: the answer is not JSON"):
+        await client.get("/a")
 
 
 async def test_credentials_are_read_again_after_a_while(

@@ -4,8 +4,13 @@ from typing import Any
 
 import pytest
 
-from regent.kube.object_cache import ObjectCache, ObjectKey
-from regent.resources.kafka_topic import FINALIZER, KafkaTopic
+from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted
+from regent.resources.kafka_topic import (
+    FINALIZER,
+    KafkaTopic,
+    UnreadableTopic,
+    parse_kafka_topic,
+)
 
 
 def body(name: str = "orders", version: str = "1", **changes: Any) -> dict[str, Any]:
@@ -190,3 +195,74 @@ def test_a_deleted_object_is_not_revived_by_what_the_watch_has_overtaken() -> No
     assert cache.keys() == (key("second"),)
     assert [claim.name for claim in cache.claims("orders")] == ["second"]
     assert cache.put(body("first", version="12", uid="another", topicName="orders"))
+
+
+def test_a_list_of_an_earlier_state_replaces_all_that_is_known() -> None:
+    """A backup of etcd was restored: versions are given anew from there."""
+    cache = ObjectCache()
+    cache.replace_all([body("kept", "40"), body("back", "50")], listed_version="60")
+    cache.put(body("kept", "90", generation=2))
+    cache.put(body("later", "80"))
+    cache.delete(key("back"), uid="uid-back")
+
+    restored, since = [body("kept", "40"), body("back", "50")], cache.newest_version
+    news = cache.replace_all(restored, listed_version="65", since=since)
+    assert news == {key("kept"), key("back"), key("later")}
+    assert set(cache.keys()) == {key("kept"), key("back")}
+    known = cache.get(key("kept"))
+    assert known is not None
+    assert (known.version, known.generation) == ("40", 1)
+    assert cache.put(body("kept", "66", generation=2)) == {key("kept")}
+    assert cache.newest_version == 66
+
+
+def test_an_earlier_state_is_found_once() -> None:
+    """Also with an object in the list that was kept from before: its namespace is closed now."""
+    cache = ObjectCache()
+    cache.replace_all([body("kept", "90")], listed_version="90")
+    kept = body("kept", "90")
+    cache.replace_all([kept], listed_version="65", since=cache.newest_version)
+    assert not is_history_restarted("65", since=cache.newest_version)
+
+
+@pytest.mark.parametrize("version", ["65", "60", "0", ""])
+def test_what_was_learned_while_a_list_was_made_speaks_of_no_earlier_state(version: str) -> None:
+    """So does a list of nothing: no namespace can be read."""
+    cache = ObjectCache()
+    cache.replace_all([body("known", "40")], listed_version="60")
+    since = cache.newest_version
+    cache.put(body("known", "90", generation=2))
+    news = cache.replace_all([body("known", "40")], listed_version=version, since=since)
+    assert news == frozenset()
+    assert is_history_restarted("59", since=since)
+
+
+@pytest.mark.parametrize("spec", ["text", [1], 5, None])
+def test_a_spec_of_another_shape_keeps_no_other_object_from_being_known(spec: object) -> None:
+    """Another schema may have let it in; it must not stop the list that it is part of."""
+    cache = ObjectCache()
+    odd = {**body("odd", "2"), "spec": spec}
+    assert cache.replace_all([odd, body("orders", "3")], listed_version="4") == {
+        key("odd"),
+        key("orders"),
+    }
+    known = cache.get(key("odd"))
+    assert known is not None
+    assert isinstance(known.parse(), UnreadableTopic)
+    assert cache.claims("odd") == ()
+
+
+@pytest.mark.parametrize("status", ["text", [1], {"conditions": ["x"]}, {"conditions": 4}])
+def test_a_status_of_another_shape_says_nothing(status: object) -> None:
+    cache = ObjectCache()
+    if isinstance(status, dict):
+        status = {**status, "observedGeneration": 1}
+    cache.put({**body(), "status": status})
+    assert cache.keys_not_ready() == {key()}
+
+
+@pytest.mark.parametrize("spec", ["text", [1], 5])
+def test_a_resource_whose_spec_is_no_object_cannot_be_read(spec: object) -> None:
+    read = parse_kafka_topic({**body(), "spec": spec})
+    assert isinstance(read, UnreadableTopic)
+    assert not read.is_protected

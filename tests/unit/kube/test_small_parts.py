@@ -252,6 +252,19 @@ class TestLogin:
         with pytest.raises(KubeLoginError, match="set KUBECONFIG"):
             await login()
 
+    @pytest.mark.parametrize(
+        "content", [b"\x00\xff", b"a: [", b"- 1", b"clusters: 5", b""], ids=repr
+    )
+    async def test_a_kubeconfig_that_is_none(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes
+    ) -> None:
+        """Somebody may just be writing it, and it is read once a minute."""
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        (tmp_path / "config").write_bytes(content)
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+        with pytest.raises(KubeLoginError, match=r"no usable kubeconfig: .+; set KUBECONFIG"):
+            await login()
+
     async def test_kubeconfig(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
         config = tmp_path / "config"

@@ -30,6 +30,8 @@ class Store(KubeClient):
         self.before_write: list[Callable[[], None]] = []
         self.created: list[dict[str, Any]] = []
         self.patches: list[Any] = []
+        self.unknown_fields: frozenset[str] = frozenset()
+        """Fields of the status that the definition does not know: they are dropped."""
 
     def change(self, **metadata: Any) -> None:
         """Somebody else changes the object."""
@@ -79,7 +81,7 @@ class Store(KubeClient):
         for name, value in patch["status"].items():
             if value is None:
                 self.stored["status"].pop(name)
-            else:
+            elif name not in self.unknown_fields:
                 self.stored["status"][name] = value
         self.change()
 

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from regent.controller.commands import Accepted, Command, CreateTopic, DeleteTopic, Outcome
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.kube.command_batcher import CommandBatcher
-from regent.kube.errors import KubeUnavailableError
+from regent.kube.errors import KubeSchemaError, KubeUnavailableError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectCache
@@ -135,6 +135,21 @@ class Bench:
 def a_topic(topic_id: uuid.UUID = ID) -> TopicView:
     partition = PartitionView(0, PartitionHealth.ONLINE, (1,), 1, 0, (1,))
     return TopicView("orders", topic_id, (partition,))
+
+
+def test_nothing_is_created_while_an_older_definition_drops_the_intent() -> None:
+    bench = Bench(body(version="5", adoptionPolicy="Refuse"))
+    bench.store.unknown_fields = frozenset({"intendedTopicId"})
+    with pytest.raises(KubeSchemaError, match=r"status\.intendedTopicId.*regent crds"):
+        bench.reconcile()
+    assert bench.port.commands == []
+
+
+def test_a_field_that_nothing_depends_on_may_be_dropped_by_an_older_definition() -> None:
+    bench = Bench(body(version="5"))
+    bench.store.unknown_fields = frozenset({"clusterId"})
+    bench.reconcile()
+    assert len(bench.port.commands) == 1
 
 
 def test_the_intent_is_stored_and_then_the_topic_created() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import Accepted, CreateTopic, Reason, Rejected
+from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Reason, Rejected
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.claims import claim_of
 from regent.reconcile.plan import FinalizerAction
@@ -155,6 +155,25 @@ class TestPrecedence:
         elsewhere = self._other(status={**OWNED, "clusterId": "cluster-b"}, finalizer=True)
         younger = resource(status=OWNED)
         assert self._wins(younger, elsewhere, topic())
+
+    @pytest.mark.parametrize(
+        "elsewhere",
+        [{"status": {"clusterId": "cluster-b"}}, {"clusterId": "cluster-b"}],
+        ids=["by its status", "by its spec"],
+    )
+    def test_a_resource_of_another_cluster_neither_wins_nor_inherits(
+        self, elsewhere: dict[str, Any]
+    ) -> None:
+        other = self._other(**elsewhere)
+        assert self._wins(resource(), other)
+        assert self._wins(resource(), other, topic())
+        going = resource(deleted=True, finalizer=True, status=OWNED)
+        plan = plan_topic(request(going, view(topic()), config={}, others=[other]))
+        assert plan.commands == (DeleteTopic("orders", ID),)
+
+    def test_a_resource_that_was_moved_to_this_cluster_claims_its_topic(self) -> None:
+        moved = self._other(clusterId="cluster-a", status={**OWNED, "clusterId": "cluster-b"})
+        assert not self._wins(resource(), moved)
 
     def test_nobody_owns_it_so_the_older_one_wins(self) -> None:
         assert not self._wins(resource(), self._other(), topic())

@@ -8,16 +8,20 @@ from typing import Any
 import pytest
 
 from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Reason, Rejected
-from regent.controller.view import ClusterView
+from regent.controller.view import ClusterView, PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.outside_term import INACTIVE_GRACE_S
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.request import TopicRequest
 from regent.reconcile.topics import plan_topic
+from regent.reconcile.transitions import transition_events
+from regent.resources.kafka_topic_status import KafkaTopicStatus
 from tests.unit.reconcile.requests import (
     ID,
+    after,
     attempt,
     claim,
+    partition,
     request,
     resource,
     said,
@@ -152,6 +156,23 @@ def test_the_brokers_that_are_waited_for_are_named() -> None:
     assert "[9] are not alive" in message
     alive = said(plan_topic(deleted(view(topic(deleting=True, waits_for=(2,)))))).message
     assert alive.endswith("waiting for brokers [2] to confirm")
+
+
+def test_partitions_that_lose_their_leaders_to_the_deletion_are_no_warning() -> None:
+    gone = partition(0, (1, 2), isr=(), leader=-1, state=PartitionHealth.OFFLINE)
+    going = TopicView("orders", ID, (gone,), is_being_deleted=True)
+    plan = plan_topic(deleted(view(going)))
+    assert plan.status is not None
+    assert state(plan)["Healthy"] == "Unknown/Unknown"
+    healthy = after(plan_topic(request(resource(status=OWNED), view(topic()), config={})))
+    assert transition_events(KafkaTopicStatus.model_validate(healthy), plan.status) == ()
+
+
+def test_a_broker_that_refuses_to_delete_its_replicas_is_named_all_the_same() -> None:
+    refused = partition(0, (1, 2), refusals=((1, "KAFKA_STORAGE_ERROR"),))
+    going = TopicView("orders", ID, (refused,), is_being_deleted=True)
+    plan = plan_topic(deleted(view(going)))
+    assert state(plan)["Healthy"] == "False/ReplicasRefused"
 
 
 def test_a_topic_created_a_moment_ago_is_awaited_and_then_deleted() -> None:
