@@ -45,6 +45,7 @@ from regent.model.errors import (
     ControllerError,
     ControllerMovedError,
     MissingClusterError,
+    RegentError,
     SessionExpiredError,
     StaleControllerEpochError,
     UnsupportedClusterError,
@@ -65,7 +66,6 @@ class KafkaController:
         active: Present while this process is the controller.
         controller_id_seen: Id in ``/controller`` when it was last read; negative if there is none.
         is_eligible: Whether this process may become the controller.
-        refusal: Why it does not want to, though it may; None if there is no reason.
         cluster_id: Id of the Kafka cluster, once it was found.
     """
 
@@ -82,8 +82,15 @@ class KafkaController:
         self.active: ActiveController | None = None
         self.controller_id_seen = controller_election.NO_CONTROLLER
         self.is_eligible = False
-        self.refusal: str | None = None
+        self._refusal: str | None = None
+        self._failure: str | None = None
         self.cluster_id: str | None = None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it does not want to be the controller, or fails to, though it may; None if there is
+        no reason."""
+        return self._refusal or self._failure
 
     async def process(self, event: e.ControllerEvent) -> None:
         """Process one event to its end, including what becomes of us if that fails.
@@ -93,6 +100,8 @@ class KafkaController:
         outcomes: tuple[Outcome, ...] | None = None
         try:
             outcomes = await self._dispatch(event)
+            if not self._holds_off:
+                self._failure = None
         except (ControllerMovedError, StaleControllerEpochError) as moved:
             self._log.warning("Controller moved, resigning", reason=str(moved))
             await self._resign()
@@ -105,20 +114,15 @@ class KafkaController:
             await self._wait_for_cluster(str(missing))
         except (UnsupportedClusterError, ClusterChangedError) as unsupported:
             self._log.error("Cluster left alone", reason=str(unsupported))
-            self.refusal = str(unsupported)
+            self._refusal = str(unsupported)
             await self._fail()
         except UnusableSettingError as unusable:
             self._log.error("Cluster left alone until a restart", reason=str(unusable))
-            self.refusal = str(unusable)
+            self._refusal = str(unusable)
             self._has_unusable_setting = True
             await self._give_up()
         except Exception as error:  # noqa: BLE001 - whatever it is, the context is in doubt
-            self._log.error(
-                "Event failed, giving the controller up",
-                event=type(event).__name__,
-                error=repr(error),
-                exception=error,
-            )
+            self._event_failed(event, error)
             await self._fail()
         if isinstance(event, e.CommandsReceived):
             await Respond(event.reply_to, outcomes or topic_commands.not_controller(event.commands))
@@ -162,7 +166,7 @@ class KafkaController:
             await self._check_cluster()
             await Contend()
             self._contends = True
-            self.refusal = None
+            self._refusal = None
         await self._elect_if_eligible()
 
     async def _check_cluster(self) -> None:
@@ -182,9 +186,9 @@ class KafkaController:
 
     async def _wait_for_cluster(self, reason: str) -> None:
         """Check periodically: a missing chroot cannot be watched."""
-        if self.refusal != reason:
+        if self._refusal != reason:
             self._log.warning("No Kafka cluster found, waiting for one", reason=reason)
-        self.refusal = reason
+        self._refusal = reason
         await self._give_up()
         await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
 
@@ -220,7 +224,7 @@ class KafkaController:
         brokers = await cluster_loading.read_brokers(self._log)
         cluster_loading.refuse_unsupported(brokers.values())
         await refuse_id_of_a_broker(self._config.controller_id, brokers)
-        self.refusal = None
+        self._refusal = None
         context = await controller_election.elect(self._config, self._log)
         if context is None:
             await self._retry_later()
@@ -266,6 +270,19 @@ class KafkaController:
             if isinstance(error, ZooKeeperUnavailableError):
                 return
         self._unreleased = None
+
+    def _event_failed(self, event: e.ControllerEvent, error: Exception) -> None:
+        """Log the failure, and keep it until an attempt succeeds. Only a defect has a traceback."""
+        name = type(event).__name__
+        is_defect = not isinstance(error, RegentError)
+        self._log.error(
+            "Event failed, giving the controller up",
+            event=name,
+            error=repr(error),
+            **({"exception": error} if is_defect else {}),
+        )
+        why = repr(error) if is_defect else str(error)
+        self._failure = f"the event {name} failed: {why}; it is tried again"
 
     async def _fail(self) -> None:
         """Something is wrong with us or with what we read: let a broker lead for a while."""
