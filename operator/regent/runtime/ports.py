@@ -57,7 +57,8 @@ class ZooKeeperPort(Protocol):
         ...
 
     async def exists(self, paths: Sequence[str], *, watch: bool = False) -> Sequence[bool]:
-        """Whether each path exists. The watch also reports a later creation."""
+        """Whether each path exists. The watch also reports a later creation; a node that may not be
+        read exists, but cannot be watched."""
         ...
 
     async def multi(self, operations: Sequence[Operation]) -> Sequence[WriteResult]:

@@ -53,6 +53,8 @@ _NUMBERS = (
         "4",
         "9",
         "10",
+        "11",
+        "12",
         "13",
         "14",
         "22",
@@ -262,6 +264,9 @@ STRICTER: Mapping[str, Callable[[str, str, Case, str], bool]] = {
             and value.strip().lower() == "true"
             and version_of(release) < (3, 6)
         )
+    ),
+    "an index without room for one entry": (
+        lambda key, value, case, release: key == "segment.index.bytes" and int(value) < 12
     ),
     "local retention does nothing before 3.6, and is compared with the whole in odd ways": (
         lambda key, value, case, release: (

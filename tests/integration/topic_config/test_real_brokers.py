@@ -52,6 +52,7 @@ def deadly(release: str) -> Iterator[dict[str, str]]:
     """One that each release dies of, and those that only some do."""
     version = version_of(release)
     yield DEADLY[TESTED_VERSIONS.index(release) % len(DEADLY)]
+    yield {"segment.index.bytes": "11"}  # its ConfigDef allows that
     if version >= (3, 6):
         yield {"remote.storage.enable": "true"}
     if version < (2, 1):
