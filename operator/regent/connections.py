@@ -77,6 +77,9 @@ class Connections:
     def is_fenced(self) -> bool:
         return self._session.is_fenced()
 
+    def election_problem(self) -> str | None:
+        return self._election.problem
+
     def queue_sizes(self) -> Mapping[int, int]:
         return self.channels.queue_sizes()
 

@@ -177,9 +177,13 @@ class ControllerService:
         problem = self.liveness_problem()
         if problem is None and (self._parts is None or self._parts.connections.is_fenced()):
             problem = "no ZooKeeper session"
-        if problem is None and self._parts is not None:
-            problem = self._parts.controller.refusal
-        return problem
+        return problem or self._refusal()
+
+    def _refusal(self) -> str | None:
+        """Why this process does not become the controller though ZooKeeper answers, or None."""
+        if self._parts is None:
+            return None
+        return self._parts.controller.refusal or self._parts.connections.election_problem()
 
     def status(self) -> dict[str, object]:
         """For ``/status``."""
@@ -192,7 +196,7 @@ class ControllerService:
             "clusterId": None if self._parts is None else self._parts.controller.cluster_id,
             "controllerEpoch": view.controller_epoch,
             "state": self.state.name,
-            "refusal": None if self._parts is None else self._parts.controller.refusal,
+            "refusal": self._refusal(),
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             **self._refusals(),

@@ -164,6 +164,11 @@ class ConnectionsPort(Protocol):
         May be called from any thread."""
         ...
 
+    def election_problem(self) -> str | None:
+        """Why this process cannot take part in the election among the replicas, or None. May be
+        called from any thread."""
+        ...
+
     def queue_sizes(self) -> Mapping[int, int]:
         """Requests that wait, by broker."""
         ...
