@@ -64,14 +64,14 @@ def _regent(report: Report) -> list[str]:
 
 def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:
     """Which requests of Regent brokers refuse. Not every version of Regent says so."""
-    refused = regent.get("refusedReplicas", {"count": 0, "sample": []})
+    refused = regent.get("refusedReplicas") or {"count": 0, "sample": []}
     for each in refused["sample"]:
         replica = f"{each['topic']}-{each['partition']}"
         yield f"Refused     broker {each['broker_id']} refuses {replica}: {each['error']}"
     further = refused["count"] - len(refused["sample"])
     if further > 0:
         yield f"Refused     and {further} replicas more"
-    for broker_id, error in regent.get("refusedMetadata", {}).items():
+    for broker_id, error in (regent.get("refusedMetadata") or {}).items():
         yield f"Refused     broker {broker_id} refuses metadata: {error}"
 
 
