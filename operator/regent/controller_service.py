@@ -176,7 +176,8 @@ class ControllerService:
         """Why this process could neither be nor become the controller now, or None."""
         problem = self.liveness_problem()
         if problem is None and (self._parts is None or self._parts.connections.is_fenced()):
-            problem = "no ZooKeeper session"
+            why = None if self._parts is None else self._parts.connections.session_problem()
+            problem = "no ZooKeeper session" + ("" if why is None else f": {why}")
         return problem or self._refusal()
 
     def _refusal(self) -> str | None:

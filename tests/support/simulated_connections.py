@@ -71,6 +71,9 @@ class SimulatedConnections:
     def is_fenced(self) -> bool:
         return self._is_fenced
 
+    def session_problem(self) -> str | None:
+        return None
+
     def election_problem(self) -> str | None:
         return self.why_not_elected
 

@@ -164,6 +164,11 @@ class ConnectionsPort(Protocol):
         May be called from any thread."""
         ...
 
+    def session_problem(self) -> str | None:
+        """Why there is no connection to ZooKeeper, as far as is known. May be called from any
+        thread."""
+        ...
+
     def election_problem(self) -> str | None:
         """Why this process cannot take part in the election among the replicas, or None. May be
         called from any thread."""
