@@ -114,3 +114,14 @@ def test_what_keeps_it_out_of_the_election_is_shown() -> None:
         controller.connections.why_not_elected = "the path is closed"
         assert service.readiness_problem() == "the path is closed"
         assert service.status()["refusal"] == "the path is closed"
+
+
+def test_what_keeps_it_from_zookeeper_is_shown_but_goes_into_no_resource() -> None:
+    """It may be another reason for each server that is tried."""
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        service, connections = controller.service, controller.connections
+        connections.why_not_connected = "connection refused"
+        cluster.call(connections.disconnect)
+        wait_until(service.why_inactive, timeout_s=30, describe="the session to be fenced")
+        assert service.readiness_problem() == "no ZooKeeper session: connection refused"
+        assert service.why_inactive() == "no ZooKeeper session"

@@ -273,16 +273,15 @@ class KafkaController:
 
     def _event_failed(self, event: e.ControllerEvent, error: Exception) -> None:
         """Log the failure, and keep it until an attempt succeeds. Only a defect has a traceback."""
-        name = type(event).__name__
         is_defect = not isinstance(error, RegentError)
         self._log.error(
             "Event failed, giving the controller up",
-            event=name,
+            event=type(event).__name__,
             error=repr(error),
             **({"exception": error} if is_defect else {}),
         )
         why = repr(error) if is_defect else str(error)
-        self._failure = f"the event {name} failed: {why}; it is tried again"
+        self._failure = f"it failed to become or to remain the controller: {why}; it tries again"
 
     async def _fail(self) -> None:
         """Something is wrong with us or with what we read: let a broker lead for a while."""
