@@ -213,4 +213,4 @@ def decode_sasl_authenticate_response(body: bytes) -> bytes:
     code, message = reader.int16(), reader.nullable_string()
     if code:
         raise AuthenticationError(message or error_name(code))
-    return reader.bytes()
+    return reader.sized_bytes()

@@ -7,7 +7,6 @@ https://kafka.apache.org/protocol.html#protocol_types
 
 from __future__ import annotations
 
-import builtins
 import struct
 import uuid
 from typing import Final
@@ -215,7 +214,7 @@ class Reader:
             return None
         return self.string()
 
-    def bytes(self) -> builtins.bytes:
+    def sized_bytes(self) -> bytes:
         """Bytes of the legacy encoding; null counts as empty."""
         size = max(self.int32(), 0)
         return self._take(size)
@@ -228,7 +227,7 @@ class Reader:
     def _number(self, size: int) -> int:
         return int.from_bytes(self._take(size), "big", signed=True)
 
-    def _take(self, size: int) -> builtins.bytes:
+    def _take(self, size: int) -> bytes:
         end = self._offset + size
         if end > len(self._data):
             raise DecodeError("the buffer ends early")
