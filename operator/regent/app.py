@@ -147,7 +147,7 @@ class App:
         return KubernetesSide(
             self._controller,
             settings,
-            why_inactive=self._controller.readiness_problem,
+            why_inactive=self._controller.why_inactive,
             on_signal=on_signal,
             health=self._kube_health,
             metrics=self._resource_metrics,

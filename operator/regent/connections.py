@@ -77,6 +77,12 @@ class Connections:
     def is_fenced(self) -> bool:
         return self._session.is_fenced()
 
+    def session_problem(self) -> str | None:
+        return self._session.problem
+
+    def election_problem(self) -> str | None:
+        return self._election.problem
+
     def queue_sizes(self) -> Mapping[int, int]:
         return self.channels.queue_sizes()
 

@@ -48,6 +48,8 @@ STUCK_AFTER_S = 120.0
 """An event that takes longer than this means that the loop is dead. A failover of a very large
 cluster takes seconds, a ZooKeeper outage ends an event after the session timeout."""
 
+_NO_SESSION = "no ZooKeeper session"
+
 _SESSION_EVENTS: dict[SessionState, e.ControllerEvent] = {
     SessionState.CONNECTED: e.SessionEstablished(),
     SessionState.RECONNECTED: e.SessionReconnected(),
@@ -174,12 +176,25 @@ class ControllerService:
 
     def readiness_problem(self) -> str | None:
         """Why this process could neither be nor become the controller now, or None."""
+        problem = self.why_inactive()
+        if problem == _NO_SESSION and self._parts is not None:
+            why = self._parts.connections.session_problem()
+            return problem if why is None else f"{problem}: {why}"
+        return problem
+
+    def why_inactive(self) -> str | None:
+        """The same in words that stay the same from attempt to attempt: they go into the status of
+        every resource."""
         problem = self.liveness_problem()
         if problem is None and (self._parts is None or self._parts.connections.is_fenced()):
-            problem = "no ZooKeeper session"
-        if problem is None and self._parts is not None:
-            problem = self._parts.controller.life.refusal
-        return problem
+            problem = _NO_SESSION
+        return problem or self._refusal()
+
+    def _refusal(self) -> str | None:
+        """Why this process does not become the controller though ZooKeeper answers, or None."""
+        if self._parts is None:
+            return None
+        return self._parts.controller.life.refusal or self._parts.connections.election_problem()
 
     def status(self) -> dict[str, object]:
         """For ``/status``."""
@@ -192,7 +207,7 @@ class ControllerService:
             "clusterId": None if self._parts is None else self._parts.controller.life.cluster_id,
             "controllerEpoch": view.controller_epoch,
             "state": self.state.name,
-            "refusal": None if self._parts is None else self._parts.controller.life.refusal,
+            "refusal": self._refusal(),
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             **self._refusals(),

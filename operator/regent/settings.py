@@ -33,6 +33,18 @@ def _random_controller_id() -> int:
     return CONTROLLER_ID_BASE + random.randrange(_CONTROLLER_ID_RANGE)  # noqa: S311 - no secret
 
 
+_ROOTS_OF_KAFKA: Final = frozenset(
+    {
+        *("admin", "brokers", "cluster", "config", "consumers", "controller", "controller_epoch"),
+        *("delegation_token", "feature", "isr_change_notification", "latest_producer_id_block"),
+        *("kafka-acl", "kafka-acl-changes", "kafka-acl-extended", "kafka-acl-extended-changes"),
+        *("log_dir_event_notification", "migration", "zookeeper"),
+    }
+)
+"""Where a contender's node would be taken for a broker, a topic or a change. ``/zookeeper`` is the
+servers' own."""
+
+
 class Settings(BaseSettings):
     """Settings of one Regent process."""
 
@@ -109,7 +121,7 @@ class Settings(BaseSettings):
         default="/regent/election",
         pattern=r"^(/[^/]+)+$",
         description="Where the replicas of Regent elect one among themselves in ZooKeeper, below "
-        "the chroot.",
+        "the chroot. Not in a part of it that is Kafka's.",
     )
     lease_name: str = Field(
         default="regent",
@@ -222,6 +234,15 @@ class Settings(BaseSettings):
         description="Log every transition of every partition and replica, as Kafka's "
         "`state-change.log` does. Costs time in large failovers.",
     )
+
+    @field_validator("election_path")
+    @classmethod
+    def _leave_to_kafka(cls, path: str) -> str:
+        if path.split("/")[1] in _ROOTS_OF_KAFKA:
+            raise ValueError(
+                "this part of ZooKeeper is Kafka's, whose brokers read all nodes there"
+            )
+        return path
 
     @field_validator("namespaces", mode="before")
     @classmethod

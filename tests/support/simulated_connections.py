@@ -38,6 +38,8 @@ class SimulatedConnections:
     Attributes:
         may_be_elected: Whether the test lets this replica win the election. Belongs to the
             cluster's thread, as does everything but the methods of the port.
+        why_not_connected: What keeps it from being connected, as far as it knows.
+        why_not_elected: What keeps it from taking part in the election, if anything does.
         contends: Whether the controller has asked to take part in the election.
     """
 
@@ -51,6 +53,8 @@ class SimulatedConnections:
     ) -> None:
         self.name = f"live-{number}"
         self.may_be_elected = True
+        self.why_not_elected: str | None = None
+        self.why_not_connected: str | None = None
         self.contends = False
         self.is_elected = False
         self.zookeeper = _ZooKeeper(cluster, self)
@@ -68,6 +72,12 @@ class SimulatedConnections:
 
     def is_fenced(self) -> bool:
         return self._is_fenced
+
+    def session_problem(self) -> str | None:
+        return self.why_not_connected
+
+    def election_problem(self) -> str | None:
+        return self.why_not_elected
 
     def queue_sizes(self) -> Mapping[int, int]:
         return self.channels.queue_sizes()

@@ -19,6 +19,9 @@ from regent.controller_service import ControllerService
 from regent.network.settings import ChannelSettings
 from regent.observability.metrics import EventMetrics
 from regent.zookeeper.settings import ZooKeeperSettings
+from sandbox import wait_until
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
 
 COMMANDS = (DescribeTopicConfigs(("t",)),)
 
@@ -102,3 +105,23 @@ async def test_nothing_is_kept_of_commands_to_a_service_that_does_not_run(
 ) -> None:
     assert await service.submit(COMMANDS) == not_controller(COMMANDS)
     assert not service._pending
+
+
+def test_what_keeps_it_out_of_the_election_is_shown() -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster, contends=False) as controller:
+        service = controller.service
+        wait_until(lambda: service.readiness_problem() is None, timeout_s=10, describe="a session")
+        controller.connections.why_not_elected = "the path is closed"
+        assert service.readiness_problem() == "the path is closed"
+        assert service.status()["refusal"] == "the path is closed"
+
+
+def test_what_keeps_it_from_zookeeper_is_shown_but_goes_into_no_resource() -> None:
+    """It may be another reason for each server that is tried."""
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        service, connections = controller.service, controller.connections
+        connections.why_not_connected = "connection refused"
+        cluster.call(connections.disconnect)
+        wait_until(service.why_inactive, timeout_s=30, describe="the session to be fenced")
+        assert service.readiness_problem() == "no ZooKeeper session: connection refused"
+        assert service.why_inactive() == "no ZooKeeper session"

@@ -26,6 +26,15 @@ def test_an_option_wins_over_the_environment_and_that_over_the_file(
     assert settings.controller_id == 5000
 
 
+@pytest.mark.parametrize("path", ["/brokers/ids", "/brokers/topics/x", "/controller", "/admin"])
+def test_an_election_in_a_part_of_zookeeper_that_is_kafkas_is_refused(path: str) -> None:
+    """A contender's node would be taken for a broker, or for a topic."""
+    with pytest.raises(ConfigurationError, match=f"election_path: .*Kafka's.*{path}"):
+        load_settings({"zookeeper": "zk", "election_path": path})
+    settings = load_settings({"zookeeper": "zk", "election_path": "/regent/brokers"})
+    assert settings.election_path == "/regent/brokers"
+
+
 def test_namespaces_are_separated_by_commas_in_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

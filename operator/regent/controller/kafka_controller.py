@@ -49,6 +49,7 @@ class KafkaController:
         outcomes: tuple[Outcome, ...] | None = None
         try:
             outcomes = await self._dispatch(event)
+            self._life.note_success()
         except Exception as error:  # noqa: BLE001 - whatever it is, the context is in doubt
             await failure_policy.settle(
                 self._life, error, event=type(event).__name__, log=self._log

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.exposition import choose_encoder
 
 from regent.observability.http_connections import ConnectionLimiter, HttpLimits
 
@@ -214,9 +215,19 @@ def _environ(request: web.Request) -> dict[str, str]:
         "REQUEST_METHOD": "GET",
         "PATH_INFO": request.path,
         "QUERY_STRING": request.query_string,
-        "HTTP_ACCEPT": request.headers.get("Accept", ""),
+        "HTTP_ACCEPT": _understood(request.headers.get("Accept", "")),
         "HTTP_ACCEPT_ENCODING": request.headers.get("Accept-Encoding", ""),
     }
+
+
+def _understood(accept: str) -> str:
+    """Of a format whose version is no version, prometheus_client makes an error of its own; who
+    asks for that gets the default."""
+    try:
+        choose_encoder(accept)
+    except (TypeError, ValueError):
+        return ""
+    return accept
 
 
 async def _close_afterwards(_: web.Request, response: web.StreamResponse) -> None:

@@ -1,38 +1,33 @@
 """Requests that open a connection: SASL, ApiVersions, and a few of the broker's own settings.
 
-They are rare and small, so they go through kio's entities. Each request is a value that carries all
-a connection needs to send it; each ``decode_*`` takes the body of the answer.
+They are rare and small, so requests go through kio's entities. Each is a value that carries all a
+connection needs to send it; each ``decode_*`` takes the body of the answer. Answers are read here:
+kio reserves memory for as many elements as an array announces, and a process that cannot have it is
+aborted. Whoever listens at a broker's address could end the controller with a dozen bytes.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from kio.schema.api_versions.v0.request import ApiVersionsRequest as ApiVersionsRequestV0
-from kio.schema.api_versions.v0.response import ApiVersionsResponse as ApiVersionsResponseV0
 from kio.schema.api_versions.v3.request import ApiVersionsRequest as ApiVersionsRequestV3
-from kio.schema.api_versions.v3.response import ApiVersionsResponse as ApiVersionsResponseV3
 from kio.schema.describe_configs.v1.request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
-from kio.schema.describe_configs.v1.response import DescribeConfigsResponse
 from kio.schema.sasl_authenticate.v0.request import SaslAuthenticateRequest
-from kio.schema.sasl_authenticate.v0.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
-from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
-from kio.serial import entity_reader, entity_writer
-from kio.serial.errors import SerialError
+from kio.serial import entity_writer
 from kio.static.primitive import i8
 
 from regent.model.errors import RegentError
 from regent.model.topic_config import SETTINGS_SINCE
 from regent.protocol.api_versions import ProtocolVersion, VersionRange, parse_protocol_version
 from regent.protocol.error_codes import UNSUPPORTED_VERSION, error_name
-from regent.protocol.primitives import DecodeError
-from regent.protocol.response_errors import read_error_code
+from regent.protocol.primitives import DecodeError, Reader
 
 _BROKER_RESOURCE: Final = i8(4)
 
@@ -40,8 +35,6 @@ _PROTOCOL_VERSION_KEY: Final = "inter.broker.protocol.version"
 _LISTENER_KEY: Final = "inter.broker.listener.name"
 _SECURITY_PROTOCOL_KEY: Final = "security.inter.broker.protocol"
 _CONTROL_PLANE_KEY: Final = "control.plane.listener.name"
-
-E = TypeVar("E")
 
 
 class AuthenticationError(RegentError):
@@ -88,14 +81,6 @@ def _request(entity: Any) -> SetupRequest:
     )
 
 
-def _decode(entity_type: type[E], body: bytes) -> E:
-    try:
-        entity, _ = entity_reader(entity_type)(body, 0)  # type: ignore[type-var]
-    except (SerialError, ValueError, KeyError) as error:
-        raise DecodeError(f"not a {entity_type.__name__}: {error}") from error
-    return entity
-
-
 def api_versions_request(software_version: str, *, version: int = 3) -> SetupRequest:
     """Asks what the broker understands, and introduces the client (KIP-511).
 
@@ -118,22 +103,18 @@ def decode_api_versions_response(version: int, body: bytes) -> Mapping[int, Vers
             version that it does not know in version 0.
         DecodeError: If the body is malformed, or says any other error.
     """
-    code, _ = read_error_code(body, 0)
+    reader = Reader(body, flexible=version > 0)
+    code = reader.int16()
     if code == UNSUPPORTED_VERSION and version > 0:
         raise UnknownApiVersionsError(f"the broker does not know version {version} of ApiVersions")
     if code:
         raise DecodeError(f"the broker answered ApiVersions with {error_name(code)}")
-    if version == 0:
-        ranges = [
-            (api.api_key, api.min_version, api.max_version)
-            for api in _decode(ApiVersionsResponseV0, body).api_keys
-        ]
-    else:
-        ranges = [
-            (api.api_key, api.min_version, api.max_version)
-            for api in _decode(ApiVersionsResponseV3, body).api_keys
-        ]
-    return {api_key: VersionRange(lowest, highest) for api_key, lowest, highest in ranges}
+    ranges: dict[int, VersionRange] = {}
+    for _ in range(reader.array_length()):
+        api_key = reader.int16()
+        ranges[api_key] = VersionRange(reader.int16(), reader.int16())
+        reader.tags()
+    return ranges
 
 
 def broker_settings_request(broker_id: int) -> SetupRequest:
@@ -158,13 +139,18 @@ def decode_broker_settings_response(body: bytes) -> BrokerSettings | str:
     Raises:
         DecodeError: If the body is malformed.
     """
-    response = _decode(DescribeConfigsResponse, body)
-    if len(response.results) != 1:
-        raise DecodeError(f"{len(response.results)} results for one resource")
-    (result,) = response.results
-    if result.error_code:
-        return error_name(result.error_code)
-    values = {config.name: config.value for config in result.configs}
+    reader = Reader(body)
+    reader.int32()  # throttle time
+    results = reader.array_length()
+    if results != 1:
+        raise DecodeError(f"{results} results for one resource")
+    code = reader.int16()
+    reader.nullable_string()  # error message
+    reader.int8()  # resource type
+    reader.string()  # resource name
+    if code:
+        return error_name(code)
+    values = dict(_read_config(reader) for _ in range(reader.array_length()))
     text = values.get(_PROTOCOL_VERSION_KEY)
     try:
         protocol_version = None if text is None else parse_protocol_version(text)
@@ -180,6 +166,18 @@ def decode_broker_settings_response(body: bytes) -> BrokerSettings | str:
     return BrokerSettings(protocol_version, listener, topics)
 
 
+def _read_config(reader: Reader) -> tuple[str, str | None]:
+    """Name and value of one setting, version 1 of DescribeConfigs."""
+    name, value = reader.string(), reader.nullable_string()
+    for _ in ("read only", "source", "sensitive"):
+        reader.int8()
+    for _ in range(reader.array_length()):  # synonyms
+        reader.string()
+        reader.nullable_string()
+        reader.int8()
+    return name, value
+
+
 def sasl_handshake_request(mechanism: str) -> SetupRequest:
     """Names the SASL mechanism; its messages follow in requests of their own (KIP-152)."""
     return _request(SaslHandshakeRequest(mechanism=mechanism))
@@ -192,11 +190,11 @@ def check_sasl_handshake_response(body: bytes) -> None:
         AuthenticationError: If it does not; the message lists what it accepts.
         DecodeError: If the body is malformed.
     """
-    response = _decode(SaslHandshakeResponse, body)
-    if response.error_code:
-        raise AuthenticationError(
-            f"{error_name(response.error_code)}: the broker offers {', '.join(response.mechanisms)}"
-        )
+    reader = Reader(body)
+    code = reader.int16()
+    mechanisms = [reader.string() for _ in range(reader.array_length())]
+    if code:
+        raise AuthenticationError(f"{error_name(code)}: the broker offers {', '.join(mechanisms)}")
 
 
 def sasl_authenticate_request(message: bytes) -> SetupRequest:
@@ -211,7 +209,8 @@ def decode_sasl_authenticate_response(body: bytes) -> bytes:
         AuthenticationError: If the broker refuses the credentials.
         DecodeError: If the body is malformed.
     """
-    response = _decode(SaslAuthenticateResponse, body)
-    if response.error_code:
-        raise AuthenticationError(response.error_message or error_name(response.error_code))
-    return response.auth_bytes
+    reader = Reader(body)
+    code, message = reader.int16(), reader.nullable_string()
+    if code:
+        raise AuthenticationError(message or error_name(code))
+    return reader.sized_bytes()

@@ -173,3 +173,63 @@ FLEXIBLE: Final = Encoding(flexible=True)
 def uuid_bytes(value: uuid.UUID | None) -> bytes:
     """16 bytes, all zero for None."""
     return bytes(16) if value is None else value.bytes
+
+
+class Reader:
+    """Reads the fields of a small answer one after the other.
+
+    Nothing is reserved for what an answer announces before it is there. Every method raises
+    :class:`DecodeError` where the buffer ends early.
+    """
+
+    __slots__ = ("_data", "_flexible", "_offset")
+
+    def __init__(self, data: bytes, *, flexible: bool = False) -> None:
+        self._data = data
+        self._flexible = flexible
+        self._offset = 0
+
+    def int8(self) -> int:
+        return self._number(1)
+
+    def int16(self) -> int:
+        return self._number(2)
+
+    def int32(self) -> int:
+        return self._number(4)
+
+    def array_length(self) -> int:
+        """Number of elements; null counts as empty."""
+        length, self._offset = read_array_length(self._data, self._offset, flexible=self._flexible)
+        return length
+
+    def string(self) -> str:
+        text, self._offset = read_string(self._data, self._offset, flexible=self._flexible)
+        return text
+
+    def nullable_string(self) -> str | None:
+        null = b"\x00" if self._flexible else b"\xff\xff"
+        if self._data.startswith(null, self._offset):
+            self._offset += len(null)
+            return None
+        return self.string()
+
+    def sized_bytes(self) -> bytes:
+        """Bytes of the legacy encoding; null counts as empty."""
+        size = max(self.int32(), 0)
+        return self._take(size)
+
+    def tags(self) -> None:
+        """Skip tagged fields, if this encoding has them."""
+        if self._flexible:
+            self._offset = skip_tags(self._data, self._offset)
+
+    def _number(self, size: int) -> int:
+        return int.from_bytes(self._take(size), "big", signed=True)
+
+    def _take(self, size: int) -> bytes:
+        end = self._offset + size
+        if end > len(self._data):
+            raise DecodeError("the buffer ends early")
+        taken, self._offset = self._data[self._offset : end], end
+        return taken

@@ -57,7 +57,8 @@ class ZooKeeperPort(Protocol):
         ...
 
     async def exists(self, paths: Sequence[str], *, watch: bool = False) -> Sequence[bool]:
-        """Whether each path exists. The watch also reports a later creation."""
+        """Whether each path exists. The watch also reports a later creation; a node that may not be
+        read exists, but cannot be watched."""
         ...
 
     async def multi(self, operations: Sequence[Operation]) -> Sequence[WriteResult]:
@@ -161,6 +162,16 @@ class ConnectionsPort(Protocol):
     def is_fenced(self) -> bool:
         """Whether ZooKeeper has not answered for so long that it may have expired the session.
         May be called from any thread."""
+        ...
+
+    def session_problem(self) -> str | None:
+        """Why there is no connection to ZooKeeper, as far as is known. May be called from any
+        thread."""
+        ...
+
+    def election_problem(self) -> str | None:
+        """Why this process cannot take part in the election among the replicas, or None. May be
+        called from any thread."""
         ...
 
     def queue_sizes(self) -> Mapping[int, int]:

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-import urllib.request
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+import aiohttp
+import msgspec
 
 from regent.settings import Settings
 
 HTTP_TIMEOUT_S: Final = 2.0
 _ANSWER_BYTES_MAX: Final = 1_000_000
-_FIELDS: Final[Mapping[str, type]] = {
-    "controllerId": int,
-    "isActive": bool,
-    "eventQueueSize": int,
-    "channelQueueSizes": dict,
-}
+
+
+class _RefusedReplica(msgspec.Struct):
+    topic: str
+    partition: int
+    broker_id: int
+    error: str
+
+
+class _RefusedReplicas(msgspec.Struct):
+    count: int
+    sample: list[_RefusedReplica]
+
+
+class _Status(msgspec.Struct):
+    """What is shown of ``/status``. Fields with a default are missing in earlier versions."""
+
+    controllerId: int  # noqa: N815
+    isActive: bool  # noqa: N815
+    eventQueueSize: int  # noqa: N815
+    channelQueueSizes: dict[str, int]  # noqa: N815
+    refusal: str | None = None
+    refusedReplicas: _RefusedReplicas | None = None  # noqa: N815
+    refusedMetadata: dict[str, str] | None = None  # noqa: N815
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,22 +59,38 @@ def default_url(settings: Settings) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.http_port}"
 
 
-def ask_regent(url: str) -> EndpointAnswer:
+def ask_regent(url: str, *, timeout_s: float = HTTP_TIMEOUT_S) -> EndpointAnswer:
     """Ask for ``/status``. Whatever goes wrong is the answer's problem.
 
     Args:
         url: ``http://`` or ``https://``, without a path.
+        timeout_s: For everything together.
     """
     try:
-        with urllib.request.urlopen(f"{url}/status", timeout=HTTP_TIMEOUT_S) as answer:  # noqa: S310
-            status = json.loads(answer.read(_ANSWER_BYTES_MAX))
-    except (OSError, ValueError, http.client.HTTPException) as error:
+        body = asyncio.run(_fetch(f"{url}/status", timeout_s))
+    except TimeoutError:
+        return EndpointAnswer(problem=f"no Regent answers at {url}: not within {timeout_s:g} s")
+    except (OSError, ValueError, aiohttp.ClientError) as error:
         return EndpointAnswer(problem=f"no Regent answers at {url}: {error}")
-    if not isinstance(status, dict) or not all(
-        isinstance(status.get(name), type_) for name, type_ in _FIELDS.items()
-    ):
+    try:
+        msgspec.json.decode(body, type=_Status)
+        return EndpointAnswer(status=msgspec.json.decode(body, type=dict[str, Any]))
+    except (ValueError, RecursionError):
         return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
-    return EndpointAnswer(status=status)
+
+
+async def _fetch(url: str, timeout_s: float) -> bytes:
+    timeout = aiohttp.ClientTimeout(total=timeout_s)
+    async with (
+        aiohttp.ClientSession(timeout=timeout, raise_for_status=True) as session,
+        session.get(url) as answer,
+    ):
+        body = b""
+        async for part in answer.content.iter_any():
+            body += part
+            if len(body) > _ANSWER_BYTES_MAX:
+                break
+        return body
 
 
 def of_this_cluster(

@@ -20,14 +20,21 @@ def print_status(report: Report) -> None:
     width = None if sys.stdout.isatty() else _UNBOUNDED
     console = Console(highlight=False, markup=False, emoji=False, width=width)
     for line in (_controller(report), _partitions(report), *_regent(report)):
-        console.print(line)
+        console.print(_plain(line))
     console.print(_brokers(report))
     warnings = [
         *_refused_requests(report["regent"] or {}),
         *(f"Malformed   {problem}" for problem in report["problems"]),
     ]
     for warning in warnings:
-        console.print(warning, style="red")
+        console.print(_plain(warning), style="red")
+
+
+def _plain(text: str) -> str:
+    """Text from znodes and other servers, without what a terminal takes for a command."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text
+    )
 
 
 def _controller(report: Report) -> str:
@@ -64,14 +71,14 @@ def _regent(report: Report) -> list[str]:
 
 def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:
     """Which requests of Regent brokers refuse. Not every version of Regent says so."""
-    refused = regent.get("refusedReplicas", {"count": 0, "sample": []})
+    refused = regent.get("refusedReplicas") or {"count": 0, "sample": []}
     for each in refused["sample"]:
         replica = f"{each['topic']}-{each['partition']}"
         yield f"Refused     broker {each['broker_id']} refuses {replica}: {each['error']}"
     further = refused["count"] - len(refused["sample"])
     if further > 0:
         yield f"Refused     and {further} replicas more"
-    for broker_id, error in regent.get("refusedMetadata", {}).items():
+    for broker_id, error in (regent.get("refusedMetadata") or {}).items():
         yield f"Refused     broker {broker_id} refuses metadata: {error}"
 
 
@@ -80,8 +87,8 @@ def _brokers(report: Report) -> Table:
     for broker in report["brokers"]:
         table.add_row(
             *(str(broker[key]) for key in ("id", "epoch")),
-            broker["rack"] or "-",
+            _plain(broker["rack"] or "-"),
             *(str(broker[key]) for key in ("leads", "hosts", "outOfSync")),
-            " ".join(broker["endpoints"]),
+            _plain(" ".join(broker["endpoints"])),
         )
     return table

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 from kazoo.protocol import states
-from kazoo.protocol.serialization import Exists, GetChildren
+from kazoo.protocol.serialization import GetChildren
 
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.zk_data.operations import (
@@ -44,6 +44,7 @@ from regent.zookeeper.multi_read import GET_CHILDREN, GET_DATA
 from regent.zookeeper.multi_write import MultiWrite, serialize_acl
 from regent.zookeeper.reads import (
     BulkReadsUnsupportedError,
+    exist_one_by_one,
     get_one_by_one,
     read_and_watch,
     read_in_bulk,
@@ -122,10 +123,7 @@ class KazooZooKeeper:
 
     async def exists(self, paths: Sequence[str], *, watch: bool = False) -> Sequence[bool]:
         generation = self._session.generation()
-        watcher = self._watcher(watch)
-        requests = [Exists(generation.absolute(path), watcher) for path in paths]
-        answers = await read_one_by_one(generation, requests, paths)
-        return [answer is not None for answer in answers]
+        return await exist_one_by_one(generation, paths, self._watcher(watch))
 
     async def multi(self, operations: Sequence[Operation]) -> Sequence[WriteResult]:
         generation = self._session.generation()

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from kazoo.protocol.serialization import Sync
+from kazoo.protocol.states import KeeperState
 
 from regent.model.errors import SessionExpiredError, ZooKeeperUnavailableError
 from regent.zookeeper.answering import Batch, GiveUp, HeartbeatSink, Slot, post
@@ -64,6 +65,8 @@ class Generation:
     Attributes:
         session_id: 0 before the first connection.
         settings: How the servers are reached, and what they can take.
+        problem: Why there is no connection, as far as is known; None while there is one. May be
+            read by any thread.
         end_state: kazoo's ``KeeperState`` with which the session ended, None before.
         is_established: Set by the owner once the session may be used.
         has_bulk_reads: False once a server was found not to know MultiRead.
@@ -77,6 +80,7 @@ class Generation:
         listener: SessionListener,
     ) -> None:
         self.session_id = 0
+        self.problem: str | None = None
         self.end_state: str | None = None
         self.is_established = False
         self.has_bulk_reads = True
@@ -155,7 +159,11 @@ class Generation:
         self._granted_timeout_s = granted_timeout_ms / 1000
         self.prove_contact(sent_at)
 
+    def attempt_failed(self, reason: str) -> None:
+        self.problem = reason
+
     def connected(self, session_id: int) -> None:
+        self.problem = None
         self.session_id = session_id
         self._post(self._on_connected)
 
@@ -164,6 +172,8 @@ class Generation:
 
     def ended(self, state: str) -> None:
         self.end_state = self.end_state or state
+        if state == KeeperState.AUTH_FAILED:
+            self.problem = "ZooKeeper refused the credentials"
         self._over.set()
         self._post(self._on_ended, state)
 

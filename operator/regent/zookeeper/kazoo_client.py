@@ -43,6 +43,10 @@ _CONNECTED_STATES: Final = (KeeperState.CONNECTED, KeeperState.CONNECTED_RO)
 class SessionObserver(Protocol):
     """Notified about a session, in kazoo's connection thread: must not block and must not raise."""
 
+    def attempt_failed(self, reason: str) -> None:
+        """A server was tried in vain."""
+        ...
+
     def handshake_done(self, sent_at: float, granted_timeout_ms: int) -> None:
         """A server has accepted the session. It did so after ``sent_at`` (monotonic seconds)."""
         ...
@@ -75,7 +79,7 @@ class OneSessionClient(KazooClient):
         super().__init__(
             hosts=",".join(settings.hosts),
             timeout=settings.session_timeout_ms / 1000,
-            handler=_Handler(connect_timeout_s, settings.tls),
+            handler=_Handler(connect_timeout_s, settings.tls, observer),
             randomize_hosts=True,
             connection_retry=_RECONNECT,
             command_retry=_RECONNECT,
@@ -87,6 +91,7 @@ class OneSessionClient(KazooClient):
             observer=observer,
             handshake_timeout_s=connect_timeout_s,
             sasl_options=sasl_options,
+            is_encrypted=settings.tls is not None,
         )
 
     def _session_callback(self, state: str) -> None:
@@ -123,12 +128,22 @@ class OneSessionClient(KazooClient):
 
 
 class _Handler(SequentialThreadingHandler):
-    def __init__(self, connect_timeout_s: float, tls: TlsSettings | None) -> None:
+    def __init__(
+        self, connect_timeout_s: float, tls: TlsSettings | None, observer: SessionObserver
+    ) -> None:
         super().__init__()
+        self._observer = observer
         self._connect_timeout_s = connect_timeout_s
         self._tls = tls
 
     def create_connection(self, *args: Any, **kwargs: Any) -> socket.socket:
+        try:
+            return self._connect(*args, **kwargs)
+        except Exception as error:
+            self._observer.attempt_failed(f"no connection to a server: {error}")
+            raise
+
+    def _connect(self, *args: Any, **kwargs: Any) -> socket.socket:
         wanted = kwargs.get("timeout")
         bound = self._connect_timeout_s
         timeout_s = bound if wanted is None else min(wanted, bound)
@@ -172,18 +187,27 @@ class _Connection(ConnectionHandler):
         observer: SessionObserver,
         handshake_timeout_s: float,
         sasl_options: dict[str, str] | None,
+        is_encrypted: bool,
     ) -> None:
         super().__init__(
             client, client._conn_retry.copy(), logger=client.logger, sasl_options=sasl_options
         )
         self._observer = observer
         self._handshake_timeout_s = handshake_timeout_s
+        self._is_encrypted = is_encrypted
 
     def _invoke(self, timeout: float, request: object, xid: int | None = None) -> Any:
         if not isinstance(request, Connect):
             return super()._invoke(timeout, request, xid)
         sent_at = time.monotonic()
-        answer, zxid = super()._invoke(min(timeout, self._handshake_timeout_s), request, xid)
+        try:
+            answer, zxid = super()._invoke(min(timeout, self._handshake_timeout_s), request, xid)
+        except Exception as error:
+            hint = "" if self._is_encrypted else "; it may expect TLS"
+            self._observer.attempt_failed(
+                f"a server gave no answer to the session request: {error}{hint}"
+            )
+            raise
         if answer.time_out > 0:  # else the session has expired
             self._observer.handshake_done(sent_at, answer.time_out)
         return answer, zxid

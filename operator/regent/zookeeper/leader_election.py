@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from kazoo.client import KazooClient
 from kazoo.exceptions import CancelledError, KazooException, SessionExpiredError
 from kazoo.protocol.states import WatchedEvent
 from kazoo.recipe.lock import Lock
@@ -27,6 +28,7 @@ from kazoo.retry import KazooRetry
 from regent.runtime.ports import ZooKeeperPort
 from regent.zk_data.operations import SessionState
 from regent.zookeeper.answering import post
+from regent.zookeeper.errors import code_of, unexpected
 from regent.zookeeper.generation import Generation
 from regent.zookeeper.session import ZooKeeperSession
 
@@ -43,6 +45,9 @@ class LeaderElection:
     """A replica's part in the election, from :meth:`start` to :meth:`close`.
 
     Belongs to the session's asyncio loop, in which it also calls back.
+
+    Attributes:
+        problem: Why this replica cannot take part, None if it can. May be read by any thread.
 
     Args:
         session: Started by the caller, and closed after the election.
@@ -70,6 +75,8 @@ class LeaderElection:
         self._is_started = False
         self._is_leader = False
         self._fence_timer: asyncio.TimerHandle | None = None
+        self.problem: str | None = None
+        self._logged_problem: str | None = None
 
     @property
     def is_leader(self) -> bool:
@@ -123,8 +130,29 @@ class LeaderElection:
             identifier=self._identifier,
             on_acquired=self._acquired,
             on_released=self._released,
+            on_queued=self._queued,
+            on_failed=self._failed,
         )
         self._candidacy.start()
+
+    def _queued(self, candidacy: _Candidacy) -> None:
+        if candidacy is self._candidacy:
+            self.problem = None
+
+    def _failed(self, candidacy: _Candidacy, error: KazooException) -> None:
+        """Keep the reason until there is a place in the queue. The same one is logged once."""
+        if candidacy is not self._candidacy:
+            return
+        self.problem = (
+            f"the election among the replicas fails: {unexpected(code_of(error), self._path)}; "
+            "Regent's ZooKeeper user needs all rights there, and that to create it"
+        )
+        if self.problem != self._logged_problem:
+            logger.error(
+                "The election among the replicas failed; trying again",
+                extra={"path": self._path, "error": repr(error)},
+            )
+            self._logged_problem = self.problem
 
     def _acquired(self, candidacy: _Candidacy) -> None:
         if candidacy is not self._candidacy or candidacy.is_leaving:
@@ -133,6 +161,7 @@ class LeaderElection:
             candidacy.requeue()
             return
         self._is_leader = True
+        self._logged_problem = None
         self._watch_fence()
         logger.info("Elected among the replicas", extra={"identifier": self._identifier})
         self._on_elected()
@@ -160,6 +189,25 @@ class LeaderElection:
             self.resign()
 
 
+class _ReportingLock(Lock):
+    """kazoo's lock, which else says nothing before it is acquired.
+
+    Args:
+        on_queued: Called in the thread that acquires the lock, when it stands in the queue.
+    """
+
+    def __init__(
+        self, client: KazooClient, path: str, identifier: str, *, on_queued: Callable[[], None]
+    ) -> None:
+        super().__init__(client, path, identifier)
+        self._on_queued = on_queued
+
+    def _get_predecessor(self, node: str) -> str | None:
+        predecessor = super()._get_predecessor(node)
+        self._on_queued()
+        return predecessor
+
+
 class _Candidacy:
     """The queueing of a replica under one session. ``_run`` and below are its thread's."""
 
@@ -171,12 +219,16 @@ class _Candidacy:
         identifier: str,
         on_acquired: Callable[[_Candidacy], None],
         on_released: Callable[[_Candidacy], None],
+        on_queued: Callable[[_Candidacy], None],
+        on_failed: Callable[[_Candidacy, KazooException], None],
     ) -> None:
         self._client = generation.client
         self._path = path
         self._identifier = identifier
         self._on_acquired = on_acquired
         self._on_released = on_released
+        self._on_queued = on_queued
+        self._on_failed = on_failed
         self._loop = asyncio.get_running_loop()
         self._wake = threading.Event()
         self._is_withdrawn = False
@@ -221,8 +273,8 @@ class _Candidacy:
                     return
                 except SessionExpiredError:  # or the client is closed
                     return
-                except KazooException:
-                    logger.exception("The election among the replicas failed; trying again")
+                except KazooException as error:
+                    post(self._loop, self._on_failed, self, error)
                     self._wake.wait(_RETRY_PAUSE_S)
         finally:
             self._client.remove_listener(self._state_changed)
@@ -230,7 +282,12 @@ class _Candidacy:
 
     def _take_turn(self) -> None:
         """Wait for the lock; lead; release the lock."""
-        lock = self._client.Lock(self._path, self._identifier)
+        lock = _ReportingLock(
+            self._client,
+            self._path,
+            self._identifier,
+            on_queued=lambda: post(self._loop, self._on_queued, self),
+        )
         # kazoo's own pauses grow with every lost connection of a long wait, up to a minute.
         lock._retry = KazooRetry(max_tries=-1, max_delay=_RETRY_PAUSE_S)
         self._lock = lock

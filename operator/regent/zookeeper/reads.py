@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
-from kazoo.exceptions import NoNodeError, UnimplementedError
+from kazoo.exceptions import NoAuthError, NoNodeError, UnimplementedError
 from kazoo.protocol.serialization import Exists, GetData
 from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
@@ -48,9 +48,7 @@ async def read_one_by_one(
     Raises:
         UnexpectedZooKeeperError: If a node may not be read.
     """
-    batches = [requests[i : i + BATCH_SIZE] for i in range(0, len(requests), BATCH_SIZE)]
-    answered = await together([generation.answers(batch) for batch in batches])
-    answers = [answer for batch in answered for answer in batch]
+    answers = await _answers(generation, requests)
     for index, answer in enumerate(answers):
         if isinstance(answer, NoNodeError):
             answers[index] = None
@@ -109,6 +107,33 @@ async def get_one_by_one(
         None if answer is None else _znode(answer)
         for answer in await read_one_by_one(generation, requests, paths)
     ]
+
+
+async def exist_one_by_one(
+    generation: Generation, paths: Sequence[str], watcher: Watcher | None
+) -> list[bool]:
+    """Whether there is a node at each path; with a watcher, a watch on its existence.
+
+    Servers from 3.8.4 and 3.9.2 on refuse to say so of a node that may not be read: such a node
+    exists. No watch is left on it, so with a watcher it is an error.
+
+    Raises:
+        UnexpectedZooKeeperError: If a node that is to be watched may not be read.
+    """
+    requests = [Exists(generation.absolute(path), watcher) for path in paths]
+    if watcher is not None:
+        return [answer is not None for answer in await read_one_by_one(generation, requests, paths)]
+    answers = await _answers(generation, requests)
+    for path, answer in zip(paths, answers, strict=True):
+        if isinstance(answer, Exception) and not isinstance(answer, NoNodeError | NoAuthError):
+            raise unexpected(code_of(answer), path) from answer
+    return [answer is not None and not isinstance(answer, NoNodeError) for answer in answers]
+
+
+async def _answers(generation: Generation, requests: Sequence[object]) -> list[Answer]:
+    batches = [requests[i : i + BATCH_SIZE] for i in range(0, len(requests), BATCH_SIZE)]
+    answered = await together([generation.answers(batch) for batch in batches])
+    return [answer for batch in answered for answer in batch]
 
 
 async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -82,6 +82,12 @@ class ZooKeeperSession:
         generation = self._generation
         return float("-inf") if generation is None else generation.fence_deadline
 
+    @property
+    def problem(self) -> str | None:
+        """Why there is no connection, as far as is known; None while there is one."""
+        supervised = self._supervised
+        return None if supervised is None else supervised.problem
+
     def is_fenced(self, now: float | None = None) -> bool:
         """Whether the session must not be trusted (any more).
 
@@ -149,8 +155,10 @@ class ZooKeeperSession:
             async with asyncio.timeout(timeout_s):
                 await self._established.wait()
         except TimeoutError as error:
+            why = "" if self.problem is None else f": {self.problem}"
             raise ZooKeeperUnavailableError(
-                f"no ZooKeeper session within {timeout_s} s; asked {','.join(self._settings.hosts)}"
+                f"no ZooKeeper session within {timeout_s} s; asked "
+                f"{','.join(self._settings.hosts)}{why}"
             ) from error
         if self._generation is None and self._failure is not None:
             raise self._failure
@@ -237,6 +245,7 @@ class ZooKeeperSession:
         pause_s = 0.0
         while not self._closing.wait(pause_s):
             generation = Generation(self._settings, loop=loop, listener=self)
+            generation.problem = self.problem
             self._supervised = generation
             generation.client.start_async()
             while not self._closing.is_set() and not generation.wait_until_over(

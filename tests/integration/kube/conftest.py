@@ -242,7 +242,7 @@ async def supervised(
                 **settings,
             }
         ),
-        why_inactive=controller.service.readiness_problem,
+        why_inactive=controller.service.why_inactive,
         on_signal=stop.set,
         health=health,
         metrics=ResourceMetrics(CollectorRegistry()),

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
-from regent.model.topic_config import BrokerFacts, KafkaVersion, config_problems, new_problems
+from regent.model.topic_config import (
+    BrokerFacts,
+    KafkaVersion,
+    config_problems,
+    new_problems,
+    parse_int,
+)
 from regent.model.topic_config.definitions import ConfigType, DefinedSince, Definition
 from regent.model.topic_config.kafka_definitions import DEFINITIONS, FORMAT_VERSIONS
 from regent.protocol.kafka_api_versions import API_VERSIONS
@@ -53,6 +59,8 @@ _NUMBERS = (
         "4",
         "9",
         "10",
+        "11",
+        "12",
         "13",
         "14",
         "22",
@@ -261,6 +269,11 @@ STRICTER: Mapping[str, Callable[[str, str, Case, str], bool]] = {
             key == "remote.storage.enable"
             and value.strip().lower() == "true"
             and version_of(release) < (3, 6)
+        )
+    ),
+    "an index without room for one entry": (
+        lambda key, value, case, release: (
+            key == "segment.index.bytes" and (parse_int(value) or 0) < 12
         )
     ),
     "local retention does nothing before 3.6, and is compared with the whole in odd ways": (

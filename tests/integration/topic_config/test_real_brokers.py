@@ -14,10 +14,10 @@ import pytest
 from kazoo.client import KazooClient
 
 from regent.model.cluster import Broker, EndPoint
-from regent.model.topic_config import BrokerFacts, config_problems
+from regent.model.topic_config import BrokerFacts, config_problems, impossible_values
 from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.network.settings import ChannelSettings
-from sandbox import TESTED_VERSIONS, KafkaBroker, ProcessDiedError, ZooKeeper
+from sandbox import TESTED_VERSIONS, KafkaBroker, ProcessDiedError, ZooKeeper, wait_until
 from tests.java.regenerate_topic_configs import version_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -88,6 +88,36 @@ def test_a_broker_starts_with_what_is_accepted_and_not_with_what_is_refused(
                     broker.start()
             client.set("/config/topics/t", encoded({}))
             broker.start()
+        finally:
+            client.stop()
+            client.close()
+
+
+@pytest.mark.parametrize("release", TESTED_VERSIONS)
+def test_a_broker_does_not_start_with_an_index_that_has_no_room_for_an_entry(
+    zookeeper: ZooKeeper, release: str
+) -> None:
+    """Its own definition allows the value; what opens the index does not."""
+    connect_string = f"{zookeeper.connect_string}/index-{release}"
+    config = {"segment.index.bytes": "4"}
+    assert impossible_values(config)
+    client = KazooClient(connect_string)
+    with KafkaBroker(zookeeper=connect_string, version=release) as broker:
+        client.start()
+        try:
+            client.create("/config/topics/t", encoded(config))
+            client.create(
+                "/brokers/topics/t", b'{"version": 1, "partitions": {"0": [1]}}', makepath=True
+            )
+            wait_until(
+                lambda: "Invalid max index size" in broker.process.log_of_this_run(),
+                timeout_s=60,
+                describe="the broker to fail over the new topic",
+                watch=[broker],
+            )
+            broker.stop()
+            with pytest.raises(ProcessDiedError):
+                broker.start()
         finally:
             client.stop()
             client.close()

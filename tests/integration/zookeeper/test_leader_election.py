@@ -8,6 +8,8 @@ import itertools
 from collections.abc import AsyncIterator
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_digest_acl
 
 from regent.zk_data.operations import Delete, SessionState
 from regent.zookeeper.leader_election import LeaderElection, contenders
@@ -68,6 +70,29 @@ async def test_one_of_two_leads_and_the_other_follows(shared_server: ZooKeeper) 
             assert await contenders(second.client.port, PATH) == ["pod-1"]
     assert second.terms == ["elected", "lost"]
     assert first.terms == ["elected", "lost"]
+
+
+async def test_a_place_that_is_closed_is_a_problem_until_it_is_open(
+    shared_server: ZooKeeper, caplog: pytest.LogCaptureFixture
+) -> None:
+    def set_access(access: list[ACL]) -> None:
+        owner = KazooClient(shared_server.connect_string, auth_data=[("digest", "user:secret")])
+        owner.start()
+        if owner.exists("/closed" + PATH) is None:
+            owner.create("/closed" + PATH, b"", makepath=True)
+        owner.set_acls("/closed" + PATH, access)
+        owner.stop()
+        owner.close()
+
+    await asyncio.to_thread(set_access, [make_digest_acl("user", "secret", all=True)])
+    async with replica(shared_server, "pod-0", chroot="/closed") as alone:
+        await until(lambda: "NOAUTH for /closed" in (alone.election.problem or ""))
+        assert alone.terms == []
+        await asyncio.to_thread(set_access, OPEN_ACL_UNSAFE)
+        await until(lambda: alone.leads)
+        assert alone.election.problem is None
+    (logged,) = [r for r in caplog.records if r.message.startswith("The election among the")]
+    assert logged.exc_info is None
 
 
 async def test_resigning_goes_to_the_end_of_the_queue(shared_server: ZooKeeper) -> None:

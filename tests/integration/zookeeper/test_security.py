@@ -66,20 +66,26 @@ async def test_an_encrypted_connection(tls_settings: ZooKeeperSettings) -> None:
 
 
 @pytest.mark.parametrize(
-    "mistake", ["no certificate of our own", "a certificate authority that we do not trust"]
+    ("mistake", "reason"),
+    [
+        ("no certificate of our own", "(?i)certificate"),
+        ("a certificate authority that we do not trust", "CERTIFICATE_VERIFY_FAILED"),
+        ("no encryption", "no answer to the session request.* may expect TLS"),
+    ],
 )
 async def test_an_encrypted_connection_that_is_refused(
-    tls_settings: ZooKeeperSettings, mistake: str
+    tls_settings: ZooKeeperSettings, mistake: str, reason: str
 ) -> None:
     tls = tls_settings.tls
     assert tls is not None
+    changed: TlsSettings | None = None
     if mistake == "no certificate of our own":
-        tls = dataclasses.replace(tls, certificate_file=None, key_file=None)
-    else:
-        tls = dataclasses.replace(tls, ca_file=None)
-    session = ZooKeeperSession(dataclasses.replace(tls_settings, tls=tls))
+        changed = dataclasses.replace(tls, certificate_file=None, key_file=None)
+    elif mistake != "no encryption":
+        changed = dataclasses.replace(tls, ca_file=None)
+    session = ZooKeeperSession(dataclasses.replace(tls_settings, tls=changed))
     try:
-        with pytest.raises(ZooKeeperUnavailableError):
+        with pytest.raises(ZooKeeperUnavailableError, match=reason):
             await session.start(timeout_s=2)
     finally:
         await session.close()
@@ -126,7 +132,7 @@ async def test_refused_credentials(sasl_server: ZooKeeper) -> None:
     states: list[object] = []
     session.subscribe(states.append)
     try:
-        with pytest.raises(ZooKeeperUnavailableError):
+        with pytest.raises(ZooKeeperUnavailableError, match="refused the credentials"):
             await session.start(timeout_s=2)
         assert states == []
     finally:

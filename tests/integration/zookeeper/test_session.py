@@ -293,6 +293,14 @@ async def test_what_may_not_be_read_is_no_answer_that_anyone_expects(server: Zoo
             assert (caught.value.code, caught.value.path) == ("NOAUTH", "/secret")
 
 
+async def test_what_may_not_be_read_exists_but_cannot_be_watched(server: ZooKeeper) -> None:
+    await asyncio.to_thread(_lock_up, server, "/closed")
+    async with connected(settings_for(server.connect_string)) as client:
+        assert await client.port.exists(["/", "/closed", "/missing"]) == [True, True, False]
+        with pytest.raises(UnexpectedZooKeeperError, match="NOAUTH for /closed"):
+            await client.port.exists(["/closed"], watch=True)
+
+
 async def test_what_may_not_be_written_is_the_result_of_that_operation_alone(
     server: ZooKeeper, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -246,6 +246,12 @@ class TestRelations:
         assert "must not exceed 'max.compaction.lag.ms' (4)" in problem(config).message
         assert impossible_values(config)
 
+    @pytest.mark.parametrize("size", ["0", "4", "11"])
+    def test_an_index_without_room_for_one_entry(self, size: str) -> None:
+        assert "must be" in problem({"segment.index.bytes": size}).message
+        assert impossible_values({"segment.index.bytes": size})
+        assert not impossible_values({"segment.index.bytes": "12"})
+
     def test_a_compaction_lag_that_brokers_set_for_all_topics(self) -> None:
         known = broker(settings={"log.cleaner.max.compaction.lag.ms": "4"})
         found = problem({"min.compaction.lag.ms": "5"}, known)

@@ -129,6 +129,18 @@ def test_metrics_come_as_the_scraper_wants_them(endpoint: HttpEndpoint) -> None:
         assert answer.read() == b"# EOF\n"
 
 
+@pytest.mark.parametrize("version", ["banana", "1", "1.x.0", "1.0.0.0", "", "-1.0.0", "\u0661.0.0"])
+def test_a_format_that_is_none_is_no_defect(
+    endpoint: HttpEndpoint, connect: Connect, version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = connect(endpoint)
+    asked = f"application/openmetrics-text; version={version}".encode()
+    connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: %b\r\n\r\n" % asked)
+    answer = received(connection)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert caplog.records == []
+
+
 def test_metrics_are_not_rendered_for_their_length_alone(
     endpoint: HttpEndpoint, connect: Connect
 ) -> None:

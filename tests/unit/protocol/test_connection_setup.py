@@ -103,6 +103,25 @@ def test_garbage_is_refused_or_makes_sense(body: bytes) -> None:
             continue
 
 
+@pytest.mark.parametrize("version", [0, 3])
+def test_answers_that_announce_more_than_they_have_take_no_memory(version: int) -> None:
+    """In the encoding of each answer, an array of two thousand million elements, and a null one."""
+    no_error = b"\x00\x00"
+    huge = b"\x7f\xff\xff\xff" if version == 0 else b"\xff\xff\xff\xff\x0f"
+    with pytest.raises(DecodeError, match="longer than the buffer"):
+        setup.decode_api_versions_response(version, no_error + huge)
+    null = b"\xff\xff\xff\xff" if version == 0 else b"\x00"
+    assert not setup.decode_api_versions_response(version, no_error + null + bytes(5))
+    one = _described({"log.cleanup.policy": "delete"})
+    for cut in range(len(one)):
+        with pytest.raises(DecodeError):
+            setup.decode_broker_settings_response(one[:cut] + b"\x7f\xff\xff\xff")
+    with pytest.raises(DecodeError):
+        setup.check_sasl_handshake_response(no_error + b"\x7f\xff\xff\xff")
+    with pytest.raises(DecodeError):
+        setup.decode_sasl_authenticate_response(no_error + b"\xff\xff\x7f\xff\xff\xff")
+
+
 def _described(configs: dict[str, str | None], *, error_code: ErrorCode = ErrorCode.none) -> bytes:
     result = describe_configs.DescribeConfigsResult(
         error_code=error_code,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -76,10 +78,11 @@ def test_nobody_listens() -> None:
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "no Regent answers"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "is not a Regent"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "is not a Regent"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<xml>", "no Regent answers"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\xff\xfe", "no Regent answers"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<xml>", "is not a Regent"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\xff\xfe", "is not a Regent"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + b"[" * 9999, "is not a Regent"),
     ],
-    ids=["another protocol", "404", "another object", "a list", "no JSON", "no text"],
+    ids=["another protocol", "404", "another object", "a list", "no JSON", "no text", "nested"],
 )
 def test_something_else_listens(
     other_server: tuple[int, list[bytes]], sent: bytes, problem: str
@@ -89,6 +92,47 @@ def test_something_else_listens(
     found = ask_regent(f"http://127.0.0.1:{port}")
     assert found.status is None
     assert problem in str(found.problem)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"refusedReplicas": 5},
+        {"refusedReplicas": {}},
+        {"refusedReplicas": {"count": 1, "sample": [{"topic": "t"}]}},
+        {"refusedMetadata": [1]},
+        {"refusal": {"a": 1}},
+        {"channelQueueSizes": {"1": None}},
+    ],
+)
+def test_fields_of_another_shape_are_not_those_of_a_regent(
+    other_server: tuple[int, list[bytes]], fields: dict[str, object]
+) -> None:
+    port, answer = other_server
+    body = json.dumps({**ACTIVE, **fields}).encode()
+    answer.append(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    assert "is not a Regent" in str(ask_regent(f"http://127.0.0.1:{port}").problem)
+
+
+@pytest.mark.parametrize("head", [b"A: ", b"Content-Length: 99999\r\n\r\n"], ids=["head", "body"])
+def test_a_server_that_drips_is_not_waited_for(head: bytes) -> None:
+    """Each byte comes in time; all of them would take for ever."""
+    has_given_up = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            client, _ = listening.accept()
+            with client, contextlib.suppress(OSError):
+                client.sendall(b"HTTP/1.1 200 OK\r\n" + head)
+                while not has_given_up.wait(0.02):
+                    client.sendall(b"H")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        answer = ask_regent(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout_s=0.3)
+        has_given_up.set()
+        thread.join()
+    assert "not within 0.3 s" in str(answer.problem)
 
 
 @pytest.mark.parametrize(

@@ -97,3 +97,27 @@ def test_a_regent_of_an_earlier_version_reports_no_refusals(
     }  # fmt: skip
     print_status(report(regent=regent, regentProblem=None))
     assert "Refused" not in capsys.readouterr().out
+
+
+def test_what_others_wrote_gives_the_terminal_no_commands(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = "\x1b]0;title\x07\x1b[2J"
+    broker = {"id": 1, "epoch": 2, "rack": command, "leads": 0, "hosts": 0, "outOfSync": 0}
+    regent = {
+        "controllerId": 1000, "isActive": False, "refusal": command, "eventQueueSize": 0,
+        "channelQueueSizes": {},
+    }  # fmt: skip
+    print_status(
+        report(
+            brokers=[{**broker, "endpoints": [command]}],
+            problems=[command + "\ud800é"],
+            regent=regent,
+            regentProblem=None,
+        )
+    )
+    output = capsys.readouterr().out
+    assert "\x1b]" not in output
+    assert "[2J" in output
+    assert "\\x1b]0;title" in output
+    assert "\\ud800é" in output

@@ -24,6 +24,9 @@ class Recorder:
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
 
+    def attempt_failed(self, reason: str) -> None:
+        pass
+
     def handshake_done(self, sent_at: float, granted_timeout_ms: int) -> None:
         self.told.append(("handshake", granted_timeout_ms))
 

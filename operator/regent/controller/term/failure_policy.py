@@ -13,6 +13,7 @@ from regent.model.errors import (
     ClusterChangedError,
     ControllerMovedError,
     MissingClusterError,
+    RegentError,
     SessionExpiredError,
     StaleControllerEpochError,
     UnsupportedClusterError,
@@ -40,11 +41,14 @@ async def settle(life: LifeCycle, error: Exception, *, event: str, log: Controll
         case UnusableSettingError():
             log.error("Cluster left alone until a restart", reason=str(error))
             await life.leave_alone_for_good(str(error))
-        case _:
+        case RegentError():
+            log.error("Event failed, giving the controller up", event=event, error=repr(error))
+            await life.fail_because(str(error))
+        case _:  # a defect: only that has a traceback
             log.error(
                 "Event failed, giving the controller up",
                 event=event,
                 error=repr(error),
                 exception=error,
             )
-            await life.fail()
+            await life.fail_because(repr(error))

@@ -42,7 +42,6 @@ class LifeCycle:
         active: Present while this process is the controller.
         controller_id_seen: Id in ``/controller`` when it was last read; negative if there is none.
         is_eligible: Whether this process may become the controller.
-        refusal: Why it does not want to, though it may; None if there is no reason.
         cluster_id: Id of the Kafka cluster, once it was found.
     """
 
@@ -59,8 +58,20 @@ class LifeCycle:
         self.active: ActiveController | None = None
         self.controller_id_seen = controller_election.NO_CONTROLLER
         self.is_eligible = False
-        self.refusal: str | None = None
+        self._refusal: str | None = None
+        self._failure: str | None = None
         self.cluster_id: str | None = None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it does not want to be the controller, or fails to, though it may; None if there is
+        no reason."""
+        return self._refusal or self._failure
+
+    def note_success(self) -> None:
+        """An event was processed: what failed before is over, unless the wait after it is not."""
+        if not self._holds_off:
+            self._failure = None
 
     async def begin_session(self) -> None:
         """A new ZooKeeper session: whatever we owned and watched belonged to another one."""
@@ -86,7 +97,7 @@ class LifeCycle:
             await self.check_cluster()
             await Contend()
             self._contends = True
-            self.refusal = None
+            self._refusal = None
         await self._elect_if_eligible()
 
     async def check_cluster(self) -> None:
@@ -106,9 +117,9 @@ class LifeCycle:
 
     async def wait_for_cluster(self, reason: str) -> None:
         """Check periodically: a missing chroot cannot be watched."""
-        if self.refusal != reason:
+        if self._refusal != reason:
             self._log.warning("No Kafka cluster found, waiting for one", reason=reason)
-        self.refusal = reason
+        self._refusal = reason
         await self.give_up()
         await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
 
@@ -146,7 +157,7 @@ class LifeCycle:
         brokers = await cluster_loading.read_brokers(self._log)
         cluster_loading.refuse_unsupported(brokers.values())
         await refuse_id_of_a_broker(self._config.controller_id, brokers)
-        self.refusal = None
+        self._refusal = None
         context = await controller_election.elect(self._config, self._log)
         if context is None:
             await self.retry_later()
@@ -209,13 +220,18 @@ class LifeCycle:
         self._holds_off = True
         await ArmTimer(_REELECT_TIMER, wait_ms, e.Reelect())
 
+    async def fail_because(self, reason: str) -> None:
+        """An event could not be processed: :meth:`fail`, and show why until an attempt succeeds."""
+        self._failure = f"it failed to become or to remain the controller: {reason}; it tries again"
+        await self.fail()
+
     async def leave_alone(self, reason: str) -> None:
         """This cluster is not to be led, until it changes."""
-        self.refusal = reason
+        self._refusal = reason
         await self.fail()
 
     async def leave_alone_for_good(self, reason: str) -> None:
         """A setting makes us unfit, and settings do not change in a running process."""
-        self.refusal = reason
+        self._refusal = reason
         self._has_unusable_setting = True
         await self.give_up()

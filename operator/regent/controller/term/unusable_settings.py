@@ -9,8 +9,8 @@ from collections.abc import Collection
 from typing import Final
 
 from regent.controller.config import ControllerConfig
-from regent.controller.effects import ReadData
 from regent.controller.state.context import ControllerContext
+from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import UnusableSettingError
 from regent.zk_data import paths
 
@@ -22,7 +22,9 @@ theirs in sequence."""
 async def refuse_id_of_a_broker(controller_id: int, brokers: Collection[int]) -> None:
     """Check the controller id against what is known before an election.
 
-    A broker with our id reads ``/controller`` and takes itself for the controller.
+    A broker with our id reads ``/controller`` and takes itself for the controller. Where the node
+    with the ids that brokers draw may not be read, none counts as drawn: a broker that registers
+    under our id ends the term.
 
     Args:
         controller_id: Ours.
@@ -32,8 +34,8 @@ async def refuse_id_of_a_broker(controller_id: int, brokers: Collection[int]) ->
         UnusableSettingError: The id is a broker's, or one that brokers draw.
     """
     refuse_id_of_a_registered_broker(controller_id, brokers)
-    (node,) = await ReadData([paths.BROKER_SEQID])
-    drawn = RESERVED_BROKER_MAX_ID + (0 if node is None else node.version)
+    (node,) = await read_permitted([paths.BROKER_SEQID])
+    drawn = RESERVED_BROKER_MAX_ID + (0 if node is None else max(node.version, 0))
     if controller_id <= drawn:
         raise _id_refused(controller_id, f"ids up to {drawn} are those of brokers")
 

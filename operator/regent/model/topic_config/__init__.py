@@ -12,6 +12,7 @@ Regent is never laxer than the brokers. It is stricter where
 - Java reads more than is sensible: digits of other scripts, more than twenty digits, ``NaN`` and
   infinity, letters that only look like those of ``true`` and ``false``;
 - blanks or empty entries stand in lists of throttled replicas, or empty parts in a format version;
+- ``segment.index.bytes`` has no room for one entry: Kafka takes the value and fails over it later;
 - ``local.retention.*`` is set on brokers before 3.6, which have no tiered storage;
 - ``compression.type`` is ``zstd`` below inter.broker.protocol.version 2.1: followers could not
   replicate;

@@ -1,7 +1,9 @@
-"""What makes legal values illegal: each other, the settings of a broker, the value before.
+"""What makes legal values illegal: each other, the settings of a broker, the value before, and
+what becomes of them after they were loaded.
 
 Sources: ``LogConfig.validateValues`` and ``validateTopicLogConfigValues`` of Kafka 2.3 to 3.9,
-``LogManager.fetchTopicConfigOverrides``, and ``KafkaApis.handleFetchRequest`` for zstd.
+``LogManager.fetchTopicConfigOverrides``, ``KafkaApis.handleFetchRequest`` for zstd, and
+``AbstractIndex`` for the size of an index.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ _TIERED_STORAGE_SINCE: Final[KafkaVersion] = (3, 6)
 _DEFAULTS_COUNT_SINCE: Final[KafkaVersion] = (3, 6)
 """From then on values are compared with the broker's own, where the topic has none."""
 _ZSTD_PROTOCOL: Final[KafkaVersion] = (2, 1)
+_INDEX_ENTRY_BYTES: Final = 12
+"""Of a time index; one of an offset index takes 8."""
 _UNLIMITED: Final = -1
 _AS_THE_OTHER: Final = -2
 _MINUTE_MS: Final = 60_000
@@ -36,6 +40,7 @@ def relation_problems(config: Mapping[str, str], broker: BrokerFacts) -> Iterato
     yield from _compaction_lag(config, broker)
     yield from _zstd(config, broker)
     yield from _kraft_only(config)
+    yield from _index_without_room(config)
     yield from _local_retention_without_tiers(config, broker)
     if _is_true(config, _REMOTE_STORAGE):
         yield from _remote_storage(config, broker)
@@ -97,6 +102,19 @@ def _kraft_only(config: Mapping[str, str]) -> Iterator[ConfigProblem]:
             yield ConfigProblem(
                 key, f"{key!r} can only be 'false' in a cluster with ZooKeeper; remove it"
             )
+
+
+def _index_without_room(config: Mapping[str, str]) -> Iterator[ConfigProblem]:
+    """A broker that opens a segment whose index cannot hold one entry fails with the whole request
+    of the controller, and at the next start altogether."""
+    key = "segment.index.bytes"
+    size = _long(config.get(key), otherwise=_INDEX_ENTRY_BYTES)
+    if size < _INDEX_ENTRY_BYTES:
+        yield ConfigProblem(
+            key,
+            f"{key!r} ({size}) must be {_INDEX_ENTRY_BYTES} or more: brokers fail over an index "
+            "that cannot hold one entry, and would not start any more",
+        )
 
 
 def _local_retention_without_tiers(
