@@ -17,6 +17,7 @@ from itertools import chain
 from regent.controller.effects import PublishView
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
+from regent.controller.state.deletion_progress import TopicDeletionProgress
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics.stray_replica_notes import remember
 from regent.controller.topics.topic_node_removal import remove_topic_nodes
@@ -111,7 +112,7 @@ class TopicDeletionManager:
             if topic not in queued:
                 continue
             progress = context.deletion_progress(topic)
-            if progress.is_complete or self._can_leave_the_rest(topic):
+            if progress.is_complete or self._can_leave_the_rest(topic, progress):
                 finished.append(topic)
                 continue
             if progress.started:
@@ -127,12 +128,12 @@ class TopicDeletionManager:
         if startable:
             await self._start(startable)
 
-    def _can_leave_the_rest(self, topic: str) -> bool:
+    def _can_leave_the_rest(self, topic: str, progress: TopicDeletionProgress) -> bool:
         """Whether everything that is not deleted yet is out of reach."""
         context = self._context
-        if self._waits_for_brokers or topic not in context.topics_with_deletion_started:
+        if self._waits_for_brokers or progress.started:
             return False
-        if context.deletion_progress(topic).started:
+        if topic not in context.topics_with_deletion_started:
             return False
         return not any(
             context.is_replica_online(broker_id, tp, include_shutting_down=True)
