@@ -103,20 +103,24 @@ def decode_topic(topic: str, data: bytes) -> TopicZNode:
         return _decode_topic_leniently(path, data)
     adding = decoded.adding_replicas or {}
     removing = decoded.removing_replicas or {}
-    reassigns = bool(adding or removing)
-    assignments: dict[int, ReplicaAssignment] = {}
-    for key, replicas in decoded.partitions.items():
-        if reassigns:
-            assignment = ReplicaAssignment(
-                replicas, adding.get(key, _NO_REPLICAS), removing.get(key, _NO_REPLICAS)
-            )
-            problem = _assignment_problem(assignment)
+    partitions = decoded.partitions
+    try:
+        if adding or removing:
+            assignments = {
+                _partition(key): _checked(
+                    ReplicaAssignment(
+                        replicas, adding.get(key, _NO_REPLICAS), removing.get(key, _NO_REPLICAS)
+                    )
+                )
+                for key, replicas in partitions.items()
+            }
         else:
-            assignment, problem = _plain_assignment(replicas)
-        if problem is not None or _partition_problem(key) is not None:
-            return _decode_topic_leniently(path, data)
-        assignments[int(key)] = assignment
-    if len(assignments) != len(decoded.partitions):
+            assignments = dict(
+                zip(map(_partition, partitions), map(_plain, partitions.values()), strict=True)
+            )
+    except _ProblemError:
+        return _decode_topic_leniently(path, data)
+    if len(assignments) != len(partitions):
         return _decode_topic_leniently(path, data)
     return TopicZNode(_topic_id(path, decoded.topic_id), dict(sorted(assignments.items())))
 
@@ -175,6 +179,23 @@ def decode_partition_state(path: str, node: ZNode) -> LeaderAndIsr:
     )
 
 
+def partition_state_decoder() -> Callable[[str, ZNode], LeaderAndIsr]:
+    """:func:`decode_partition_state` for many: equal nodes are decoded once and share their value.
+
+    A cluster has far fewer different states than partitions.
+    """
+    known: dict[tuple[bytes, int], LeaderAndIsr] = {}
+
+    def decode(path: str, node: ZNode) -> LeaderAndIsr:
+        key = (node.data, node.version)
+        state = known.get(key)
+        if state is None:
+            state = known[key] = decode_partition_state(path, node)
+        return state
+
+    return decode
+
+
 def encode_partition_state(state: LeaderAndIsr) -> bytes:
     """Inverse of :func:`decode_partition_state`, members in the order in which Kafka has them.
 
@@ -202,21 +223,20 @@ def _decode_topic_leniently(path: str, data: bytes) -> TopicZNode:
     problems: dict[str, str] = {}
     for key, replicas in raw.partitions.items():
         try:
+            partition = _partition(key)
             assignment = ReplicaAssignment(
                 _decode_replicas(replicas),
                 _replicas_of(raw.adding_replicas, key),
                 _replicas_of(raw.removing_replicas, key),
             )
-            problem = _partition_problem(key) or _assignment_problem(assignment)
+            _checked(assignment)
         except DECODING_ERRORS as error:
             problems[key] = reason_of(error)
             continue
-        if problem is None and int(key) in assignments:
-            problem = "the partition is listed twice"
-        if problem is None:
-            assignments[int(key)] = assignment
+        if partition in assignments:
+            problems[key] = "the partition is listed twice"
         else:
-            problems[key] = problem
+            assignments[partition] = assignment
     return TopicZNode(_topic_id(path, raw.topic_id), dict(sorted(assignments.items())), problems)
 
 
@@ -225,31 +245,34 @@ def _replicas_of(section: Mapping[str, msgspec.Raw] | None, key: str) -> Replica
     return _NO_REPLICAS if raw is None else _decode_replicas(raw)
 
 
+class _ProblemError(ValueError):
+    """What is wrong with a partition of a topic node."""
+
+
 @functools.lru_cache(maxsize=1 << 16)
-def _plain_assignment(replicas: Replicas) -> tuple[ReplicaAssignment, str | None]:
-    """An assignment that is not changing, and what is wrong with it.
+def _plain(replicas: Replicas) -> ReplicaAssignment:
+    """An assignment that is not changing.
 
     A large cluster has far fewer different replica lists than partitions: each is checked once, and
     the partitions share it.
     """
-    assignment = ReplicaAssignment(replicas)
-    return assignment, _assignment_problem(assignment)
+    return _checked(ReplicaAssignment(replicas))
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _partition_problem(key: str) -> str | None:
+def _partition(key: str) -> int:
     if not (key.isascii() and key.isdigit()) or len(key) > 10 or int(key) > INT32_MAX:
-        return "the partition is not a number"
-    return None
+        raise _ProblemError("the partition is not a number")
+    return int(key)
 
 
-def _assignment_problem(assignment: ReplicaAssignment) -> str | None:
+def _checked(assignment: ReplicaAssignment) -> ReplicaAssignment:
     replicas = assignment.replicas
     if not replicas:
-        return "the partition has no replicas"
+        raise _ProblemError("the partition has no replicas")
     if len(replicas) > 1 and len(set(replicas)) != len(replicas):
-        return f"a broker is twice among the replicas {list(replicas)}"
-    return None
+        raise _ProblemError(f"a broker is twice among the replicas {list(replicas)}")
+    return assignment
 
 
 def _topic_id(path: str, text: str | None) -> uuid.UUID | None:

@@ -19,8 +19,12 @@ _ERROR: Final = -1
 
 _HEADER: Final = struct.Struct(">iBi")
 _INT: Final = struct.Struct(">i")
-_STAT: Final = struct.Struct(">qq16xi8xq16x")
-"""czxid, mzxid, (ctime, mtime), version, (cversion, aversion), ephemeralOwner, (the rest)."""
+_PATH_HEADER: Final = struct.Struct(">iBii")
+"""Header of one read and the length of its path."""
+_NODE_HEADER: Final = struct.Struct(">iBii")
+"""Header of one answer and, if it is a node, the length of its data."""
+_STAT: Final = ">{size}sqq16xi8xq16x"
+"""Data, czxid, mzxid, (ctime, mtime), version, (cversion, aversion), ephemeralOwner, (the rest)."""
 _END: Final = _HEADER.pack(-1, 1, -1)
 _NO_WATCH: Final = b"\0"
 
@@ -48,11 +52,11 @@ class MultiRead:
 
     def serialize(self) -> bytes:
         """The body of the request."""
-        header = _HEADER.pack(self.opcode, 0, -1)
-        parts: list[bytes] = []
-        for path in self.paths:
-            encoded = path.encode()
-            parts += (header, _INT.pack(len(encoded)), encoded, _NO_WATCH)
+        pack, opcode = _PATH_HEADER.pack, self.opcode
+        parts = [
+            pack(opcode, 0, -1, len(encoded)) + encoded + _NO_WATCH
+            for encoded in map(str.encode, self.paths)
+        ]
         parts.append(_END)
         return b"".join(parts)
 
@@ -64,37 +68,44 @@ class MultiRead:
         if offset >= len(data):
             return None
         answers: list[ReadAnswer] = []
-        unpack_int, unpack_header = _INT.unpack_from, _HEADER.unpack_from
-        kind, done, _ = unpack_header(data, offset)
-        offset += _HEADER.size
-        while not done:
+        unpack_header, header_size = _NODE_HEADER.unpack_from, _NODE_HEADER.size
+        layouts, new, end = _LAYOUTS, tuple.__new__, len(data) - _HEADER.size
+        while offset < end:
+            kind, _, _, number = unpack_header(data, offset)
+            offset += header_size
             if kind == GET_DATA:
-                node, offset = _read_node(data, offset)
-                answers.append(node)
+                layout = layouts[number]
+                content, czxid, mzxid, version, owner = layout.unpack_from(data, offset)
+                offset += layout.size
+                # A call of the class costs as much as all the rest.
+                answers.append(new(ZNode, (content, version, czxid, mzxid, owner)))
             elif kind == GET_CHILDREN:
-                children, offset = _read_children(data, offset)
+                children, offset = _read_children(data, offset, number)
                 answers.append(children)
             elif kind == _ERROR:
-                answers.append(unpack_int(data, offset)[0])
-                offset += 4
+                answers.append(number)
             else:
                 raise ValueError(f"unknown operation {kind} in the answer to a MultiRead")
-            kind, done, _ = unpack_header(data, offset)
-            offset += _HEADER.size
+        if data[offset:] != _END:
+            raise ValueError("the answer to a MultiRead does not end where it should")
         return answers
 
 
-def _read_node(data: bytes, offset: int) -> tuple[ZNode, int]:
-    (size,) = _INT.unpack_from(data, offset)
-    offset += 4
-    end = offset + size if size > 0 else offset  # -1 is a node without data, Java's null
-    czxid, mzxid, version, owner = _STAT.unpack_from(data, end)
-    return ZNode(data[offset:end], version, czxid, mzxid, owner), end + _STAT.size
+class _Layouts(dict[int, struct.Struct]):
+    """Layout of a node with so much data; -1 is a node without data, Java's null."""
+
+    def __missing__(self, size: int) -> struct.Struct:
+        layout = struct.Struct(_STAT.format(size=max(size, 0)))
+        if size < _LAYOUT_SIZES:
+            self[size] = layout
+        return layout
 
 
-def _read_children(data: bytes, offset: int) -> tuple[tuple[str, ...], int]:
-    (count,) = _INT.unpack_from(data, offset)
-    offset += 4
+_LAYOUT_SIZES: Final = 4_096
+_LAYOUTS: Final = _Layouts()
+
+
+def _read_children(data: bytes, offset: int, count: int) -> tuple[tuple[str, ...], int]:
     names: list[str] = []
     for _ in range(count):
         (size,) = _INT.unpack_from(data, offset)

@@ -16,6 +16,7 @@ from regent.zk_data.topics import (
     decode_topic,
     encode_partition_state,
     encode_topic,
+    partition_state_decoder,
 )
 
 STATE_PATH = "/brokers/topics/t/partitions/0/state"
@@ -236,3 +237,20 @@ def test_malformed_topics(data: bytes) -> None:
     with pytest.raises(MalformedZNodeError) as caught:
         decode_topic("t", data)
     assert caught.value.path == "/brokers/topics/t"
+
+
+@given(st.lists(STATES, max_size=20))
+def test_states_decoded_together_are_those_decoded_alone(states: list[LeaderAndIsr]) -> None:
+    decode = partition_state_decoder()
+    nodes = [znode(encode_partition_state(s), version=s.partition_epoch) for s in states]
+    assert [decode(STATE_PATH, node) for node in nodes + nodes] == states + states
+
+
+def test_equal_states_are_decoded_once_and_each_malformed_one_names_its_path() -> None:
+    decode = partition_state_decoder()
+    data = encode_partition_state(LeaderAndIsr(1, 2, (1, 3), 4, 5))
+    assert decode("/a", znode(data)) is decode("/b", znode(data))
+    assert decode("/a", znode(data)) != decode("/a", znode(data, version=6))
+    for path in ("/a", "/b"):
+        with pytest.raises(MalformedZNodeError, match=path):
+            decode(path, znode(b"{"))

@@ -13,7 +13,7 @@ from regent.model.errors import MalformedZNodeError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import Check, SetData, Written, ZkError
-from regent.zk_data.topics import decode_partition_state, encode_partition_state
+from regent.zk_data.topics import encode_partition_state, partition_state_decoder
 
 
 class StatesRead(NamedTuple):
@@ -36,6 +36,7 @@ async def read_partition_states(
     """Read the state znodes of partitions. A malformed one is logged with its path and skipped."""
     state_paths = list(map(paths.partition_state, partitions))
     nodes = await read_permitted(state_paths)
+    decode = partition_state_decoder()
     states: dict[TopicPartition, LeaderAndIsr] = {}
     missing: list[TopicPartition] = []
     failures: dict[TopicPartition, str] = {}
@@ -44,7 +45,7 @@ async def read_partition_states(
             missing.append(tp)
             continue
         try:
-            states[tp] = decode_partition_state(path, node)
+            states[tp] = decode(path, node)
         except MalformedZNodeError as error:
             log.error("Malformed partition state skipped", path=error.path, reason=error.reason)
             failures[tp] = f"its state znode is malformed: {error.reason}"
