@@ -9,9 +9,11 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+
+from regent.model.partition import TopicPartition
 
 
 class CreateTopic(msgspec.Struct, frozen=True):
@@ -78,7 +80,45 @@ class DescribeTopicConfigs(msgspec.Struct, frozen=True):
     topics: tuple[str, ...]
 
 
-Command = CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
+class ElectionType(enum.IntEnum):
+    """Which leaders to elect. The values are those of Kafka's ``ElectionType`` (KIP-460)."""
+
+    PREFERRED = 0
+    """The first replica of the assignment, if it is in sync."""
+    UNCLEAN = 1
+    """Any live replica, in sync if there is one: committed records may be lost."""
+
+
+class ElectLeaders(msgspec.Struct, frozen=True):
+    """Elect leaders of partitions (KIP-460).
+
+    Attributes:
+        partitions: None: all that an election could change. Those with nothing to change are then
+            left out of the answer, as in Kafka.
+    """
+
+    election_type: ElectionType
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
+class ElectionResult(NamedTuple):
+    """What has become of the election of one partition.
+
+    Attributes:
+        error_code: Kafka's, 0 if a leader was elected: see :mod:`regent.protocol.error_codes`.
+        message: What is wrong; empty if nothing is.
+    """
+
+    error_code: int
+    message: str = ""
+
+
+TopicCommand = (
+    CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
+)
+"""What custom resources of topics ask for."""
+
+Command = TopicCommand | ElectLeaders
 
 
 class Reason(enum.StrEnum):
@@ -127,8 +167,9 @@ class Accepted(msgspec.Struct, frozen=True):
     """The command's writes are in ZooKeeper.
 
     Attributes:
-        result: Answer of a describing command: for :class:`DescribeTopicConfigs`, topic -> its
-            explicit configuration (``dict[str, dict[str, str]]``; unknown topics are left out).
+        result: What the command answers. :class:`DescribeTopicConfigs`: topic -> its explicit
+            configuration (``dict[str, dict[str, str]]``; unknown topics are left out).
+            :class:`ElectLeaders`: partition -> :class:`ElectionResult`.
     """
 
     result: Any = None

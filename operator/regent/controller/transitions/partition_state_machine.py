@@ -205,21 +205,22 @@ class PartitionStateMachine:
         return failures
 
     def _remember(self, partitions: Iterable[TopicPartition], failures: Failures) -> None:
-        """Log failed elections, and note those that are worth repeating."""
+        """Log failed elections, and note those that are worth repeating: of partitions that are
+        left without a leader. Others keep the one that they have."""
         to_repeat = self._context.elections_to_repeat
         if to_repeat:
             for tp in partitions:
                 to_repeat.pop(tp, None)
-        if not failures:
-            return
+        without_leader = self._context.partitions_without_leader
+        leaderless = {tp: why for tp, why in failures.items() if tp in without_leader}
         to_repeat.update(
-            (tp, None) for tp, reason in failures.items() if not isinstance(reason, NoCandidate)
+            (tp, None) for tp, why in leaderless.items() if not isinstance(why, NoCandidate)
         )
-        self._log.error(
-            "No leader elected",
-            partitions=len(failures),
-            examples=examples(f"{tp}: {reason}" for tp, reason in failures.items()),
-        )
+        if leaderless:
+            self._log.error("No leader elected", **_described(leaderless))
+        if len(leaderless) < len(failures):
+            unmoved = {tp: why for tp, why in failures.items() if tp not in without_leader}
+            self._log.warning("Leaders not moved", **_described(unmoved))
 
     # The first leader of a partition
 
@@ -427,3 +428,10 @@ class PartitionStateMachine:
                     partition=str(tp),
                     leader=state.leader,
                 )
+
+
+def _described(failures: Failures) -> dict[str, object]:
+    return {
+        "partitions": len(failures),
+        "examples": examples(f"{tp}: {reason}" for tp, reason in failures.items()),
+    }
