@@ -182,6 +182,8 @@ def regent(
         settings={
             "controller_id": 1_000_000_000 + next(_numbers),
             "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
+            # it would move leaders five seconds after its election
+            "auto_leader_rebalance_enable": False,
             **({"namespace": namespace} if namespace is not None else {}),
             **settings,
         },

@@ -161,7 +161,7 @@ def test_a_controller_that_does_not_answer_refuses() -> None:
 def test_a_defect_is_logged_and_the_next_batch_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     port = Port()
 
-    def fail(_: TopicCommand) -> Outcome:
+    def fail(_: Command) -> Outcome:
         raise ZeroDivisionError
 
     port.answer = fail
