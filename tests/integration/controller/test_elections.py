@@ -161,10 +161,10 @@ def test_a_request_that_waits_is_carried_out_by_the_controller_that_takes_over(
     never_led = {"topic": "never-led", "partition": 0}
     with regent(cluster) as process:
         process.wait_until_active()
+        restart_broker_1(cluster)
         cluster.znodes.client.create(
             "/brokers/topics/never-led", b'{"version":1,"partitions":{"0":[8,9]}}'
         )
-        restart_broker_1(cluster)
         process.process.kill()
         listed = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
         content = {"version": 1, "partitions": [never_led, *listed]}
@@ -250,11 +250,9 @@ def test_after_the_restart_of_a_broker_its_leaders_come_back_under_load(
     figure: Figure,
 ) -> None:
     partitions = topics("balanced")
-    settings = {
-        "auto_leader_rebalance_enable": True,
-        "leader_imbalance_check_interval_seconds": 1,
-    }
-    with regent(cluster, **settings) as process:
+    with regent(
+        cluster, auto_leader_rebalance_enable=True, leader_imbalance_check_interval_seconds=1
+    ) as process:
         process.wait_until_active()
         with workload(cluster.tools, "balanced", tmp_path) as producer:
             producer.wait_for_progress()

@@ -1,0 +1,125 @@
+"""A log directory of a real broker fails: its leaders move, and its replicas return with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sandbox import KafkaCluster, KafkaTools, ZooKeeper
+from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
+from tests.integration.controller.workload import consume_all, workload
+from tests.integration.controller.znodes import Znodes
+from tests.support.figures import Figure
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+TOPIC = "striped"
+PARTITIONS = range(4)
+
+
+@pytest.fixture(params=["2.4.1", "3.9.1"])
+def two_directories(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Three brokers with two log directories each."""
+    with (
+        ZooKeeper() as zookeeper,
+        KafkaCluster(
+            zookeeper=zookeeper.connect_string,
+            brokers=3,
+            version=request.param,
+            inter_broker_protocol_version="2.6" if request.param > "2.6" else None,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            log_directories=2,
+            # a failure is noticed by the next checkpoint
+            config={
+                "auto.leader.rebalance.enable": False,
+                "replica.high.watermark.checkpoint.interval.ms": 500,
+            },
+        ) as kafka,
+        Znodes(zookeeper.connect_string) as znodes,
+    ):
+        cluster = Cluster(kafka, znodes)
+        yield cluster
+        cluster.close()
+
+
+class LogDirectory:
+    """One of a broker's log directories. A file in its place makes it fail, for root as well."""
+
+    def __init__(self, cluster: Cluster, broker_id: int) -> None:
+        self._path = cluster.broker(broker_id).state_path / "data-1"
+        self._away = self._path.with_name("data-1-away")
+
+    def holds(self, topic: str, partition: int) -> bool:
+        return (self._path / f"{topic}-{partition}").is_dir()
+
+    def fail(self) -> None:
+        self._path.rename(self._away)
+        self._path.touch()
+
+    def mend(self) -> None:
+        self._path.unlink()
+        self._away.rename(self._path)
+
+
+def test_leaders_leave_a_failed_log_directory_and_its_replicas_return_after_a_restart(
+    two_directories: Cluster, tmp_path: Path, figure: Figure
+) -> None:
+    cluster = two_directories
+    znodes = cluster.znodes
+    tools = KafkaTools(cluster.kafka.bootstrap_servers)
+    directory = LogDirectory(cluster, 1)
+    with regent(cluster) as process:
+        process.wait_until_active()
+        tools.topics("--create", f"--topic={TOPIC}", "--replica-assignment=1:2:3,1:3:2,1:2:3,1:3:2")
+        tools.topics("--create", "--topic=leaving", "--replica-assignment=1:2,1:2")
+        cluster.wait_in_sync()
+        failed = [p for p in PARTITIONS if directory.holds(TOPIC, p)]
+        healthy = [p for p in PARTITIONS if p not in failed]
+        assert failed
+        assert healthy
+
+        with workload(tools, TOPIC, tmp_path) as producer:
+            producer.wait_for_progress()
+            before = znodes.states(TOPIC)
+            directory.fail()
+            for partition in failed:
+                state = cluster.wait(
+                    partial(znodes.state, TOPIC, partition),
+                    f"{TOPIC}-{partition} to leave broker 1",
+                    until=lambda state: state["leader"] in (2, 3) and 1 not in state["isr"],
+                )
+                assert sorted(state["isr"]) == [2, 3]
+                # one epoch for the new leader, which takes broker 1 out of the ISR as well
+                assert state["leader_epoch"] == before[TOPIC, partition]["leader_epoch"] + 1
+            producer.wait_for_progress()
+            for partition in healthy:
+                assert znodes.state(TOPIC, partition) == before[TOPIC, partition]
+            cluster.wait_for_consistency()
+            assert znodes.children("/log_dir_event_notification") == []
+            assert "kafkacontroller_offlinepartitionscount 0.0" in process.metrics()
+
+            # the broker lives on: new replicas go to its other directory
+            tools.topics("--create", "--topic=meanwhile", "--replica-assignment=1:2")
+            assert cluster.wait_for_leader("meanwhile", 1)["isr"] == [1, 2]
+            tools.topics("--delete", "--topic=leaving")
+            cluster.wait(
+                lambda: znodes.get("/admin/delete_topics/leaving"), "the deletion to be asked for"
+            )
+
+            cluster.kill_broker(1)
+            assert znodes.assignment("leaving")  # a replica of it is out of reach
+            directory.mend()
+            cluster.broker(1).start()
+            cluster.wait_in_sync(TOPIC, "meanwhile")
+            cluster.wait(lambda: znodes.assignment("leaving") is None, "the deletion to be over")
+            producer.wait_for_progress()
+        cluster.wait_for_consistency()
+        assert all(directory.holds(TOPIC, partition) for partition in failed)
+        assert not any(directory.holds("leaving", partition) for partition in range(2))
+        acknowledged = producer.acknowledged()
+        figure("longest time without an acknowledgement", f"{producer.longest_gap_ms()} ms")
+        assert producer.failed() == []
+        assert set(acknowledged) <= set(consume_all(tools, TOPIC))
