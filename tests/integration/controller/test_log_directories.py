@@ -71,10 +71,10 @@ def test_leaders_leave_a_failed_log_directory_and_its_replicas_return_after_a_re
     znodes = cluster.znodes
     tools = KafkaTools(cluster.kafka.bootstrap_servers)
     directory = LogDirectory(cluster, 1)
+    tools.topics("--create", f"--topic={TOPIC}", "--replica-assignment=1:2:3,1:3:2,1:2:3,1:3:2")
+    tools.topics("--create", "--topic=leaving", "--replica-assignment=1:2,1:2")
     with regent(cluster) as process:
         process.wait_until_active()
-        tools.topics("--create", f"--topic={TOPIC}", "--replica-assignment=1:2:3,1:3:2,1:2:3,1:3:2")
-        tools.topics("--create", "--topic=leaving", "--replica-assignment=1:2,1:2")
         cluster.wait_in_sync()
         failed = [p for p in PARTITIONS if directory.holds(TOPIC, p)]
         healthy = [p for p in PARTITIONS if p not in failed]
@@ -102,11 +102,15 @@ def test_leaders_leave_a_failed_log_directory_and_its_replicas_return_after_a_re
             assert "kafkacontroller_offlinepartitionscount 0.0" in process.metrics()
 
             # the broker lives on: new replicas go to its other directory
-            tools.topics("--create", "--topic=meanwhile", "--replica-assignment=1:2")
+            znodes.client.create(
+                "/brokers/topics/meanwhile", b'{"version":1,"partitions":{"0":[1,2]}}'
+            )
             assert cluster.wait_for_leader("meanwhile", 1)["isr"] == [1, 2]
-            tools.topics("--delete", "--topic=leaving")
+            znodes.client.create("/admin/delete_topics/leaving")
             cluster.wait(
-                lambda: znodes.get("/admin/delete_topics/leaving"), "the deletion to be asked for"
+                lambda: cluster.metadata(2).partitions.keys(),
+                "the deletion to begin",
+                until=lambda known: ("leaving", 0) not in known,
             )
 
             cluster.kill_broker(1)

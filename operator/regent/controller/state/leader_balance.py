@@ -29,10 +29,12 @@ class LeaderBalance:
         self._cluster = cluster
         self._leaves_out = leaves_out
         self._noted: dict[TopicPartition, None] = {}
-        self._preferred: dict[TopicPartition, int] = {}
-        self._partition_counts: Counter[int] = Counter()
         self._led_by_others: dict[int, dict[TopicPartition, None]] = {}
+        self._lacks: dict[TopicPartition, int] = {}  # the same the other way round
         self._imbalanced: dict[TopicPartition, None] = {}
+        # Who is preferred where is counted from the first question on: a failover has none.
+        self._preferred: dict[TopicPartition, int] | None = None
+        self._partition_counts: Counter[int] = Counter()
 
     def note(self, partitions: Iterable[TopicPartition]) -> None:
         """Something about partitions has changed that the cluster does not know of."""
@@ -63,64 +65,95 @@ class LeaderBalance:
     def partition_count(self, broker_id: int) -> int:
         """Number of partitions whose preferred replica is on this broker."""
         self._settle()
+        if self._preferred is None:
+            self._preferred = {
+                tp: assignment.replicas[0]
+                for topic in self._cluster.topics
+                if not self._leaves_out(topic)
+                for tp, assignment in self._cluster.partitions_of(topic).items()
+                if assignment.replicas
+            }
+            self._partition_counts = Counter(self._preferred.values())
         return self._partition_counts[broker_id]
 
     def _settle(self) -> None:
         changed = self._cluster.take_changed_partitions()
         if changed is None:
             self._settle_all()
-            return
-        noted, self._noted = self._noted, {}
-        for tp in changed:
-            self._settle_one(tp)
-        for tp in noted:
-            self._settle_one(tp)
+        else:
+            self._settle_some(changed)
+        if self._noted:
+            noted, self._noted = self._noted, {}
+            self._settle_some(noted)
 
     def _settle_all(self) -> None:
-        """The same as noting every partition, for all at once."""
-        self._noted = {}
-        leadership = self._cluster.leadership
+        """After a failover: as many partitions as there are, of which most are led as intended."""
+        leader_of = self._cluster.leadership.get
         for topic in self._cluster.topics:
             if self._leaves_out(topic):
                 continue
             for tp, assignment in self._cluster.partitions_of(topic).items():
-                if not assignment.replicas:
-                    continue
-                preferred = self._preferred[tp] = assignment.replicas[0]
-                current = leadership.get(tp)
+                current = leader_of(tp)
                 if current is not None and (
-                    current.leader != preferred or assignment.adding_replicas
+                    current.leader != assignment.replicas[0] or assignment.adding_replicas
                 ):
                     self._judge(tp, assignment, current)
-        self._partition_counts = Counter(self._preferred.values())
 
-    def _settle_one(self, tp: TopicPartition) -> None:
-        before = self._preferred.pop(tp, None)
-        if before is not None:
-            self._partition_counts[before] -= 1
-            others = self._led_by_others.get(before)
-            if others is not None:
-                others.pop(tp, None)
-                if not others:
-                    del self._led_by_others[before]
+    def _settle_some(self, partitions: Iterable[TopicPartition]) -> None:
+        leadership = self._cluster.leadership
+        topic: str | None = None
+        assignments: Mapping[TopicPartition, ReplicaAssignment] = {}
+        for tp in partitions:
+            if tp.topic != topic:
+                topic = tp.topic
+                assignments = {} if self._leaves_out(topic) else self._cluster.partitions_of(topic)
+            assignment = assignments.get(tp)
+            if assignment is not None and not assignment.replicas:
+                assignment = None  # all of them are deleted
+            if self._preferred is not None:
+                _recount(tp, assignment, self._preferred, self._partition_counts)
             self._imbalanced.pop(tp, None)
-        assignment = self._cluster.assignment(tp)
-        if assignment is None or not assignment.replicas or self._leaves_out(tp.topic):
-            return
-        preferred = self._preferred[tp] = assignment.replicas[0]
-        self._partition_counts[preferred] += 1
-        current = self._cluster.leadership.get(tp)
-        if current is not None:
-            self._judge(tp, assignment, current)
+            if tp in self._lacks:
+                self._forget(tp)
+            current = leadership.get(tp)
+            if assignment is not None and current is not None:
+                self._judge(tp, assignment, current)
+
+    def _forget(self, tp: TopicPartition) -> None:
+        preferred = self._lacks.pop(tp)
+        others = self._led_by_others[preferred]
+        del others[tp]
+        if not others:
+            del self._led_by_others[preferred]
 
     def _judge(
         self, tp: TopicPartition, assignment: ReplicaAssignment, current: LeaderAndIsr
     ) -> None:
         preferred = assignment.replicas[0]
         if current.leader != preferred:
+            self._lacks[tp] = preferred
             self._led_by_others.setdefault(preferred, {})[tp] = None
         if not has_preferred_leader(assignment, current):
             self._imbalanced[tp] = None
+
+
+def _recount(
+    tp: TopicPartition,
+    assignment: ReplicaAssignment | None,
+    preferred: dict[TopicPartition, int],
+    counts: Counter[int],
+) -> None:
+    """Count a partition for the broker of its preferred replica, and no longer for another."""
+    before = preferred.get(tp)
+    now = None if assignment is None else assignment.replicas[0]
+    if now == before:
+        return
+    if before is not None:
+        counts[before] -= 1
+        del preferred[tp]
+    if now is not None:
+        counts[now] += 1
+        preferred[tp] = now
 
 
 def has_preferred_leader(assignment: ReplicaAssignment, current: LeaderAndIsr) -> bool:

@@ -83,12 +83,22 @@ class TestCount:
         context.set_assignment(TP, ReplicaAssignment((4, 1, 2)))
         assert context.balance.imbalance_count == (leader != 4)
 
+    def test_a_replica_that_was_added_and_leads_is_led_by_no_other_any_more(self) -> None:
+        adding = ReplicaAssignment((4, 1), adding_replicas=(4,))
+        context = context_with(adding, led_by(1, (1,)))
+        recount(context)
+        context.set_assignment(TP, ReplicaAssignment((4, 1)))
+        context.cluster.set_leadership({TP: led_by(4, (1, 4))})
+        recount(context)
+
 
 CHANGES: dict[str, Callable[[ControllerContext, TopicPartition, int], None]] = {
-    "assign": lambda context, tp, n: context.set_assignment(
-        tp, ReplicaAssignment((n, n % 3 + 1), adding_replicas=(n,) if n == 2 else ())
+    "assign": lambda context, tp, n: context.set_assignment(tp, ReplicaAssignment((n, n % 3 + 1))),
+    "add": lambda context, tp, n: context.set_assignment(
+        tp, ReplicaAssignment((n, n % 3 + 1), adding_replicas=(n,))
     ),
     "lead": lambda context, tp, n: context.cluster.set_leadership({tp: led_by(n)}),
+    "lead alone": lambda context, tp, n: context.cluster.set_leadership({tp: led_by(n, (n,))}),
     "lead nobody": lambda context, tp, _: context.cluster.set_leadership({tp: led_by(-1)}),
     "forget": lambda context, tp, _: context.cluster.forget_leadership(tp),
     "remove": lambda context, tp, _: context.remove_topic(tp.topic),
