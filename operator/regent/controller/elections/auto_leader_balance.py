@@ -52,7 +52,8 @@ def movable_leaders(context: ControllerContext, percentage: int) -> list[TopicPa
 
     A broker is if more than ``percentage`` percent of the partitions whose preferred replica it
     hosts are led by others. Only what can succeed is tried: the preferred replica is online and,
-    as far as is known, in sync (KAFKA-9866).
+    as far as is known, in sync (KAFKA-9866); and only what does no harm: the broker does not refuse
+    the partition, which would have no leader then (upstream does not know of that).
     """
     balance = context.balance
     movable: list[TopicPartition] = []
@@ -61,10 +62,12 @@ def movable_leaders(context: ControllerContext, percentage: int) -> list[TopicPa
             continue
         led_by_others = balance.led_by_others(broker_id)
         if len(led_by_others) * 100 > percentage * balance.partition_count(broker_id):
+            refused = context.refusals.on_broker(broker_id)
             movable += [
                 tp
                 for tp in led_by_others
                 if broker_id in context.cluster.leadership[tp].isr
                 and context.is_replica_online(broker_id, tp)
+                and tp not in refused
             ]
     return movable

@@ -134,6 +134,14 @@ class TestCandidates:
         check(world, active)
         assert led_by(world, 2) == 1
 
+    def test_a_partition_that_the_broker_refuses_stays_where_it_is_served(self) -> None:
+        world = cluster(20)
+        active = fail_over(world)
+        refused = {TopicPartition("t", 7): "UNKNOWN_SERVER_ERROR"}
+        active.context.refusals.update(1, refused=refused, done=())
+        check(world, active)
+        assert led_by(world, 2) == 1
+
     @pytest.mark.parametrize("leaving", [False, True])
     def test_the_partitions_of_a_broker_that_is_down_or_leaving_are_not_even_read(
         self, leaving: bool
