@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sandbox import KafkaBroker, KafkaCluster, KafkaTools, wait_until
+from sandbox import KafkaBroker, KafkaCluster, KafkaTools, ZooKeeper, wait_until
+from sandbox.kafka_jars import version_tuple
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.metadata import Connection, Leadership, Metadata, Partition
 from tests.integration.controller.znodes import Znodes
@@ -163,6 +164,35 @@ class Cluster:
         self.kafka.start()
         self.wait_for_a_broker_as_controller()
         self.wait_in_sync()
+
+
+@contextlib.contextmanager
+def cluster_of(
+    version: str, *, log_directories: int = 1, **config: str | int | bool
+) -> Iterator[Cluster]:
+    """Three brokers of a Kafka version with a ZooKeeper of their own, for one test.
+
+    Keywords are the brokers' configuration, with underscores for dots.
+    """
+    with (
+        ZooKeeper() as zookeeper,
+        KafkaCluster(
+            zookeeper=zookeeper.connect_string,
+            brokers=3,
+            version=version,
+            inter_broker_protocol_version="2.6" if version_tuple(version) > (2, 7) else None,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            log_directories=log_directories,
+            config={
+                "auto.leader.rebalance.enable": False,
+                **{name.replace("_", "."): value for name, value in config.items()},
+            },
+        ) as kafka,
+        Znodes(zookeeper.connect_string) as znodes,
+    ):
+        cluster = Cluster(kafka, znodes)
+        yield cluster
+        cluster.close()
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from regent.protocol.error_codes import (
 )
 from regent.settings import load_settings
 from sandbox import KafkaTools
-from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
+from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, cluster_of, regent
 from tests.integration.controller.test_broker_failure import forget_follower
 from tests.integration.controller.workload import consume_all, workload
 from tests.support.figures import Figure
@@ -240,17 +240,22 @@ def test_commands_elect_preferred_and_unclean_leaders_with_an_outcome_for_each_p
     cluster.wait_for_a_broker_as_controller()
 
 
+@pytest.mark.parametrize("version", ["1.1.1"])
 def test_after_the_restart_of_a_broker_its_leaders_come_back_under_load(
-    cluster: Cluster,
-    topics: Callable[[str], list[TopicPartition]],
-    tmp_path: Path,
-    figure: Figure,
+    version: str, tmp_path: Path, figure: Figure
 ) -> None:
-    partitions = topics("balanced")
+    with cluster_of(version) as cluster:
+        balance_under_load(cluster, tmp_path, figure)
+
+
+def balance_under_load(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
+    cluster.tools.topics("--create", "--topic=balanced", "--replica-assignment=1:2:3,1:3:2,2:1:3")
+    partitions = [TopicPartition("balanced", partition) for partition in range(3)]
     with regent(
         cluster, auto_leader_rebalance_enable=True, leader_imbalance_check_interval_seconds=1
     ) as process:
         process.wait_until_active()
+        cluster.wait_in_sync()
         with workload(cluster.tools, "balanced", tmp_path) as producer:
             producer.wait_for_progress()
             cluster.kill_broker(1)

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from sandbox import KafkaCluster, KafkaTools, ZooKeeper
-from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
+from sandbox import KafkaTools
+from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.workload import consume_all, workload
-from tests.integration.controller.znodes import Znodes
 from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 TOPIC = "striped"
 PARTITIONS = range(4)
-
-
-@pytest.fixture(params=["2.4.1", "3.9.1"])
-def two_directories(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Three brokers with two log directories each."""
-    with (
-        ZooKeeper() as zookeeper,
-        KafkaCluster(
-            zookeeper=zookeeper.connect_string,
-            brokers=3,
-            version=request.param,
-            inter_broker_protocol_version="2.6" if request.param > "2.6" else None,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            log_directories=2,
-            # a failure is noticed by the next checkpoint
-            config={
-                "auto.leader.rebalance.enable": False,
-                "replica.high.watermark.checkpoint.interval.ms": 500,
-            },
-        ) as kafka,
-        Znodes(zookeeper.connect_string) as znodes,
-    ):
-        cluster = Cluster(kafka, znodes)
-        yield cluster
-        cluster.close()
 
 
 class LogDirectory:
@@ -64,10 +37,18 @@ class LogDirectory:
         self._away.rename(self._path)
 
 
+@pytest.mark.parametrize("version", ["2.4.1", "3.9.1"])
 def test_leaders_leave_a_failed_log_directory_and_its_replicas_return_after_a_restart(
-    two_directories: Cluster, tmp_path: Path, figure: Figure
+    version: str, tmp_path: Path, figure: Figure
 ) -> None:
-    cluster = two_directories
+    # a failure is noticed by the next checkpoint
+    with cluster_of(
+        version, log_directories=2, replica_high_watermark_checkpoint_interval_ms=500
+    ) as cluster:
+        fail_and_return(cluster, tmp_path, figure)
+
+
+def fail_and_return(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
     znodes = cluster.znodes
     tools = KafkaTools(cluster.kafka.bootstrap_servers)
     directory = LogDirectory(cluster, 1)
