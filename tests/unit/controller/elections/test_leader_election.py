@@ -206,6 +206,21 @@ class TestRefusals:
         world.put(paths.partition_state(T0), b"{")
         assert code_of(world, active, PREFERRED, T0) == PREFERRED_LEADER_NOT_AVAILABLE
 
+    def test_a_refused_preferred_election_does_not_end_the_wait_for_a_leader(self) -> None:
+        """An election that failed for an unreadable state is repeated; that goes on."""
+        world = World()
+        world.start_broker(1, 2)
+        world.create_topic("t", {0: (1, 2)})
+        world.put(paths.partition_state(T0), b"{")
+        active = fail_over(world)
+        assert list(active.context.elections_to_repeat) == [T0]
+        world.set_state(T0, 2, (2,), leader_epoch=5)
+        assert code_of(world, active, PREFERRED, T0) == PREFERRED_LEADER_NOT_AVAILABLE
+        assert list(active.context.elections_to_repeat) == [T0]
+        world.run(active.partitions.trigger_online_for([]))
+        assert active.context.partition_state(T0) is PartitionState.ONLINE
+        assert not active.context.elections_to_repeat
+
     def test_a_state_of_a_later_controller_epoch(self) -> None:
         world, active = cluster()
         world.set_state(T0, 2, (2, 1), leader_epoch=7, controller_epoch=99)
