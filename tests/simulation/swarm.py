@@ -94,7 +94,9 @@ class Swarm:
         protocol = rng.choice(PROTOCOLS)
         faults = {name: rng.uniform(0.2, 2.0) for name in FAULTS if rng.random() < 0.4}
         work = {name: rng.uniform(0.2, 2.0) for name in WORK if rng.random() < 0.7}
-        work |= {name: rng.uniform(0.1, 0.6) for name in work if name.startswith(("delete", "elect"))}
+        work |= {
+            name: rng.uniform(0.1, 0.6) for name in work if name.startswith(("delete", "elect"))
+        }
         speeds = {
             "regent": rng.uniform(6.0, 20.0),
             "watch": rng.uniform(2.0, 12.0),
