@@ -33,13 +33,14 @@ def note_outcome(
     """Log failed elections, and note those that are worth repeating: of partitions that are left
     without a leader. Others keep the one that they have.
 
-    That no replica is eligible is the last word of the strategy that is repeated only.
+    An election is repeated with the offline strategy, so only that one can say that there is no
+    point in it: another strategy may find no leader where this one would.
     """
     to_repeat = context.elections_to_repeat
     if to_repeat:
-        is_last_word = isinstance(strategy, OfflineElection)
+        is_decisive = isinstance(strategy, OfflineElection)
         for tp in partitions:
-            if is_last_word or tp not in failures:
+            if is_decisive or tp not in failures:
                 to_repeat.pop(tp, None)
     if not failures:
         return
