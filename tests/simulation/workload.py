@@ -13,10 +13,10 @@ from regent.controller.commands import (
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
-    ElectionResult,
     ElectionType,
     ElectLeaders,
     Outcome,
+    PartitionResult,
 )
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import ReplicaAssignment, TopicPartition
@@ -114,7 +114,7 @@ class Workload:
         self,
         token: int,
         command: ElectLeaders,
-        results: dict[TopicPartition, ElectionResult],
+        results: dict[TopicPartition, PartitionResult],
     ) -> None:
         """Each partition has its outcome, and who is said to be elected was."""
         asked = command.partitions

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -101,18 +101,6 @@ class ElectLeaders(msgspec.Struct, frozen=True):
     partitions: tuple[TopicPartition, ...] | None = None
 
 
-class ElectionResult(NamedTuple):
-    """What has become of the election of one partition.
-
-    Attributes:
-        error_code: Kafka's, 0 if a leader was elected: see :mod:`regent.protocol.error_codes`.
-        message: What is wrong; empty if nothing is.
-    """
-
-    error_code: int
-    message: str = ""
-
-
 TopicCommand = (
     CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
 )
@@ -163,13 +151,25 @@ TRANSIENT_REASONS = frozenset(
 """Refusals that may heal without a change of the resource: worth trying again."""
 
 
+class PartitionResult(msgspec.Struct, frozen=True):
+    """What has become of one partition of a command that names many.
+
+    Attributes:
+        error_code: Kafka's; 0 if it was done, or begun.
+        message: Empty if it was.
+    """
+
+    error_code: int = 0
+    message: str = ""
+
+
 class Accepted(msgspec.Struct, frozen=True):
     """The command's writes are in ZooKeeper.
 
     Attributes:
         result: What the command answers. :class:`DescribeTopicConfigs`: topic -> its explicit
             configuration (``dict[str, dict[str, str]]``; unknown topics are left out).
-            :class:`ElectLeaders`: partition -> :class:`ElectionResult`.
+            :class:`ElectLeaders`: partition -> :class:`PartitionResult`.
     """
 
     result: Any = None

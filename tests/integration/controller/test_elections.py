@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from regent.app import controller_config
 from regent.client_settings import channel_settings, zookeeper_settings
 from regent.connections import real_connections
-from regent.controller.commands import Accepted, ElectionResult, ElectionType, ElectLeaders
+from regent.controller.commands import Accepted, ElectionType, ElectLeaders, PartitionResult
 from regent.controller_service import ControllerService
 from regent.model.partition import TopicPartition
 from regent.observability.metrics import EventMetrics
@@ -102,10 +102,10 @@ def controller_in_this_process(cluster: Cluster, controller_id: int) -> Iterator
 
 def elect(
     service: ControllerService, election_type: ElectionType, *partitions: TopicPartition
-) -> dict[TopicPartition, ElectionResult]:
+) -> dict[TopicPartition, PartitionResult]:
     (outcome,) = asyncio.run(service.submit([ElectLeaders(election_type, partitions or None)]))
     assert isinstance(outcome, Accepted), outcome
-    results: dict[TopicPartition, ElectionResult] = outcome.result
+    results: dict[TopicPartition, PartitionResult] = outcome.result
     return results
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import Accepted, ElectionResult, ElectionType, ElectLeaders
+from regent.controller.commands import Accepted, ElectionType, ElectLeaders, PartitionResult
 from regent.controller.effects import PublishView
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState
@@ -25,7 +25,7 @@ from regent.protocol.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 
-ELECTED: Final = ElectionResult(NONE)
+ELECTED: Final = PartitionResult(NONE)
 
 _STRATEGIES: Final[dict[ElectionType, ElectionStrategy]] = {
     ElectionType.PREFERRED: election.PREFERRED,
@@ -63,7 +63,7 @@ def _changeable(
 
 async def elect_leaders(
     active: ActiveController, partitions: Iterable[TopicPartition], election_type: ElectionType
-) -> dict[TopicPartition, ElectionResult]:
+) -> dict[TopicPartition, PartitionResult]:
     """Elect leaders where that changes anything, all in one transition.
 
     A partition that cannot be elected does not disturb the others. One that never had a leader has
@@ -82,7 +82,7 @@ async def elect_leaders(
     not_available = _NOT_AVAILABLE[election_type]
     for tp in electable:
         reason = failures.get(tp)
-        results[tp] = ELECTED if reason is None else ElectionResult(not_available, str(reason))
+        results[tp] = ELECTED if reason is None else PartitionResult(not_available, str(reason))
     changed = frozenset(tp.topic for tp in electable if tp not in failures)
     if changed:
         await PublishView(changed)
@@ -91,16 +91,16 @@ async def elect_leaders(
 
 def _refusal(
     context: ControllerContext, tp: TopicPartition, election_type: ElectionType
-) -> ElectionResult | None:
+) -> PartitionResult | None:
     """Why no election is held for a partition, None if there is no reason."""
     assignment = context.cluster.assignment(tp)
     if assignment is None:
-        return ElectionResult(UNKNOWN_TOPIC_OR_PARTITION, f"partition {tp} does not exist")
+        return PartitionResult(UNKNOWN_TOPIC_OR_PARTITION, f"partition {tp} does not exist")
     if context.is_topic_queued_for_deletion(tp.topic):
-        return ElectionResult(INVALID_TOPIC_EXCEPTION, f"topic {tp.topic!r} is being deleted")
+        return PartitionResult(INVALID_TOPIC_EXCEPTION, f"topic {tp.topic!r} is being deleted")
     replicas, state = assignment.replicas, context.partition_state(tp)
     if state is PartitionState.NEW:
-        return ElectionResult(
+        return PartitionResult(
             _NOT_AVAILABLE[election_type],
             f"{tp} never had a leader: none of its replicas {list(replicas)} has been live",
         )
@@ -108,13 +108,15 @@ def _refusal(
     leader = current.leader if current and state is PartitionState.ONLINE else None
     if election_type is ElectionType.UNCLEAN:
         if leader is not None and context.is_replica_online(leader, tp):
-            return ElectionResult(ELECTION_NOT_NEEDED, f"{tp} has the live leader {leader}")
+            return PartitionResult(ELECTION_NOT_NEEDED, f"{tp} has the live leader {leader}")
         return None
     preferred = replicas[0] if replicas else None
     if leader is not None and leader == preferred:
-        return ElectionResult(ELECTION_NOT_NEEDED, f"{tp} is led by its preferred replica {leader}")
+        return PartitionResult(
+            ELECTION_NOT_NEEDED, f"{tp} is led by its preferred replica {leader}"
+        )
     if preferred is None or not context.is_replica_online(preferred, tp):
-        return ElectionResult(
+        return PartitionResult(
             PREFERRED_LEADER_NOT_AVAILABLE, f"the preferred replica {preferred} of {tp} is offline"
         )
     return None

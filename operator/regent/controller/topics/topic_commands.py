@@ -48,6 +48,9 @@ from regent.zk_data.operations import Create, Written
 _BULK = (CreateTopic, DeleteTopic)
 """Kinds of commands that are read and written together."""
 
+_CHANGE_CONTEXT = (ElectLeaders,)
+"""Kinds of commands that touch more than ZooKeeper: one that fails leaves the context in doubt."""
+
 
 async def process_commands(
     active: ActiveController, commands: Sequence[Command]
@@ -93,7 +96,7 @@ async def _process_run(active: ActiveController, commands: Sequence[Command]) ->
     except (ControllerMovedError, SessionExpiredError, ZooKeeperUnavailableError):
         raise
     except Exception as error:
-        if isinstance(commands[0], ElectLeaders):
+        if isinstance(commands[0], _CHANGE_CONTEXT):
             raise
         if len(commands) > 1:
             return [(await _process_run(active, [command]))[0] for command in commands]

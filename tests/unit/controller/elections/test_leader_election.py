@@ -10,9 +10,9 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     Accepted,
     CreateTopic,
-    ElectionResult,
     ElectionType,
     ElectLeaders,
+    PartitionResult,
     Reason,
     Rejected,
 )
@@ -59,12 +59,12 @@ def elect(
     active: ActiveController,
     election_type: ElectionType,
     *partitions: TopicPartition,
-) -> dict[TopicPartition, ElectionResult]:
+) -> dict[TopicPartition, PartitionResult]:
     """Of all partitions if none is named."""
     command = ElectLeaders(election_type, partitions or None)
     (outcome,) = world.run(process_commands(active, [command]))
     assert isinstance(outcome, Accepted)
-    results: dict[TopicPartition, ElectionResult] = outcome.result
+    results: dict[TopicPartition, PartitionResult] = outcome.result
     return results
 
 
@@ -168,7 +168,7 @@ class TestUnclean:
     def test_of_all_partitions_those_without_a_leader_are_elected(self) -> None:
         world, active = cluster()
         results = elect(world, active, UNCLEAN)
-        assert results == {T2: ElectionResult(ELECTED)}
+        assert results == {T2: PartitionResult(ELECTED)}
 
 
 class TestRefusals:
