@@ -10,6 +10,7 @@ import pytest
 from sandbox import KafkaTools
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.workload import consume_all, workload
+from tests.integration.controller.znodes import state_path
 from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -65,7 +66,14 @@ def fail_and_return(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
         with workload(tools, TOPIC, tmp_path) as producer:
             producer.wait_for_progress()
             before = znodes.states(TOPIC)
+            reported = znodes.watch("/log_dir_event_notification/log_dir_event_0000000000")
+            moved = [znodes.watch(state_path(TOPIC, partition)) for partition in failed]
             directory.fail()
+            began = reported.wait("the broker's report")
+            figure(
+                "from the broker's report to the last new leader in ZooKeeper",
+                f"{(max(m.wait('a new leader') for m in moved) - began) * 1000:.0f} ms",
+            )
             for partition in failed:
                 state = cluster.wait(
                     partial(znodes.state, TOPIC, partition),
