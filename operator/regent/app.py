@@ -186,6 +186,9 @@ def controller_config(settings: Settings) -> ControllerConfig:
     return ControllerConfig(
         controller_id=settings.controller_id,
         unclean_leader_election_enable=settings.unclean_leader_election_enable,
+        auto_leader_rebalance_enable=settings.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_s=settings.leader_imbalance_check_interval_seconds,
+        leader_imbalance_per_broker_percentage=settings.leader_imbalance_per_broker_percentage,
         delete_topic_enable=settings.delete_topic_enable,
         deletion_waits_for_brokers=settings.deletion_waits_for_brokers,
         missing_cluster=MissingCluster(settings.missing_cluster),

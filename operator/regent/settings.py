@@ -146,6 +146,26 @@ class Settings(BaseSettings):
         description="The brokers' static `unclean.leader.election.enable`. The dynamic default of "
         "the cluster and a topic's own configuration win over it.",
     )
+    auto_leader_rebalance_enable: bool = Field(
+        default=True,
+        description="Move leaders back to their preferred replicas when too many have left them: "
+        "what `auto.leader.rebalance.enable` is for a broker's controller.",
+    )
+    leader_imbalance_check_interval_seconds: int = Field(
+        default=300,
+        ge=1,
+        le=2_000_000,
+        description="How often that is checked, in seconds "
+        "(`leader.imbalance.check.interval.seconds`); at first 5 seconds after the election.",
+    )
+    leader_imbalance_per_broker_percentage: int = Field(
+        default=10,
+        ge=0,
+        le=100,
+        description="Leaders are moved to a broker when others lead more than this percentage of "
+        "the partitions whose preferred replica it hosts (`leader.imbalance.per.broker.percentage`)"
+        ".",
+    )
     delete_topic_enable: bool = Field(
         default=True, description="The brokers' `delete.topic.enable`."
     )

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from regent.controller.events import LeaderAndIsrResponseReceived
+from regent.controller.commands import ElectionType, ElectLeaders
+from regent.controller.events import CommandsReceived, LeaderAndIsrResponseReceived
 from regent.controller.state.context import ControllerContext
+from regent.controller.state.leader_balance import has_preferred_leader
 from regent.controller.state.states import PartitionState
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
@@ -72,6 +74,13 @@ class SafetyChecker:
 
     def was_ever_created(self, topic: str) -> bool:
         return topic in self._ever_created
+
+    def was_led_by_preferred(self, tp: TopicPartition) -> bool:
+        """Whether the first replica of the present assignment has ever led; True for a partition
+        that is gone by now."""
+        replicas = self._replicas.get(tp)
+        history = self._history.get(tp, ())
+        return not replicas or any(state.leader == replicas[0] for state in history)
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -295,7 +304,7 @@ class SafetyChecker:
         )
         if state.leader not in (NO_LEADER, *before.isr):
             require(
-                self._may_be_unclean(writer, tp.topic),
+                self._may_be_unclean(writer, tp),
                 f"{writer} elects {state.leader} for {tp} from outside the ISR {before.isr}",
             )
             require(state.isr == (state.leader,), f"{tp}: ISR {state.isr} after unclean election")
@@ -331,8 +340,9 @@ class SafetyChecker:
             return None
         return None if value is None else value == "true"
 
-    def _may_be_unclean(self, writer: str, topic: str) -> bool:
-        """Whether it is allowed, or was at some time while the event was being processed.
+    def _may_be_unclean(self, writer: str, tp: TopicPartition) -> bool:
+        """Whether it is asked for by a command that is being carried out, or allowed, or was at
+        some time while the event was being processed.
 
         Of the cluster-wide default a controller learns by notification: what counts is what it
         knows, and that this is true in the end is another check's business.
@@ -341,9 +351,13 @@ class SafetyChecker:
         active = None if process is None else process.controller.active
         if process is None or active is None:
             return False
-        own = self._configured(paths.topic_config(topic))
+        own = self._configured(paths.topic_config(tp.topic))
         allowed = active.context.cluster.unclean_leader_election_default if own is None else own
-        return allowed or self._configured_at.get(topic, -1) >= process.event_began
+        return (
+            allowed
+            or self._configured_at.get(tp.topic, -1) >= process.event_began
+            or _asks_for_unclean_election(process, tp)
+        )
 
     # Requests
 
@@ -399,7 +413,7 @@ class SafetyChecker:
         if active is None:
             return
         context = active.context
-        offline = 0
+        offline = imbalanced = 0
         for tp in context.cluster.all_partitions():
             state, leadership = context.partition_state(tp), context.cluster.leadership.get(tp)
             being_deleted = context.is_topic_queued_for_deletion(tp.topic)
@@ -413,9 +427,16 @@ class SafetyChecker:
             if leadership is not None:
                 replicas = context.cluster.replicas(tp)
                 require(set(leadership.isr) <= set(replicas), f"{process}: {tp} {leadership}")
+            assignment = context.cluster.assignment(tp)
+            if assignment and leadership and not being_deleted:
+                imbalanced += not has_preferred_leader(assignment, leadership)
         require(
             offline == context.offline_partition_count,
             f"{process} counts {context.offline_partition_count} offline, there are {offline}",
+        )
+        require(
+            imbalanced == context.balance.imbalance_count,
+            f"{process} counts {context.balance.imbalance_count} imbalanced, not {imbalanced}",
         )
         self._check_refusals(process, context)
 
@@ -432,6 +453,16 @@ class SafetyChecker:
             # Of several answers of one broker the last counts.
             for answer in {a.broker_id: a for a in event.responses}.values():
                 _check_answer_is_kept(process, context, answer)
+
+
+def _asks_for_unclean_election(process: RegentProcess, tp: TopicPartition) -> bool:
+    """Whether a command that the process is carrying out asks for it."""
+    return isinstance(process.event, CommandsReceived) and any(
+        isinstance(command, ElectLeaders)
+        and command.election_type is ElectionType.UNCLEAN
+        and (command.partitions is None or tp in command.partitions)
+        for command in process.event.commands
+    )
 
 
 def _check_answer_is_kept(

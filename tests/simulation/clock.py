@@ -9,12 +9,17 @@ from dataclasses import dataclass, field
 
 @dataclass(order=True, slots=True)
 class Alarm:
-    """Something that happens at a time. ``number`` breaks ties in the order of arming."""
+    """Something that happens at a time. ``number`` breaks ties in the order of arming.
+
+    Attributes:
+        recurs: Whether it arms itself again and again: who waits for an end does not wait for it.
+    """
 
     at_ms: int
     number: int
     action: Callable[[], None] = field(compare=False)
     is_cancelled: bool = field(default=False, compare=False)
+    recurs: bool = field(default=False, compare=False)
 
 
 class Clock:
@@ -28,10 +33,10 @@ class Clock:
     def now_ms(self) -> int:
         return self._now_ms
 
-    def after(self, delay_ms: int, action: Callable[[], None]) -> Alarm:
+    def after(self, delay_ms: int, action: Callable[[], None], *, recurs: bool = False) -> Alarm:
         """Have something happen later. To call it off, set ``is_cancelled`` on the result."""
         self._number += 1
-        alarm = Alarm(self._now_ms + delay_ms, self._number, action)
+        alarm = Alarm(self._now_ms + delay_ms, self._number, action, recurs=recurs)
         heapq.heappush(self._alarms, alarm)
         return alarm
 
@@ -48,3 +53,9 @@ class Clock:
         while self._alarms and self._alarms[0].is_cancelled:
             heapq.heappop(self._alarms)
         return self._alarms[0].at_ms if self._alarms else None
+
+    def next_single_at_ms(self) -> int | None:
+        """The same without what recurs."""
+        return min(
+            (a.at_ms for a in self._alarms if not (a.is_cancelled or a.recurs)), default=None
+        )

@@ -36,6 +36,8 @@ def check_converged(world: World) -> None:
     _check_context(process, loaded)
     _check_nothing_is_pending(world)
     _check_partitions(world, loaded)
+    if process.config.auto_leader_rebalance_enable:
+        _check_balance(loaded, process.config.leader_imbalance_per_broker_percentage)
     _check_deletions(world, loaded)
     check_brokers_obey(world, loaded.term.epoch)
     for broker in world.brokers.values():
@@ -67,6 +69,8 @@ def _check_nothing_is_pending(world: World) -> None:
     for parent in (paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION):
         children = world.zookeeper.children(parent)
         require(not children, f"nobody reads {parent}: {children}")
+    request = world.zookeeper.get(paths.PREFERRED_REPLICA_ELECTION)
+    require(request is None, f"nobody elects preferred leaders: {request}")
 
 
 # The context
@@ -214,6 +218,25 @@ def _check_partitions(world: World, loaded: ControllerContext) -> None:
         for member in leadership.isr:
             log = world.brokers[member].logs[tp]
             require(log.records == leader_log.records, f"{tp} differs on {member}")
+
+
+def _check_balance(loaded: ControllerContext, percentage: int) -> None:
+    """No broker lacks more leaders than may be: those that it could lead, it leads."""
+    for broker_id in loaded.live_broker_ids:
+        preferring = [
+            tp
+            for tp in loaded.cluster.all_partitions()
+            if loaded.cluster.replicas(tp)[:1] == (broker_id,)
+            and not loaded.is_topic_queued_for_deletion(tp.topic)
+        ]
+        led_by_others = [
+            tp
+            for tp in preferring
+            if tp in loaded.cluster.leadership and loaded.cluster.leadership[tp].leader != broker_id
+        ]
+        if len(led_by_others) * 100 > percentage * len(preferring):
+            movable = [tp for tp in led_by_others if broker_id in loaded.cluster.leadership[tp].isr]
+            require(not movable, f"leaders are out of balance: {broker_id} could lead {movable}")
 
 
 def _check_deletions(world: World, loaded: ControllerContext) -> None:

@@ -88,6 +88,8 @@ class RegentProcess:
         self.config = ControllerConfig(
             controller_id=FIRST_CONTROLLER_ID + slot,
             unclean_leader_election_enable=world.swarm.unclean_default,
+            auto_leader_rebalance_enable=world.swarm.balance_check_s is not None,
+            leader_imbalance_check_interval_s=world.swarm.balance_check_s or 0,
         )
         self.controller = KafkaController(
             self.config,
@@ -373,7 +375,11 @@ class RegentProcess:
                 self._timers.pop(effect.name, None)
                 self.put(effect.event)
 
-        self._timers[effect.name] = self._world.clock.after(effect.after_ms, fire)
+        self._timers[effect.name] = self._world.clock.after(
+            effect.after_ms,
+            fire,
+            recurs=isinstance(effect.event, e.AutoPreferredReplicaLeaderElection),
+        )
 
     def _cancel(self, name: str) -> None:
         alarm = self._timers.pop(name, None)

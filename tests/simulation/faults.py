@@ -269,6 +269,7 @@ class Faults:
                 paths.config_change(f"config_change_{number:010d}"),
                 paths.topic_config(f"junk{number}"),
                 paths.broker_config(None),
+                paths.PREFERRED_REPLICA_ELECTION,
             )
         )
         workload = self._world.workload
@@ -278,7 +279,7 @@ class Faults:
             return workload.multi(SetData(path, garbage) if exists else Create(path, garbage))
         if not workload.multi(Create(path, garbage)):
             return False
-        if not path.startswith(paths.DELETE_TOPICS):
+        if not path.startswith((paths.DELETE_TOPICS, paths.PREFERRED_REPLICA_ELECTION)):
             self._undo.append(partial(workload.delete_recursively, path))
         return True
 

@@ -11,10 +11,17 @@ import pytest
 
 from regent.controller import kafka_controller
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import answers, broker_changes
-from regent.controller.effects import ReadChildren, ReadData, Write
+from regent.controller.brokers import answers, broker_changes, log_dir_events
+from regent.controller.commands import ElectionType
+from regent.controller.effects import Exists, ReadChildren, ReadData, Write
+from regent.controller.elections import (
+    auto_leader_balance,
+    leader_election,
+    preferred_replica_election,
+)
 from regent.controller.events import ChannelEvent
 from regent.controller.partitions import isr_changes
+from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.deletion_progress import TopicDeletionProgress
 from regent.controller.state.refusals import Refusals
@@ -270,6 +277,77 @@ def strays_left_on_disk(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stray_replicas, "delete_after_failover", lambda *_: _nothing())
 
 
+def requests_for_leaders_stay(patch: pytest.MonkeyPatch) -> None:
+    """A request for preferred leaders is carried out, and not removed."""
+    patch.setattr(
+        preferred_replica_election, "Delete", lambda *_, **__: Delete("/nothing", 0, True)
+    )
+
+
+def requests_for_leaders_not_watched(patch: pytest.MonkeyPatch) -> None:
+    """Only a failover finds a request for preferred leaders."""
+    patch.setattr(preferred_replica_election, "Exists", lambda p, watch=False: Exists(p))
+
+
+def never_led_partitions_break_elections(patch: pytest.MonkeyPatch) -> None:
+    """A partition without leadership is asked for its leader, as upstream does."""
+
+    def refusal(context: ControllerContext, tp: Any, election_type: Any) -> Any:
+        if context.cluster.assignment(tp) is not None:
+            context.cluster.leadership[tp]
+        return original(context, tp, election_type)
+
+    original = leader_election._refusal
+    patch.setattr(leader_election, "_refusal", refusal)
+
+
+def preferred_leaders_out_of_sync(patch: pytest.MonkeyPatch) -> None:
+    """The preferred replica leads, in sync or not."""
+
+    def elect(assignment: tuple[int, ...], isr: tuple[int, ...], *_: Any, **__: Any) -> Elected:
+        return Elected(assignment[0], tuple(dict.fromkeys((*isr, assignment[0]))), 0)
+
+    patch.setattr(election, "preferred", elect)
+
+
+def every_election_may_be_unclean(patch: pytest.MonkeyPatch) -> None:
+    """Who asks for preferred leaders gets any."""
+    patch.setitem(
+        leader_election._STRATEGIES, ElectionType.PREFERRED, election.OFFLINE_ALLOW_UNCLEAN
+    )
+
+
+def balance_checked_once(patch: pytest.MonkeyPatch) -> None:
+    """The timer of the balance is not armed again."""
+
+    async def check(active: ActiveController) -> None:
+        await leader_election.elect_leaders(
+            active, auto_leader_balance.movable_leaders(active.context, 10), ElectionType.PREFERRED
+        )
+
+    patch.setattr(auto_leader_balance, "process_auto_preferred_replica_leader_election", check)
+
+
+def balance_not_followed(patch: pytest.MonkeyPatch) -> None:
+    """The balance of leaders is that of the failover for ever."""
+    patch.setattr(ClusterState, "_note_partitions", lambda *_: None)
+
+
+def failed_log_dirs_not_asked_about(patch: pytest.MonkeyPatch) -> None:
+    """The notification of a failed log directory is removed, and nothing else."""
+    patch.setattr(log_dir_events, "decode_log_dir_event", lambda *_: -1)
+
+
+def failed_replicas_stay_online(patch: pytest.MonkeyPatch) -> None:
+    """A broker's answer that a replica is on a failed log directory is ignored."""
+    patch.setattr(answers, "KAFKA_STORAGE_ERROR", -99)
+
+
+def failed_log_dirs_outlive_a_restart(patch: pytest.MonkeyPatch) -> None:
+    """A broker that was restarted is still held to have failed log directories."""
+    patch.setattr(ControllerContext, "set_replicas_on_offline_dirs", lambda *_: None)
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     mutate.__name__: (mutate, caught_by)
     for mutate, caught_by in (
@@ -288,7 +366,7 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (deletion_not_resumed, "is not deleted|leadership are"),
         (
             answers_of_the_past_count,
-            "still have it|is not deleted|leadership are|replica states are",
+            "still have it|is not deleted|leadership are|replica states are|keeps a refusal",
         ),
         (unknown_topics_are_not_deleted, "removes the mark of"),
         (mended_registration_not_noticed, "brokers are"),
@@ -298,6 +376,19 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (reports_of_the_past_count, "Event failed"),
         (strays_left_on_disk, "still has strays|has .* under the id"),
         (last_nodes_one_by_one, "not in one transaction with its marker"),
+        (requests_for_leaders_stay, "nobody elects preferred leaders"),
+        (
+            requests_for_leaders_not_watched,
+            "nobody elects preferred leaders|not led by its preferred",
+        ),
+        (never_led_partitions_break_elections, "Event failed"),
+        (preferred_leaders_out_of_sync, "from outside the ISR"),
+        (every_election_may_be_unclean, "from outside the ISR|the preferred replica never led"),
+        (balance_checked_once, "leaders are out of balance"),
+        (balance_not_followed, "imbalanced, not"),
+        (failed_log_dirs_not_asked_about, "failed log dir"),
+        (failed_replicas_stay_online, "failed log dir"),
+        (failed_log_dirs_outlive_a_restart, "online under|partition states are|has no leader"),
     )
 }
 """Name -> what it does, and what the checkers say about it."""

@@ -7,9 +7,18 @@ from typing import Any, NamedTuple
 
 from regent.controller import effects as fx
 from regent.controller import events as e
-from regent.controller.commands import AlterTopicConfig, CreatePartitions, CreateTopic, DeleteTopic
-from regent.model.partition import TopicPartition
+from regent.controller.commands import (
+    AlterTopicConfig,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    ElectionType,
+    ElectLeaders,
+)
+from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.topics import decode_partition_state
+from tests.simulation.checkers import require
 from tests.simulation.convergence import check_converged
 from tests.simulation.driver import Disturbance, RegentProcess
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
@@ -27,11 +36,13 @@ class Scenario(NamedTuple):
         prepare: What was before. Regent and the brokers are up and settled.
         tell: What happens. Whatever the controller does about it can be cut short.
         is_whole_before: Whether nothing is wrong before the story begins.
+        balance_check_s: How often the balance of leaders is checked; None: never.
     """
 
     prepare: Callable[[World], None]
     tell: Callable[[World], None]
     is_whole_before: bool = True
+    balance_check_s: int | None = None
 
 
 class Cut(NamedTuple):
@@ -56,7 +67,8 @@ def play(
     Returns:
         The effects that the controller has performed, up to the cut.
     """
-    world = World("scenario", swarm=Swarm(rivals=rivals, speeds=CALM_SPEEDS))
+    swarm = Swarm(rivals=rivals, speeds=CALM_SPEEDS, balance_check_s=scenario.balance_check_s)
+    world = World("scenario", swarm=swarm)
     world.is_turbulent = False
     world.settle()
     scenario.prepare(world)
@@ -195,8 +207,66 @@ def _two_brokers(world: World) -> None:
 
 
 def _log_dir(world: World) -> None:
-    broker = world.brokers[3]
-    broker.fail_log_dir(list(broker.replicas))
+    _fail_log_dir(world, 3, list(world.brokers[3].replicas))
+
+
+def _log_dir_of_leaders(world: World) -> None:
+    """Some of its partitions remain: the broker lives on."""
+    _fail_log_dir(world, 1, [TopicPartition("a", 0)])
+    world.brokers[1].stop()
+    world.brokers[1].start()
+
+
+def _fail_log_dir(world: World, broker_id: int, partitions: list[TopicPartition]) -> None:
+    """Without waiting for any restart others lead, and are in sync, if there are any."""
+    world.brokers[broker_id].fail_log_dir(partitions)
+    world.settle()
+    for tp in partitions:
+        state = _state(world, tp)
+        require(state.leader != broker_id, f"{tp} is led from a failed log dir: {state}")
+        require(
+            state.isr == (broker_id,) or broker_id not in state.isr,
+            f"{tp} has a replica in sync on a failed log dir: {state}",
+        )
+        require(state.leader in state.isr or state.isr == (broker_id,), f"{tp} has no leader")
+
+
+def _state(world: World, tp: TopicPartition) -> LeaderAndIsr:
+    path = paths.partition_state(tp)
+    node = world.zookeeper.get(path)
+    assert node is not None
+    return decode_partition_state(path, node)
+
+
+def _leaders_have_moved(world: World) -> None:
+    """Broker 1 has restarted and leads nothing."""
+    _topics(world)
+    world.settle()
+    _crash_of_a_broker(world)
+    world.settle()
+    require(_state(world, _A0).leader != 1, "broker 1 leads again by itself")
+
+
+def _elect_preferred_leaders(world: World) -> None:
+    unborn, gone = TopicPartition("c", 0), TopicPartition("nobody", 0)
+    world.workload.create_topic("c", {0: (9, 8)})
+    world.workload.elect_preferred_leaders([gone, unborn, _A0, _B1])
+    world.settle()
+    for tp in (_A0, _B1):
+        require(_state(world, tp).leader == 1, f"{tp} is not led by its preferred replica")
+
+
+def _elect_by_commands(world: World) -> None:
+    world.workload.submit(ElectLeaders(ElectionType.PREFERRED))
+    world.settle()
+    world.workload.submit(ElectLeaders(ElectionType.PREFERRED, (_A0, _B1)))
+
+
+def _elect_uncleanly(world: World) -> None:
+    world.workload.submit(ElectLeaders(ElectionType.UNCLEAN, (TopicPartition("a", 1),)))
+
+
+_A0, _B1 = TopicPartition("a", 0), TopicPartition("b", 1)
 
 
 def _disconnection(world: World) -> None:
@@ -234,7 +304,12 @@ SCENARIOS: dict[str, Scenario] = {
     "a broker crashes and returns": Scenario(_topics, _crash_of_a_broker),
     "a broker bounces": Scenario(_topics, _bounce),
     "two brokers go and return": Scenario(_topics, _two_brokers),
+    "unclean election by command": Scenario(_only_3_has_everything, _elect_uncleanly),
+    "preferred election by hand": Scenario(_leaders_have_moved, _elect_preferred_leaders),
+    "preferred election by commands": Scenario(_leaders_have_moved, _elect_by_commands),
+    "leaders are out of balance": Scenario(_topics, _crash_of_a_broker, balance_check_s=5),
     "a log directory fails": Scenario(_topics, _log_dir),
+    "a log directory of leaders fails": Scenario(_topics, _log_dir_of_leaders),
     "a broker refuses, and is restarted": Scenario(_topics, _refusing_broker),
     "a disconnection": Scenario(_topics, _disconnection),
 }

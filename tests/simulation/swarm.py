@@ -44,6 +44,8 @@ WORK = (
     "configure_by_command",
     "configure_by_hand",
     "change_unclean_default",
+    "elect_leaders_by_command",
+    "elect_preferred_leaders_by_hand",
     "delete_by_command",
     "delete_by_hand",
 )
@@ -65,6 +67,7 @@ class Swarm:
         lost_answers: Probability that a broker's answer is lost and its request sent again.
         strays: Whether a request of a closed channel may still arrive.
         unclean_default: unclean.leader.election.enable in the settings.
+        balance_check_s: How often the balance of leaders is checked; None: never.
         reuses_names: Whether deleted topics are created again under the same name.
         ends_with_one_down: Whether a broker is missing when the others are looked at for the first
             time; it returns for the second.
@@ -81,6 +84,7 @@ class Swarm:
     lost_answers: float = 0.0
     strays: bool = False
     unclean_default: bool = False
+    balance_check_s: int | None = None
     reuses_names: bool = False
     ends_with_one_down: bool = False
 
@@ -90,7 +94,9 @@ class Swarm:
         protocol = rng.choice(PROTOCOLS)
         faults = {name: rng.uniform(0.2, 2.0) for name in FAULTS if rng.random() < 0.4}
         work = {name: rng.uniform(0.2, 2.0) for name in WORK if rng.random() < 0.7}
-        work |= {name: rng.uniform(0.1, 0.6) for name in work if name.startswith("delete")}
+        work |= {
+            name: rng.uniform(0.1, 0.6) for name in work if name.startswith(("delete", "elect"))
+        }
         speeds = {
             "regent": rng.uniform(6.0, 20.0),
             "watch": rng.uniform(2.0, 12.0),
@@ -114,6 +120,7 @@ class Swarm:
             lost_answers=rng.choice((0.0, 0.05, 0.2)),
             strays=rng.random() < 0.5,
             unclean_default=rng.random() < 0.15,
+            balance_check_s=rng.choice((None, 2, 20)),
             reuses_names=protocol >= (2, 8) and rng.random() < 0.5,
             ends_with_one_down=rng.random() < 0.4,
         )

@@ -18,6 +18,9 @@ SEEDS = 300
 STORIES = (
     "a broker refuses, and is restarted",
     "a log directory fails",
+    "a log directory of leaders fails",
+    "preferred election by hand",
+    "leaders are out of balance",
     "deletion",
     "deletion of what cannot be read",
 )

@@ -13,16 +13,21 @@ from regent.controller.commands import (
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
+    ElectionType,
+    ElectLeaders,
     Outcome,
+    PartitionResult,
 )
 from regent.model.errors import MalformedZNodeError
-from regent.model.partition import ReplicaAssignment
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.protocol.error_codes import NONE
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config, encode_config_change, encode_entity_config
 from regent.zk_data.operations import Create, Delete, Operation, SetData, Written
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 from tests.simulation.driver import RegentProcess
 from tests.simulation.trace import InvariantViolatedError
+from tests.support.broker_znodes import encode_preferred_replica_election
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -102,6 +107,24 @@ class Workload:
                 and not self._world.safety.was_ever_created(command.topic)
             ):
                 raise InvariantViolatedError(f"#{token}: accepted, but there is no topic")
+            if isinstance(outcome, Accepted) and isinstance(command, ElectLeaders):
+                self._check_elections(token, command, outcome.result)
+
+    def _check_elections(
+        self,
+        token: int,
+        command: ElectLeaders,
+        results: dict[TopicPartition, PartitionResult],
+    ) -> None:
+        """Each partition has its outcome, and who is said to be elected was."""
+        asked = command.partitions
+        if asked is not None and list(results) != list(dict.fromkeys(asked)):
+            raise InvariantViolatedError(f"#{token}: {asked} were asked for, answered {results}")
+        if command.election_type is ElectionType.UNCLEAN:
+            return
+        for tp, result in results.items():
+            if result.error_code == NONE and not self._world.safety.was_led_by_preferred(tp):
+                raise InvariantViolatedError(f"#{token}: the preferred replica never led {tp}")
 
     def sender_died(self, process: RegentProcess) -> None:
         """Whoever waited for this process knows that it is gone."""
@@ -159,7 +182,27 @@ class Workload:
         topic = self._some_topic()
         return topic is not None and self.submit(DeleteTopic(topic))
 
+    def _some_partitions(self) -> list[TopicPartition]:
+        """Of those that there are, and one that there is not."""
+        rng, known = self._world.rng, self._world.safety.partitions
+        known.append(TopicPartition("nobody", 0))
+        return rng.sample(known, rng.randint(1, len(known)))
+
+    def elect_leaders_by_command(self) -> bool:
+        rng = self._world.rng
+        election_type = ElectionType.UNCLEAN if rng.random() < 0.2 else ElectionType.PREFERRED
+        partitions = None if rng.random() < 0.3 else tuple(self._some_partitions())
+        return self.submit(ElectLeaders(election_type, partitions))
+
     # By hand
+
+    def elect_preferred_leaders_by_hand(self) -> bool:
+        return self.elect_preferred_leaders(self._some_partitions())
+
+    def elect_preferred_leaders(self, partitions: list[TopicPartition]) -> bool:
+        """Ask for preferred leaders, unless somebody else does."""
+        content = encode_preferred_replica_election(partitions)
+        return self.multi(Create(paths.PREFERRED_REPLICA_ELECTION, content))
 
     def multi(self, *operations: Operation) -> bool:
         """A transaction of an administrator. Whether it was applied."""

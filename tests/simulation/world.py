@@ -195,15 +195,19 @@ class World:
         self.faults.end()
 
     def settle(self) -> None:
-        """Let everybody do what there is to do, until nothing is left."""
+        """Let everybody do what there is to do, until nothing is left; then what recurs happens
+        once more, and everybody does what follows from it."""
         acts = [act for act, _ in self._actors(CALM_SPEEDS)]
         deadline_ms = self.clock.now_ms() + SETTLE_TIME_MS
+        has_recurred = False
         for _ in range(SETTLE_STEPS):
             first = self.rng.randrange(len(acts))
             if any(act() for act in (*acts[first:], *acts[:first])):
                 self.clock.advance(1)
                 continue
-            at_ms = self.clock.next_at_ms()
+            at_ms = self.clock.next_single_at_ms()
+            if at_ms is None and not has_recurred:
+                has_recurred, at_ms = True, self.clock.next_at_ms()
             if at_ms is None:
                 return
             if at_ms > deadline_ms:

@@ -64,6 +64,12 @@ def encode_isr_change_notification(partitions: Iterable[TopicPartition]) -> byte
     return json_object([("version", 1), ("partitions", listed)])
 
 
+def encode_preferred_replica_election(partitions: Iterable[TopicPartition]) -> bytes:
+    """What Kafka's tools write to ask for preferred leaders."""
+    listed = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
+    return json_object([("version", 1), ("partitions", listed)])
+
+
 def encode_log_dir_event(broker: int) -> bytes:
     """Inverse of ``decode_log_dir_event``."""
     return json_object([("version", 1), ("broker", broker), ("event", _LOG_DIR_FAILURE)])

@@ -144,3 +144,20 @@ def test_the_chroot_is_created_only_for_a_new_cluster() -> None:
         settings = load_settings({"zookeeper": "z:1/kafka", "missing_cluster": missing_cluster})
         assert zookeeper_settings(settings).create_chroot is creates
         assert controller_config(settings).missing_cluster == missing_cluster
+
+
+def test_the_balance_of_leaders_reaches_the_controller() -> None:
+    usual = controller_config(load_settings({"zookeeper": "z:1"}))
+    assert usual.auto_leader_rebalance_enable
+    assert usual.leader_imbalance_check_interval_s == 300
+    assert usual.leader_imbalance_per_broker_percentage == 10
+    options = {
+        "zookeeper": "z:1",
+        "auto_leader_rebalance_enable": False,
+        "leader_imbalance_check_interval_seconds": 7,
+        "leader_imbalance_per_broker_percentage": 0,
+    }
+    config = controller_config(load_settings(options))
+    assert not config.auto_leader_rebalance_enable
+    assert config.leader_imbalance_check_interval_s == 7
+    assert config.leader_imbalance_per_broker_percentage == 0

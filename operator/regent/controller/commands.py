@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from regent.model.partition import TopicPartition
+
 
 class CreateTopic(msgspec.Struct, frozen=True):
     """Create a topic.
@@ -78,7 +80,33 @@ class DescribeTopicConfigs(msgspec.Struct, frozen=True):
     topics: tuple[str, ...]
 
 
-Command = CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
+class ElectionType(enum.IntEnum):
+    """Which leaders to elect. The values are those of Kafka's ``ElectionType`` (KIP-460)."""
+
+    PREFERRED = 0
+    """The first replica of the assignment, if it is in sync."""
+    UNCLEAN = 1
+    """Any live replica, in sync if there is one: committed records may be lost."""
+
+
+class ElectLeaders(msgspec.Struct, frozen=True):
+    """Elect leaders of partitions (KIP-460).
+
+    Attributes:
+        partitions: None: all that an election could change. Those with nothing to change are then
+            left out of the answer, as in Kafka.
+    """
+
+    election_type: ElectionType
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
+TopicCommand = (
+    CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
+)
+"""What custom resources of topics ask for."""
+
+Command = TopicCommand | ElectLeaders
 
 
 class Reason(enum.StrEnum):
@@ -123,12 +151,25 @@ TRANSIENT_REASONS = frozenset(
 """Refusals that may heal without a change of the resource: worth trying again."""
 
 
+class PartitionResult(msgspec.Struct, frozen=True):
+    """What has become of one partition of a command that names many.
+
+    Attributes:
+        error_code: Kafka's; 0 if it was done, or begun.
+        message: Empty if it was.
+    """
+
+    error_code: int = 0
+    message: str = ""
+
+
 class Accepted(msgspec.Struct, frozen=True):
     """The command's writes are in ZooKeeper.
 
     Attributes:
-        result: Answer of a describing command: for :class:`DescribeTopicConfigs`, topic -> its
-            explicit configuration (``dict[str, dict[str, str]]``; unknown topics are left out).
+        result: What the command answers. :class:`DescribeTopicConfigs`: topic -> its explicit
+            configuration (``dict[str, dict[str, str]]``; unknown topics are left out).
+            :class:`ElectLeaders`: partition -> :class:`PartitionResult`.
     """
 
     result: Any = None

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 import msgspec
 
 from regent.zk_data.operations import DEFAULT_JUTE_MAX_BUFFER
+
+FIRST_BALANCE_CHECK_MS: Final = 5_000
+"""When the balance of leaders is checked for the first time after an election, as in Kafka."""
 
 
 class MissingCluster(enum.StrEnum):
@@ -26,6 +30,12 @@ class ControllerConfig(msgspec.Struct, frozen=True):
             future: that broker's own controller module would take itself for the active one.
         unclean_leader_election_enable: Cluster-wide default, as in the brokers' configuration; the
             dynamic default in ``/config/brokers/<default>`` and a topic's own value win over it.
+        auto_leader_rebalance_enable: Whether leaders are moved to their preferred replicas when
+            they are out of balance.
+        leader_imbalance_check_interval_s: How often that is checked; at first
+            :data:`FIRST_BALANCE_CHECK_MS` after the election.
+        leader_imbalance_per_broker_percentage: How many of the partitions that a broker is to lead
+            may be led by others before leaders are moved.
         delete_topic_enable: As in the brokers' configuration; when False, markers of topics to be
             deleted are removed unheeded.
         deletion_waits_for_brokers: Whether a topic is deleted only when every broker that hosts a
@@ -43,6 +53,9 @@ class ControllerConfig(msgspec.Struct, frozen=True):
 
     controller_id: int
     unclean_leader_election_enable: bool = False
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_s: int = 300
+    leader_imbalance_per_broker_percentage: int = 10
     delete_topic_enable: bool = True
     deletion_waits_for_brokers: bool = False
     missing_cluster: MissingCluster = MissingCluster.WAIT

@@ -40,6 +40,8 @@ _READ_AGAIN: Final = frozenset(
         e.TopicDeletion,
         e.IsrChangeNotification,
         e.LogDirEventNotification,
+        e.ReplicaLeaderElection,
+        e.AutoPreferredReplicaLeaderElection,
         e.ConfigChange,
     }
 )

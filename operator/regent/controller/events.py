@@ -32,6 +32,8 @@ class ControllerState(enum.IntEnum):
     BROKER_CHANGE = 2
     TOPIC_CHANGE = 3
     TOPIC_DELETION = 4
+    AUTO_LEADER_BALANCE = 6
+    MANUAL_LEADER_BALANCE = 7
     ISR_CHANGE = 9
     LEADER_AND_ISR_RESPONSE = 10
     LOG_DIR_CHANGE = 11
@@ -47,6 +49,8 @@ TIMERS: Final[dict[ControllerState, str]] = {
     ControllerState.BROKER_CHANGE: "LeaderElectionRateAndTimeMs",
     ControllerState.TOPIC_CHANGE: "TopicChangeRateAndTimeMs",
     ControllerState.TOPIC_DELETION: "TopicDeletionRateAndTimeMs",
+    ControllerState.AUTO_LEADER_BALANCE: "AutoLeaderBalanceRateAndTimeMs",
+    ControllerState.MANUAL_LEADER_BALANCE: "ManualLeaderBalanceRateAndTimeMs",
     ControllerState.ISR_CHANGE: "IsrChangeRateAndTimeMs",
     ControllerState.LEADER_AND_ISR_RESPONSE: "LeaderAndIsrResponseReceivedRateAndTimeMs",
     ControllerState.LOG_DIR_CHANGE: "LogDirChangeRateAndTimeMs",
@@ -234,6 +238,18 @@ class LogDirEventNotification(ControllerEvent, frozen=True):
     """Brokers report failed log directories."""
 
     state = ControllerState.LOG_DIR_CHANGE
+
+
+class ReplicaLeaderElection(ControllerEvent, frozen=True):
+    """``/admin/preferred_replica_election`` was created, changed or deleted."""
+
+    state = ControllerState.MANUAL_LEADER_BALANCE
+
+
+class AutoPreferredReplicaLeaderElection(ControllerEvent, frozen=True):
+    """It is time to check whether leaders are balanced."""
+
+    state = ControllerState.AUTO_LEADER_BALANCE
 
 
 class ConfigChange(ControllerEvent, frozen=True):

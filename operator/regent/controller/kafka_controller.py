@@ -16,6 +16,7 @@ from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.configs import config_changes
 from regent.controller.effects import Respond
+from regent.controller.elections import auto_leader_balance, preferred_replica_election
 from regent.controller.log import ControllerLog
 from regent.controller.partitions import isr_changes
 from regent.controller.term import failover, failure_policy
@@ -142,6 +143,12 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.ChannelFailed: _channel_failed,
     e.BrokerFactsLearned: lambda active, event: topic_configuration.process_broker_facts(
         active, event.broker_epoch, event.facts
+    ),
+    e.ReplicaLeaderElection: lambda active, _: (
+        preferred_replica_election.process_replica_leader_election(active)
+    ),
+    e.AutoPreferredReplicaLeaderElection: lambda active, _: (
+        auto_leader_balance.process_auto_preferred_replica_leader_election(active)
     ),
     e.ConfigChange: lambda active, _: config_changes.process_config_change(active),
 }

@@ -16,7 +16,6 @@ from typing import Final
 from regent.controller.commands import (
     Accepted,
     AlterTopicConfig,
-    Command,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -24,6 +23,7 @@ from regent.controller.commands import (
     Outcome,
     Reason,
     Rejected,
+    TopicCommand,
 )
 from regent.runtime.ports import ControllerPort
 
@@ -40,7 +40,7 @@ _KINDS: Final = (CreateTopic, CreatePartitions, AlterTopicConfig, DeleteTopic)
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    commands: tuple[Command, ...]
+    commands: tuple[TopicCommand, ...]
     outcomes: asyncio.Future[tuple[Outcome, ...]]
 
 
@@ -55,7 +55,7 @@ class CommandBatcher:
         self.batches = 0
         """Submissions so far."""
 
-    async def submit(self, commands: Sequence[Command]) -> tuple[Outcome, ...]:
+    async def submit(self, commands: Sequence[TopicCommand]) -> tuple[Outcome, ...]:
         """The outcomes of the commands, which stay together and in order."""
         future: asyncio.Future[tuple[Outcome, ...]] = asyncio.get_running_loop().create_future()
         self._pending.append(_Pending(tuple(commands), future))
@@ -112,7 +112,7 @@ class CommandBatcher:
                 )
 
 
-def _merged(commands: list[Command]) -> list[Command]:
+def _merged(commands: list[TopicCommand]) -> list[TopicCommand]:
     """The commands by kind, with all readings of configurations folded into one.
 
     The controller carries neighbours of one kind out together. The order of kinds is the one in
@@ -131,7 +131,7 @@ def _merged(commands: list[Command]) -> list[Command]:
 
 
 def _outcome_of(
-    command: Command, submitted: list[Command], by_command: dict[int, Outcome]
+    command: TopicCommand, submitted: list[TopicCommand], by_command: dict[int, Outcome]
 ) -> Outcome:
     if not isinstance(command, DescribeTopicConfigs):
         return by_command[id(command)]
@@ -142,5 +142,5 @@ def _outcome_of(
     return Accepted({topic: known[topic] for topic in command.topics if topic in known})
 
 
-def _refusals(commands: Sequence[Command], message: str) -> list[Outcome]:
+def _refusals(commands: Sequence[TopicCommand], message: str) -> list[Outcome]:
     return [Rejected(Reason.INTERNAL_ERROR, message) for _ in commands]

@@ -10,11 +10,11 @@ from typing import Final
 
 from regent.controller.commands import (
     Accepted,
-    Command,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
     Outcome,
+    TopicCommand,
 )
 from regent.kube.settings import KubeSettings
 from regent.kube.work_queue import backoff_s
@@ -87,7 +87,7 @@ class TopicMemory:
 
     def note(
         self,
-        command: Command,
+        command: TopicCommand,
         outcome: Outcome,
         *,
         controller_epoch: int,

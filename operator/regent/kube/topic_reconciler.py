@@ -21,9 +21,9 @@ from typing import Final
 from regent.controller.commands import (
     Accepted,
     AlterTopicConfig,
-    Command,
     CreateTopic,
     DescribeTopicConfigs,
+    TopicCommand,
 )
 from regent.controller.view import ClusterView
 from regent.kube.command_batcher import CommandBatcher
@@ -164,7 +164,7 @@ class TopicReconciler:
         self,
         known: CachedObject,
         request: TopicRequest,
-        commands: tuple[Command, ...],
+        commands: tuple[TopicCommand, ...],
         memory: TopicMemory,
     ) -> None:
         """Send commands, remember the outcomes and record the events for them."""
@@ -187,7 +187,7 @@ class TopicReconciler:
                 if event is not None:
                     parts.recorder.record(known, event)
 
-    def _learn(self, command: Command, outcome: Accepted, *, as_of: int) -> None:
+    def _learn(self, command: TopicCommand, outcome: Accepted, *, as_of: int) -> None:
         """What an accepted command says about configurations."""
         configs = self._parts.configs
         match command:

@@ -30,6 +30,7 @@ class ControllerGauges(msgspec.Struct, frozen=True):
     active_controller_count: int = 0
     offline_partitions_count: int = 0
     new_partitions_count: int = 0
+    preferred_replica_imbalance_count: int = 0
     global_topic_count: int = 0
     global_partition_count: int = 0
     active_broker_count: int = 0
@@ -50,6 +51,7 @@ def gauges_of(context: ControllerContext | None) -> ControllerGauges:
         active_controller_count=1,
         offline_partitions_count=context.offline_partition_count,
         new_partitions_count=context.new_partition_count,
+        preferred_replica_imbalance_count=context.balance.imbalance_count,
         global_topic_count=len(context.cluster.topics),
         global_partition_count=context.cluster.partition_count,
         active_broker_count=context.live_broker_count,
@@ -66,6 +68,8 @@ _GAUGES = {
     "active_controller_count": "ActiveControllerCount: 1 in the controller, else 0.",
     "offline_partitions_count": "OfflinePartitionsCount: partitions without a leader.",
     "new_partitions_count": "Partitions that never had a leader: none of their replicas was live.",
+    "preferred_replica_imbalance_count": "PreferredReplicaImbalanceCount: partitions whose leader "
+    "is not their preferred replica.",
     "global_topic_count": "GlobalTopicCount: topics of the cluster.",
     "global_partition_count": "GlobalPartitionCount: partitions of the cluster.",
     "active_broker_count": "ActiveBrokerCount: live brokers.",

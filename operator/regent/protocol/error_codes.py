@@ -1,4 +1,4 @@
-"""Kafka's error codes, as far as the controller's own connections care about single ones."""
+"""Kafka's error codes, as far as the controller answers with, or looks at, single ones."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from kio.schema.errors import ErrorCode
 from regent.protocol.control_requests import ControlResponse
 
 NONE: Final = 0
+UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 STALE_CONTROLLER_EPOCH: Final = 11
+INVALID_TOPIC_EXCEPTION: Final = 17
 UNSUPPORTED_VERSION: Final = 35
 KAFKA_STORAGE_ERROR: Final = 56
 FENCED_LEADER_EPOCH: Final = 74
 STALE_BROKER_EPOCH: Final = 77
+PREFERRED_LEADER_NOT_AVAILABLE: Final = 80
+ELIGIBLE_LEADERS_NOT_AVAILABLE: Final = 83
+ELECTION_NOT_NEEDED: Final = 84
 
 
 def error_name(code: int) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from regent.controller.commands import Command
+from regent.controller.commands import TopicCommand
 from regent.resources.kafka_topic_status import KafkaTopicStatus
 
 
@@ -72,7 +72,7 @@ class Plan:
     """
 
     status: KafkaTopicStatus | None = None
-    commands: tuple[Command, ...] = ()
+    commands: tuple[TopicCommand, ...] = ()
     status_first: bool = False
     finalizer: FinalizerAction = FinalizerAction.LEAVE
     events: tuple[PlannedEvent, ...] = ()

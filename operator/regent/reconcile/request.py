@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from regent.controller.commands import Accepted, Command, CreateTopic, DeleteTopic, Outcome
+from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Outcome, TopicCommand
 from regent.controller.view import ClusterView, TopicView
 from regent.model.topic import topic_id_from_text, topic_id_to_text
 from regent.reconcile.claims import Claim
@@ -37,7 +37,7 @@ class Attempt:
         count: How often it was sent in a row.
     """
 
-    command: Command
+    command: TopicCommand
     outcome: Outcome
     generation: int
     controller_epoch: int

@@ -9,13 +9,13 @@ from typing import Final, assert_never
 from regent.controller.commands import (
     TRANSIENT_REASONS,
     AlterTopicConfig,
-    Command,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
     Reason,
     Rejected,
+    TopicCommand,
 )
 from regent.reconcile.checks import Finding
 from regent.reconcile.plan import EventReason, PlannedEvent
@@ -39,17 +39,17 @@ class Dispatch:
         wait_s: Seconds until one of the commands held back may be sent again; None: none is.
     """
 
-    send: tuple[Command, ...]
+    send: tuple[TopicCommand, ...]
     findings: tuple[Finding, ...]
-    in_flight: tuple[Command, ...]
+    in_flight: tuple[TopicCommand, ...]
     wait_s: float | None
 
 
-def dispatch(request: TopicRequest, commands: Sequence[Command]) -> Dispatch:
+def dispatch(request: TopicRequest, commands: Sequence[TopicCommand]) -> Dispatch:
     """Sort the commands that would be right into those to send and those already answered."""
-    send: list[Command] = []
+    send: list[TopicCommand] = []
     findings: list[Finding] = []
-    in_flight: list[Command] = []
+    in_flight: list[TopicCommand] = []
     waits: list[float] = []
     for command in commands:
         attempt = _attempt_of(request, command)
@@ -64,7 +64,7 @@ def dispatch(request: TopicRequest, commands: Sequence[Command]) -> Dispatch:
     return Dispatch(tuple(send), tuple(findings), tuple(in_flight), min(waits) if waits else None)
 
 
-def _attempt_of(request: TopicRequest, command: Command) -> Attempt | None:
+def _attempt_of(request: TopicRequest, command: TopicCommand) -> Attempt | None:
     for attempt in request.attempts:
         if (
             attempt.command == command
@@ -103,12 +103,12 @@ def _resource_field(field: str) -> str:
     return names.get(field, "spec." + field.replace('"', ""))
 
 
-def describe_commands(commands: Sequence[Command]) -> str:
+def describe_commands(commands: Sequence[TopicCommand]) -> str:
     """What is being done, for people."""
     return "; ".join(_describe(command) for command in commands)
 
 
-def _describe(command: Command) -> str:
+def _describe(command: TopicCommand) -> str:
     match command:
         case CreateTopic():
             return f"creating the topic with {command.partitions} partitions"
@@ -130,7 +130,7 @@ def _describe_config(command: AlterTopicConfig) -> str:
     return text if len(changes) <= 5 else f"{text} and {len(changes) - 5} more"
 
 
-def accepted_event(request: TopicRequest, command: Command) -> PlannedEvent | None:
+def accepted_event(request: TopicRequest, command: TopicCommand) -> PlannedEvent | None:
     """The Event for an accepted command; None if it is not worth one."""
     match command:
         case CreateTopic():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from regent.controller.commands import AlterTopicConfig, Command, CreatePartitions, CreateTopic
+from regent.controller.commands import AlterTopicConfig, CreatePartitions, CreateTopic, TopicCommand
 from regent.controller.view import TopicView
 from regent.reconcile.request import TopicRequest
 from regent.reconcile.topic_checks import settled_replicas
@@ -121,14 +121,14 @@ def creation_command(request: TopicRequest) -> CreateTopic:
     )
 
 
-def change_commands(request: TopicRequest, *, may_grow: bool) -> tuple[Command, ...]:
+def change_commands(request: TopicRequest, *, may_grow: bool) -> tuple[TopicCommand, ...]:
     """The commands that make an existing topic as declared, as far as that is possible.
 
     Args:
         may_grow: Whether nothing speaks against more partitions.
     """
     topic, spec = request.topic, request.resource.spec
-    commands: list[Command] = []
+    commands: list[TopicCommand] = []
     if may_grow and topic is not None and 0 < len(topic.partitions) < spec.partitions:
         added = range(len(topic.partitions), spec.partitions)
         assignment = spec.replica_assignment

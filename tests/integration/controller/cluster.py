@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sandbox import KafkaBroker, KafkaCluster, KafkaTools, wait_until
+from sandbox import KafkaBroker, KafkaCluster, KafkaTools, ZooKeeper, wait_until
+from sandbox.kafka_jars import version_tuple
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.metadata import Connection, Leadership, Metadata, Partition
 from tests.integration.controller.znodes import Znodes
@@ -166,6 +167,35 @@ class Cluster:
 
 
 @contextlib.contextmanager
+def cluster_of(
+    version: str, *, log_directories: int = 1, **config: str | int | bool
+) -> Iterator[Cluster]:
+    """Three brokers of a Kafka version with a ZooKeeper of their own, for one test.
+
+    Keywords are the brokers' configuration, with underscores for dots.
+    """
+    with (
+        ZooKeeper() as zookeeper,
+        KafkaCluster(
+            zookeeper=zookeeper.connect_string,
+            brokers=3,
+            version=version,
+            inter_broker_protocol_version="2.6" if version_tuple(version) > (2, 7) else None,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            log_directories=log_directories,
+            config={
+                "auto.leader.rebalance.enable": False,
+                **{name.replace("_", "."): value for name, value in config.items()},
+            },
+        ) as kafka,
+        Znodes(zookeeper.connect_string) as znodes,
+    ):
+        cluster = Cluster(kafka, znodes)
+        yield cluster
+        cluster.close()
+
+
+@contextlib.contextmanager
 def regent(
     cluster: Cluster,
     *,
@@ -182,6 +212,8 @@ def regent(
         settings={
             "controller_id": 1_000_000_000 + next(_numbers),
             "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
+            # it would move leaders five seconds after its election
+            "auto_leader_rebalance_enable": False,
             **({"namespace": namespace} if namespace is not None else {}),
             **settings,
         },

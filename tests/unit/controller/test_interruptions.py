@@ -19,6 +19,8 @@ from regent.controller.commands import (
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
+    ElectionType,
+    ElectLeaders,
 )
 from regent.controller.effects import Effect
 from regent.controller.kafka_controller import KafkaController
@@ -30,7 +32,11 @@ from regent.model.errors import (
 )
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
+from tests.support.broker_znodes import (
+    encode_isr_change_notification,
+    encode_log_dir_event,
+    encode_preferred_replica_election,
+)
 from tests.unit.controller.world import CONTROLLER_ID, World
 
 Scenario = tuple[World, KafkaController, e.ControllerEvent]
@@ -40,6 +46,7 @@ COMMANDS = (
     CreateTopic("new", 2, 2),
     CreatePartitions("t", 4),
     AlterTopicConfig("t", {"unclean.leader.election.enable": "true"}),
+    ElectLeaders(ElectionType.UNCLEAN),
     DeleteTopic("t"),
 )
 
@@ -106,6 +113,20 @@ def notifications() -> Scenario:
     return world, controller, e.SessionReconnected()
 
 
+def requested_leaders() -> Scenario:
+    world = cluster()
+    world.set_state(T0, 2, (2, 1), leader_epoch=5)
+    controller = world.active_controller()
+    world.put(paths.PREFERRED_REPLICA_ELECTION, encode_preferred_replica_election([T0]))
+    return world, controller, e.ReplicaLeaderElection()
+
+
+def leaders_out_of_balance() -> Scenario:
+    world = cluster()
+    world.set_state(T0, 2, (2, 1), leader_epoch=5)
+    return world, world.active_controller(), e.AutoPreferredReplicaLeaderElection()
+
+
 def commands() -> Scenario:
     world, controller = running()
     return world, controller, e.CommandsReceived(COMMANDS, "token")
@@ -119,7 +140,17 @@ ON_ZOOKEEPER = (
     effects.Write,
 )
 
-SCENARIOS = [failover, broker_failure, new_topics, growth, deletion, notifications, commands]
+SCENARIOS = [
+    failover,
+    broker_failure,
+    new_topics,
+    growth,
+    deletion,
+    notifications,
+    requested_leaders,
+    leaders_out_of_balance,
+    commands,
+]
 
 
 class Interruption:
@@ -212,5 +243,6 @@ def test_whatever_breaks_the_next_term_puts_right(
                 assert leadership.leader in (-1, *leadership.isr)
         assert not world.exists(paths.delete_topic("nobody"))
         assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
+        assert not world.exists(paths.PREFERRED_REPLICA_ELECTION)
         assert world.log.errors("Illegal partition transition") == []
         assert world.log.errors("Illegal replica transition") == []

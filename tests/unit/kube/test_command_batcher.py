@@ -15,6 +15,7 @@ from regent.controller.commands import (
     Outcome,
     Reason,
     Rejected,
+    TopicCommand,
 )
 from regent.controller.view import ClusterView
 from regent.kube.command_batcher import BATCH_SIZE_MAX, CommandBatcher
@@ -69,7 +70,7 @@ def test_everybody_gets_their_own_outcomes() -> None:
     async def scenario() -> None:
         batcher = await _batcher(port)
         # In one batch, and sorted by kind there: the answers go back in the order of asking.
-        mixed: list[list[Command]] = [
+        mixed: list[list[TopicCommand]] = [
             [CreateTopic("a", 1), AlterTopicConfig("a")],
             [DeleteTopic("b")],
             [CreateTopic("c", 1), AlterTopicConfig("c"), DeleteTopic("c")],

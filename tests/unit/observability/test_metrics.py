@@ -11,7 +11,7 @@ from regent.controller.events import ControllerState
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.state.term import Term
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.observability.metrics import (
     ControllerCollector,
     ControllerGauges,
@@ -80,6 +80,9 @@ def test_numbers_are_those_of_the_context() -> None:
         context.set_assignment(tp, ReplicaAssignment((1, 2)))
         context.set_partition_state(tp, PartitionState.NEW)
     context.set_partition_state(TopicPartition("kept", 0), PartitionState.OFFLINE)
+    context.cluster.set_leadership(
+        {TopicPartition(topic, 0): LeaderAndIsr(2, 0, (2,), 1, 0) for topic in ("kept", "marked")}
+    )
     context.queue_topic_for_deletion("marked")
     context.set_replica_state(1, TopicPartition("marked", 0), ReplicaState.DELETION_SUCCESSFUL)
     context.set_replica_state(2, TopicPartition("marked", 0), ReplicaState.DELETION_INELIGIBLE)
@@ -89,6 +92,7 @@ def test_numbers_are_those_of_the_context() -> None:
     assert gauges.refused_replicas_count == 1
     assert gauges.offline_partitions_count == 1
     assert gauges.new_partitions_count == 1
+    assert gauges.preferred_replica_imbalance_count == 1
     assert (gauges.global_topic_count, gauges.global_partition_count) == (2, 2)
     assert gauges.topics_to_delete_count == 1
     assert gauges.replicas_to_delete_count == 1

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from regent.controller.commands import Command, CreateTopic, Outcome
+from regent.controller.commands import CreateTopic, Outcome, TopicCommand
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.reconcile.claims import Claim, claim_of
@@ -149,7 +149,7 @@ def request(
 
 
 def attempt(
-    command: Command,
+    command: TopicCommand,
     outcome: Outcome,
     *,
     retry_in_s: float = 10.0,

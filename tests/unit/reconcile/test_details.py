@@ -8,13 +8,13 @@ import pytest
 
 from regent.controller.commands import (
     AlterTopicConfig,
-    Command,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
     Reason,
     Rejected,
+    TopicCommand,
 )
 from regent.reconcile.checks import Finding, all_findings, first_finding
 from regent.reconcile.plan import FinalizerAction, Plan
@@ -87,7 +87,7 @@ def test_refusals_that_only_mean_that_the_view_was_behind_are_transient() -> Non
     assert not is_transient(Rejected(Reason.INVALID_CONFIG, ""))
 
 
-COMMANDS: list[tuple[Command, str, str | None]] = [
+COMMANDS: list[tuple[TopicCommand, str, str | None]] = [
     (CreateTopic("orders", 2), "creating the topic with 2 partitions", "TopicCreated"),
     (CreatePartitions("orders", 3), "growing the topic to 3 partitions", "PartitionsAdded"),
     (
@@ -101,7 +101,7 @@ COMMANDS: list[tuple[Command, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("command", "text", "event"), COMMANDS)
-def test_commands_are_told_of(command: Command, text: str, event: str | None) -> None:
+def test_commands_are_told_of(command: TopicCommand, text: str, event: str | None) -> None:
     assert describe_commands([command]) == text
     told = accepted_event(request(), command)
     assert (None if told is None else told.reason) == event

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from regent.controller.commands import (
     Accepted,
     AlterTopicConfig,
-    Command,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -26,6 +25,7 @@ from regent.controller.commands import (
     Outcome,
     Reason,
     Rejected,
+    TopicCommand,
 )
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.request import Attempt, TopicRequest
@@ -169,7 +169,7 @@ class History:
             created=self._created,
         )
 
-    def _carry_out(self, command: Command) -> Outcome:
+    def _carry_out(self, command: TopicCommand) -> Outcome:
         match command:
             case DescribeTopicConfigs():
                 self._config = {}
@@ -186,7 +186,7 @@ class History:
                     self.topic = None
         return Accepted()
 
-    def _note(self, command: Command, outcome: Outcome) -> None:
+    def _note(self, command: TopicCommand, outcome: Outcome) -> None:
         if isinstance(command, DescribeTopicConfigs):
             return
         if isinstance(command, CreateTopic) and isinstance(outcome, Accepted):

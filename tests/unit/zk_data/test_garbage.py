@@ -17,6 +17,7 @@ from regent.zk_data import (
     controller,
     features,
     notifications,
+    preferred_replica_election,
     topics,
 )
 from regent.zk_data.operations import ZNode
@@ -31,6 +32,9 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
     "feature": features.decode_feature,
     "isr change": lambda data: notifications.decode_isr_change_notification("/n", data),
     "log dir event": lambda data: notifications.decode_log_dir_event("/n", data),
+    "preferred replica election": lambda data: (
+        preferred_replica_election.decode_preferred_replica_election("/n", data)
+    ),
     "partition state": lambda data: topics.decode_partition_state("/n", ZNode(data, 0, 1, 1)),
     "topic": lambda data: topics.decode_topic("t", data),
 }

@@ -8,10 +8,12 @@ from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import cluster, config, controller, features, notifications
 from regent.zk_data.features import FeatureStatus, FeatureZNode
+from regent.zk_data.preferred_replica_election import decode_preferred_replica_election
 from tests.support.broker_znodes import (
     encode_cluster_id,
     encode_isr_change_notification,
     encode_log_dir_event,
+    encode_preferred_replica_election,
 )
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -161,3 +163,22 @@ def test_feature(data: bytes, feature: FeatureZNode) -> None:
 def test_malformed_feature(data: bytes) -> None:
     with pytest.raises(MalformedZNodeError, match=r"^/feature: "):
         features.decode_feature(data)
+
+
+def test_preferred_replica_election() -> None:
+    data = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"t","partition":1}]}'
+    assert decode_preferred_replica_election(NODE, data) == (T0, T1)
+    assert encode_preferred_replica_election([T0, T1]) == data
+    assert decode_preferred_replica_election(NODE, data.replace(b"1}]", b"0}]")) == (T0,)
+
+
+@given(st.lists(PARTITIONS, unique=True))
+def test_preferred_replica_election_round_trip(partitions: list[TopicPartition]) -> None:
+    data = encode_preferred_replica_election(partitions)
+    assert decode_preferred_replica_election(NODE, data) == tuple(partitions)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"partitions":[{"topic":"t"}]}', b"\xff"])
+def test_malformed_preferred_replica_election(data: bytes) -> None:
+    with pytest.raises(MalformedZNodeError, match=r"^/node: "):
+        decode_preferred_replica_election(NODE, data)

@@ -42,6 +42,7 @@ class ClusterState:
         self._leadership: dict[TopicPartition, LeaderAndIsr] = {}
         self._topics_by_metric_name: dict[str, dict[str, None]] = {}
         self._changed_topics: dict[str, None] = {}
+        self._changed_partitions: dict[TopicPartition, None] | None = None
 
     # Brokers
 
@@ -94,6 +95,7 @@ class ClusterState:
         self._changed_topics[topic] = None
         partitions = self._assignments.pop(topic, {})
         self._partition_count -= len(partitions)
+        self._note_partitions(partitions)
         for tp in partitions:
             self._leadership.pop(tp, None)
             self._reassigning.pop(tp, None)
@@ -120,6 +122,16 @@ class ClusterState:
         """Topics that have been added, changed or removed since this was last called."""
         changed, self._changed_topics = self._changed_topics, {}
         return changed.keys()
+
+    def _note_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        if self._changed_partitions is not None:
+            self._changed_partitions.update(dict.fromkeys(partitions))
+
+    def take_changed_partitions(self) -> Collection[TopicPartition] | None:
+        """Partitions whose assignment or leadership has changed since this was last called; None,
+        the first time: all of them."""
+        changed, self._changed_partitions = self._changed_partitions, {}
+        return None if changed is None else changed.keys()
 
     # Assignments
 
@@ -154,6 +166,7 @@ class ClusterState:
         self._partition_count -= len(partitions)
         partitions.update(assignments)
         self._partition_count += len(partitions)
+        self._note_partitions(assignments)
         for tp, assignment in assignments.items():
             if assignment.adding_replicas or assignment.removing_replicas:
                 self._reassigning[tp] = None
@@ -177,8 +190,10 @@ class ClusterState:
 
     def set_leadership(self, changes: Mapping[TopicPartition, LeaderAndIsr]) -> None:
         self._leadership.update(changes)
+        self._note_partitions(changes)
         self._changed_topics.update(dict.fromkeys(map(_topic_of, changes)))
 
     def forget_leadership(self, tp: TopicPartition) -> None:
         self._changed_topics[tp.topic] = None
+        self._note_partitions((tp,))
         self._leadership.pop(tp, None)

@@ -19,6 +19,7 @@ from types import MappingProxyType
 
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
+from regent.controller.state.leader_balance import LeaderBalance
 from regent.controller.state.refusals import Refusals
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.state.term import Term
@@ -42,6 +43,7 @@ class ControllerContext:
         unclean_leader_elections: Unclean elections since this controller was elected.
         seen_config_changes: Notifications of config changes that need not be looked at any more.
         refusals: What brokers refuse to do.
+        balance: Partitions that are not led by their preferred replica.
         elections_to_repeat: Partitions whose election failed for another reason than the want of
             an eligible replica: an unreadable znode, for instance. No watch reports its end.
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
@@ -55,6 +57,7 @@ class ControllerContext:
         self.unclean_leader_elections = 0
         self.seen_config_changes: dict[str, None] = {}
         self.refusals = Refusals()
+        self.balance = LeaderBalance(self.cluster, leaves_out=self.is_topic_queued_for_deletion)
         self._broker_facts: dict[int, tuple[int, BrokerFacts]] = {}
         self._live_broker_facts: tuple[BrokerFacts, ...] | None = None
         self._shutting_down: dict[int, None] = {}
@@ -299,6 +302,7 @@ class ControllerContext:
             for tp in self.cluster.partitions_of(topic)
         )
         self.topics_to_be_deleted[topic] = None
+        self.balance.note(self.cluster.partitions_of(topic))
         self.cluster.note_change(topic)
         self._deletions.begin(
             topic,

@@ -25,6 +25,8 @@ from regent.controller.effects import (
     UpdateChannels,
     Write,
 )
+from regent.controller.elections.auto_leader_balance import schedule_first_check
+from regent.controller.elections.preferred_replica_election import process_replica_leader_election
 from regent.controller.events import TopicDeletion
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
@@ -75,6 +77,8 @@ async def on_controller_failover(active: ActiveController) -> None:
     await active.partitions.trigger_online()
     await active.deletions.resume()
     await stray_replicas.delete_after_failover(active)
+    await process_replica_leader_election(active)
+    await schedule_first_check(active)
     log.info(
         "Controller failover completed",
         epoch=context.term.epoch,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import broker_changes, log_dir_events
 from regent.controller.configs import config_changes
+from regent.controller.elections import preferred_replica_election
 from regent.controller.partitions import isr_changes
 from regent.controller.topics import topic_changes
 
@@ -24,4 +25,5 @@ async def read_everything_anew(active: ActiveController) -> None:
     await topic_changes.process_topic_deletion(active)
     await isr_changes.process_isr_change_notification(active)
     await log_dir_events.process_log_dir_event_notification(active)
+    await preferred_replica_election.process_replica_leader_election(active)
     await config_changes.process_config_change(active)

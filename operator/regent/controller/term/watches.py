@@ -12,6 +12,7 @@ from regent.controller.events import (
     IsrChangeNotification,
     LogDirEventNotification,
     PartitionModifications,
+    ReplicaLeaderElection,
     TopicChange,
     TopicDeletion,
 )
@@ -37,6 +38,8 @@ def event_of(watched: WatchedEvent) -> ControllerEvent | None:
         return ControllerChange()
     if watched.path == paths.CLUSTER_ID:
         return ClusterIdChange()
+    if watched.path == paths.PREFERRED_REPLICA_ELECTION:
+        return ReplicaLeaderElection()
     if watched.type is WatchedEventType.NODE_CHILDREN_CHANGED:
         return _CHILD_EVENTS.get(watched.path)
     if watched.type is not WatchedEventType.NODE_DATA_CHANGED:

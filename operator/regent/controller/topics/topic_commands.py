@@ -1,12 +1,14 @@
-"""Commands of custom resources: create, grow, configure and delete topics.
+"""Commands: create, grow, configure and delete topics; elect leaders.
 
 A command is checked first and refused with a reason, then written as Kafka's ``AdminZkClient``
 writes: the same znodes in the same order. What follows (partition states, requests to brokers)
 follows from the watches on those nodes, as it does for Kafka's own tools. Commands of one kind that
 arrive together are read and written together.
 
-Commands touch ZooKeeper only, so one that fails leaves the context in no doubt: whatever fails but
-the controller's own standing is the answer to that one command, and the others are carried out.
+Commands on topics touch ZooKeeper only, so one that fails leaves the context in no doubt: whatever
+fails but the controller's own standing is the answer to that one command, and the others are
+carried out. An election changes the context: what fails in it unforeseen is the controller's
+failure.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ from regent.controller.commands import (
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
+    ElectLeaders,
     Outcome,
     Reason,
     Rejected,
 )
 from regent.controller.effects import Write
+from regent.controller.elections.leader_election import process_elect_leaders
 from regent.controller.topics.topic_configuration import alter_topic_config, describe_topic_configs
 from regent.controller.topics.topic_creation import create_topics
 from regent.controller.topics.topic_growth import create_partitions
@@ -43,6 +47,9 @@ from regent.zk_data.operations import Create, Written
 
 _BULK = (CreateTopic, DeleteTopic)
 """Kinds of commands that are read and written together."""
+
+_CHANGE_CONTEXT = (ElectLeaders,)
+"""Kinds of commands that touch more than ZooKeeper: one that fails leaves the context in doubt."""
 
 
 async def process_commands(
@@ -88,7 +95,9 @@ async def _process_run(active: ActiveController, commands: Sequence[Command]) ->
         return await _carry_out(active, commands)
     except (ControllerMovedError, SessionExpiredError, ZooKeeperUnavailableError):
         raise
-    except Exception as error:  # noqa: BLE001 - answered, and logged with its traceback
+    except Exception as error:
+        if isinstance(commands[0], _CHANGE_CONTEXT):
+            raise
         if len(commands) > 1:
             return [(await _process_run(active, [command]))[0] for command in commands]
         if isinstance(error, UnexpectedZooKeeperError):
@@ -109,6 +118,8 @@ async def _carry_out(active: ActiveController, commands: Sequence[Command]) -> l
             return [await create_partitions(active, command)]
         case AlterTopicConfig() as command:
             return [await alter_topic_config(active, command)]
+        case ElectLeaders() as command:
+            return [await process_elect_leaders(active, command)]
         case DescribeTopicConfigs() as command:
             return [await describe_topic_configs(active, command)]
 

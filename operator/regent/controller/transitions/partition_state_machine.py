@@ -27,6 +27,7 @@ from regent.controller.transitions.election import (
     ElectionStrategy,
     UncleanElection,
 )
+from regent.controller.transitions.failed_elections import Failures, NoCandidate, note_outcome
 from regent.controller.transitions.partition_state_znodes import (
     epoch_guard,
     read_partition_states,
@@ -36,19 +37,6 @@ from regent.model.partition import INITIAL_LEADER_EPOCH, LeaderAndIsr, TopicPart
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Written, ZkError
 from regent.zk_data.topics import encode_partition_state
-
-Failures = dict[TopicPartition, str]
-"""Partition -> why its transition did not take place."""
-
-
-class NoCandidate(str):
-    """Reason of a failed election: no replica is eligible.
-
-    That changes only when a broker with a replica returns or the configuration does, so before that
-    there is no point in another attempt.
-    """
-
-    __slots__ = ()
 
 
 class _Decision(NamedTuple):
@@ -201,25 +189,8 @@ class PartitionStateMachine:
                         self._set_state(tp, PartitionState.OFFLINE)
         if electable:
             failures |= await self._elect(electable, strategy, batch, is_new=False)
-        self._remember(partitions, failures)
+        note_outcome(self._context, self._log, partitions, failures, strategy)
         return failures
-
-    def _remember(self, partitions: Iterable[TopicPartition], failures: Failures) -> None:
-        """Log failed elections, and note those that are worth repeating."""
-        to_repeat = self._context.elections_to_repeat
-        if to_repeat:
-            for tp in partitions:
-                to_repeat.pop(tp, None)
-        if not failures:
-            return
-        to_repeat.update(
-            (tp, None) for tp, reason in failures.items() if not isinstance(reason, NoCandidate)
-        )
-        self._log.error(
-            "No leader elected",
-            partitions=len(failures),
-            examples=examples(f"{tp}: {reason}" for tp, reason in failures.items()),
-        )
 
     # The first leader of a partition
 

@@ -250,6 +250,47 @@ class TestBounce:
         assert to_it
         assert all(r.brokers[1].epoch > old for r in to_it)
 
+    def test_the_only_replica_loses_the_leadership_and_gets_it_back_two_epochs_on(self) -> None:
+        world, active = cluster({0: (1,)})
+        world.bounce_broker(1)
+        world.run(process_broker_change(active))
+        assert world.state(T0) == LeaderAndIsr(1, 7, (1,), 1, 2)
+        assert leader_and_isr(world.driver.sent) == {1: {T0: False}}
+        assert active.context.partition_state(T0) is PartitionState.ONLINE
+
+    def test_brokers_that_bounce_together_are_led_by_the_last_in_sync(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        world.bounce_broker(1)
+        world.bounce_broker(2)
+        world.run(process_broker_change(active))
+        state = world.state(T0)
+        assert state is not None
+        assert (state.leader, state.isr) == (2, (2,))
+        assert active.context.replica_state(1, T0) is ReplicaState.ONLINE
+
+    def test_its_failed_log_dirs_and_its_shutdown_belong_to_its_former_life(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        active.context.set_replicas_on_offline_dirs(1, [T0])
+        active.context.mark_shutting_down(1)
+        world.bounce_broker(1)
+        world.run(process_broker_change(active))
+        assert active.context.is_replica_online(1, T0)
+        assert 1 in active.context.live_broker_ids
+
+    def test_what_it_refused_belongs_to_its_former_life(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        active.context.refusals.update(1, refused={T0: "UNKNOWN_SERVER_ERROR"}, done=())
+        world.bounce_broker(1)
+        world.run(process_broker_change(active))
+        assert active.context.refusals.count == 0
+
+    def test_a_second_bounce_right_after_the_first_is_another(self) -> None:
+        world, active = cluster({0: (1, 2)})
+        for _ in range(2):
+            world.bounce_broker(1)
+            world.run(process_broker_change(active))
+        assert [channels.closed for channels in world.driver.channels] == [[1], [1]]
+
     def test_new_bounced_and_dead_brokers_at_once(self) -> None:
         world, active = cluster({0: (1, 2), 1: (3, 4)}, live=(1, 2, 3))
         world.bounce_broker(1)

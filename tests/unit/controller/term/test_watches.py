@@ -35,6 +35,13 @@ def test_whatever_happens_to_the_controller_node(kind: WatchedEventType) -> None
     assert event_of(WatchedEvent(kind, "/controller")) == e.ControllerChange()
 
 
+@pytest.mark.parametrize("kind", [CREATED, DELETED, CHANGED])
+def test_whatever_happens_to_a_request_for_preferred_leaders(kind: WatchedEventType) -> None:
+    """Its removal, too: the watch has to be set again."""
+    event = event_of(WatchedEvent(kind, "/admin/preferred_replica_election"))
+    assert event == e.ReplicaLeaderElection()
+
+
 @pytest.mark.parametrize(
     ("path", "event"),
     [

@@ -1,0 +1,1 @@
+"""Elections of leaders on request and by the balance of leaders."""

@@ -1,0 +1,114 @@
+"""A log directory of a real broker fails: its leaders move, and its replicas return with it."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sandbox import KafkaTools
+from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.workload import consume_all, workload
+from tests.integration.controller.znodes import state_path
+from tests.support.figures import Figure
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+TOPIC = "striped"
+PARTITIONS = range(4)
+
+
+class LogDirectory:
+    """One of a broker's log directories. A file in its place makes it fail, for root as well."""
+
+    def __init__(self, cluster: Cluster, broker_id: int) -> None:
+        self._path = cluster.broker(broker_id).state_path / "data-1"
+        self._away = self._path.with_name("data-1-away")
+
+    def holds(self, topic: str, partition: int) -> bool:
+        return (self._path / f"{topic}-{partition}").is_dir()
+
+    def fail(self) -> None:
+        self._path.rename(self._away)
+        self._path.touch()
+
+    def mend(self) -> None:
+        self._path.unlink()
+        self._away.rename(self._path)
+
+
+@pytest.mark.parametrize("version", ["2.4.1", "3.9.1"])
+def test_leaders_leave_a_failed_log_directory_and_its_replicas_return_after_a_restart(
+    version: str, tmp_path: Path, figure: Figure
+) -> None:
+    # a failure is noticed by the next checkpoint
+    with cluster_of(
+        version, log_directories=2, replica_high_watermark_checkpoint_interval_ms=500
+    ) as cluster:
+        fail_and_return(cluster, tmp_path, figure)
+
+
+def fail_and_return(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
+    znodes = cluster.znodes
+    tools = KafkaTools(cluster.kafka.bootstrap_servers)
+    directory = LogDirectory(cluster, 1)
+    tools.topics("--create", f"--topic={TOPIC}", "--replica-assignment=1:2:3,1:3:2,1:2:3,1:3:2")
+    tools.topics("--create", "--topic=leaving", "--replica-assignment=1:2,1:2")
+    with regent(cluster) as process:
+        process.wait_until_active()
+        cluster.wait_in_sync()
+        failed = [p for p in PARTITIONS if directory.holds(TOPIC, p)]
+        healthy = [p for p in PARTITIONS if p not in failed]
+        assert failed
+        assert healthy
+
+        with workload(tools, TOPIC, tmp_path) as producer:
+            producer.wait_for_progress()
+            before = znodes.states(TOPIC)
+            reported = znodes.watch("/log_dir_event_notification/log_dir_event_0000000000")
+            moved = [znodes.watch(state_path(TOPIC, partition)) for partition in failed]
+            directory.fail()
+            began = reported.wait("the broker's report")
+            figure(
+                "from the broker's report to the last new leader in ZooKeeper",
+                f"{(max(m.wait('a new leader') for m in moved) - began) * 1000:.0f} ms",
+            )
+            for partition in failed:
+                state = cluster.wait(
+                    partial(znodes.state, TOPIC, partition),
+                    f"{TOPIC}-{partition} to leave broker 1",
+                    until=lambda state: state["leader"] in (2, 3) and 1 not in state["isr"],
+                )
+                assert sorted(state["isr"]) == [2, 3]
+                # one epoch for the new leader, which takes broker 1 out of the ISR as well
+                assert state["leader_epoch"] == before[TOPIC, partition]["leader_epoch"] + 1
+            producer.wait_for_progress()
+            for partition in healthy:
+                assert znodes.state(TOPIC, partition) == before[TOPIC, partition]
+            cluster.wait_for_consistency()
+            assert znodes.children("/log_dir_event_notification") == []
+            assert "kafkacontroller_offlinepartitionscount 0.0" in process.metrics()
+
+            # the broker lives on: new replicas go to its other directory
+            znodes.client.create(
+                "/brokers/topics/meanwhile", b'{"version":1,"partitions":{"0":[1,2]}}'
+            )
+            assert cluster.wait_for_leader("meanwhile", 1)["isr"] == [1, 2]
+            znodes.client.create("/admin/delete_topics/leaving")
+            cluster.wait_for_leader("leaving", -1)  # the deletion has begun
+
+            cluster.kill_broker(1)
+            assert znodes.assignment("leaving")  # a replica of it is out of reach
+            directory.mend()
+            cluster.broker(1).start()
+            cluster.wait_in_sync(TOPIC, "meanwhile")
+            cluster.wait(lambda: znodes.assignment("leaving") is None, "the deletion to be over")
+            producer.wait_for_progress()
+        cluster.wait_for_consistency()
+        assert all(directory.holds(TOPIC, partition) for partition in failed)
+        assert not any(directory.holds("leaving", partition) for partition in range(2))
+        acknowledged = producer.acknowledged()
+        figure("longest time without an acknowledgement", f"{producer.longest_gap_ms()} ms")
+        assert producer.failed() == []
+        assert set(acknowledged) <= set(consume_all(tools, TOPIC))

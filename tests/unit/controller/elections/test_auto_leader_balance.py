@@ -1,0 +1,216 @@
+"""The balance of leaders: when it is checked, and which leaders are moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from regent.controller import effects
+from regent.controller import events as e
+from regent.controller.active_controller import ActiveController
+from regent.controller.elections.auto_leader_balance import (
+    movable_leaders,
+    process_auto_preferred_replica_leader_election,
+)
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.zk_data import paths
+from tests.support.broker_znodes import encode_isr_change_notification
+from tests.unit.controller.world import World
+
+CHECK = e.AutoPreferredReplicaLeaderElection()
+
+
+def cluster(led_by_others: int, *, partitions: int = 20, **settings: Any) -> World:
+    """All partitions prefer broker 1; some are led by broker 2."""
+    world = World(**settings)
+    world.start_broker(1, 2)
+    world.create_topic("t", dict.fromkeys(range(partitions), (1, 2)))
+    for p in range(partitions):
+        leader = 2 if p < led_by_others else 1
+        world.set_state(TopicPartition("t", p), leader, (1, 2), leader_epoch=5)
+    return world
+
+
+def fail_over(world: World) -> ActiveController:
+    active = world.fail_over()
+    world.driver.take_sent()
+    world.driver.performed.clear()
+    return active
+
+
+def check(world: World, active: ActiveController) -> None:
+    world.run(process_auto_preferred_replica_leader_election(active))
+
+
+def led_by(world: World, broker_id: int) -> int:
+    states = [world.state(TopicPartition("t", p)) for p in range(20)]
+    return sum(state is not None and state.leader == broker_id for state in states)
+
+
+class TestTimer:
+    def test_the_first_check_is_five_seconds_after_the_election(self) -> None:
+        world = cluster(0)
+        world.fail_over()
+        (timer,) = world.driver.timers.values()
+        assert (timer.after_ms, timer.event) == (5_000, CHECK)
+
+    def test_each_check_arms_the_next(self) -> None:
+        world = cluster(0, leader_imbalance_check_interval_s=17)
+        active = fail_over(world)
+        world.driver.timers.clear()
+        check(world, active)
+        (timer,) = world.driver.timers.values()
+        assert (timer.after_ms, timer.event) == (17_000, CHECK)
+
+    def test_where_it_is_disabled_nothing_is_ever_checked(self) -> None:
+        world = cluster(20, auto_leader_rebalance_enable=False)
+        world.fail_over()
+        assert world.driver.timers == {}
+
+    def test_the_event_checks_and_is_nothing_to_a_process_that_is_not_the_controller(self) -> None:
+        world = cluster(20)
+        controller = world.active_controller()
+        world.process(controller, CHECK)
+        assert led_by(world, 1) == 20
+        standby = world.controller()
+        world.driver.performed.clear()
+        world.process(standby, CHECK)
+        assert world.driver.performed == []
+
+
+class TestThreshold:
+    def test_more_than_ten_percent_is_out_of_balance(self) -> None:
+        world = cluster(3)
+        check(world, fail_over(world))
+        assert led_by(world, 1) == 20
+
+    def test_ten_percent_is_not(self) -> None:
+        world = cluster(2)
+        check(world, fail_over(world))
+        assert led_by(world, 2) == 2
+
+    @pytest.mark.parametrize(("percentage", "moved"), [(0, 1), (4, 1), (5, 0), (100, 0)])
+    def test_another_percentage_may_be_set(self, percentage: int, moved: int) -> None:
+        world = cluster(1, leader_imbalance_per_broker_percentage=percentage)
+        check(world, fail_over(world))
+        assert led_by(world, 1) == 19 + moved
+
+    def test_it_is_counted_for_each_broker_by_itself(self) -> None:
+        world = cluster(2)
+        world.create_topic("u", {0: (2, 1)})
+        other = TopicPartition("u", 0)
+        world.set_state(other, 1, (2, 1), leader_epoch=5)
+        check(world, fail_over(world))
+        state = world.state(other)
+        assert state is not None
+        assert state.leader == 2
+        assert led_by(world, 2) == 2  # broker 1 is within its 10 percent
+
+    def test_the_leaders_of_all_brokers_move_in_one_batch(self) -> None:
+        world = cluster(20)
+        world.create_topic("u", {0: (2, 1)})
+        world.set_state(TopicPartition("u", 0), 1, (2, 1), leader_epoch=5)
+        active = fail_over(world)
+        check(world, active)
+        assert len(world.driver.sent) == 1
+        assert active.context.balance.imbalance_count == 0
+
+
+class TestCandidates:
+    def test_a_preferred_replica_that_is_not_in_sync_does_not_lead(self) -> None:
+        world = cluster(20)
+        lagging = TopicPartition("t", 7)
+        world.set_state(lagging, 2, (2,), leader_epoch=5)
+        active = fail_over(world)
+        check(world, active)
+        assert led_by(world, 2) == 1
+        assert movable_leaders(active.context, 0) == []
+
+    def test_one_on_a_failed_log_directory_does_not_either(self) -> None:
+        world = cluster(20)
+        active = fail_over(world)
+        active.context.set_replicas_on_offline_dirs(1, [TopicPartition("t", 7)])
+        check(world, active)
+        assert led_by(world, 2) == 1
+
+    def test_a_partition_that_the_broker_refuses_stays_where_it_is_served(self) -> None:
+        world = cluster(20)
+        active = fail_over(world)
+        refused = {TopicPartition("t", 7): "UNKNOWN_SERVER_ERROR"}
+        active.context.refusals.update(1, refused=refused, done=())
+        check(world, active)
+        assert led_by(world, 2) == 1
+
+    @pytest.mark.parametrize("leaving", [False, True])
+    def test_the_partitions_of_a_broker_that_is_down_or_leaving_are_not_even_read(
+        self, leaving: bool
+    ) -> None:
+        world = cluster(20)
+        if not leaving:
+            world.stop_broker(1)
+        active = fail_over(world)
+        if leaving:
+            active.context.mark_shutting_down(1)
+        check(world, active)
+        assert not [x for x in world.driver.performed if isinstance(x, effects.ReadData)]
+        assert world.driver.sent == []
+
+    def test_a_topic_that_is_being_deleted_is_left_out(self) -> None:
+        world = cluster(20)
+        active = fail_over(world)
+        active.context.queue_topic_for_deletion("t")
+        check(world, active)
+        assert led_by(world, 1) == 0
+
+    def test_a_partition_that_is_being_reassigned_is_not(self) -> None:
+        """KAFKA-10149."""
+        world = cluster(0)
+        tp = TopicPartition("u", 0)
+        moving = ReplicaAssignment((1, 2, 3), adding_replicas=(3,))
+        world.create_topic("u", {0: moving})
+        world.set_state(tp, 2, (2, 1), leader_epoch=5)
+        active = fail_over(world)
+        assert movable_leaders(active.context, 0) == [tp]
+
+    def test_a_partition_that_never_had_a_leader_is_no_obstacle(self) -> None:
+        world = cluster(20)
+        world.create_topic("unborn", {0: (9, 1)})
+        active = fail_over(world)
+        world.put(paths.topic("unborn"), b'{"version":1,"partitions":{"0":[9]}}')
+        check(world, active)
+        assert led_by(world, 1) == 20
+
+
+def test_a_check_reads_what_is_imbalanced_and_nothing_else() -> None:
+    world = cluster(3)
+    active = fail_over(world)
+    check(world, active)
+    (read,) = (x for x in world.driver.performed if isinstance(x, effects.ReadData))
+    assert list(read.paths) == [paths.partition_state(TopicPartition("t", p)) for p in range(3)]
+    world.driver.performed.clear()
+    check(world, active)
+    assert [type(x) for x in world.driver.performed] == [effects.ArmTimer]
+
+
+def test_after_the_restart_of_a_broker_its_leaders_come_back_two_epochs_on() -> None:
+    world = cluster(0)
+    controller = world.active_controller()
+    world.stop_broker(1)
+    world.deliver(controller)
+    assert led_by(world, 2) == 20
+    world.start_broker(1)
+    world.deliver(controller)
+    partitions = [TopicPartition("t", p) for p in range(20)]
+    for tp in partitions:  # as the leader does when the follower has caught up
+        world.set_state(tp, 2, (2, 1), leader_epoch=6, controller_epoch=1)
+    world.put(
+        paths.isr_change_notification("isr_change_0000000001"),
+        encode_isr_change_notification(partitions),
+    )
+    world.deliver(controller)
+    world.process(controller, CHECK)
+    assert led_by(world, 1) == 20
+    state = world.state(partitions[0])
+    assert state is not None
+    assert state.leader_epoch == 7
