@@ -15,9 +15,12 @@ from regent.controller.brokers import answers, broker_changes
 from regent.controller.effects import ReadChildren, ReadData, Write
 from regent.controller.events import ChannelEvent
 from regent.controller.partitions import isr_changes
+from regent.controller.state.causes import ChangeKind
+from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.deletion_progress import TopicDeletionProgress
 from regent.controller.state.refusals import Refusals
+from regent.controller.state.state_change_trail import StateChangeTrail
 from regent.controller.term import cluster_loading, failover
 from regent.controller.term.life_cycle import LifeCycle
 from regent.controller.topics import topic_changes, topic_deletion_manager, topic_node_removal
@@ -259,6 +262,32 @@ def last_nodes_one_by_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(topic_node_removal, "_remove_last_nodes", remove)
 
 
+def changes_of_isrs_leave_no_trail(patch: pytest.MonkeyPatch) -> None:
+    """The trail has elections only."""
+
+    def record(self: Any, kind: ChangeKind, changes: Any, *, known: Any) -> None:
+        if kind is not ChangeKind.REPLICA_OFFLINE:
+            original(self, kind, changes, known=known)
+
+    original = StateChangeTrail.record
+    patch.setattr(StateChangeTrail, "record", record)
+
+
+def causes_outlive_their_event(patch: pytest.MonkeyPatch) -> None:
+    """Whatever happens in a term is taken for its failover."""
+    patch.setattr(StateChangeTrail, "begin_event", lambda *_: None)
+
+
+def unannounced_changes_leave_no_trail(patch: pytest.MonkeyPatch) -> None:
+    """What a leader has changed before an election is taken for the election's doing."""
+
+    def set_leadership(self: Any, changes: Any, *kind: ChangeKind, based_on: Any = None) -> None:
+        original(self, changes, *kind)
+
+    original = ClusterState.set_leadership
+    patch.setattr(ClusterState, "set_leadership", set_leadership)
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     mutate.__name__: (mutate, caught_by)
     for mutate, caught_by in (
@@ -285,6 +314,9 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (refusals_not_kept, "has no refusal"),
         (refusals_outlive_their_broker, "keeps a refusal|refusals are"),
         (reports_of_the_past_count, "Event failed"),
+        (changes_of_isrs_leave_no_trail, "the trail of"),
+        (causes_outlive_their_event, "the trail of .* has ,"),
+        (unannounced_changes_leave_no_trail, "a step is missing"),
         (last_nodes_one_by_one, "not in one transaction with its marker"),
     )
 }

@@ -15,7 +15,7 @@ from regent.controller.brokers import answers, broker_changes, log_dir_events
 from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.configs import config_changes
-from regent.controller.effects import Respond
+from regent.controller.effects import CurrentTime, Respond
 from regent.controller.log import ControllerLog
 from regent.controller.partitions import isr_changes
 from regent.controller.term import failover, failure_policy
@@ -89,6 +89,7 @@ async def _dispatch_active(
         return await topic_commands.process_commands(active, event.commands)
     if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.term.epoch:
         return None
+    active.context.trail.begin_event(type(event).__name__, await CurrentTime())
     await _PROCESS[type(event)](active, event)
     return None
 

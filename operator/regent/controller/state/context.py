@@ -20,6 +20,7 @@ from types import MappingProxyType
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
 from regent.controller.state.refusals import Refusals
+from regent.controller.state.state_change_trail import StateChangeTrail
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.state.term import Term
 from regent.model.cluster import Broker
@@ -42,6 +43,7 @@ class ControllerContext:
         unclean_leader_elections: Unclean elections since this controller was elected.
         seen_config_changes: Notifications of config changes that need not be looked at any more.
         refusals: What brokers refuse to do.
+        trail: How leadership has changed in this term, and why.
         elections_to_repeat: Partitions whose election failed for another reason than the want of
             an eligible replica: an unreadable znode, for instance. No watch reports its end.
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
@@ -53,6 +55,8 @@ class ControllerContext:
         self.unclean_leader_elections = 0
         self.seen_config_changes: dict[str, None] = {}
         self.refusals = Refusals()
+        self.trail = StateChangeTrail()
+        self.cluster.recorder = self.trail
         self._broker_facts: dict[int, tuple[int, BrokerFacts]] = {}
         self._live_broker_facts: tuple[BrokerFacts, ...] | None = None
         self._shutting_down: dict[int, None] = {}
@@ -209,6 +213,7 @@ class ControllerContext:
         partitions = self.cluster.partitions_of(topic)
         self._deletions.end(topic)
         self.refusals.forget_partitions(partitions)
+        self.trail.forget_topic(topic, partitions)
         for tp, assignment in partitions.items():
             self.set_partition_state(tp, PartitionState.NON_EXISTENT)
             self.elections_to_repeat.pop(tp, None)

@@ -14,6 +14,7 @@ from itertools import chain
 
 from regent.controller.effects import PublishView
 from regent.controller.log import ControllerLog, examples
+from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics.topic_node_removal import remove_topic_nodes
@@ -115,12 +116,13 @@ class TopicDeletionManager:
                 _merge(retry, self._in_state(topic, ReplicaState.DELETION_INELIGIBLE))
             if topic not in context.topics_ineligible_for_deletion:
                 startable.append(topic)
-        if finished:
-            await self._complete(finished)
-        if retry:
-            await self._replicas.handle_state_changes(retry, ReplicaState.OFFLINE)
-        if startable:
-            await self._start(startable)
+        with context.trail.because(CauseKind.TOPIC_DELETION):
+            if finished:
+                await self._complete(finished)
+            if retry:
+                await self._replicas.handle_state_changes(retry, ReplicaState.OFFLINE)
+            if startable:
+                await self._start(startable)
 
     def _in_state(self, topic: str, state: ReplicaState) -> dict[int, list[TopicPartition]]:
         return self._context.replicas_of_topic_in_state(topic, state)
