@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +14,9 @@ from typing import Any, Final
 from regent.settings import Settings
 
 HTTP_TIMEOUT_S: Final = 2.0
+WHY_TIMEOUT_S: Final = 8.0
+"""The endpoint itself gives up after less, when the controller is busy."""
+
 _ANSWER_BYTES_MAX: Final = 1_000_000
 _FIELDS: Final[Mapping[str, type]] = {
     "controllerId": int,
@@ -19,6 +24,7 @@ _FIELDS: Final[Mapping[str, type]] = {
     "eventQueueSize": int,
     "channelQueueSizes": dict,
 }
+_WHY_FIELDS: Final[Mapping[str, type]] = {"controllerId": int, "isActive": bool}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +32,7 @@ class EndpointAnswer:
     """Exactly one of the two is given.
 
     Attributes:
-        status: What ``/status`` says.
+        status: What ``/status`` says, or ``/why``.
         problem: Why nothing is known of a Regent of this cluster.
     """
 
@@ -56,6 +62,36 @@ def ask_regent(url: str) -> EndpointAnswer:
     ):
         return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
     return EndpointAnswer(status=status)
+
+
+def ask_why(url: str, topic: str, partition: int | None) -> EndpointAnswer:
+    """Ask for ``/why``. Whatever goes wrong is the answer's problem, except for what a Regent says:
+    that it is not the controller, or knows no such topic, is in the answer's field ``problem``."""
+    query = {"topic": topic} if partition is None else {"topic": topic, "partition": str(partition)}
+    address = f"{url}/why?{urllib.parse.urlencode(query)}"
+    try:
+        body = _get(address)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        return EndpointAnswer(problem=f"no Regent answers at {url}: {error}")
+    if not isinstance(body, dict):
+        return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
+    if isinstance(body.get("problem"), str) and "controllerId" not in body:
+        return EndpointAnswer(problem=f"the Regent at {url} does not answer: {body['problem']}")
+    if not all(isinstance(body.get(name), type_) for name, type_ in _WHY_FIELDS.items()):
+        return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
+    return EndpointAnswer(status={"problem": None, **body})
+
+
+def _get(address: str) -> Any:
+    try:
+        with urllib.request.urlopen(address, timeout=WHY_TIMEOUT_S) as answer:  # noqa: S310
+            return json.loads(answer.read(_ANSWER_BYTES_MAX))
+    except urllib.error.HTTPError as refused:
+        with refused:
+            try:
+                return json.loads(refused.read(_ANSWER_BYTES_MAX))
+            except ValueError:
+                raise refused from None  # not an answer of ours
 
 
 def of_this_cluster(

@@ -214,9 +214,12 @@ class ClusterState:
                 than were known: an ISR that its leader has changed meanwhile.
         """
         if self.recorder is not None:
-            if based_on:
-                read = {tp: based_on[tp] for tp in changes if tp in based_on}
-                self.recorder.record(ChangeKind.OBSERVED, read, known=self._leadership)
+            known = self._leadership.get
+            surprises = {
+                tp: read for tp, read in based_on.items() if read != known(tp) and tp in changes
+            }
+            if surprises:
+                self.recorder.record(ChangeKind.OBSERVED, surprises, known=self._leadership)
             self.recorder.record(kind, changes, known=self._leadership)
         self._leadership.update(changes)
         self._changed_topics.update(dict.fromkeys(map(_topic_of, changes)))
