@@ -15,7 +15,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
 
-PARTITIONS_MAX: Final = 100
+PARTITIONS_MAX: Final = 50
 
 Report = dict[str, Any]
 

@@ -121,11 +121,17 @@ def _how(kind: str, before: Json | None, after: Json, *, found_with: Json) -> st
         case ChangeKind.OBSERVED:
             return _observed(before, after, is_announced=found_with["kind"] == CauseKind.ISR_CHANGE)
         case _:
-            return f"Regent raised the leader epoch; {_leads(leader)}."
+            return _written(before, after)
 
 
 def _leads(leader: int | None) -> str:
     return "nobody leads" if leader is None else f"broker {leader} leads"
+
+
+def _written(before: Json | None, after: Json) -> str:
+    gone = left(before, after)
+    what = f"took {brokers(gone)} out of the ISR" if gone else "raised the leader epoch"
+    return f"Regent {what}; {_leads(after['leader'])}."
 
 
 def _replica_offline(before: Json | None, after: Json) -> str:
@@ -180,6 +186,8 @@ def reason_of_absence(replica: int, change: Json) -> str:
         return f"the leader took it out, because {_BY_ITSELF}"
     if change["kind"] == ChangeKind.ELECTED_UNCLEAN:
         return "an unclean election left it out"
+    if change["kind"] == ChangeKind.ELECTED_CONTROLLED_SHUTDOWN:
+        return "it is shutting down"
     cause = change["cause"]
     if replica not in [b["id"] for b in cause["brokers"]]:
         return _ABSENCES.get(cause["kind"], "it was offline")

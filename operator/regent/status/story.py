@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from regent.controller.state.causes import ChangeKind
+from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.status.sentences import (
     brokers,
     capital,
@@ -17,6 +17,8 @@ from regent.status.sentences import (
 )
 
 Json = Mapping[str, Any]
+
+_OF_LIVE_BROKERS: Final = (CauseKind.BROKER_STARTED, CauseKind.BROKER_BOUNCED)
 
 
 def tell_partition(
@@ -129,7 +131,8 @@ def _broker_now(replica: int, live: Sequence[int], trail: Json | None, regent: J
     if trail is not None and replica in trail["offlineDirs"] and replica in live:
         return "It is live, and its replica is on a failed log directory."
     last = None if regent is None else regent["brokers"].get(str(replica), {}).get("last")
-    when = "" if last is None else f" since {moment(last['timeMs'])}"
+    kinds = _OF_LIVE_BROKERS if replica in live else (CauseKind.BROKER_FAILED,)
+    when = "" if last is None or last["kind"] not in kinds else f" since {moment(last['timeMs'])}"
     if replica not in live:
         return f"It is down{when}."
     return f"It is live{when}, and has not caught up."

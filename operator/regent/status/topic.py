@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from regent.model.errors import MalformedZNodeError
@@ -15,6 +16,9 @@ from regent.zk_data.operations import DatedZNode
 from regent.zk_data.topics import decode_partition_state, decode_topic
 
 Report = dict[str, Any]
+
+_OFFLINE, _UNDER_REPLICATED, _CHANGED, _CALM = range(4)
+"""Groups of partitions, in the order in which they are told of."""
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
@@ -65,7 +69,7 @@ async def resolve(reader: ClusterReader, text: str) -> Target:
 
 
 async def read_topic(
-    reader: ClusterReader, target: Target, *, changed: Sequence[int], problems: list[str]
+    reader: ClusterReader, target: Target, *, changed: Collection[int], problems: list[str]
 ) -> Report | None:
     """The topic and some of its partitions, those with problems first; None if there is none.
 
@@ -135,16 +139,17 @@ async def _chosen(
     reader: ClusterReader,
     topic: str,
     partitions: Sequence[Report],
-    changed: Sequence[int],
+    changed: Collection[int],
     problems: list[str],
 ) -> Report:
     """Counts, and the partitions that are told of, as they are now, with times."""
-    live = {paths.broker_id_of(c) for c in (await reader.get_children([paths.BROKER_IDS]))[0] or ()}
-    offline = [p for p in partitions if p["leader"] not in live]
-    lagging = [p for p in partitions if p not in offline and len(p["isr"]) < len(p["replicas"])]
-    others = [p for p in partitions if p["partition"] in changed]
-    ordered = {p["partition"]: p for p in (*offline, *lagging, *others, *partitions)}
-    shown = list(ordered.values())[:PARTITIONS_MAX]
+    (children,) = await reader.get_children([paths.BROKER_IDS])
+    live = {broker_id for c in children or () if (broker_id := paths.broker_id_of(c)) is not None}
+    changed = frozenset(changed)
+    groups: dict[int, list[Report]] = {_OFFLINE: [], _UNDER_REPLICATED: [], _CHANGED: [], _CALM: []}
+    for partition in partitions:
+        groups[_group(partition, live, changed)].append(partition)
+    shown = list(chain.from_iterable(groups.values()))[:PARTITIONS_MAX]
     nodes = await reader.get_dated(
         [paths.partition_state(TopicPartition(topic, p["partition"])) for p in shown]
     )
@@ -155,11 +160,19 @@ async def _chosen(
     for partition in dated:
         del partition["assignment"]
     return {
-        "offline": len(offline),
-        "underReplicated": len(lagging),
+        "offline": len(groups[_OFFLINE]),
+        "underReplicated": len(groups[_UNDER_REPLICATED]),
         "partitions": dated,
         "omitted": len(partitions) - len(dated),
     }
+
+
+def _group(partition: Report, live: Container[int | None], changed: Container[int]) -> int:
+    if partition["leader"] not in live:
+        return _OFFLINE
+    if len(partition["isr"]) < len(partition["replicas"]):
+        return _UNDER_REPLICATED
+    return _CHANGED if partition["partition"] in changed else _CALM
 
 
 def _partition(
