@@ -85,11 +85,11 @@ class KafkaController:
 async def _dispatch_active(
     active: ActiveController, event: e.ControllerEvent
 ) -> tuple[Outcome, ...] | None:
-    if isinstance(event, e.CommandsReceived):
-        return await topic_commands.process_commands(active, event.commands)
     if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.term.epoch:
         return None
     active.context.trail.begin_event(type(event).__name__, await CurrentTime())
+    if isinstance(event, e.CommandsReceived):
+        return await topic_commands.process_commands(active, event.commands)
     await _PROCESS[type(event)](active, event)
     return None
 

@@ -73,6 +73,9 @@ _SENTENCES: Final[Mapping[str, str]] = {
     CauseKind.PARTITIONS_ADDED: "The partition was added to the topic.",
     CauseKind.TOPIC_DELETION: "The topic is being deleted.",
     CauseKind.TOPIC_VANISHED: "The topic's node was removed by somebody else.",
+    CauseKind.ELECTION_REQUESTED: "An election of leaders was requested.",
+    CauseKind.LEADER_IMBALANCE: "Too many partitions were not led by their preferred leaders.",
+    CauseKind.REASSIGNMENT: "The partition is being reassigned.",
     CauseKind.UNCLEAN_ELECTION_ENABLED: "unclean.leader.election.enable was set to true.",
 }
 

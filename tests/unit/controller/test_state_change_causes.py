@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from regent.controller import effects
 from regent.controller import events as e
+from regent.controller.commands import DescribeTopicConfigs
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import Cause, CauseKind, ChangeKind
 from regent.controller.state.context import ControllerContext
@@ -261,6 +264,19 @@ class TestTheTerm:
         assert last_cause(controller, T0).kind is CauseKind.CONTROLLER_FAILOVER
         assert not changes(controller, T1)
         assert context_of(controller).trail.began_ms == LATER_MS
+
+    def test_each_event_begins_a_cause_of_its_own_commands_included(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(1)
+        world.deliver(controller)
+        world.driver.now_ms += 1
+        world.process(controller, e.CommandsReceived((DescribeTopicConfigs(("t",)),), "reply"))
+        state = context_of(controller).cluster.leadership[T0]
+        changed = msgspec.structs.replace(state, leader_epoch=9)
+        context_of(controller).cluster.set_leadership({T0: changed})
+        cause = last_cause(controller, T0)
+        assert (cause.kind, cause.event) == (CauseKind.OTHER, "CommandsReceived")
+        assert cause.time_ms == LATER_MS + 1
 
     def test_what_a_reconnection_finds_names_its_event(self) -> None:
         world, controller = cluster()

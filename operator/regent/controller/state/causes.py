@@ -39,6 +39,13 @@ class CauseKind(enum.StrEnum):
     """Somebody else removed the topic's node."""
     UNCLEAN_ELECTION_ENABLED = "unclean-election-enabled"
     """unclean.leader.election.enable became true for the topic or the cluster."""
+    ELECTION_REQUESTED = "election-requested"
+    """Somebody asked for an election of leaders, by ``/admin/preferred_replica_election`` or by a
+    command."""
+    LEADER_IMBALANCE = "leader-imbalance"
+    """Too many partitions were not led by their preferred leaders (leader.imbalance.*)."""
+    REASSIGNMENT = "reassignment"
+    """A reassignment began, went on, ended or was cancelled."""
     OTHER = "other"
     """The event that was being processed says what."""
 
