@@ -74,30 +74,41 @@ def _how_to_get_a_leader(
     if found["hasState"] and found["leaderEpoch"] is None:
         yield "Correct the znode, or delete the topic."
         return
+    if topic["isMarkedForDeletion"]:
+        return
     offline_dirs = [] if trail is None else trail["offlineDirs"]
     present = [b for b in found["replicas"] if b in live and b not in offline_dirs]
     if not found["hasState"]:
         if not present:
             yield f"It gets a leader when {brokers(found['replicas'], conjunction='or')} starts."
         return
-    failed_dirs = [b for b in found["isr"] if b in live and b in offline_dirs]
+    electable = [b for b in found["isr"] if b in present]
+    if electable:
+        is_or_are = "is" if len(electable) == 1 else "are"
+        yield (
+            f"{capital(brokers(electable))} {is_or_are} live and in the ISR: the next election "
+            "gives it a leader."
+        )
+        return
+    failed_dirs = [b for b in found["isr"] if b in live]
     dead = [b for b in found["isr"] if b not in live]
     if failed_dirs:
         yield (
             f"Its replica on {brokers(failed_dirs)} is on a failed log directory: it comes online "
             "when the directory is repaired and the broker restarted."
         )
-    if dead and not any(b in present for b in found["isr"]):
+    if dead:
         has = "has" if len(dead) == 1 else "have"
         yield (
             f"It comes online when {brokers(dead, conjunction='or')} returns: only "
             f"{brokers(dead)} {has} every acknowledged record."
         )
-    others = [b for b in present if b not in found["isr"]]
-    if others and not any(b in present for b in found["isr"]):
+    if present:
+        allows = topic["allowsUncleanElection"]
         yield (
-            f"An unclean election would make {brokers(others, conjunction='or')} the leader, and "
-            "what only the ISR has would be lost: unclean.leader.election.enable=true on the topic."
+            f"An unclean election would make {brokers(present, conjunction='or')} the leader, and "
+            "what only the ISR has would be lost: unclean.leader.election.enable"
+            f"{' is true, so the next election is one.' if allows else '=true on the topic.'}"
         )
 
 
@@ -215,8 +226,8 @@ def _from_zookeeper(found: Json) -> Iterator[str]:
         )
 
 
-def tell_topic(topic: Json) -> str:
-    """One line about a topic as a whole."""
+def tell_topic(topic: Json, *, live: Sequence[int]) -> Iterator[str]:
+    """About a topic as a whole: one line, and one about its deletion."""
     state = f"{topic['partitionCount']} partitions"
     if topic["partitionCount"] == 1:
         state = "1 partition"
@@ -225,7 +236,9 @@ def tell_topic(topic: Json) -> str:
         for key, what in (("offline", "offline"), ("underReplicated", "under-replicated"))
         if topic[key]
     ]
-    deletion = ", being deleted" if topic["isMarkedForDeletion"] else ""
-    return capital(
-        f"topic {topic['name']}: {state}, {', '.join(problems) or 'all in sync'}{deletion}."
-    )
+    yield f"Topic {topic['name']}: {state}, {', '.join(problems) or 'all in sync'}."
+    if topic["isMarkedForDeletion"]:
+        hosts = {replica for p in topic["partitions"] for replica in p["replicas"]}
+        dead = sorted(hosts.difference(live))
+        waits = f", which waits for {brokers(dead)} to return" if dead else ""
+        yield f"The topic is marked for deletion{waits}."

@@ -102,7 +102,7 @@ def exit_status(report: Report) -> ExitStatus:
         return ExitStatus.UNKNOWN_TOPIC
     if report["controller"]["id"] is None:
         return ExitStatus.NO_CONTROLLER
-    if report["topic"]["offline"]:
+    if report["topic"]["offline"] and not report["topic"]["isMarkedForDeletion"]:
         return ExitStatus.OFFLINE_PARTITIONS
     if report["problems"]:
         return ExitStatus.MALFORMED_ZNODES
@@ -117,11 +117,10 @@ def tell(report: Report) -> Iterator[str]:
     if topic is None:
         yield from _tell_of_what_is_unknown(report)
         return
-    if topic["partition"] is None:
-        yield tell_topic(topic)
+    if topic["partition"] is None or topic["isMarkedForDeletion"]:
+        yield from tell_topic(topic, live=report["liveBrokers"])
     yield from _tell_of_the_controller(report)
-    for problem in report["problems"]:
-        yield f"Malformed: {problem}"
+    yield from _malformed(report)
     known = [] if regent is None else regent["partitions"]
     trails = {p["partition"]: p for p in known}
     for found in topic["partitions"]:
@@ -140,11 +139,16 @@ def tell(report: Report) -> Iterator[str]:
 
 def _tell_of_what_is_unknown(report: Report) -> Iterator[str]:
     yield f"There is no topic or partition {report['target']!r} in ZooKeeper."
+    yield from _malformed(report)
     regent = report["regent"]
     if regent is not None and regent["removed"] is not None:
         yield removed_sentence(regent["topic"], regent["removed"])
     elif regent is None and report["regentProblem"]:
         yield f"Why it is gone is not known: {report['regentProblem']} (see --url)."
+
+
+def _malformed(report: Report) -> Iterator[str]:
+    return (f"Malformed: {problem}" for problem in report["problems"])
 
 
 def _tell_of_the_controller(report: Report) -> Iterator[str]:

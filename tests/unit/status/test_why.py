@@ -290,6 +290,30 @@ class TestTrueStories:
             f"Topic 't' was removed from ZooKeeper by somebody else, observed at {LATER}.",
         ]
 
+    def test_a_topic_that_is_being_deleted_and_whom_that_waits_for(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(3)
+        world.deliver(controller)
+        world.mark_for_deletion("t")
+        world.deliver(controller)
+        report = report_on(world, "t", controller)
+        told = list(tell(report))
+        assert told[1] == "The topic is marked for deletion, which waits for broker 3 to return."
+        assert any("The topic is being deleted. " in line for line in told)
+        assert not any("unclean" in line for line in told)
+        assert exit_status(report) is ExitStatus.EXPLAINED
+
+    def test_an_offline_partition_that_the_next_election_helps(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(3)
+        world.deliver(controller)
+        world.stop_broker(2)
+        world.deliver(controller)
+        world.start_broker(2)  # and the controller has not observed it yet
+        assert "  Broker 2 is live and in the ISR: the next election gives it a leader." in story(
+            world, "t-1", controller
+        )
+
     def test_a_change_that_regent_has_not_processed_yet(self) -> None:
         world, controller = cluster()
         world.stop_broker(1)
@@ -339,6 +363,13 @@ class TestWithoutARegent:
         assert "t-0: its state in ZooKeeper cannot be read" in told
         assert "Correct the znode" in told
         assert exit_status(report) is ExitStatus.OFFLINE_PARTITIONS
+
+    def test_a_topic_that_cannot_be_read(self) -> None:
+        world, _ = cluster()
+        world.put(paths.topic("t"), b"{")
+        for text in ("t", "t-0"):
+            told = "\n".join(story(world, text))
+            assert f"Malformed: {paths.topic('t')}" in told
 
     def test_a_partition_that_never_had_a_leader(self) -> None:
         world, _ = cluster()
