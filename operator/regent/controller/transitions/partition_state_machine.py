@@ -413,12 +413,11 @@ class PartitionStateMachine:
         based_on: dict[TopicPartition, LeaderAndIsr],
     ) -> None:
         unclean = {tp: state for tp, state in written.items() if decisions[tp].elected.unclean}
-        clean = written
-        if unclean:
-            clean = {tp: state for tp, state in written.items() if tp not in unclean}
         cluster = self._context.cluster
-        cluster.set_leadership(clean, strategy.change, based_on=based_on)
-        cluster.set_leadership(unclean, ChangeKind.ELECTED_UNCLEAN, based_on=based_on)
+        if unclean:
+            cluster.set_leadership(unclean, ChangeKind.ELECTED_UNCLEAN, based_on=based_on)
+            written = {tp: state for tp, state in written.items() if tp not in unclean}
+        cluster.set_leadership(written, strategy.change, based_on=based_on)
 
     def _apply(
         self,
