@@ -37,8 +37,8 @@ class TrailChecker:
         for tp, trail in context.trail.partitions.items():
             now = context.cluster.leadership.get(tp)
             require(trail.now == now, f"{process}: the trail of {tp} ends with {trail.now}: {now}")
-            befores = (trail.before, *(change.after for change in trail.changes))
-            for (before, _), change in zip(pairwise(befores), trail.changes, strict=True):
+            earlier = (trail.before, *(change.after for change in trail.changes))
+            for (before, _), change in zip(pairwise(earlier), trail.changes, strict=True):
                 self._check_change(process, tp, before, change)
         self._check_brokers(process, context.trail)
 
