@@ -69,11 +69,12 @@ class TrailChecker:
         if after is None or kind not in _WRITTEN_BY_THE_CONTROLLER:
             return
         if before is None:
-            require(kind is ChangeKind.FIRST_LEADER, what)
+            require(kind is ChangeKind.FIRST_LEADER, f"{what}: a step is missing")
             return
         require(after.partition_epoch == before.partition_epoch + 1, f"{what}: a step is missing")
         is_unclean = after.leader >= 0 and after.leader not in before.isr
-        require(is_unclean == (kind is ChangeKind.ELECTED_UNCLEAN), what)
+        is_said = kind is ChangeKind.ELECTED_UNCLEAN
+        require(is_unclean == is_said, f"{what}: a leader from outside the ISR, or not?")
 
     def _check_brokers(self, process: RegentProcess, trail: StateChangeTrail) -> None:
         for broker_id, cause in trail.broker_causes.items():
