@@ -194,11 +194,6 @@ class ClusterState:
     def leadership(self) -> Mapping[TopicPartition, LeaderAndIsr]:
         return self._leadership
 
-    def load_leadership(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> None:
-        """Set the initial leadership of many partitions at once. Nothing is recorded."""
-        self._leadership.update(states)
-        self._changed_topics.update(dict.fromkeys(map(_topic_of, states)))
-
     def set_leadership(
         self,
         changes: Mapping[TopicPartition, LeaderAndIsr],
@@ -221,6 +216,10 @@ class ClusterState:
             if surprises:
                 self.recorder.record(ChangeKind.OBSERVED, surprises, known=self._leadership)
             self.recorder.record(kind, changes, known=self._leadership)
+        self.load_leadership(changes)
+
+    def load_leadership(self, changes: Mapping[TopicPartition, LeaderAndIsr]) -> None:
+        """The same for what is no change: the initial leadership. It is not recorded."""
         self._leadership.update(changes)
         self._changed_topics.update(dict.fromkeys(map(_topic_of, changes)))
 
