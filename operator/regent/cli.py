@@ -208,8 +208,7 @@ def why(
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
-        for line in tell(report):
-            click.echo(line)
+        click.echo("\n".join(tell(report)).lstrip("\n"))
     sys.exit(exit_status(report))
 
 

@@ -166,7 +166,9 @@ def _observed(before: Json | None, after: Json, *, is_announced: bool) -> str:
     gone, come = left(before, after), left(after, before)
     parts = [f"taken {brokers(gone)} out of the ISR"] if gone else []
     parts += [f"taken {brokers(come)} into the ISR"] if come else []
-    what = " and ".join(parts) or "changed the ISR and changed it back"
+    if not parts:
+        return "By then its state had been written again, with the same leader and ISR."
+    what = " and ".join(parts)
     if is_announced:
         what = what.replace("taken ", "took ")
     reason = f": {_BY_ITSELF if len(gone) == 1 else _BY_ITSELF.replace('it', 'they', 1)}"

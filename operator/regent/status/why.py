@@ -110,7 +110,7 @@ def exit_status(report: Report) -> ExitStatus:
 
 
 def tell(report: Report) -> Iterator[str]:
-    """The report as lines for people."""
+    """The report as lines for people, with an empty one before each partition."""
     topic, regent = report["topic"], report["regent"]
     if report["remark"]:
         yield report["remark"]
