@@ -78,6 +78,7 @@ class App:
                 readiness=self._readiness_problem,
                 remark=self._remark,
                 status=self._controller.status,
+                state_changes=self._controller.state_changes,
             )
         except OSError as error:
             raise ConfigurationError(

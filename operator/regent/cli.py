@@ -1,4 +1,4 @@
-"""The command line: ``regent run``, ``status``, ``release``, ``crds``, ``settings``."""
+"""The command line: ``regent run``, ``status``, ``why``, ``release``, ``crds``, ``settings``."""
 
 from __future__ import annotations
 
@@ -89,6 +89,19 @@ _config_option = click.option(
 )
 
 
+_url_option = click.option(
+    "--url",
+    callback=_http_url,
+    metavar="URL",
+    help="HTTP endpoint of a Regent, for what only it knows. Default: where a Regent with the same "
+    "settings listens, http://127.0.0.1:8080 without any.",
+)
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_zookeeper_options = _setting_options(
+    [n for n in Settings.model_fields if n.startswith("zookeeper")]
+)
+
+
 @main.command()
 @_config_option
 @_setting_options(Settings.model_fields)
@@ -103,15 +116,9 @@ def run(config_file: Path | None, **options: Any) -> None:
 
 @main.command()
 @_config_option
-@_setting_options([name for name in Settings.model_fields if name.startswith("zookeeper")])
-@click.option(
-    "--url",
-    callback=_http_url,
-    metavar="URL",
-    help="HTTP endpoint of a Regent, for what only it knows. Default: where a Regent with the same "
-    "settings listens, http://127.0.0.1:8080 without any.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@_zookeeper_options
+@_url_option
+@_json_option
 def status(config_file: Path | None, url: str | None, as_json: bool, **options: Any) -> None:
     """Show who is the controller, the brokers, and the partitions by state.
 
@@ -143,6 +150,65 @@ def status(config_file: Path | None, url: str | None, as_json: bool, **options: 
         click.echo(json.dumps(report, indent=2))
     else:
         print_status(report)
+    sys.exit(exit_status(report))
+
+
+@main.command()
+@click.argument("target", metavar="TOPIC[-PARTITION]")
+@click.option(
+    "--partition",
+    type=click.IntRange(min=0),
+    metavar="NUMBER",
+    help="The partition, if TOPIC itself ends in a number.",
+)
+@_config_option
+@_zookeeper_options
+@_url_option
+@_json_option
+def why(
+    target: str,
+    *,
+    partition: int | None,
+    config_file: Path | None,
+    url: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Explain the state of a topic or a partition: who leads, who is missing from the ISR since
+    when and why, what would help, and what has changed.
+
+    The state is read from ZooKeeper, so it is there with any controller. The changes with
+    their causes are kept by a Regent while it is the controller, and asked of its HTTP
+    endpoint. Takes the settings file and the environment of `regent run`.
+
+    \b
+    Exit status, the first that applies:
+      1  a setting is invalid, or ZooKeeper refuses to be read
+      2  the command is used wrongly
+      3  no ZooKeeper server answers
+      7  there is no such topic or partition
+      4  there is no controller
+      5  partitions of it have no leader
+      6  znodes are malformed
+      8  nobody could be asked what has changed: see --url
+      0  none of these
+    """
+    from regent.client_settings import zookeeper_settings
+    from regent.status.endpoint import default_url
+    from regent.status.why import exit_status, read_why, tell
+
+    logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
+    settings = load_settings(_given(options), file=config_file)
+    try:
+        report = read_why(
+            zookeeper_settings(settings), target, partition, url=url or default_url(settings)
+        )
+    except ZooKeeperUnavailableError as error:
+        raise _UnreachableError(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(report, indent=2))
+    else:
+        click.echo("\n".join(tell(report)).lstrip("\n"))
     sys.exit(exit_status(report))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import logging
 import random
 import threading
@@ -16,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from regent.controller import events as e
@@ -28,6 +30,7 @@ from regent.controller.topics.topic_commands import not_controller
 from regent.controller.view import ClusterView, RefusedReplica
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
+from regent.observability.http import JsonAnswer
 from regent.observability.logs import StandardControllerLog
 from regent.observability.metrics import ControllerGauges, EventMetrics, gauges_of
 from regent.protocol.control_requests import (
@@ -39,6 +42,7 @@ from regent.runtime.collector import Collector
 from regent.runtime.controller_event_manager import ControllerEventManager
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import Connect
+from regent.runtime.state_change_report import state_change_report
 from regent.runtime.view_publisher import ViewPublisher
 from regent.zk_data.operations import SessionState, WatchedEvent
 
@@ -212,6 +216,45 @@ class ControllerService:
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             **self._refusals(),
         }
+
+    async def state_changes(self, topic: str, partition: int | None) -> JsonAnswer:
+        """For ``/why``. May be awaited in any event loop.
+
+        The answer is made in the controller's loop, between two steps of what it is doing: it waits
+        as long as a step takes. Whoever stops waiting costs the controller nothing more.
+        """
+        future: concurrent.futures.Future[JsonAnswer] = concurrent.futures.Future()
+
+        def answer() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(self._state_changes(topic, partition))
+                except Exception as error:  # noqa: BLE001 - it is whoever asked who is to fail
+                    future.set_exception(error)
+
+        if self._loop is None or self.has_ended or self._loop.is_closed():
+            return self._state_changes(topic, partition)  # no loop: nothing is known, or changes
+        with contextlib.suppress(RuntimeError):  # it has just ended: nobody answers
+            self._loop.call_soon_threadsafe(answer)
+        return await asyncio.wrap_future(future)
+
+    def _state_changes(self, topic: str, partition: int | None) -> JsonAnswer:
+        life = None if self._parts is None else self._parts.controller.life
+        active = None if life is None or self.has_ended else life.active
+        identity: dict[str, object] = {
+            "controllerId": self._config.controller_id,
+            "isActive": active is not None,
+            "clusterId": None if life is None else life.cluster_id,
+        }
+        if active is None:
+            problem = "this Regent is not the controller"
+            return JsonAnswer(HTTPStatus.SERVICE_UNAVAILABLE, identity | {"problem": problem})
+        report = state_change_report(active.context, topic, partition)
+        if report is None:
+            what = topic if partition is None else f"{topic}-{partition}"
+            problem = f"there is no {'topic' if partition is None else 'partition'} {what!r}"
+            return JsonAnswer(HTTPStatus.NOT_FOUND, identity | {"problem": problem})
+        return JsonAnswer(HTTPStatus.OK, identity | {"problem": None} | report)
 
     def _refusals(self) -> dict[str, object]:
         parts = self._parts

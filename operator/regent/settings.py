@@ -237,8 +237,8 @@ class Settings(BaseSettings):
     )
     http_host: str = Field(
         default="127.0.0.1",
-        description="Address of the HTTP endpoint (`/metrics`, `/healthz`, `/readyz`, `/status`). "
-        "In a pod: `0.0.0.0`.",
+        description="Address of the HTTP endpoint (`/metrics`, `/healthz`, `/readyz`, `/status`, "
+        "`/why`). In a pod: `0.0.0.0`.",
     )
     http_port: int = Field(
         default=8080, ge=0, le=65_535, description="Its port; 0 takes any free one."

@@ -28,6 +28,7 @@ from regent.zk_data.topics import decode_partition_state, decode_topic
 from tests.simulation.broker import UNKNOWN_SERVER_ERROR
 from tests.simulation.driver import RegentProcess
 from tests.simulation.trace import InvariantViolatedError
+from tests.simulation.trail_checker import TrailChecker
 from tests.simulation.workload import UNCLEAN
 from tests.simulation.zookeeper import AppliedTransaction
 from tests.support.broker_znodes import partition_of_state
@@ -70,6 +71,7 @@ class SafetyChecker:
         self._announced: dict[tuple[TopicPartition, int], int] = {}
         self._configured_at: dict[str, int] = {}
         self._unmarked: list[str] = []
+        self._trails = TrailChecker(world)
         world.zookeeper.on_transaction(self._transaction)
 
     def was_ever_created(self, topic: str) -> bool:
@@ -439,6 +441,7 @@ class SafetyChecker:
             f"{process} counts {context.balance.imbalance_count} imbalanced, not {imbalanced}",
         )
         self._check_refusals(process, context)
+        self._trails.event_ended(process, context)
 
     def _check_refusals(self, process: RegentProcess, context: ControllerContext) -> None:
         """A refusal is kept from the answer on, and only of replicas that there are."""

@@ -113,7 +113,7 @@ def load_afresh(world: World, process: RegentProcess) -> ControllerContext:
         for partition, assignment in znode.assignments.items():
             context.set_assignment(TopicPartition(topic, partition), assignment)
     states = reader.run(read_partition_states(list(context.cluster.all_partitions()), log))
-    context.cluster.set_leadership(states.states)
+    context.cluster.load_leadership(states.states)
     for topic in world.zookeeper.children(paths.DELETE_TOPICS):
         if context.cluster.has_topic(topic):
             context.queue_topic_for_deletion(topic)

@@ -21,10 +21,12 @@ from regent.controller.elections import (
 )
 from regent.controller.events import ChannelEvent
 from regent.controller.partitions import isr_changes
+from regent.controller.state.causes import ChangeKind
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.deletion_progress import TopicDeletionProgress
 from regent.controller.state.refusals import Refusals
+from regent.controller.state.state_change_trail import StateChangeTrail
 from regent.controller.term import cluster_loading, failover
 from regent.controller.term.life_cycle import LifeCycle
 from regent.controller.topics import (
@@ -348,6 +350,32 @@ def failed_log_dirs_outlive_a_restart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ControllerContext, "set_replicas_on_offline_dirs", lambda *_: None)
 
 
+def changes_of_isrs_leave_no_trail(patch: pytest.MonkeyPatch) -> None:
+    """The trail has elections only."""
+
+    def record(self: Any, kind: ChangeKind, changes: Any, *, known: Any) -> None:
+        if kind is not ChangeKind.REPLICA_OFFLINE:
+            original(self, kind, changes, known=known)
+
+    original = StateChangeTrail.record
+    patch.setattr(StateChangeTrail, "record", record)
+
+
+def causes_outlive_their_event(patch: pytest.MonkeyPatch) -> None:
+    """Whatever happens in a term is taken for its failover."""
+    patch.setattr(StateChangeTrail, "begin_event", lambda *_: None)
+
+
+def unannounced_changes_leave_no_trail(patch: pytest.MonkeyPatch) -> None:
+    """What a leader has changed before an election is taken for the election's doing."""
+
+    def set_leadership(self: Any, changes: Any, *kind: ChangeKind, based_on: Any = None) -> None:
+        original(self, changes, *kind)
+
+    original = ClusterState.set_leadership
+    patch.setattr(ClusterState, "set_leadership", set_leadership)
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     mutate.__name__: (mutate, caught_by)
     for mutate, caught_by in (
@@ -375,6 +403,9 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (refusals_outlive_their_broker, "keeps a refusal|refusals are"),
         (reports_of_the_past_count, "Event failed"),
         (strays_left_on_disk, "still has strays|has .* under the id"),
+        (changes_of_isrs_leave_no_trail, "the trail of"),
+        (causes_outlive_their_event, "the trail of .* has ,"),
+        (unannounced_changes_leave_no_trail, "a step is missing"),
         (last_nodes_one_by_one, "not in one transaction with its marker"),
         (requests_for_leaders_stay, "nobody elects preferred leaders"),
         (

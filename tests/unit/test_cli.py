@@ -22,7 +22,7 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> CliRunner:
 
 def test_help_names_every_command(runner: CliRunner) -> None:
     output = runner.invoke(main, ["--help"]).output
-    for command in ("run", "status", "release", "crds", "settings"):
+    for command in ("run", "status", "why", "release", "crds", "settings"):
         assert f"\n  {command} " in output
 
 
@@ -53,28 +53,41 @@ def test_run_refuses_a_malformed_connect_string(runner: CliRunner) -> None:
     assert "host:port" in result.output
 
 
-def test_status_has_the_options_of_run_that_reach_zookeeper(runner: CliRunner) -> None:
-    output = runner.invoke(main, ["status", "--help"]).output
+@pytest.mark.parametrize("command", ["status", "why"])
+def test_what_reads_a_cluster_has_the_options_of_run_that_reach_zookeeper(
+    runner: CliRunner, command: str
+) -> None:
+    output = runner.invoke(main, [command, "--help"]).output
     names = [name for name in Settings.model_fields if name.startswith("zookeeper")]
     assert [n for n in names if f"--{n.replace('_', '-')}" not in output] == []
     assert "--config" in output
 
 
+@pytest.mark.parametrize("command", [["status"], ["why", "t"]])
 @pytest.mark.parametrize("url", ["ftp://host", "file:///etc/passwd", "127.0.0.1:8080"])
-def test_status_asks_over_http_only(runner: CliRunner, url: str) -> None:
-    result = runner.invoke(main, ["status", "--zookeeper", "z:1", "--url", url])
+def test_a_regent_is_asked_over_http_only(runner: CliRunner, url: str, command: list[str]) -> None:
+    result = runner.invoke(main, [*command, "--zookeeper", "z:1", "--url", url])
     assert result.exit_code == 2
     assert "must begin with http:// or https://" in result.output
 
 
-@pytest.mark.parametrize("command", ["run", "status"])
-def test_a_binary_settings_file_is_named(runner: CliRunner, tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize("command", [["run"], ["status"], ["why", "t"]])
+def test_a_binary_settings_file_is_named(
+    runner: CliRunner, tmp_path: Path, command: list[str]
+) -> None:
     file = tmp_path / "keystore.jks"
     file.write_bytes(b"\xfe\xed\xfe\xed")
-    result = runner.invoke(main, [command, "--config", str(file)])
+    result = runner.invoke(main, [*command, "--config", str(file)])
     assert result.exit_code == 1
     assert "keystore.jks is not text in UTF-8" in result.output
     assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("partition", ["-1", "x", "1.5"])
+def test_why_takes_the_number_of_a_partition(runner: CliRunner, partition: str) -> None:
+    result = runner.invoke(main, ["why", "t", "--zookeeper", "z:1", "--partition", partition])
+    assert result.exit_code == 2
+    assert "--partition" in result.output
 
 
 @pytest.mark.parametrize("deployment", ["regent", "/regent", "kafka/", "a/b/c"])

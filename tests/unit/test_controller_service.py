@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from regent.controller.config import ControllerConfig
 from regent.controller.topics.topic_commands import not_controller
 from regent.controller_service import ControllerService
 from regent.network.settings import ChannelSettings
+from regent.observability.http import JsonAnswer
 from regent.observability.metrics import EventMetrics
 from regent.zookeeper.settings import ZooKeeperSettings
 from sandbox import wait_until
@@ -125,3 +127,47 @@ def test_what_keeps_it_from_zookeeper_is_shown_but_goes_into_no_resource() -> No
         wait_until(service.why_inactive, timeout_s=30, describe="the session to be fenced")
         assert service.readiness_problem() == "no ZooKeeper session: connection refused"
         assert service.why_inactive() == "no ZooKeeper session"
+
+
+class TestStateChanges:
+    """Asked from another thread, answered by the controller's."""
+
+    def test_a_controller_tells_what_it_knows_of_a_topic(self) -> None:
+        with SimulatedCluster() as cluster, LiveController(cluster) as live:
+            cluster.create_topic("t", [(1, 2), (2, 1)])
+            wait_until(
+                lambda: "t" in live.view.topics, timeout_s=60, describe="the topic to be known"
+            )
+            answer = asyncio.run(live.service.state_changes("t", 1))
+            assert answer.status == HTTPStatus.OK
+            assert answer.body["isActive"]
+            assert answer.body["controllerId"] == live.view.controller_id
+            partitions: Any = answer.body["partitions"]
+            (change,) = partitions[0]["changes"]
+            assert change["cause"]["kind"] == "topic-created"
+            assert change["kind"] == "first-leader"
+            assert asyncio.run(live.service.state_changes("u", None)).status == HTTPStatus.NOT_FOUND
+
+    def test_it_waits_while_the_controller_is_busy_and_costs_nothing_if_nobody_waits(
+        self,
+    ) -> None:
+        with SimulatedCluster() as cluster, LiveController(cluster) as live:
+            loop, held = live.service._loop, threading.Event()
+            assert loop is not None
+            loop.call_soon_threadsafe(held.wait)
+
+            async def ask() -> JsonAnswer:
+                return await asyncio.wait_for(live.service.state_changes("t", None), 0.05)
+
+            try:
+                with pytest.raises(TimeoutError):
+                    asyncio.run(ask())
+            finally:
+                held.set()
+            assert asyncio.run(live.service.state_changes("t", None)).body["isActive"]
+
+    def test_who_is_not_the_controller_says_so(self, service: ControllerService) -> None:
+        answer = asyncio.run(service.state_changes("t", None))
+        assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE
+        assert answer.body["problem"] == "this Regent is not the controller"
+        assert not answer.body["isActive"]

@@ -15,7 +15,7 @@ from regent.controller.brokers import answers, broker_changes, log_dir_events
 from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.configs import config_changes
-from regent.controller.effects import Respond
+from regent.controller.effects import CurrentTime, Respond
 from regent.controller.elections import auto_leader_balance, preferred_replica_election
 from regent.controller.log import ControllerLog
 from regent.controller.partitions import isr_changes
@@ -87,10 +87,11 @@ class KafkaController:
 async def _dispatch_active(
     active: ActiveController, event: e.ControllerEvent
 ) -> tuple[Outcome, ...] | None:
-    if isinstance(event, e.CommandsReceived):
-        return await topic_commands.process_commands(active, event.commands)
     if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.term.epoch:
         return None
+    active.context.trail.begin_event(type(event).__name__, await CurrentTime())
+    if isinstance(event, e.CommandsReceived):
+        return await topic_commands.process_commands(active, event.commands)
     await _PROCESS[type(event)](active, event)
     return None
 

@@ -31,6 +31,7 @@ class Broker(msgspec.Struct, frozen=True):
         registration_version: ``version`` of the registration JSON. 5 exactly from
             inter.broker.protocol.version 2.7-IV0 on.
         features: Supported features, name to (min, max) version level (KIP-584).
+        session_id: ZooKeeper session of the registration; 0 if not known.
     """
 
     broker_id: int
@@ -39,6 +40,7 @@ class Broker(msgspec.Struct, frozen=True):
     rack: str | None = None
     registration_version: int = 4
     features: dict[str, tuple[int, int]] = {}
+    session_id: int = 0
 
     def endpoint(self, listener: str) -> EndPoint | None:
         """The endpoint of that listener, or None if the broker does not have it."""

@@ -1,4 +1,4 @@
-"""The HTTP endpoint: metrics, probes, and the status that ``regent status`` shows.
+"""The HTTP endpoint: metrics, probes, what ``regent status`` shows, what ``regent why`` tells.
 
 Probes look at progress, not at whether the process answers: a loop that has been at one event for
 minutes is dead, even though a thread of the same process can still speak HTTP. So the endpoint has
@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import re
 import socket
 import threading
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Iterable
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -31,11 +33,23 @@ logger = logging.getLogger(__name__)
 Probe = Callable[[], str | None]
 """Why the process is not well, or None if it is."""
 
+
+class JsonAnswer(NamedTuple):
+    """An answer of the endpoint."""
+
+    status: HTTPStatus
+    body: dict[str, object]
+
+
+StateChanges = Callable[[str, int | None], Awaitable[JsonAnswer]]
+"""What is known of the changes of a topic, or of one of its partitions."""
+
+_PARTITION: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _CHUNK_BYTES: Final = 64 * 1024
 _SHUTDOWN_S: Final = 0.1
 """For handlers whose connection has been cut: there is no client to answer."""
 
-_PATHS: Final = "/metrics /healthz /readyz /status"
+_PATHS: Final = "/metrics /healthz /readyz /status /why?topic=NAME[&partition=NUMBER]"
 
 
 class HttpEndpoint:
@@ -47,8 +61,9 @@ class HttpEndpoint:
         remark: Added to the answer of ``/readyz`` while the process is ready: what somebody has to
             correct.
         status: Answer of ``/status``, as JSON.
+        state_changes: Answer of ``/why``, awaited in the endpoint's loop. It may take a while.
 
-    The three are called in the endpoint's thread and must answer at once.
+    All others are called in the endpoint's thread and must answer at once.
 
     Raises:
         OSError: If the address cannot be listened on.
@@ -63,6 +78,7 @@ class HttpEndpoint:
         liveness: Probe,
         readiness: Probe,
         status: Callable[[], dict[str, object]],
+        state_changes: StateChanges,
         limits: HttpLimits | None = None,
         remark: Probe = lambda: None,
     ) -> None:
@@ -71,7 +87,9 @@ class HttpEndpoint:
         self._probes = {"/healthz": liveness, "/readyz": readiness}
         self._remark = remark
         self._status = status
+        self._state_changes = state_changes
         self._scrapes = 0
+        self._queries = 0
         self._renderer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="metrics")
         self._socket = _listen(host, port)
         self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -143,6 +161,7 @@ class HttpEndpoint:
         application = web.Application(middlewares=[self._guarded])
         application.router.add_get("/metrics", self._answer_metrics, allow_head=False)
         application.router.add_get("/status", self._answer_status)
+        application.router.add_get("/why", self._answer_why)
         for path in self._probes:
             application.router.add_get(path, self._answer_probe)
         # One request each: so a bound for the connection is one for the request.
@@ -174,6 +193,25 @@ class HttpEndpoint:
     async def _answer_status(self, _: web.Request) -> web.Response:
         return web.json_response(self._status())
 
+    async def _answer_why(self, request: web.Request) -> web.Response:
+        topic, number = request.query.get("topic"), request.query.get("partition")
+        if not topic or not (number is None or _PARTITION.fullmatch(number)):
+            return _problem(HTTPStatus.BAD_REQUEST, "say /why?topic=NAME[&partition=NUMBER]")
+        if self._queries >= self._limits.queries:
+            return _problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many queries at the same time")
+        self._queries += 1
+        try:
+            answer = await asyncio.wait_for(
+                self._state_changes(topic, None if number is None else int(number)),
+                self._limits.query_s,
+            )
+        except TimeoutError:
+            busy = f"the controller is busy and did not answer within {self._limits.query_s:g} s"
+            return _problem(HTTPStatus.SERVICE_UNAVAILABLE, busy)
+        finally:
+            self._queries -= 1
+        return web.json_response(answer.body, status=answer.status)
+
     async def _answer_metrics(self, request: web.Request) -> web.StreamResponse:
         if self._scrapes >= self._limits.scrapes:
             return web.Response(status=503, text="too many scrapes at the same time\n")
@@ -194,6 +232,10 @@ class HttpEndpoint:
             response.headers.extend(headers)
 
         return response, b"".join(self._exposition(environ, start_response))
+
+
+def _problem(status: HTTPStatus, problem: str) -> web.Response:
+    return web.json_response({"problem": problem}, status=status)
 
 
 async def _send(

@@ -24,6 +24,8 @@ class HttpLimits:
         request_s: Time from the connection to the end of the request's headers, in seconds.
         total_s: Time from the connection until the answer is taken, in seconds.
         scrapes: Requests for ``/metrics`` at the same time; further ones are refused with 503.
+        queries: The same for ``/why``.
+        query_s: Time after which ``/why`` is given up with 503, in seconds.
     """
 
     connections: int = 64
@@ -32,6 +34,8 @@ class HttpLimits:
     request_s: float = 5.0
     total_s: float = 30.0
     scrapes: int = 4
+    queries: int = 4
+    query_s: float = 5.0
 
 
 class ConnectionLimiter:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-from regent.model.errors import ConfigurationError, MalformedZNodeError
+from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
+from regent.status.reader import ClusterReader, open_cluster
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.cluster import decode_cluster_id
 from regent.zk_data.controller import decode_controller, decode_controller_epoch
-from regent.zk_data.operations import ZNode
 from regent.zk_data.topics import decode_partition_state, decode_topic
-from regent.zookeeper.client import KazooZooKeeper
-from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings
-
-CONNECT_TIMEOUT_S: Final = 10.0
-_SESSION_TIMEOUT_MS: Final = 10_000
 
 Report = dict[str, Any]
 
@@ -32,53 +25,21 @@ async def read_cluster(settings: ZooKeeperSettings) -> Report:
         ConfigurationError: The chroot does not exist.
         ZooKeeperUnavailableError: No server answered.
     """
-    session = ZooKeeperSession(
-        dataclasses.replace(settings, chroot="", session_timeout_ms=_SESSION_TIMEOUT_MS)
-    )
-    try:
-        await session.start(timeout_s=CONNECT_TIMEOUT_S)
-        client = _Reader(KazooZooKeeper(session, on_watch=lambda _: None), settings.chroot)
-        if not await client.has_chroot():
-            raise ConfigurationError(
-                f"there is no {settings.chroot} in ZooKeeper; name the chroot of the brokers' "
-                "zookeeper.connect"
-            )
+    async with open_cluster(settings) as reader:
         problems: list[str] = []
-        brokers = await _brokers(client, problems)
+        brokers = await read_brokers(reader, problems)
         return {
-            "clusterId": await _cluster_id(client, problems),
-            "controller": await _controller(client, brokers, problems),
+            "clusterId": await read_cluster_id(reader, problems),
+            "controller": await read_controller(reader, brokers, problems),
             "brokers": brokers,
-            "partitions": await _partitions(client, brokers, problems),
+            "partitions": await _partitions(reader, brokers, problems),
             "problems": problems,
         }
-    finally:
-        await session.close()
 
 
-class _Reader:
-    """Reads below a chroot.
-
-    The session has none itself: it would create one that is missing, and nothing is to be written.
-    """
-
-    def __init__(self, client: KazooZooKeeper, chroot: str) -> None:
-        self._client = client
-        self._chroot = chroot
-
-    async def has_chroot(self) -> bool:
-        (exists,) = await self._client.exists([self._chroot or "/"])
-        return exists
-
-    async def get_data(self, nodes: Sequence[str]) -> Sequence[ZNode | None]:
-        return await self._client.get_data([self._chroot + node for node in nodes])
-
-    async def get_children(self, nodes: Sequence[str]) -> Sequence[Sequence[str] | None]:
-        return await self._client.get_children([self._chroot + node for node in nodes])
-
-
-async def _cluster_id(client: _Reader, problems: list[str]) -> str | None:
-    (node,) = await client.get_data([paths.CLUSTER_ID])
+async def read_cluster_id(reader: ClusterReader, problems: list[str]) -> str | None:
+    """Id of the Kafka cluster, if it has one."""
+    (node,) = await reader.get_data([paths.CLUSTER_ID])
     try:
         return None if node is None else decode_cluster_id(node.data)
     except MalformedZNodeError as error:
@@ -86,8 +47,11 @@ async def _cluster_id(client: _Reader, problems: list[str]) -> str | None:
         return None
 
 
-async def _controller(client: _Reader, brokers: list[Report], problems: list[str]) -> Report:
-    holder, epoch = await client.get_data([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
+async def read_controller(
+    reader: ClusterReader, brokers: list[Report], problems: list[str]
+) -> Report:
+    """Who holds ``/controller``: id, epoch and kind (``none``, ``broker`` or ``regent``)."""
+    holder, epoch = await reader.get_data([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     controller_id: int | None = None
     controller_epoch: int | None = None
     try:
@@ -101,11 +65,12 @@ async def _controller(client: _Reader, brokers: list[Report], problems: list[str
     return {"id": controller_id, "epoch": controller_epoch, "kind": kind}
 
 
-async def _brokers(client: _Reader, problems: list[str]) -> list[Report]:
-    (children,) = await client.get_children([paths.BROKER_IDS])
+async def read_brokers(reader: ClusterReader, problems: list[str]) -> list[Report]:
+    """Registered brokers in order of their ids."""
+    (children,) = await reader.get_children([paths.BROKER_IDS])
     ids = sorted(i for c in children or () if (i := paths.broker_id_of(c)) is not None)
     found: list[Report] = []
-    nodes = await client.get_data([paths.broker_id(i) for i in ids])
+    nodes = await reader.get_data([paths.broker_id(i) for i in ids])
     for broker_id, node in zip(ids, nodes, strict=True):
         if node is None:
             continue
@@ -122,11 +87,11 @@ async def _brokers(client: _Reader, problems: list[str]) -> list[Report]:
     return found
 
 
-async def _partitions(client: _Reader, brokers: list[Report], problems: list[str]) -> Report:
-    (names,) = await client.get_children([paths.BROKER_TOPICS])
+async def _partitions(reader: ClusterReader, brokers: list[Report], problems: list[str]) -> Report:
+    (names,) = await reader.get_children([paths.BROKER_TOPICS])
     topics = list(names or ())
     replicas: dict[TopicPartition, tuple[int, ...]] = {}
-    nodes = await client.get_data([paths.topic(topic) for topic in topics])
+    nodes = await reader.get_data([paths.topic(topic) for topic in topics])
     for topic, node in zip(topics, nodes, strict=True):
         if node is None:
             continue
@@ -139,7 +104,7 @@ async def _partitions(client: _Reader, brokers: list[Report], problems: list[str
         replicas |= {TopicPartition(topic, p): a.replicas for p, a in znode.assignments.items()}
     by_id = {b["id"]: b for b in brokers}
     counts: Counter[str] = Counter()
-    states = await client.get_data([paths.partition_state(tp) for tp in replicas])
+    states = await reader.get_data([paths.partition_state(tp) for tp in replicas])
     for (tp, assigned), node in zip(replicas.items(), states, strict=True):
         leader = -1
         isr: tuple[int, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +14,9 @@ import msgspec
 from regent.settings import Settings
 
 HTTP_TIMEOUT_S: Final = 2.0
+WHY_TIMEOUT_S: Final = 8.0
+"""The endpoint itself gives up after less, when the controller is busy."""
+
 _ANSWER_BYTES_MAX: Final = 1_000_000
 
 
@@ -40,12 +44,15 @@ class _Status(msgspec.Struct):
     refusedMetadata: dict[str, str] | None = None  # noqa: N815
 
 
+_WHY_FIELDS: Final[Mapping[str, type]] = {"controllerId": int, "isActive": bool}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointAnswer:
     """Exactly one of the two is given.
 
     Attributes:
-        status: What ``/status`` says.
+        status: What ``/status`` says, or ``/why``.
         problem: Why nothing is known of a Regent of this cluster.
     """
 
@@ -79,10 +86,16 @@ def ask_regent(url: str, *, timeout_s: float = HTTP_TIMEOUT_S) -> EndpointAnswer
         return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
 
 
-async def _fetch(url: str, timeout_s: float) -> bytes:
+async def _fetch(url: str, timeout_s: float, *, refusals: bool = False) -> bytes:
+    """The body of the answer, cut where it gets too long.
+
+    Args:
+        timeout_s: For everything together.
+        refusals: Whether the body of an error is an answer, too.
+    """
     timeout = aiohttp.ClientTimeout(total=timeout_s)
     async with (
-        aiohttp.ClientSession(timeout=timeout, raise_for_status=True) as session,
+        aiohttp.ClientSession(timeout=timeout, raise_for_status=not refusals) as session,
         session.get(url) as answer,
     ):
         body = b""
@@ -91,6 +104,28 @@ async def _fetch(url: str, timeout_s: float) -> bytes:
             if len(body) > _ANSWER_BYTES_MAX:
                 break
         return body
+
+
+def ask_why(url: str, topic: str, partition: int | None) -> EndpointAnswer:
+    """Ask for ``/why``. Whatever goes wrong is the answer's problem, except for what a Regent says:
+    that it is not the controller, or knows no such topic, is in the answer's field ``problem``."""
+    query = {"topic": topic} if partition is None else {"topic": topic, "partition": str(partition)}
+    address = f"{url}/why?{urllib.parse.urlencode(query)}"
+    try:
+        body = msgspec.json.decode(asyncio.run(_fetch(address, WHY_TIMEOUT_S, refusals=True)))
+    except TimeoutError:
+        return EndpointAnswer(problem=f"no Regent answers at {url}: not within {WHY_TIMEOUT_S:g} s")
+    except (OSError, aiohttp.ClientError) as error:
+        return EndpointAnswer(problem=f"no Regent answers at {url}: {error}")
+    except (ValueError, RecursionError):
+        return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
+    if not isinstance(body, dict):
+        return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
+    if isinstance(body.get("problem"), str) and "controllerId" not in body:
+        return EndpointAnswer(problem=f"the Regent at {url} does not answer: {body['problem']}")
+    if not all(isinstance(body.get(name), type_) for name, type_ in _WHY_FIELDS.items()):
+        return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
+    return EndpointAnswer(status={"problem": None, **body})
 
 
 def of_this_cluster(

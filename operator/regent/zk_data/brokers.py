@@ -54,6 +54,7 @@ def decode_broker(broker_id: int, node: ZNode) -> Broker:
         rack=registration.rack,
         registration_version=registration.version,
         features=_features(path, registration.features or {}),
+        session_id=node.ephemeral_owner,
     )
 
 

@@ -37,6 +37,19 @@ class ZNode(NamedTuple):
     ephemeral_owner: int = 0
 
 
+class DatedZNode(NamedTuple):
+    """A znode with the times of its stat, in milliseconds since the epoch by ZooKeeper's clock.
+
+    Attributes:
+        created_ms: ctime.
+        modified_ms: mtime, the time of the last change of its data.
+    """
+
+    node: ZNode
+    created_ms: int
+    modified_ms: int
+
+
 class Create(msgspec.Struct, frozen=True, gc=False):
     """Create a node.
 

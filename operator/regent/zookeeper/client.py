@@ -28,6 +28,7 @@ from kazoo.protocol.serialization import GetChildren
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.zk_data.operations import (
     Check,
+    DatedZNode,
     Operation,
     WatchedEvent,
     WatchedEventType,
@@ -45,6 +46,7 @@ from regent.zookeeper.multi_write import MultiWrite, serialize_acl
 from regent.zookeeper.reads import (
     BulkReadsUnsupportedError,
     exist_one_by_one,
+    get_dated,
     get_one_by_one,
     read_and_watch,
     read_in_bulk,
@@ -102,6 +104,11 @@ class KazooZooKeeper:
             except BulkReadsUnsupportedError:
                 generation.has_bulk_reads = False  # reconnected to an older server
         return await get_one_by_one(generation, paths, watcher)
+
+    async def get_dated(self, paths: Sequence[str]) -> Sequence[DatedZNode | None]:
+        """Some nodes with the times of their creation and last change. Not in the port: a
+        controller decides nothing by the clock of ZooKeeper's servers."""
+        return await get_dated(self._session.generation(), paths)
 
     async def get_children(
         self, paths: Sequence[str], *, watch: bool = False

@@ -10,7 +10,7 @@ from kazoo.exceptions import NoAuthError, NoNodeError, UnimplementedError
 from kazoo.protocol.serialization import Exists, GetData
 from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
-from regent.zk_data.operations import ZNode
+from regent.zk_data.operations import DatedZNode, ZNode
 from regent.zookeeper.errors import NO_NODE, code_of, unexpected
 from regent.zookeeper.generation import BATCH_SIZE, Answer, Generation
 from regent.zookeeper.multi_read import GET_DATA, MultiRead, ReadAnswer
@@ -134,6 +134,23 @@ async def _answers(generation: Generation, requests: Sequence[object]) -> list[A
     batches = [requests[i : i + BATCH_SIZE] for i in range(0, len(requests), BATCH_SIZE)]
     answered = await together([generation.answers(batch) for batch in batches])
     return [answer for batch in answered for answer in batch]
+
+
+async def get_dated(generation: Generation, paths: Sequence[str]) -> list[DatedZNode | None]:
+    """The node at each path with its times, None where there is no node.
+
+    Raises:
+        UnexpectedZooKeeperError: If a node may not be read.
+    """
+    requests = [GetData(generation.absolute(path), None) for path in paths]
+    found: list[DatedZNode | None] = []
+    for answer in await read_one_by_one(generation, requests, paths):
+        if answer is None:
+            found.append(None)
+        else:
+            _, stat = cast("tuple[bytes | None, ZnodeStat]", answer)
+            found.append(DatedZNode(_znode(answer), stat.ctime, stat.mtime))
+    return found
 
 
 async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import socket
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -17,14 +16,14 @@ import pytest
 
 from sandbox import ZooKeeper, wait_until
 from sandbox.ports import LOOPBACK
-from sandbox.process import Outcome, run_guarded
+from sandbox.process import Outcome
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, controller_id_of, regent
+from tests.integration.controller.command_line import run_regent
 from tests.integration.controller.znodes import Znodes, difference
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[3]
 NOBODY_LISTENS = "127.0.0.1:1"
 
 KAFKA_METRICS = [
@@ -46,14 +45,6 @@ KAFKA_METRICS = [
     "controllerchannelmanager_totalqueuesize",
     "controllerchannelmanager_queuesize",
 ]
-
-
-def run_regent(*arguments: str | Path, **environment: str) -> Outcome:
-    return run_guarded(
-        [sys.executable, "-m", "regent", *arguments],
-        environment={"PYTHONPATH": str(ROOT / "operator"), "COLUMNS": "160", **environment},
-        timeout_s=180,
-    )
 
 
 def status_of(zookeeper: str, process: RegentProcess | None = None, *, exit_code: int = 0) -> Any:

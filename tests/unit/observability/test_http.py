@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import itertools
 import json
@@ -14,6 +16,8 @@ import urllib.error
 import urllib.request
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
@@ -21,7 +25,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from regent.observability.http import HttpEndpoint
+from regent.observability.http import HttpEndpoint, JsonAnswer
 from regent.observability.http_connections import HttpLimits
 from sandbox import wait_until
 
@@ -45,6 +49,26 @@ def liveness() -> Health:
     return Health()
 
 
+class Queries:
+    """Stands for the controller: answers when it is let."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int | None]] = []
+        self.held: concurrent.futures.Future[None] | None = None
+        self.status = HTTPStatus.OK
+
+    async def __call__(self, topic: str, partition: int | None) -> JsonAnswer:
+        self.asked.append((topic, partition))
+        if self.held is not None:
+            await asyncio.wrap_future(self.held)
+        return JsonAnswer(self.status, {"topic": topic})
+
+
+@pytest.fixture
+def queries() -> Queries:
+    return Queries()
+
+
 @pytest.fixture
 def registry() -> CollectorRegistry:
     registry = CollectorRegistry()
@@ -53,7 +77,7 @@ def registry() -> CollectorRegistry:
 
 
 @pytest.fixture
-def start(liveness: Health, registry: CollectorRegistry) -> Iterator[Start]:
+def start(liveness: Health, registry: CollectorRegistry, queries: Queries) -> Iterator[Start]:
     with contextlib.ExitStack() as stack:
 
         def begin(limits: HttpLimits | None = None, host: str = "127.0.0.1") -> HttpEndpoint:
@@ -64,6 +88,7 @@ def start(liveness: Health, registry: CollectorRegistry) -> Iterator[Start]:
                 liveness=liveness,
                 readiness=lambda: "not yet",
                 status=lambda: {"isActive": True},
+                state_changes=queries,
                 limits=limits,
             )
             stack.callback(endpoint.close)
@@ -139,6 +164,50 @@ def test_a_format_that_is_none_is_no_defect(
     answer = received(connection)
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert caplog.records == []
+
+
+def test_the_changes_of_a_topic_are_asked_for_by_its_name(
+    endpoint: HttpEndpoint, queries: Queries
+) -> None:
+    assert get(endpoint, "/why?topic=orders") == (200, '{"topic": "orders"}')
+    assert get(endpoint, "/why?topic=orders&partition=3")[0] == 200
+    queries.status = HTTPStatus.NOT_FOUND
+    assert get(endpoint, "/why?topic=a%2Fb") == (404, '{"topic": "a/b"}')
+    assert queries.asked == [("orders", None), ("orders", 3), ("a/b", None)]
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?topic=", "?partition=1", "?topic=t&partition=-1", "?topic=t&partition=x"]
+)
+def test_a_malformed_question_is_refused(
+    endpoint: HttpEndpoint, queries: Queries, query: str
+) -> None:
+    status, body = get(endpoint, f"/why{query}")
+    assert status == 400
+    assert "/why?topic=NAME" in json.loads(body)["problem"]
+    assert not queries.asked
+
+
+def test_a_controller_that_is_busy_is_not_waited_for_forever(
+    start: Start, queries: Queries
+) -> None:
+    queries.held = concurrent.futures.Future()
+    endpoint = start(HttpLimits(query_s=0.05))
+    status, body = get(endpoint, "/why?topic=orders")
+    assert status == 503
+    assert json.loads(body)["problem"] == "the controller is busy and did not answer within 0.05 s"
+
+
+def test_questions_at_the_same_time_are_bounded(start: Start, queries: Queries) -> None:
+    held = queries.held = concurrent.futures.Future()
+    endpoint = start(HttpLimits(queries=1))
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(get, endpoint, "/why?topic=first")
+        wait_until(lambda: queries.asked, timeout_s=60, describe="the first question to arrive")
+        assert get(endpoint, "/why?topic=second")[0] == 503
+        held.set_result(None)
+        assert first.result() == (200, '{"topic": "first"}')
+    assert get(endpoint, "/why?topic=third")[0] == 200
 
 
 def test_metrics_are_not_rendered_for_their_length_alone(

@@ -7,14 +7,15 @@ import json
 import socket
 import threading
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from regent.observability.http import HttpEndpoint
+from regent.observability.http import HttpEndpoint, JsonAnswer
 from regent.settings import Settings
-from regent.status.endpoint import EndpointAnswer, ask_regent, default_url, of_this_cluster
+from regent.status.endpoint import EndpointAnswer, ask_regent, ask_why, default_url, of_this_cluster
 
 URL = "http://regent"
 ACTIVE: Mapping[str, Any] = {
@@ -56,6 +57,7 @@ def test_a_regent_is_asked_over_http() -> None:
         liveness=lambda: None,
         readiness=lambda: None,
         status=lambda: dict(ACTIVE),
+        state_changes=nothing_known,
     )
     endpoint.start()
     try:
@@ -63,6 +65,55 @@ def test_a_regent_is_asked_over_http() -> None:
     finally:
         endpoint.close()
     assert answer == EndpointAnswer(status=ACTIVE)
+
+
+NOT_FOUND = JsonAnswer(HTTPStatus.NOT_FOUND, {**ACTIVE, "problem": "there is no topic 'unknown'"})
+
+
+async def nothing_known(topic: str, partition: int | None) -> JsonAnswer:
+    return NOT_FOUND
+
+
+def test_what_a_regent_answers_about_a_topic_it_does_not_know_is_an_answer() -> None:
+    endpoint = HttpEndpoint(
+        host="127.0.0.1",
+        port=0,
+        registry=CollectorRegistry(),
+        liveness=lambda: None,
+        readiness=lambda: None,
+        status=lambda: dict(ACTIVE),
+        state_changes=nothing_known,
+    )
+    endpoint.start()
+    try:
+        answer = ask_why(f"http://127.0.0.1:{endpoint.port}", "unknown", 3)
+    finally:
+        endpoint.close()
+    assert answer == EndpointAnswer(status=NOT_FOUND.body)
+
+
+@pytest.mark.parametrize(
+    ("sent", "problem"),
+    [
+        (b"SSH-2.0-OpenSSH_9.9\r\n", "no Regent answers"),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ntry\n", "HTTP Error 404"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "is not a Regent"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "is not a Regent"),
+        (
+            b'HTTP/1.1 503 Unavailable\r\nContent-Length: 19\r\n\r\n{"problem": "busy"}',
+            "does not answer: busy",
+        ),
+    ],
+    ids=["another protocol", "404", "another object", "a list", "a busy Regent"],
+)
+def test_whoever_does_not_answer_about_a_topic_is_named(
+    other_server: tuple[int, list[bytes]], sent: bytes, problem: str
+) -> None:
+    port, answer = other_server
+    answer.append(sent)
+    found = ask_why(f"http://127.0.0.1:{port}", "t", None)
+    assert found.status is None
+    assert problem in str(found.problem)
 
 
 def test_nobody_listens() -> None:

@@ -13,6 +13,7 @@ from regent.controller.effects import (
 )
 from regent.controller.events import BrokerChange
 from regent.controller.log import examples
+from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics import stray_replicas
 from regent.model.errors import StaleControllerEpochError
@@ -59,7 +60,9 @@ async def process_leader_and_isr_response(
     context.change_replicas_on_offline_dirs(broker_id, failed=fresh, recovered=recovered)
     if fresh:
         active.log.warning("Replicas on a failed log dir", broker=broker_id, replicas=len(fresh))
-        await on_replicas_become_offline(active, {broker_id: fresh})
+        broker = context.cluster.brokers[broker_id]
+        with context.trail.because(CauseKind.LOG_DIR_FAILED, brokers=[broker]):
+            await on_replicas_become_offline(active, {broker_id: fresh})
         await PublishView(frozenset(tp.topic for tp in fresh))
 
 

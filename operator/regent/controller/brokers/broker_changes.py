@@ -13,6 +13,7 @@ from regent.controller.effects import (
     PublishView,
     UpdateChannels,
 )
+from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading
 from regent.controller.term.unusable_settings import refuse_id_of_a_registered_broker
@@ -46,16 +47,19 @@ async def process_broker_change(active: ActiveController) -> None:
     bounced_ids = [b.broker_id for b in bounced]
     await UpdateChannels(context.term.epoch, opened=[*new, *bounced], closed=[*dead, *bounced_ids])
     if new:
-        context.add_live_brokers(new)
-        await on_broker_startup(active, new)
+        with context.trail.because(CauseKind.BROKER_STARTED, brokers=new):
+            context.add_live_brokers(new)
+            await on_broker_startup(active, new)
     if bounced:
-        context.remove_live_brokers(bounced_ids)
-        await on_broker_failure(active, bounced_ids)
-        context.add_live_brokers(bounced)
-        await on_broker_startup(active, bounced)
+        with context.trail.because(CauseKind.BROKER_BOUNCED, brokers=bounced):
+            context.remove_live_brokers(bounced_ids)
+            await on_broker_failure(active, bounced_ids)
+            context.add_live_brokers(bounced)
+            await on_broker_startup(active, bounced)
     if dead:
-        context.remove_live_brokers(dead)
-        await on_broker_failure(active, dead)
+        with context.trail.because(CauseKind.BROKER_FAILED, brokers=[known[i] for i in dead]):
+            context.remove_live_brokers(dead)
+            await on_broker_failure(active, dead)
     await PublishView(frozenset())
 
 

@@ -12,6 +12,7 @@ from regent.controller.configs.unclean_election_config import (
     unclean_election_flags,
 )
 from regent.controller.effects import PublishView, ReadChildren
+from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
@@ -65,7 +66,8 @@ async def _default_changed(active: ActiveController) -> frozenset[str]:
         return frozenset()
     active.log.warning("Unclean leader election is enabled for the cluster")
     leaderless = list(active.context.partitions_without_leader)
-    await active.partitions.trigger_online()
+    with active.context.trail.because(CauseKind.UNCLEAN_ELECTION_ENABLED):
+        await active.partitions.trigger_online()
     state_of = active.context.partition_state
     return frozenset(tp.topic for tp in leaderless if state_of(tp) is PartitionState.ONLINE)
 
@@ -86,4 +88,5 @@ async def elect_where_unclean_is_allowed(active: ActiveController, topics: list[
     flags = await unclean_election_flags(context, candidates, active.log)
     allowed = {topic: None for topic in candidates if flags[topic]}
     if allowed:
-        await active.partitions.trigger_online(topics=allowed)
+        with context.trail.because(CauseKind.UNCLEAN_ELECTION_ENABLED):
+            await active.partitions.trigger_online(topics=allowed)

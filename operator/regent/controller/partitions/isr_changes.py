@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import PublishView, ReadChildren, Write
+from regent.controller.state.causes import CauseKind
 from regent.controller.term.cluster_loading import refresh_leadership
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
@@ -33,7 +34,8 @@ async def process_isr_change_notification(active: ActiveController) -> None:
             changed.update(dict.fromkeys(decode_isr_change_notification(path, node.data)))
         except MalformedZNodeError as error:
             active.log.error("Malformed notification", path=error.path, reason=error.reason)
-    known = await refresh_leadership(context, changed, active.log)
+    with context.trail.because(CauseKind.ISR_CHANGE):
+        known = await refresh_leadership(context, changed, active.log)
     if known:
         batch = ControllerBrokerRequestBatch(context)
         batch.add_update_metadata(known)

@@ -12,13 +12,30 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
 from operator import itemgetter
 from types import MappingProxyType
+from typing import Protocol
 
+from regent.controller.state.causes import ChangeKind
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.model.topic import metric_name
 
 _NOTHING: Mapping[TopicPartition, ReplicaAssignment] = MappingProxyType({})
+_NO_LEADERSHIP: Mapping[TopicPartition, LeaderAndIsr] = MappingProxyType({})
 _topic_of = itemgetter(0)
+
+
+class LeadershipRecorder(Protocol):
+    """Records changes of leadership: the trail of an active controller."""
+
+    def record(
+        self,
+        kind: ChangeKind,
+        changes: Mapping[TopicPartition, LeaderAndIsr | None],
+        *,
+        known: Mapping[TopicPartition, LeaderAndIsr],
+    ) -> None:
+        """Leadership is about to change from ``known`` to ``changes``."""
+        ...
 
 
 class ClusterState:
@@ -28,12 +45,14 @@ class ClusterState:
         cluster_id: Id of the Kafka cluster; None as long as it has none.
         inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
         unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable.
+        recorder: Is given every change of leadership before it takes place; None: nobody is.
     """
 
     def __init__(self) -> None:
         self.cluster_id: str | None = None
         self.inter_broker_protocol = (0, 0)
         self.unclean_leader_election_default = False
+        self.recorder: LeadershipRecorder | None = None
         self._brokers: dict[int, Broker] = {}
         self._topic_ids: dict[str, uuid.UUID] = {}
         self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
@@ -188,12 +207,40 @@ class ClusterState:
     def leadership(self) -> Mapping[TopicPartition, LeaderAndIsr]:
         return self._leadership
 
-    def set_leadership(self, changes: Mapping[TopicPartition, LeaderAndIsr]) -> None:
+    def set_leadership(
+        self,
+        changes: Mapping[TopicPartition, LeaderAndIsr],
+        kind: ChangeKind = ChangeKind.WRITTEN,
+        *,
+        based_on: Mapping[TopicPartition, LeaderAndIsr] = _NO_LEADERSHIP,
+    ) -> None:
+        """Leadership has changed.
+
+        Args:
+            kind: How it was changed.
+            based_on: The states that were read in ZooKeeper for the decision. They may be others
+                than were known: an ISR that its leader has changed meanwhile.
+        """
+        if self.recorder is not None:
+            known = self._leadership.get
+            surprises = {
+                tp: read for tp, read in based_on.items() if read != known(tp) and tp in changes
+            }
+            if surprises:
+                self.recorder.record(ChangeKind.OBSERVED, surprises, known=self._leadership)
+            self.recorder.record(kind, changes, known=self._leadership)
+        self.load_leadership(changes)
+
+    def load_leadership(self, changes: Mapping[TopicPartition, LeaderAndIsr]) -> None:
+        """The same for what is no change: the initial leadership. It is not recorded."""
         self._leadership.update(changes)
         self._note_partitions(changes)
         self._changed_topics.update(dict.fromkeys(map(_topic_of, changes)))
 
     def forget_leadership(self, tp: TopicPartition) -> None:
+        """The state of a partition cannot be read any more."""
+        if self.recorder is not None:
+            self.recorder.record(ChangeKind.UNREADABLE, {tp: None}, known=self._leadership)
         self._changed_topics[tp.topic] = None
         self._note_partitions((tp,))
         self._leadership.pop(tp, None)

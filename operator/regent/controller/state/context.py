@@ -21,6 +21,7 @@ from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
 from regent.controller.state.leader_balance import LeaderBalance
 from regent.controller.state.refusals import Refusals
+from regent.controller.state.state_change_trail import StateChangeTrail
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.state.term import Term
 from regent.model.cluster import Broker
@@ -44,6 +45,7 @@ class ControllerContext:
         seen_config_changes: Notifications of config changes that need not be looked at any more.
         refusals: What brokers refuse to do.
         balance: Partitions that are not led by their preferred replica.
+        trail: How leadership has changed in this term, and why.
         elections_to_repeat: Partitions whose election failed for another reason than the want of
             an eligible replica: an unreadable znode, for instance. No watch reports its end.
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
@@ -58,6 +60,8 @@ class ControllerContext:
         self.seen_config_changes: dict[str, None] = {}
         self.refusals = Refusals()
         self.balance = LeaderBalance(self.cluster, leaves_out=self.is_topic_queued_for_deletion)
+        self.trail = StateChangeTrail()
+        self.cluster.recorder = self.trail
         self._broker_facts: dict[int, tuple[int, BrokerFacts]] = {}
         self._live_broker_facts: tuple[BrokerFacts, ...] | None = None
         self._shutting_down: dict[int, None] = {}
@@ -216,6 +220,7 @@ class ControllerContext:
         partitions = self.cluster.partitions_of(topic)
         self._deletions.end(topic)
         self.refusals.forget_partitions(partitions)
+        self.trail.forget_topic(topic, partitions)
         for tp, assignment in partitions.items():
             self.set_partition_state(tp, PartitionState.NON_EXISTENT)
             self.elections_to_repeat.pop(tp, None)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import ReadChildren, Write
 from regent.controller.log import ControllerLog
+from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard, read_partition_states
 from regent.controller.znodes.permitted_reads import UnreadableZNode, read_permitted
@@ -192,7 +193,7 @@ async def load_leadership(
         anybody knows of.
     """
     read = await read_partition_states(list(partitions), log)
-    context.cluster.set_leadership(read.states)
+    context.cluster.load_leadership(read.states)
     return list(read.failures)
 
 
@@ -202,5 +203,5 @@ async def refresh_leadership(
     """Read the states of known partitions again. Returns the partitions that have leadership."""
     known = [tp for tp in partitions if context.cluster.assignment(tp) is not None]
     read = await read_partition_states(known, log)
-    context.cluster.set_leadership(read.states)
+    context.cluster.set_leadership(read.states, ChangeKind.OBSERVED)
     return [tp for tp in known if tp in context.cluster.leadership]

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from regent.controller.active_controller import ActiveController
 from regent.controller.configs.unclean_election_config import load_unclean_election_default
 from regent.controller.effects import (
+    CurrentTime,
     Enqueue,
     Exists,
     InterBrokerProtocol,
@@ -57,6 +58,7 @@ FEATURE_VERSION_2_SINCE = (3, 3)
 async def on_controller_failover(active: ActiveController) -> None:
     """Load the cluster and bring it into order. Ends when the last request is enqueued."""
     context, log = active.context, active.log
+    context.trail.begin_term(await CurrentTime())
     await _create_persistent_paths(active)
     brokers = await cluster_loading.read_brokers(log)
     cluster_loading.refuse_unsupported(brokers.values())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import broker_changes, log_dir_events
 from regent.controller.configs import config_changes
+from regent.controller.effects import CurrentTime
 from regent.controller.elections import preferred_replica_election
 from regent.controller.partitions import isr_changes
 from regent.controller.topics import topic_changes
@@ -17,6 +18,7 @@ from regent.controller.topics import topic_changes
 async def read_everything_anew(active: ActiveController) -> None:
     """Process every kind of change that may have been missed, and set all watches again."""
     context = active.context
+    context.trail.begin_event("SessionReconnected", await CurrentTime())
     await broker_changes.process_broker_change(active)
     for broker_id in list(context.cluster.brokers):
         await broker_changes.process_broker_modifications(active, broker_id)

@@ -8,6 +8,7 @@ from itertools import filterfalse
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import Exists, PublishView, ReadChildren, ReadData, Write
 from regent.controller.log import examples
+from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term import cluster_loading
 from regent.controller.transitions import election
@@ -29,14 +30,16 @@ async def process_topic_change(active: ActiveController) -> None:
     gone: list[str] = []
     if len(listed) - len(new) < len(context.cluster.topics):
         gone = sorted(context.cluster.topics - frozenset(listed))
-    for topic in gone:
-        context.remove_topic(topic)
+    with context.trail.because(CauseKind.TOPIC_VANISHED):
+        for topic in gone:
+            context.remove_topic(topic)
     added: list[TopicPartition] = []
     if new:
         topics = await cluster_loading.read_topics(new, active.log)
         added = await cluster_loading.add_topics(active, topics)
         active.log.info("New topics", topics=len(topics), partitions=len(added))
-        await on_new_partition_creation(active, added)
+        with context.trail.because(CauseKind.TOPIC_CREATED):
+            await on_new_partition_creation(active, added)
     if gone:
         active.log.info(
             "Topics have vanished from ZooKeeper", topics=len(gone), examples=examples(gone)
@@ -91,7 +94,8 @@ async def process_partition_modifications(active: ActiveController, names: Seque
     growth.extend(await cluster_loading.add_topics(active, late))
     if growth:
         active.log.info("New partitions", partitions=len(growth), examples=examples(growth))
-        await on_new_partition_creation(active, growth)
+        with context.trail.because(CauseKind.PARTITIONS_ADDED):
+            await on_new_partition_creation(active, growth)
     if growth or late:
         await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
     if late:

@@ -16,6 +16,7 @@ from itertools import chain
 
 from regent.controller.effects import PublishView
 from regent.controller.log import ControllerLog, examples
+from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.deletion_progress import TopicDeletionProgress
 from regent.controller.state.states import PartitionState, ReplicaState
@@ -121,12 +122,13 @@ class TopicDeletionManager:
                 _merge(retry, self._in_state(topic, ReplicaState.DELETION_INELIGIBLE))
             if topic not in context.topics_ineligible_for_deletion:
                 startable.append(topic)
-        if finished:
-            await self._complete(finished)
-        if retry:
-            await self._replicas.handle_state_changes(retry, ReplicaState.OFFLINE)
-        if startable:
-            await self._start(startable)
+        with context.trail.because(CauseKind.TOPIC_DELETION):
+            if finished:
+                await self._complete(finished)
+            if retry:
+                await self._replicas.handle_state_changes(retry, ReplicaState.OFFLINE)
+            if startable:
+                await self._start(startable)
 
     def _can_leave_the_rest(self, topic: str, progress: TopicDeletionProgress) -> bool:
         """Whether everything that is not deleted yet is out of reach."""

@@ -12,6 +12,7 @@ import enum
 from collections.abc import Collection
 from typing import ClassVar, Final, NamedTuple
 
+from regent.controller.state.causes import ChangeKind
 from regent.model.partition import LeaderRecoveryState, ReplicaAssignment
 
 
@@ -137,10 +138,12 @@ class ElectionStrategy(abc.ABC):
 
     Attributes:
         name: Names the strategy in logs and reasons.
+        change: What a result from the ISR is in the state-change trail.
         unclean: Whether the leader may come from outside the ISR.
     """
 
     name: ClassVar[str]
+    change: ClassVar[ChangeKind]
     unclean: UncleanElection = UncleanElection.NEVER
 
     @abc.abstractmethod
@@ -156,6 +159,7 @@ class OfflineElection(ElectionStrategy):
     """The leader is gone, or there never was one: :func:`offline`."""
 
     name = "offline"
+    change = ChangeKind.ELECTED_OFFLINE
 
     def __init__(self, unclean: UncleanElection = UncleanElection.AS_CONFIGURED) -> None:
         self.unclean = unclean
@@ -179,6 +183,7 @@ class ReassignElection(ElectionStrategy):
     :func:`reassign`."""
 
     name = "reassign"
+    change = ChangeKind.ELECTED_REASSIGN
 
     def elect(self, given: ElectionInput) -> Elected | None:
         target = given.assignment.target_replicas
@@ -192,6 +197,7 @@ class PreferredElection(ElectionStrategy):
     """The first replica of the assignment is to lead: :func:`preferred`."""
 
     name = "preferred"
+    change = ChangeKind.ELECTED_PREFERRED
 
     def elect(self, given: ElectionInput) -> Elected | None:
         replicas = given.assignment.replicas
@@ -205,6 +211,7 @@ class ControlledShutdownElection(ElectionStrategy):
     """The leader is about to stop: :func:`controlled_shutdown`. It is informed, too."""
 
     name = "controlled_shutdown"
+    change = ChangeKind.ELECTED_CONTROLLED_SHUTDOWN
 
     def elect(self, given: ElectionInput) -> Elected | None:
         return controlled_shutdown(

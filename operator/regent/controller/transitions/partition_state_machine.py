@@ -17,6 +17,7 @@ from typing import NamedTuple
 from regent.controller.configs.unclean_election_config import unclean_election_flags
 from regent.controller.effects import Write
 from regent.controller.log import ControllerLog, examples
+from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PARTITION_PREVIOUS_STATES, PartitionState
 from regent.controller.transitions import election
@@ -231,7 +232,7 @@ class PartitionStateMachine:
                 existing.append(tp)
             else:
                 failures[tp] = f"ZooKeeper answered {result.value} for its state znode"
-        context.cluster.set_leadership(created)
+        context.cluster.set_leadership(created, ChangeKind.FIRST_LEADER)
         for tp, state in created.items():
             batch.add_leader_and_isr(state.isr, (tp,), is_new=True)
             self._set_state(tp, PartitionState.ONLINE, leader=state.leader, isr=state.isr)
@@ -281,6 +282,7 @@ class PartitionStateMachine:
             }
             outcome = await write_partition_states(self._context, states)
             failures |= outcome.failures
+            self._set_leadership(outcome.written, decisions, strategy, based_on=current)
             self._apply(outcome.written, decisions, batch, is_new=is_new)
             remaining = outcome.conflicts
         return failures
@@ -373,6 +375,21 @@ class PartitionStateMachine:
             marks_recovery=context.cluster.inter_broker_protocol >= (3, 2),
         )
 
+    def _set_leadership(
+        self,
+        written: dict[TopicPartition, LeaderAndIsr],
+        decisions: dict[TopicPartition, _Decision],
+        strategy: ElectionStrategy,
+        *,
+        based_on: dict[TopicPartition, LeaderAndIsr],
+    ) -> None:
+        unclean = {tp: state for tp, state in written.items() if decisions[tp].elected.unclean}
+        cluster = self._context.cluster
+        if unclean:
+            cluster.set_leadership(unclean, ChangeKind.ELECTED_UNCLEAN, based_on=based_on)
+            written = {tp: state for tp, state in written.items() if tp not in unclean}
+        cluster.set_leadership(written, strategy.change, based_on=based_on)
+
     def _apply(
         self,
         written: dict[TopicPartition, LeaderAndIsr],
@@ -381,7 +398,6 @@ class PartitionStateMachine:
         *,
         is_new: bool,
     ) -> None:
-        self._context.cluster.set_leadership(written)
         for tp, state in written.items():
             batch.add_leader_and_isr(decisions[tp].recipients, (tp,), is_new=is_new)
             self._set_state(

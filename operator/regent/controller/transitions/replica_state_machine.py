@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from regent.controller.log import ControllerLog, examples
+from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import REPLICA_PREVIOUS_STATES, ReplicaState
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
@@ -241,9 +242,11 @@ class ReplicaStateMachine:
                     if state.leader_epoch > context.cluster.leadership[tp].leader_epoch:
                         # Our own write, whose answer was lost: no broker was sent it.
                         changed.append(tp)
-                    context.cluster.set_leadership({tp: state})
+                    context.cluster.set_leadership({tp: state}, ChangeKind.OBSERVED)
             outcome = await write_partition_states(context, shrunk)
-            context.cluster.set_leadership(outcome.written)
+            context.cluster.set_leadership(
+                outcome.written, ChangeKind.REPLICA_OFFLINE, based_on=read.states
+            )
             changed.extend(outcome.written)
             failures |= outcome.failures
             remaining = outcome.conflicts

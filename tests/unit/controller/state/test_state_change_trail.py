@@ -1,0 +1,212 @@
+"""The state-change trail as a collection: what it keeps, what it drops, what it costs."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Mapping
+
+import pytest
+
+from regent.controller.state.causes import CauseKind, ChangeKind
+from regent.controller.state.cluster_state import ClusterState
+from regent.controller.state.state_change_trail import REMOVED_TOPICS, StateChangeTrail
+from regent.model.cluster import Broker
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from tests.unit.controller.world import make_broker, make_context
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+NOBODY: Mapping[TopicPartition, LeaderAndIsr] = {}
+
+
+def state(leader_epoch: int, *isr: int) -> LeaderAndIsr:
+    return LeaderAndIsr(isr[0], leader_epoch, isr, 1, leader_epoch)
+
+
+def record(trail: StateChangeTrail, tp: TopicPartition, *epochs: int) -> None:
+    for epoch in epochs:
+        trail.record(ChangeKind.WRITTEN, {tp: state(epoch, 1)}, known=NOBODY)
+
+
+def epochs(trail: StateChangeTrail, tp: TopicPartition) -> list[int]:
+    return [c.after.leader_epoch for c in trail.partitions[tp].changes if c.after is not None]
+
+
+class TestWhatIsKept:
+    def test_a_change_has_what_was_before_and_after_and_why(self) -> None:
+        trail = StateChangeTrail()
+        trail.begin_event("BrokerChange", 5_000)
+        broker = Broker(3, 77, (), session_id=9)
+        with trail.because(CauseKind.BROKER_FAILED, brokers=[broker]):
+            trail.record(
+                ChangeKind.ELECTED_OFFLINE, {T0: state(1, 1, 2)}, known={T0: state(0, 3, 1, 2)}
+            )
+        (change,) = trail.partitions[T0].changes
+        assert trail.partitions[T0].before == state(0, 3, 1, 2)
+        assert trail.partitions[T0].now == change.after == state(1, 1, 2)
+        assert change.kind is ChangeKind.ELECTED_OFFLINE
+        assert (change.cause.kind, change.cause.event) == (CauseKind.BROKER_FAILED, "BrokerChange")
+        assert change.cause.time_ms == 5_000
+        (life,) = change.cause.brokers
+        assert (life.broker_id, life.epoch, life.session_id) == (3, 77, 9)
+
+    def test_what_is_as_before_is_no_change(self) -> None:
+        trail = StateChangeTrail()
+        trail.record(ChangeKind.OBSERVED, {T0: state(4, 1)}, known={T0: state(4, 1)})
+        assert not trail.partitions
+        record(trail, T0, 5, 5)
+        assert epochs(trail, T0) == [5]
+
+    def test_the_oldest_changes_of_a_partition_go_first(self) -> None:
+        trail = StateChangeTrail(per_partition=3)
+        record(trail, T0, 1, 2, 3, 4, 5)
+        kept = trail.partitions[T0]
+        assert epochs(trail, T0) == [3, 4, 5]
+        assert kept.before == state(2, 1)
+        assert kept.dropped == 2
+        assert len(trail) == 3
+
+    def test_of_all_partitions_those_go_first_that_have_not_changed_for_the_longest_time(
+        self,
+    ) -> None:
+        trail = StateChangeTrail(in_all=20)
+        for partition in range(20):
+            record(trail, TopicPartition("t", partition), 1)
+        record(trail, T0, 2)  # it was the first, now it is the last
+        assert len(trail) == 18
+        assert T0 in trail.partitions
+        gone = [p for p in range(20) if TopicPartition("t", p) not in trail.partitions]
+        assert gone == [1, 2, 3]
+        assert trail.evicted_partitions == 3
+
+    def test_one_event_may_be_larger_than_everything_that_is_kept(self) -> None:
+        trail = StateChangeTrail(in_all=10)
+        changes = {TopicPartition("t", p): state(1, 1) for p in range(100)}
+        trail.record(ChangeKind.WRITTEN, changes, known=NOBODY)
+        assert len(trail) == len(trail.partitions) == 9
+        assert trail.evicted_partitions == 91
+
+    def test_the_count_of_changes_is_true_whatever_happens(self) -> None:
+        trail = StateChangeTrail(per_partition=2, in_all=7)
+        for number in range(50):
+            record(trail, TopicPartition("tu"[number % 2], number % 5), number, number + 1)
+            if number % 7 == 0:
+                topic = "tu"[number % 3 % 2]
+                trail.forget_topic(topic, [TopicPartition(topic, p) for p in range(5)])
+            assert len(trail) == sum(len(t.changes) for t in trail.partitions.values())
+            assert len(trail) <= 7
+
+
+class TestTopicsThatAreGone:
+    def test_their_partitions_are_forgotten_and_why_they_are_gone_is_kept(self) -> None:
+        trail = StateChangeTrail()
+        record(trail, T0, 1)
+        trail.begin_event("TopicChange", 7)
+        with trail.because(CauseKind.TOPIC_VANISHED):
+            trail.forget_topic("t", [T0, T1])
+        assert not trail.partitions
+        assert trail.removed_topics["t"].kind is CauseKind.TOPIC_VANISHED
+
+    def test_of_many_the_last_are_remembered(self) -> None:
+        trail = StateChangeTrail()
+        for number in range(REMOVED_TOPICS + 5):
+            trail.forget_topic(str(number), ())
+        assert len(trail.removed_topics) == REMOVED_TOPICS
+        assert "4" not in trail.removed_topics
+        assert "5" in trail.removed_topics
+
+
+class TestCauses:
+    def test_an_inner_cause_replaces_the_outer_one_for_its_time(self) -> None:
+        trail = StateChangeTrail()
+        trail.begin_event("BrokerChange", 1)
+        with trail.because(CauseKind.BROKER_STARTED, brokers=[make_broker(1)]):
+            record(trail, T0, 1)
+            with trail.because(CauseKind.TOPIC_DELETION):
+                record(trail, T0, 2)
+            record(trail, T0, 3)
+        record(trail, T0, 4)
+        kinds = [change.cause.kind for change in trail.partitions[T0].changes]
+        started, deletion = CauseKind.BROKER_STARTED, CauseKind.TOPIC_DELETION
+        assert kinds == [started, deletion, started, CauseKind.OTHER]
+        assert trail.broker_causes[1].kind is CauseKind.BROKER_STARTED
+
+    def test_a_failed_event_leaves_no_cause_behind(self) -> None:
+        trail = StateChangeTrail()
+        trail.begin_event("BrokerChange", 1)
+        with pytest.raises(LookupError), trail.because(CauseKind.BROKER_FAILED):
+            raise LookupError
+        record(trail, T0, 1)
+        assert trail.partitions[T0].changes[0].cause.kind is CauseKind.OTHER
+
+
+class TestTheClusterState:
+    def test_what_is_loaded_is_no_change(self) -> None:
+        context = make_context(1)
+        context.cluster.load_leadership({T0: state(5, 1)})
+        assert context.cluster.leadership[T0] == state(5, 1)
+        assert not context.trail.partitions
+
+    def test_what_its_leader_has_changed_before_an_election_is_a_change_of_its_own(self) -> None:
+        context = make_context(1, 2, 3)
+        context.cluster.load_leadership({T0: state(5, 1, 2, 3)})
+        shrunk, elected = state(5, 1, 2), state(6, 2)
+        context.cluster.set_leadership(
+            {T0: elected}, ChangeKind.ELECTED_OFFLINE, based_on={T0: shrunk, T1: shrunk}
+        )
+        changes = context.trail.partitions[T0].changes
+        assert [(c.kind, c.after) for c in changes] == [
+            (ChangeKind.OBSERVED, shrunk),
+            (ChangeKind.ELECTED_OFFLINE, elected),
+        ]
+        assert T1 not in context.trail.partitions
+
+    def test_a_state_that_cannot_be_read_any_more_is_a_change(self) -> None:
+        context = make_context(1)
+        context.cluster.load_leadership({T0: state(5, 1)})
+        context.cluster.forget_leadership(T0)
+        trail = context.trail.partitions[T0]
+        assert (trail.before, trail.now) == (state(5, 1), None)
+        assert trail.changes[0].kind is ChangeKind.UNREADABLE
+
+    def test_without_a_recorder_it_just_changes(self) -> None:
+        cluster = ClusterState()
+        cluster.set_leadership({T0: state(0, 1)})
+        cluster.forget_leadership(T0)
+        assert not cluster.leadership
+
+    def test_a_removed_topic_takes_its_trail_along(self) -> None:
+        context = make_context(1)
+        context.cluster.add_topic("t", None)
+        context.set_assignments("t", {T0: ReplicaAssignment((1,))})
+        context.cluster.set_leadership({T0: state(5, 1)})
+        context.remove_topic("t")
+        assert not context.trail.partitions
+        assert "t" in context.trail.removed_topics
+
+
+class TestWhatItCosts:
+    def test_nothing_is_stored_for_partitions_that_have_not_changed(self) -> None:
+        context = make_context(1)
+        partitions = [TopicPartition("t", p) for p in range(10_000)]
+        context.cluster.load_leadership({tp: state(0, 1, 2) for tp in partitions})
+        assert len(context.trail.partitions) == len(context.trail) == 0
+
+    def test_what_one_event_changes_shares_its_cause_and_its_states(self) -> None:
+        context = make_context(1, 2)
+        partitions = [TopicPartition("t", p) for p in range(5_000)]
+        context.cluster.load_leadership({tp: state(0, 1, 2) for tp in partitions})
+        after = {tp: state(1, 2) for tp in partitions}
+        tracemalloc.start()
+        try:
+            with context.trail.because(CauseKind.BROKER_FAILED, brokers=[make_broker(1)]):
+                context.cluster.set_leadership(after, ChangeKind.ELECTED_OFFLINE)
+            size, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        changes = [context.trail.partitions[tp].changes[0] for tp in partitions]
+        assert len({id(change.cause) for change in changes}) == 1
+        assert all(
+            change.after is context.cluster.leadership[tp]
+            for tp, change in zip(partitions, changes, strict=True)
+        )
+        assert size / len(partitions) < 300, "bytes for a partition that changes once"

@@ -1,0 +1,287 @@
+"""What the state-change trail says of each thing that happens to a cluster."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from regent.controller import effects
+from regent.controller import events as e
+from regent.controller.commands import DescribeTopicConfigs
+from regent.controller.kafka_controller import KafkaController
+from regent.controller.state.causes import Cause, CauseKind, ChangeKind
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.state_change_trail import StateChange
+from regent.model.partition import NO_LEADER, TopicPartition
+from regent.protocol.control_requests import LeaderAndIsrResponse
+from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
+from regent.zk_data import paths
+from regent.zk_data.config import encode_entity_config
+from tests.support.broker_znodes import encode_isr_change_notification
+from tests.unit.controller.driving import once
+from tests.unit.controller.world import World
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+LATER_MS = 7_000_000_000
+
+
+class Told(NamedTuple):
+    """A change in short."""
+
+    cause: CauseKind
+    kind: ChangeKind
+    leader: int
+    isr: tuple[int, ...]
+
+
+def cluster() -> tuple[World, KafkaController]:
+    """Partitions t-0 on 1, 2 and 3, and t-1 on 2 and 3, at leader epoch 5; some time has passed."""
+    world = World()
+    world.start_broker(1, 2, 3)
+    world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
+    world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
+    world.set_state(T1, 2, (2, 3), leader_epoch=5)
+    controller = world.active_controller()
+    world.driver.now_ms = LATER_MS
+    return world, controller
+
+
+def context_of(controller: KafkaController) -> ControllerContext:
+    assert controller.active is not None
+    return controller.active.context
+
+
+def changes(controller: KafkaController, tp: TopicPartition) -> tuple[StateChange, ...]:
+    trail = context_of(controller).trail.partitions.get(tp)
+    return () if trail is None else trail.changes
+
+
+def told(controller: KafkaController, tp: TopicPartition) -> list[Told]:
+    return [
+        Told(c.cause.kind, c.kind, c.after.leader, c.after.isr)
+        for c in changes(controller, tp)
+        if c.after is not None
+    ]
+
+
+def last_cause(controller: KafkaController, tp: TopicPartition) -> Cause:
+    return changes(controller, tp)[-1].cause
+
+
+class TestBrokers:
+    def test_a_crash_names_the_broker_with_its_session_and_when_it_was_observed(self) -> None:
+        world, controller = cluster()
+        dead = context_of(controller).cluster.brokers[1]
+        world.stop_broker(1)
+        world.deliver(controller)
+        failed = CauseKind.BROKER_FAILED
+        assert told(controller, T0) == [Told(failed, ChangeKind.ELECTED_OFFLINE, 2, (2, 3))]
+        assert not changes(controller, T1)
+        cause = last_cause(controller, T0)
+        assert (cause.event, cause.time_ms) == ("BrokerChange", LATER_MS)
+        (life,) = cause.brokers
+        assert (life.broker_id, life.epoch, life.session_id) == (1, dead.epoch, dead.session_id)
+        assert life.session_id
+
+    def test_a_follower_that_crashes_leaves_the_isr(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(3)
+        world.deliver(controller)
+        failed, offline = CauseKind.BROKER_FAILED, ChangeKind.REPLICA_OFFLINE
+        assert told(controller, T0) == [Told(failed, offline, 1, (1, 2))]
+        assert told(controller, T1) == [Told(failed, offline, 2, (2,))]
+        assert last_cause(controller, T0) is last_cause(controller, T1)
+
+    def test_the_last_of_an_isr_that_crashes_leaves_no_leader_and_leads_again(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(3)
+        world.deliver(controller)
+        world.stop_broker(2)
+        world.deliver(controller)
+        world.start_broker(2)
+        world.deliver(controller)
+        assert told(controller, T1)[1:] == [
+            Told(CauseKind.BROKER_FAILED, ChangeKind.REPLICA_OFFLINE, NO_LEADER, (2,)),
+            Told(CauseKind.BROKER_STARTED, ChangeKind.ELECTED_OFFLINE, 2, (2,)),
+        ]
+
+    def test_a_bounce_is_no_crash(self) -> None:
+        world, controller = cluster()
+        world.bounce_broker(1)
+        world.deliver(controller)
+        (change,) = told(controller, T0)
+        assert change == Told(CauseKind.BROKER_BOUNCED, ChangeKind.ELECTED_OFFLINE, 2, (2, 3))
+        (life,) = last_cause(controller, T0).brokers
+        assert life.epoch == context_of(controller).cluster.brokers[1].epoch
+
+    def test_a_failed_log_directory_is_named_with_its_broker(self) -> None:
+        world, controller = cluster()
+        errors, partitions = {T0: KAFKA_STORAGE_ERROR}, {T0: False, T1: False}
+        answer = LeaderAndIsrResponse(1, 0, errors, partitions)
+        world.process(controller, e.LeaderAndIsrResponseReceived((answer,)))
+        (change,) = told(controller, T0)
+        assert change == Told(CauseKind.LOG_DIR_FAILED, ChangeKind.ELECTED_OFFLINE, 2, (2, 3))
+        assert last_cause(controller, T0).brokers[0].broker_id == 1
+
+    def test_what_a_broker_did_last_is_known_without_a_change(self) -> None:
+        world, controller = cluster()
+        world.start_broker(4)
+        world.deliver(controller)
+        assert context_of(controller).trail.broker_causes[4].kind is CauseKind.BROKER_STARTED
+        assert not context_of(controller).trail.partitions
+
+
+class TestIsrChanges:
+    def test_what_a_leader_announces_was_changed_by_it(self) -> None:
+        world, controller = cluster()
+        world.set_state(T0, 1, (1, 3), leader_epoch=5)
+        notification = paths.isr_change_notification("isr_change_0000000001")
+        world.put(notification, encode_isr_change_notification([T0]))
+        world.deliver(controller)
+        assert told(controller, T0) == [
+            Told(CauseKind.ISR_CHANGE, ChangeKind.OBSERVED, 1, (1, 3)),
+        ]
+
+    def test_a_change_that_was_not_announced_is_told_apart_from_the_election_that_finds_it(
+        self,
+    ) -> None:
+        world, controller = cluster()
+        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        world.stop_broker(1)
+        world.deliver(controller)
+        failed = CauseKind.BROKER_FAILED
+        assert told(controller, T0) == [
+            Told(failed, ChangeKind.OBSERVED, 1, (1, 2)),
+            Told(failed, ChangeKind.ELECTED_OFFLINE, 2, (2,)),
+        ]
+
+    def test_so_is_a_change_that_a_shrinking_isr_finds(self) -> None:
+        world, controller = cluster()
+        world.set_state(T0, 1, (1, 3), leader_epoch=5)
+        world.stop_broker(3)
+        world.deliver(controller)
+        failed = CauseKind.BROKER_FAILED
+        assert told(controller, T0) == [
+            Told(failed, ChangeKind.OBSERVED, 1, (1, 3)),
+            Told(failed, ChangeKind.REPLICA_OFFLINE, 1, (1,)),
+        ]
+
+    def test_a_write_of_ours_whose_answer_was_lost_is_found_and_told(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(3)
+
+        def the_first_attempt_arrived() -> None:
+            world.set_state(T0, 1, (1, 2), leader_epoch=6, controller_epoch=1)
+
+        world.driver.before = once(effects.Write, the_first_attempt_arrived)
+        world.deliver(controller)
+        (change,) = changes(controller, T0)
+        assert told(controller, T0) == [
+            Told(CauseKind.BROKER_FAILED, ChangeKind.OBSERVED, 1, (1, 2)),
+        ]
+        assert change.after == context_of(controller).cluster.leadership[T0]
+
+
+class TestElections:
+    def test_an_unclean_election_says_so_and_what_allowed_it(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(3)
+        world.deliver(controller)
+        world.stop_broker(2)
+        world.deliver(controller)
+        world.start_broker(3)
+        world.deliver(controller)
+        assert told(controller, T1)[-1].leader == NO_LEADER
+        config = encode_entity_config({"unclean.leader.election.enable": "true"})
+        world.put(paths.topic_config("t"), config)
+        world.notify_config_change("topics/t")
+        world.deliver(controller)
+        enabled = CauseKind.UNCLEAN_ELECTION_ENABLED
+        assert told(controller, T1)[-1] == Told(enabled, ChangeKind.ELECTED_UNCLEAN, 3, (3,))
+
+    def test_where_it_is_allowed_an_unclean_election_follows_the_crash(self) -> None:
+        world, controller = cluster()
+        config = encode_entity_config({"unclean.leader.election.enable": "true"})
+        world.put(paths.topic_config("t"), config)
+        world.set_state(T1, 2, (2,), leader_epoch=5)
+        world.stop_broker(2)
+        world.deliver(controller)
+        failed = CauseKind.BROKER_FAILED
+        assert told(controller, T1) == [
+            Told(failed, ChangeKind.OBSERVED, 2, (2,)),
+            Told(failed, ChangeKind.ELECTED_UNCLEAN, 3, (3,)),
+        ]
+
+
+class TestTopics:
+    def test_a_new_topic(self) -> None:
+        world, controller = cluster()
+        world.create_topic("u", {0: (2, 1)})
+        world.deliver(controller)
+        tp = TopicPartition("u", 0)
+        trail = context_of(controller).trail.partitions[tp]
+        assert trail.before is None
+        assert told(controller, tp) == [
+            Told(CauseKind.TOPIC_CREATED, ChangeKind.FIRST_LEADER, 2, (2, 1)),
+        ]
+
+    def test_a_topic_that_grows(self) -> None:
+        world, controller = cluster()
+        world.create_topic("t", {0: (1, 2, 3), 1: (2, 3), 2: (3, 1)})
+        world.deliver(controller)
+        assert told(controller, TopicPartition("t", 2)) == [
+            Told(CauseKind.PARTITIONS_ADDED, ChangeKind.FIRST_LEADER, 3, (3, 1)),
+        ]
+        assert not changes(controller, T0)
+
+    def test_a_topic_that_is_being_deleted_and_one_that_is(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(3)
+        world.deliver(controller)
+        world.mark_for_deletion("t")
+        world.deliver(controller)
+        assert told(controller, T0)[-1].cause is CauseKind.TOPIC_DELETION
+        assert "t" not in context_of(controller).trail.removed_topics
+
+        world.delete(paths.topic("t"))
+        world.deliver(controller)
+        trail = context_of(controller).trail
+        assert T0 not in trail.partitions
+        assert trail.removed_topics["t"].kind is CauseKind.TOPIC_VANISHED
+
+
+class TestTheTerm:
+    def test_what_a_failover_changes_is_told_and_what_it_finds_is_not(self) -> None:
+        world = World()
+        world.driver.now_ms = LATER_MS
+        world.start_broker(2, 3)
+        world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
+        world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
+        world.set_state(T1, 2, (2, 3), leader_epoch=5)
+        controller = world.active_controller()
+        assert told(controller, T0)[-1].leader == 2
+        assert last_cause(controller, T0).kind is CauseKind.CONTROLLER_FAILOVER
+        assert not changes(controller, T1)
+        assert context_of(controller).trail.began_ms == LATER_MS
+
+    def test_each_event_begins_a_cause_of_its_own_commands_included(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(1)
+        world.deliver(controller)
+        world.driver.now_ms += 1
+        world.process(controller, e.CommandsReceived((DescribeTopicConfigs(("t",)),), "reply"))
+        state = context_of(controller).cluster.leadership[T0]
+        changed = msgspec.structs.replace(state, leader_epoch=9)
+        context_of(controller).cluster.set_leadership({T0: changed})
+        cause = last_cause(controller, T0)
+        assert (cause.kind, cause.event) == (CauseKind.OTHER, "CommandsReceived")
+        assert cause.time_ms == LATER_MS + 1
+
+    def test_what_a_reconnection_finds_names_its_event(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(1)
+        world.process(controller, e.SessionReconnected())
+        cause = last_cause(controller, T0)
+        assert (cause.kind, cause.event) == (CauseKind.BROKER_FAILED, "SessionReconnected")
+        assert cause.time_ms == LATER_MS
