@@ -84,8 +84,8 @@ class TestPreferred:
         assert world.state(T0) == LeaderAndIsr(1, 6, (2, 3, 1), 1, 1)
         assert active.context.cluster.leadership[T0] == world.state(T0)
         (requests,) = world.driver.sent
-        told = {T0: False}
-        assert leader_and_isr([requests]) == {1: told, 2: told, 3: told}
+        named = {T0: False}
+        assert leader_and_isr([requests]) == {1: named, 2: named, 3: named}
         assert requests.update_metadata_receivers == (1, 2, 3)
         assert world.driver.views == [frozenset({"t"})]
 
