@@ -103,6 +103,8 @@ async def _fetch(url: str, timeout_s: float, *, refusals: bool = False) -> bytes
             body += part
             if len(body) > _ANSWER_BYTES_MAX:
                 break
+        if not body.startswith(b"{"):
+            answer.raise_for_status()  # a refusal that is none of a Regent's
         return body
 
 

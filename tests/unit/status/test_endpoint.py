@@ -96,7 +96,7 @@ def test_what_a_regent_answers_about_a_topic_it_does_not_know_is_an_answer() -> 
     ("sent", "problem"),
     [
         (b"SSH-2.0-OpenSSH_9.9\r\n", "no Regent answers"),
-        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ntry\n", "HTTP Error 404"),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ntry\n", ": 404, "),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "is not a Regent"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "is not a Regent"),
         (
