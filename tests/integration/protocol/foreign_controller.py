@@ -29,9 +29,9 @@ from regent.network.settings import ChannelSettings
 from regent.protocol.control_requests import (
     ControlRequests,
     ControlResponse,
-    PartitionState,
     StopReplicaPartition,
 )
+from regent.protocol.partition_state import PartitionState
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import ZNode
 from sandbox import wait_until_async
@@ -163,6 +163,7 @@ class ForeignController:
         """New replicas for their brokers, and the partitions for everybody."""
         states = {
             TopicPartition(topic, partition): PartitionState(
+                partition,
                 LeaderAndIsr(replicas[0], leader_epoch, replicas, self.epoch, 0),
                 ReplicaAssignment(replicas),
             )

@@ -30,6 +30,7 @@ from regent.model.partition import (
 )
 from regent.model.topic import metric_name
 from regent.model.topic_config import BrokerFacts
+from regent.protocol.partition_state import PartitionState as AnnouncedState
 
 _NOTHING: Mapping[TopicPartition, ReplicaAssignment] = MappingProxyType({})
 _NO_STATES: Mapping[TopicPartition, ReplicaState] = MappingProxyType({})
@@ -53,6 +54,8 @@ class ControllerContext:
         elections_to_repeat: Partitions whose election failed for another reason than the want of
             an eligible replica: an unreadable znode, for instance. No watch reports its end.
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
+        announced_states: Partition -> its state as brokers were last sent it, with its encoded
+            bytes. Of use as long as leadership and assignment are the same objects.
     """
 
     def __init__(self, *, controller_id: int, epoch: int, epoch_zk_version: int) -> None:
@@ -73,6 +76,7 @@ class ControllerContext:
         self._topic_ids: dict[str, uuid.UUID] = {}
         self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
         self._leadership: dict[TopicPartition, LeaderAndIsr] = {}
+        self.announced_states: dict[TopicPartition, AnnouncedState] = {}
         self._partition_states: dict[TopicPartition, PartitionState] = {}
         self._without_leader: dict[TopicPartition, None] = {}
         self._replica_states: dict[int, dict[TopicPartition, ReplicaState]] = {}
@@ -310,6 +314,7 @@ class ControllerContext:
         for tp, assignment in partitions.items():
             self.set_partition_state(tp, PartitionState.NON_EXISTENT)
             self._leadership.pop(tp, None)
+            self.announced_states.pop(tp, None)
             self._reassigning.pop(tp, None)
             self.elections_to_repeat.pop(tp, None)
             for broker_id in assignment.replicas:

@@ -21,7 +21,8 @@ from regent.model.partition import (
     LeaderAndIsr,
     TopicPartition,
 )
-from regent.protocol.control_requests import ControlRequests, PartitionState, StopReplicaPartition
+from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
+from regent.protocol.partition_state import PartitionState
 
 
 class ControllerBrokerRequestBatch:
@@ -100,12 +101,12 @@ class ControllerBrokerRequestBatch:
         if not (leader_and_isr or stop_replica or receivers):
             return None
         partitions = self._states()
-        announced = tuple(tp for tp in self._update_metadata if tp in partitions)
+        announced = tuple(partitions)
         being_deleted = context.topics_to_be_deleted
         return ControlRequests(
             controller_id=context.controller_id,
             controller_epoch=context.epoch,
-            brokers=dict(brokers),
+            brokers=brokers,
             topic_ids=self._topic_ids(partitions, stop_replica),
             partitions=partitions,
             offline_replicas=self._offline_replicas(announced),
@@ -123,9 +124,12 @@ class ControllerBrokerRequestBatch:
 
         The ones without leadership are left out, unless their topic is to be deleted: brokers may
         know them from before their state became unreadable, and are to forget them.
+
+        A value is made once for a leadership and an assignment, and with it its bytes.
         """
         leadership, partitions_of = self._context.leadership, self._context.partitions_of
         being_deleted = self._context.topics_to_be_deleted
+        announced = self._context.announced_states
         nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), self._context.epoch, 0)
         states: dict[TopicPartition, PartitionState] = {}
         topic, assignments, otherwise = "", partitions_of(""), None
@@ -136,8 +140,16 @@ class ControllerBrokerRequestBatch:
                 otherwise = nothing if topic in being_deleted else None
             current = leadership.get(tp, otherwise)
             assignment = assignments.get(tp)
-            if current is not None and assignment is not None:
-                states[tp] = PartitionState(current, assignment)
+            if current is None or assignment is None:
+                continue
+            state = announced.get(tp)
+            if (
+                state is None
+                or state.leader_and_isr is not current
+                or state.assignment is not assignment
+            ):
+                state = announced[tp] = PartitionState(tp[1], current, assignment)
+            states[tp] = state
         return states
 
     def _topic_ids(
