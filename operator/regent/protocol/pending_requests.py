@@ -114,14 +114,12 @@ class PendingRequests:
                 self._deletions_before[tp] = stop
 
     def _add_stops(self, stops: Mapping[TopicPartition, StopReplicaPartition]) -> None:
-        for tp, (leader_epoch, delete) in stops.items():
+        for tp, stop in stops.items():
             before = self._stops.get(tp)
-            if delete:
+            if stop.delete:
                 self._leadership.discard(tp)
-                self._deletions_before.pop(tp, None)
-            elif before is not None:
-                delete = before.delete
-            self._stops[tp] = StopReplicaPartition(leader_epoch, delete)
+                before = self._deletions_before.pop(tp, before)
+            self._stops[tp] = _merge_stops(before, stop)
 
     def take(self) -> ControlRequest:
         """The next request to send. There must be one.
@@ -161,6 +159,19 @@ class PendingRequests:
         some = list(islice(chosen, self._shared.max_partitions))
         self._overtaken = 0
         return StopReplicaRequest(self._header, {tp: waiting.pop(tp) for tp in some})
+
+
+def _merge_stops(
+    before: StopReplicaPartition | None, stop: StopReplicaPartition
+) -> StopReplicaPartition:
+    """Deletion sticks, and so does what it was to delete: a later stop may be of a re-created
+    partition, whose epochs begin at 0, and the broker would refuse it for the replica that it has.
+    Otherwise the newest epoch counts."""
+    if before is None or not before.delete:
+        return stop
+    skips_check = min(before.leader_epoch, stop.leader_epoch) < 0
+    pick = min if skips_check else max
+    return StopReplicaPartition(pick(before.leader_epoch, stop.leader_epoch), delete=True)
 
 
 class _PendingLeaderAndIsr:
