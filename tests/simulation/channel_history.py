@@ -244,7 +244,6 @@ class ControllerModel:
             partitions=states,
             offline_replicas={tp: replicas for tp, replicas in dead.items() if replicas},
             leader_and_isr={RECEIVER: hosted} if leadership else {},
-            update_metadata=tuple(states),
             update_metadata_receivers=tuple(self.alive),
             deleted_partitions=frozenset(states if deleted else ()),
             stop_replica={RECEIVER: stops or {}},

@@ -309,7 +309,6 @@ class RivalController:
             partitions=states,
             offline_replicas={},
             leader_and_isr=leader_and_isr,
-            update_metadata=tuple(states),
             update_metadata_receivers=tuple(brokers),
             deleted_partitions=frozenset(),
             stop_replica={},

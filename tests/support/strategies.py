@@ -84,7 +84,6 @@ def control_requests(draw: Any) -> ControlRequests:
         partitions=states,
         offline_replicas=offline(),
         leader_and_isr={broker_id: {tp: draw(new) for tp in some()} for broker_id in live},
-        update_metadata=(*some(), *draw(st.sampled_from([(), (TopicPartition("gone", 0),)]))),
         update_metadata_receivers=tuple(live),
         deleted_partitions=frozenset(some() if draw(st.booleans()) else ()),
         stop_replica={

@@ -37,9 +37,8 @@ def leader_and_isr_to(requests: ControlRequests, broker_id: int) -> LeaderAndIsr
 
 def updates_of(requests: ControlRequests) -> PartitionUpdates:
     """The partitions of the UpdateMetadata."""
-    known = requests.partitions
     return PartitionUpdates(
-        {tp: known[tp] for tp in requests.update_metadata if tp in known},
+        requests.partitions,
         requests.deleted_partitions,
         requests.offline_replicas,
         requests.topic_ids,

@@ -41,13 +41,12 @@ class ControlRequests(msgspec.Struct, frozen=True):
             replaces the one that the receiver has), the live leaders of LeaderAndIsr, and the
             receivers' broker epochs.
         topic_ids: Ids of the topics concerned; a topic without an entry has none.
-        partitions: State of every partition that is named below (in StopReplica: if known), and of
-            no others: all of it is encoded.
+        partitions: Partitions of the UpdateMetadata, the same for every receiver, and their state;
+            those of every LeaderAndIsr are among them. Fastest where the partitions of one topic
+            are adjacent. May be empty: then it carries only the broker list.
         offline_replicas: Replicas on dead brokers or failed log dirs, for partitions that have any.
-        leader_and_isr: Receiver -> partition -> whether the replica is new on that broker. Fastest
-            where the partitions of one topic are adjacent.
-        update_metadata: Partitions of the UpdateMetadata, the same for every receiver; likewise.
-            May be empty: then it carries only the broker list.
+        leader_and_isr: Receiver -> partition -> whether the replica is new on that broker.
+            Likewise fastest.
         update_metadata_receivers: Brokers that get an UpdateMetadata.
         deleted_partitions: Of the announced ones those that are sent with leader -2.
         stop_replica: Receiver -> partition -> what to do with its replica.
@@ -60,10 +59,14 @@ class ControlRequests(msgspec.Struct, frozen=True):
     partitions: Mapping[TopicPartition, PartitionState]
     offline_replicas: Mapping[TopicPartition, tuple[int, ...]]
     leader_and_isr: Mapping[int, Mapping[TopicPartition, bool]]
-    update_metadata: tuple[TopicPartition, ...]
     update_metadata_receivers: tuple[int, ...]
     deleted_partitions: frozenset[TopicPartition]
     stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
+
+    @property
+    def update_metadata(self) -> tuple[TopicPartition, ...]:
+        """The partitions of the UpdateMetadata."""
+        return tuple(self.partitions)
 
 
 class ControlHeader(NamedTuple):

@@ -110,7 +110,9 @@ def _entries(
 ) -> tuple[list[bytes], bytes]:
     """Partition entries (without a topic name) but for a last part that is the same for all."""
     prefixes = prefixes_of(states, flexible=encoding.flexible)
-    suffix_of = functools.partial(_suffix, version=version, encoding=encoding)
+    suffix_of = functools.cache(
+        functools.partial(_suffix, version=version, encoding=encoding)
+    )  # a request has few different ones
     are_new = any(new)
     if (all(new) or not are_new) and not any(map(_is_unusual, states)):
         return prefixes, suffix_of((), (), LeaderRecoveryState.RECOVERED, are_new)

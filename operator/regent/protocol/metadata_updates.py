@@ -48,10 +48,8 @@ class SharedMetadata:
         same. To be asked once for each batch."""
         if self._brokers.brokers != requests.brokers:
             self._brokers = BrokerList(requests.brokers)
-        known = requests.partitions
-        partitions = {tp: known[tp] for tp in requests.update_metadata if tp in known}
         whole = PartitionUpdates(
-            partitions,
+            requests.partitions,
             deleted=requests.deleted_partitions,
             offline_replicas=requests.offline_replicas,
             topic_ids=requests.topic_ids,

@@ -22,7 +22,14 @@ from regent.protocol.control_requests import (
     UpdateMetadataResponse,
 )
 from regent.protocol.partition_state import PartitionState, prefixes_of
-from regent.protocol.primitives import FLEXIBLE, LEGACY, Encoding, pack_int16, pack_int32
+from regent.protocol.primitives import (
+    FLEXIBLE,
+    LEGACY,
+    Encoding,
+    Int32Arrays,
+    pack_int16,
+    pack_int32,
+)
 from regent.protocol.response_errors import expect_end, read_error_code
 from regent.protocol.topic_sections import (
     by_topic,
@@ -95,14 +102,11 @@ def _entries(updates: PartitionUpdates, encoding: Encoding) -> tuple[list[bytes]
     prefixes = prefixes_of(states, flexible=encoding.flexible)
     if not offline:
         return prefixes, encoding.int32_array(()) + encoding.tags
-    suffixes = {
-        replicas: encoding.int32_array(replicas) + encoding.tags
-        for replicas in ((), *offline.values())
-    }
+    arrays = Int32Arrays(flexible=encoding.flexible)
     return [
-        prefix + suffixes[offline.get(tp, ())]
+        prefix + arrays[offline.get(tp, ())]
         for tp, prefix in zip(updates.partitions, prefixes, strict=True)
-    ], b""
+    ], encoding.tags
 
 
 def _encode_brokers(brokers: Mapping[int, Broker], version: int) -> bytes:

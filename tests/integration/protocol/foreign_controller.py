@@ -146,7 +146,6 @@ class ForeignController:
             "partitions": {},
             "offline_replicas": {},
             "leader_and_isr": {},
-            "update_metadata": (),
             "update_metadata_receivers": (),
             "deleted_partitions": frozenset(),
             "stop_replica": {},
@@ -179,7 +178,6 @@ class ForeignController:
                 }
                 for broker_id in self.brokers
             },
-            update_metadata=tuple(states),
             update_metadata_receivers=tuple(self.brokers),
         )
 
@@ -188,7 +186,6 @@ class ForeignController:
         stop = StopReplicaPartition(leader_epoch=-2, delete=True)
         return self.batch(
             partitions=born.partitions,
-            update_metadata=born.update_metadata,
             update_metadata_receivers=born.update_metadata_receivers,
             deleted_partitions=frozenset(born.partitions),
             stop_replica={

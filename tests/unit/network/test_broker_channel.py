@@ -114,7 +114,6 @@ def batch(*stubs: StubBroker, number: int = 0, **changes: Any) -> ControlRequest
         "partitions": {TP: PartitionState(TP.partition, state, ReplicaAssignment(tuple(brokers)))},
         "offline_replicas": {},
         "leader_and_isr": {broker_id: {TP: True} for broker_id in brokers},
-        "update_metadata": (TP,),
         "update_metadata_receivers": tuple(brokers),
         "deleted_partitions": frozenset(),
         "stop_replica": dict.fromkeys(brokers, stops),
@@ -490,7 +489,6 @@ async def test_a_slow_reader_gets_a_large_request_whole() -> None:
             batch(
                 stub,
                 partitions=states,
-                update_metadata=tuple(partitions),
                 leader_and_isr={1: dict.fromkeys(partitions, False)},
                 stop_replica={},
             )

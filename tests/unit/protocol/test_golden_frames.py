@@ -65,7 +65,6 @@ class Case:
         return ControlRequests(
             **self.values,
             leader_and_isr={self.receiver: self.replicas},
-            update_metadata=tuple(self.values["partitions"]),
             update_metadata_receivers=(self.receiver,),
             deleted_partitions=frozenset(self.deleted),
             stop_replica={self.receiver: self.stops},

@@ -73,7 +73,6 @@ def batch(
         "partitions": {tp: PartitionState(tp.partition, leader, assignment) for tp in partitions},
         "offline_replicas": {},
         "leader_and_isr": {RECEIVER: dict.fromkeys(partitions, new)} if leadership else {},
-        "update_metadata": partitions,
         "update_metadata_receivers": (RECEIVER,),
         "deleted_partitions": frozenset(partitions if deleted else ()),
         "stop_replica": {RECEIVER: stops or {}},

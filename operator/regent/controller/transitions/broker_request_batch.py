@@ -101,7 +101,6 @@ class ControllerBrokerRequestBatch:
         if not (leader_and_isr or stop_replica or receivers):
             return None
         partitions = self._states()
-        announced = tuple(partitions)
         being_deleted = context.topics_to_be_deleted
         return ControlRequests(
             controller_id=context.controller_id,
@@ -109,11 +108,10 @@ class ControllerBrokerRequestBatch:
             brokers=brokers,
             topic_ids=self._topic_ids(partitions, stop_replica),
             partitions=partitions,
-            offline_replicas=self._offline_replicas(announced),
+            offline_replicas=self._offline_replicas(partitions),
             leader_and_isr=leader_and_isr,
-            update_metadata=announced,
             update_metadata_receivers=receivers,
-            deleted_partitions=frozenset(tp for tp in announced if tp.topic in being_deleted)
+            deleted_partitions=frozenset(tp for tp in partitions if tp.topic in being_deleted)
             if being_deleted
             else frozenset(),
             stop_replica=stop_replica,
