@@ -58,6 +58,7 @@ Source: ``ReplicaManager.becomeLeaderOrFollower`` (1.1 to 3.9 alike).
 
 _pack_epochs: Final = struct.Struct(">iq").pack
 _is_unusual: Final = attrgetter("is_unusual")
+_leader_of: Final = attrgetter("leader_and_isr.leader")
 
 
 def is_flexible(version: int) -> bool:
@@ -83,7 +84,7 @@ def encode_leader_and_isr(
     """
     encoding = FLEXIBLE if is_flexible(version) else LEGACY
     header = request.header
-    states = [request.states[tp] for tp in request.partitions]
+    states = list(map(request.states.__getitem__, request.partitions))
     parts = [pack_int32(header.controller_id)]
     if version >= _KRAFT_FLAG_SINCE:
         parts.append(b"\x00")
@@ -153,12 +154,7 @@ def _live_leaders(
     listener: str | None,
     encoding: Encoding,
 ) -> list[bytes]:
-    others = set(brokers)
-    for state in states:
-        if not others:
-            break
-        others.discard(state.leader_and_isr.leader)
-    ids = sorted(brokers.keys() - others)
+    ids = sorted(brokers.keys() & set(map(_leader_of, states)))
     parts = [encoding.array_length(len(ids))]
     for leader in ids:
         broker = brokers[leader]

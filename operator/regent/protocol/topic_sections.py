@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
+from itertools import islice
+from operator import itemgetter, ne
 from typing import Final
 
 from regent.model.partition import TopicPartition
@@ -21,15 +23,17 @@ def by_topic(
 
     Fast where the partitions of a topic are adjacent, correct anyway.
     """
+    names = list(map(_topic_of, partitions))
+    counts = Counter(names)
     topics: dict[str, list[bytes]] = {}
+    if sum(map(ne, names, islice(names, 1, None))) >= len(counts) > 0:
+        for name, entry in zip(names, entries, strict=True):
+            topics.setdefault(name, []).append(entry)
+        return topics
     start = 0
-    for topic, group in groupby(map(_topic_of, partitions)):
-        end = start + len(list(group))
-        if topic in topics:
-            topics[topic] += entries[start:end]
-        else:
-            topics[topic] = list(entries[start:end])
-        start = end
+    for name, count in counts.items():
+        topics[name] = list(entries[start : start + count])
+        start += count
     return topics
 
 
@@ -57,7 +61,7 @@ def topics_section(
             appending it to each.
     """
     parts = [encoding.array_length(len(topics))]
-    array_length, end = encoding.array_length, suffix + encoding.tags
+    array_length, end = functools.cache(encoding.array_length), suffix + encoding.tags
     for topic, entries in topics.items():
         parts += (head(topic), array_length(len(entries)), suffix.join(entries), end)
     return parts

@@ -54,8 +54,8 @@ class ControllerContext:
         elections_to_repeat: Partitions whose election failed for another reason than the want of
             an eligible replica: an unreadable znode, for instance. No watch reports its end.
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
-        announced_states: Partition -> its state as brokers were last sent it, with its encoded
-            bytes. Of use as long as leadership and assignment are the same objects.
+        announced_states: Partition -> its state as brokers are sent it, with its encoded bytes:
+            made when it is first sent, dropped when leadership or assignment changes.
     """
 
     def __init__(self, *, controller_id: int, epoch: int, epoch_zk_version: int) -> None:
@@ -279,6 +279,7 @@ class ControllerContext:
             for tp, assignment in assignments.items():
                 self._count_replicas_to_delete(tp, self.replicas(tp), -1)
                 self._count_replicas_to_delete(tp, assignment.replicas, 1)
+        self._drop_announced_states(assignments)
         partitions = self._partitions_to_change(topic)
         self._partition_count -= len(partitions)
         partitions.update(assignments)
@@ -311,10 +312,10 @@ class ControllerContext:
         self._partition_count -= len(partitions)
         self._deletions.end(topic)
         self.refusals.forget_partitions(partitions)
+        self._drop_announced_states(partitions)
         for tp, assignment in partitions.items():
             self.set_partition_state(tp, PartitionState.NON_EXISTENT)
             self._leadership.pop(tp, None)
-            self.announced_states.pop(tp, None)
             self._reassigning.pop(tp, None)
             self.elections_to_repeat.pop(tp, None)
             for broker_id in assignment.replicas:
@@ -343,11 +344,18 @@ class ControllerContext:
 
     def set_leadership(self, changes: Mapping[TopicPartition, LeaderAndIsr]) -> None:
         self._leadership.update(changes)
+        self._drop_announced_states(changes)
         self._changed_topics.update(dict.fromkeys(map(_topic_of, changes)))
 
     def forget_leadership(self, tp: TopicPartition) -> None:
         self._changed_topics[tp.topic] = None
         self._leadership.pop(tp, None)
+        self._drop_announced_states((tp,))
+
+    def _drop_announced_states(self, partitions: Iterable[TopicPartition]) -> None:
+        if self.announced_states:
+            for tp in partitions:
+                self.announced_states.pop(tp, None)
 
     # Partition states
 

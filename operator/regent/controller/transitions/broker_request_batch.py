@@ -34,7 +34,7 @@ class ControllerBrokerRequestBatch:
 
     def _clear(self) -> None:
         self._leader_and_isr: dict[int, dict[TopicPartition, bool]] = {}
-        self._update_metadata: dict[TopicPartition, None] = {}
+        self._update_metadata: dict[TopicPartition, object] = {}  # in order; values say nothing
         self._receivers: dict[int, None] = {}
         self._everybody_receives = False
         self._stop_replica: dict[int, dict[TopicPartition, bool]] = {}
@@ -47,16 +47,18 @@ class ControllerBrokerRequestBatch:
         Everybody else learns the same by UpdateMetadata. Partitions without leadership must not be
         passed. ``is_new`` sticks: once set for a broker and partition it stays.
         """
+        named = dict.fromkeys(partitions, is_new)
         for broker_id in broker_ids:
             if broker_id < 0:
                 continue
             entries = self._leader_and_isr.setdefault(broker_id, {})
             if is_new or not entries:
-                entries.update(dict.fromkeys(partitions, is_new))
+                entries.update(named)
             else:
                 for tp in partitions:
                     entries.setdefault(tp, False)
-        self.add_update_metadata(partitions)
+        self._everybody_receives = True
+        self._update_metadata.update(named)
 
     def add_update_metadata(
         self, partitions: Iterable[TopicPartition] = (), *, broker_ids: Iterable[int] | None = None
@@ -125,28 +127,28 @@ class ControllerBrokerRequestBatch:
 
         A value is made once for a leadership and an assignment, and with it its bytes.
         """
-        leadership, partitions_of = self._context.leadership, self._context.partitions_of
-        being_deleted = self._context.topics_to_be_deleted
-        announced = self._context.announced_states
-        nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), self._context.epoch, 0)
+        context = self._context
+        announced = context.announced_states
+        nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), context.epoch, 0)
+        wanted = self._update_metadata
+        known = dict(zip(wanted, map(announced.get, wanted), strict=True))
+        if all(known.values()):
+            return known  # type: ignore[return-value]
         states: dict[TopicPartition, PartitionState] = {}
-        topic, assignments, otherwise = "", partitions_of(""), None
-        for tp in self._update_metadata:
-            if tp[0] != topic:
-                topic = tp[0]
-                assignments = partitions_of(topic)
-                otherwise = nothing if topic in being_deleted else None
-            current = leadership.get(tp, otherwise)
-            assignment = assignments.get(tp)
-            if current is None or assignment is None:
-                continue
-            state = announced.get(tp)
-            if (
-                state is None
-                or state.leader_and_isr is not current
-                or state.assignment is not assignment
-            ):
-                state = announced[tp] = PartitionState(tp[1], current, assignment)
+        topic, assignments, is_deleted = "", context.partitions_of(""), False
+        for tp, state in known.items():
+            if state is None:
+                if tp[0] != topic:
+                    topic = tp[0]
+                    assignments = context.partitions_of(topic)
+                    is_deleted = topic in context.topics_to_be_deleted
+                assignment = assignments.get(tp)
+                current = context.leadership.get(tp)
+                if assignment is None or (current is None and not is_deleted):
+                    continue
+                state = PartitionState(tp[1], current or nothing, assignment)
+                if current is not None:
+                    announced[tp] = state
             states[tp] = state
         return states
 
@@ -176,15 +178,15 @@ class ControllerBrokerRequestBatch:
         return result
 
     def _offline_replicas(
-        self, partitions: Iterable[TopicPartition]
+        self, states: Mapping[TopicPartition, PartitionState]
     ) -> dict[TopicPartition, tuple[int, ...]]:
         context = self._context
         if context.all_hosts_are_online:
             return {}
         by_replicas: dict[tuple[int, ...], tuple[int, ...]] = {}
         result: dict[TopicPartition, tuple[int, ...]] = {}
-        for tp in partitions:
-            replicas = context.replicas(tp)
+        for tp, state in states.items():
+            replicas = state.assignment.replicas
             if context.has_offline_replicas:
                 dead = tuple(r for r in replicas if not context.is_replica_online(r, tp))
             elif (known := by_replicas.get(replicas)) is not None:
