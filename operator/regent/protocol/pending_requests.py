@@ -58,15 +58,14 @@ class PendingRequests:
         self._header = ControlHeader(-1, -1, broker_id, -1)
         self._leadership = _PendingLeaderAndIsr(max_partitions=shared.max_partitions)
         self._metadata = _PendingUpdateMetadata(shared)
+        # Of re-created partitions, whose LeaderAndIsr waits, too. It comes behind these.
         self._deletions_before: dict[TopicPartition, StopReplicaPartition] = {}
-        """Deletions ahead of the LeaderAndIsr of a re-created partition that waits, too."""
         self._stops: dict[TopicPartition, StopReplicaPartition] = {}
         self._overtaken = 0
 
     def __bool__(self) -> bool:
-        return bool(
-            self._leadership or self._metadata or self._stops
-        )  # a deletion ahead of a LeaderAndIsr never waits without that
+        # A deletion ahead of a LeaderAndIsr never waits without that.
+        return bool(self._leadership or self._metadata or self._stops)
 
     @property
     def size(self) -> int:
@@ -124,7 +123,7 @@ class PendingRequests:
     def take(self) -> ControlRequest:
         """The next request to send. There must be one.
 
-        It is to be answered before the next one is taken: then it is as if it had never waited.
+        It is to be answered before the next one is taken: the orders rest on that.
         """
         if self._deletions_before:
             return self._take_stops(self._deletions_before)

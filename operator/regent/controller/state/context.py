@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
 from operator import itemgetter
 from types import MappingProxyType
 
+from regent.controller.state.announced_states import AnnouncedStates
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
 from regent.controller.state.refusals import Refusals
 from regent.controller.state.states import PartitionState, ReplicaState
@@ -30,7 +31,6 @@ from regent.model.partition import (
 )
 from regent.model.topic import metric_name
 from regent.model.topic_config import BrokerFacts
-from regent.protocol.partition_state import PartitionState as AnnouncedState
 
 _NOTHING: Mapping[TopicPartition, ReplicaAssignment] = MappingProxyType({})
 _NO_STATES: Mapping[TopicPartition, ReplicaState] = MappingProxyType({})
@@ -54,8 +54,7 @@ class ControllerContext:
         elections_to_repeat: Partitions whose election failed for another reason than the want of
             an eligible replica: an unreadable znode, for instance. No watch reports its end.
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
-        announced_states: Partition -> its state as brokers are sent it, with its encoded bytes:
-            made when it is first sent, dropped when leadership or assignment changes.
+        announced_states: The values of partitions as brokers are sent them.
     """
 
     def __init__(self, *, controller_id: int, epoch: int, epoch_zk_version: int) -> None:
@@ -76,7 +75,7 @@ class ControllerContext:
         self._topic_ids: dict[str, uuid.UUID] = {}
         self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
         self._leadership: dict[TopicPartition, LeaderAndIsr] = {}
-        self.announced_states: dict[TopicPartition, AnnouncedState] = {}
+        self.announced_states = AnnouncedStates()
         self._partition_states: dict[TopicPartition, PartitionState] = {}
         self._without_leader: dict[TopicPartition, None] = {}
         self._replica_states: dict[int, dict[TopicPartition, ReplicaState]] = {}
@@ -279,7 +278,7 @@ class ControllerContext:
             for tp, assignment in assignments.items():
                 self._count_replicas_to_delete(tp, self.replicas(tp), -1)
                 self._count_replicas_to_delete(tp, assignment.replicas, 1)
-        self._drop_announced_states(assignments)
+        self.announced_states.drop(assignments)
         partitions = self._partitions_to_change(topic)
         self._partition_count -= len(partitions)
         partitions.update(assignments)
@@ -312,7 +311,7 @@ class ControllerContext:
         self._partition_count -= len(partitions)
         self._deletions.end(topic)
         self.refusals.forget_partitions(partitions)
-        self._drop_announced_states(partitions)
+        self.announced_states.drop(partitions)
         for tp, assignment in partitions.items():
             self.set_partition_state(tp, PartitionState.NON_EXISTENT)
             self._leadership.pop(tp, None)
@@ -344,18 +343,13 @@ class ControllerContext:
 
     def set_leadership(self, changes: Mapping[TopicPartition, LeaderAndIsr]) -> None:
         self._leadership.update(changes)
-        self._drop_announced_states(changes)
+        self.announced_states.drop(changes)
         self._changed_topics.update(dict.fromkeys(map(_topic_of, changes)))
 
     def forget_leadership(self, tp: TopicPartition) -> None:
         self._changed_topics[tp.topic] = None
         self._leadership.pop(tp, None)
-        self._drop_announced_states((tp,))
-
-    def _drop_announced_states(self, partitions: Iterable[TopicPartition]) -> None:
-        if self.announced_states:
-            for tp in partitions:
-                self.announced_states.pop(tp, None)
+        self.announced_states.drop((tp,))
 
     # Partition states
 
