@@ -35,6 +35,9 @@ MAX_OVERTAKEN: Final = 10
 """Requests that may overtake a waiting StopReplica: deletions must not delay leadership, but they
 must come to an end, too."""
 
+_SLACK: Final = 1_000
+"""Partitions in updates that may wait, beyond twice the different ones, before all are merged."""
+
 
 def receivers_of(requests: ControlRequests) -> tuple[int, ...]:
     """The brokers that a batch has something for."""
@@ -305,12 +308,13 @@ class _PendingUpdateMetadata:
         self._updates += updates
         self._size += added
         self._brokers_wait = self._brokers_wait or not self._updates
-        if self._size > 2 * self._compacted_size + self._shared.max_partitions:
+        slack = min(self._shared.max_partitions, _SLACK)
+        if self._size > 2 * self._compacted_size + slack:
             self._compact()
 
     def _compact(self) -> None:
-        """Merge everything. What waits has doubled since the last time, so this is cheap in the
-        long run, and what waits stays bounded."""
+        """Merge everything. What waits has more than doubled since the last time, so this is cheap
+        in the long run, and what waits stays bounded."""
         self._updates = deque(self._shared.merge(self._updates))
         self._size = self._compacted_size = sum(len(each.partitions) for each in self._updates)
         self._due = len(self._updates)

@@ -28,6 +28,7 @@ from regent.protocol.control_requests import (
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
+from regent.protocol.metadata_updates import MAX_PARTITIONS
 from regent.protocol.partition_state import PartitionState
 from tests.support import reference_requests as reference
 from tests.support.stub_broker import (
@@ -366,6 +367,49 @@ async def test_a_stuck_broker_delays_only_itself() -> None:
             await responses.wait_for(12)
     assert leader_epochs(healthy) == list(range(10))
     assert leader_epochs(stuck) == [0, 9]
+
+
+async def test_what_waits_for_a_stuck_broker_does_not_grow_with_time() -> None:
+    async with StubBroker(1) as stub:
+        stub.hold.clear()
+        async with channels(stub.registration) as (manager, responses):
+            manager.send(only_update_metadata(stub, number=0))
+            await stub.wait_for(1)
+            sizes = []
+            for number in range(1, 5_001):
+                manager.send(batch(stub, number=number))
+                sizes.append(manager.queue_sizes()[1])
+            # In flight, LeaderAndIsr, StopReplica, and updates until they are merged.
+            assert max(sizes) <= 3 + 1_000 + 2
+            stub.hold.set()
+            await responses.wait_for(4)
+    assert leader_epochs(stub) == [0, 5_000]
+
+
+async def test_only_the_first_leader_and_isr_is_sent_whole_whatever_its_size() -> None:
+    partitions = [TopicPartition("large", n) for n in range(MAX_PARTITIONS + 1)]
+    leadership, assignment = LeaderAndIsr(1, 0, (1,), 5, 3), ReplicaAssignment((1,))
+    states = {tp: PartitionState(tp.partition, leadership, assignment) for tp in partitions}
+    large = {
+        "partitions": states,
+        "leader_and_isr": {1: dict.fromkeys(partitions, False)},
+        "stop_replica": {1: dict.fromkeys(partitions, StopReplicaPartition(-2, True))},
+    }
+    async with (
+        StubBroker(1, decode=False) as stub,
+        channels(stub.registration) as (manager, responses),
+    ):
+        manager.send(batch(stub, **(large | {"stop_replica": {}})))
+        await responses.wait_for(3)
+        manager.send(batch(stub, **(large | {"leader_and_isr": {}})))
+        await responses.wait_for(7)
+        manager.send(batch(stub, **(large | {"stop_replica": {}})))
+        await responses.wait_for(11)
+    assert [received.api_key for received in stub.received] == [
+        *(LEADER_AND_ISR, UPDATE_METADATA, UPDATE_METADATA),
+        *(UPDATE_METADATA, UPDATE_METADATA, STOP_REPLICA, STOP_REPLICA),
+        *(LEADER_AND_ISR, LEADER_AND_ISR, UPDATE_METADATA, UPDATE_METADATA),
+    ]
 
 
 async def test_nothing_is_sent_while_the_fence_is_up() -> None:
