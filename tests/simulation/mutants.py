@@ -372,7 +372,7 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (deletion_not_resumed, "is not deleted|leadership are"),
         (
             answers_of_the_past_count,
-            "still have it|is not deleted|leadership are|replica states are",
+            "still have it|is not deleted|leadership are|replica states are|keeps a refusal",
         ),
         (unknown_topics_are_not_deleted, "removes the mark of"),
         (mended_registration_not_noticed, "brokers are"),
