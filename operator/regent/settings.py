@@ -201,7 +201,8 @@ class Settings(BaseSettings):
         ge=1_000,
         le=600_000,
         description="How long to wait for a broker's answer before the request is sent again on a "
-        "new connection, in milliseconds.",
+        "new connection, in milliseconds. Requests of more than 50,000 partitions (the first "
+        "LeaderAndIsr after a broker's start may be such) have proportionally longer.",
     )
     broker_tls: bool = Field(
         default=False, description="Use listeners with TLS (`SSL` or `SASL_SSL`)."

@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import (
-    ControlRequests,
+    ControlHeader,
+    ControlRequest,
+    ControlResponse,
+    LeaderAndIsrRequest,
     LeaderAndIsrResponse,
-    PartitionState,
+    StopReplicaRequest,
     StopReplicaResponse,
+    UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
 from regent.protocol.leader_and_isr import NOTHING_FOLLOWS
+from regent.protocol.partition_state import PartitionState
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData, Written
 from tests.simulation.replicated_log import Log, Replica
@@ -182,35 +187,41 @@ class SimulatedBroker:
 
     # Requests of the controller
 
-    def _refusal(self, requests: ControlRequests) -> int:
+    def _refusal(self, header: ControlHeader) -> int:
         """Top-level error: the checks come in this order, and a request that passes is obeyed."""
-        if requests.brokers[self.broker_id].epoch < self.epoch:
+        if header.broker_epoch < self.epoch:
             return STALE_BROKER_EPOCH
-        if requests.controller_epoch < self.controller_epoch:
+        if header.controller_epoch < self.controller_epoch:
             return STALE_CONTROLLER_EPOCH
-        self._world.safety.obeyed(self, requests)
-        self.controller_epoch = requests.controller_epoch
-        self.controller_id = requests.controller_id
+        self._world.safety.obeyed(self, header)
+        self.controller_epoch = header.controller_epoch
+        self.controller_id = header.controller_id
         return NONE
 
-    def _epochs(self, requests: ControlRequests) -> tuple[int, int]:
-        """What the controller's end of the channel notes with the answer."""
-        return requests.controller_epoch, requests.brokers[self.broker_id].epoch
+    def handle(self, request: ControlRequest) -> ControlResponse:
+        """The answer to a request."""
+        match request:
+            case LeaderAndIsrRequest():
+                return self.leader_and_isr(request)
+            case UpdateMetadataRequest():
+                return self.update_metadata(request)
+        return self.stop_replica(request)
 
-    def leader_and_isr(self, requests: ControlRequests) -> LeaderAndIsrResponse:
+    def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Become leader or follower of the named partitions."""
-        named = requests.leader_and_isr[self.broker_id]
-        refusal = self._refusal(requests)
+        named = request.partitions
+        refusal = self._refusal(request.header)
         errors: dict[TopicPartition, int] = {}
         if not refusal and self.refuses_whole_requests and any(tp in self.refuses for tp in named):
             refusal = UNKNOWN_SERVER_ERROR
         if not refusal:
             for tp in named:
-                state = requests.partitions[tp]
-                code = self._become(tp, state, requests.topic_ids.get(tp.topic))
+                code = self._become(tp, request.states[tp], request.topic_ids.get(tp.topic))
                 if code not in _NOTHING_FOLLOWS:
                     errors[tp] = code
-        return LeaderAndIsrResponse(self.broker_id, refusal, errors, named, *self._epochs(requests))
+        return LeaderAndIsrResponse(
+            self.broker_id, refusal, errors, named, *_epochs_of(request.header)
+        )
 
     def _become(
         self, tp: TopicPartition, announced: PartitionState, topic_id: uuid.UUID | None
@@ -222,7 +233,7 @@ class SimulatedBroker:
         log, replica = self.logs.get(tp), self.replicas.get(tp)
         if log is not None and None not in (log.topic_id, topic_id) and log.topic_id != topic_id:
             return INCONSISTENT_TOPIC_ID
-        state, assignment = announced
+        state, assignment = announced.leader_and_isr, announced.assignment
         if replica is not None and state.leader_epoch <= replica.state.leader_epoch:
             if state.leader_epoch == replica.state.leader_epoch and topic_id is not None:
                 replica.log.topic_id = topic_id
@@ -246,24 +257,25 @@ class SimulatedBroker:
         # Else everything stays as it is: a follower needs a leader that it knows to be alive.
         return NONE
 
-    def update_metadata(self, requests: ControlRequests) -> UpdateMetadataResponse:
+    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Replace the list of live brokers, merge the partitions."""
-        refusal = self._refusal(requests)
+        refusal = self._refusal(request.header)
+        updates = request.updates
         if not refusal:
-            self.known_brokers = dict(requests.brokers)
-            for tp in requests.update_metadata:
-                if tp in requests.deleted_partitions:
+            self.known_brokers = dict(request.brokers.brokers)
+            for tp, announced in updates.partitions.items():
+                if tp in updates.deleted:
                     self.metadata.pop(tp, None)
                 else:
-                    state = requests.partitions[tp].leader_and_isr
+                    state = announced.leader_and_isr
                     assert state.leader != LEADER_DURING_DELETE
                     self.metadata[tp] = state
-        return UpdateMetadataResponse(self.broker_id, refusal, *self._epochs(requests))
+        return UpdateMetadataResponse(self.broker_id, refusal, *_epochs_of(request.header))
 
-    def stop_replica(self, requests: ControlRequests) -> StopReplicaResponse:
+    def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Stop fetching, or delete replicas altogether."""
-        named = requests.stop_replica[self.broker_id]
-        refusal = self._refusal(requests)
+        named = request.partitions
+        refusal = self._refusal(request.header)
         errors: dict[TopicPartition, int] = {}
         if not refusal:
             for tp, (leader_epoch, delete) in named.items():
@@ -277,4 +289,11 @@ class SimulatedBroker:
                     self.logs.pop(tp, None)
                 elif replica:
                     replica.is_fetching = False
-        return StopReplicaResponse(self.broker_id, refusal, errors, named, *self._epochs(requests))
+        return StopReplicaResponse(
+            self.broker_id, refusal, errors, named, *_epochs_of(request.header)
+        )
+
+
+def _epochs_of(header: ControlHeader) -> tuple[int, int]:
+    """What the controller's end of the channel notes with the answer."""
+    return header.controller_epoch, header.broker_epoch

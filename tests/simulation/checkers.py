@@ -18,7 +18,7 @@ from regent.controller.state.leader_balance import has_preferred_leader
 from regent.controller.state.states import PartitionState
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
-from regent.protocol.control_requests import ControlRequests, LeaderAndIsrResponse
+from regent.protocol.control_requests import ControlHeader, ControlRequests, LeaderAndIsrResponse
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
 from regent.zk_data.controller import decode_controller_epoch
@@ -374,9 +374,9 @@ class SafetyChecker:
                     receiver in replicas,
                     f"{sender} tells {receiver} to host {tp}, which is assigned to {replicas}",
                 )
-        for tp, (state, _) in batch.partitions.items():
+        for tp, state in batch.partitions.items():
             if tp not in batch.deleted_partitions:
-                self._check_announced(sender, tp, state)
+                self._check_announced(sender, tp, state.leader_and_isr)
         for receiver in (*batch.update_metadata_receivers, *batch.stop_replica):
             require(receiver in batch.brokers, f"{sender}: no broker {receiver} to send to")
 
@@ -388,9 +388,9 @@ class SafetyChecker:
             return  # the topic has been deleted meanwhile
         require(written == state, f"{sender} announces {tp} as {state}, written was {written}")
 
-    def obeyed(self, broker: SimulatedBroker, requests: ControlRequests) -> None:
+    def obeyed(self, broker: SimulatedBroker, header: ControlHeader) -> None:
         """A broker accepts a request as coming from the controller."""
-        epoch, controller = requests.controller_epoch, requests.controller_id
+        epoch, controller = header.controller_epoch, header.controller_id
         require(epoch >= broker.controller_epoch, f"{broker} obeys {controller} of the past")
         require(epoch <= self.epoch, f"{broker} obeys epoch {epoch}, which nobody has won")
         known = self._controller_of_epoch.setdefault(epoch, controller)

@@ -21,14 +21,17 @@ from regent.controller.kafka_controller import KafkaController
 from regent.controller.term.watches import event_of
 from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnavailableError
 from regent.protocol.control_requests import (
+    ControlRequests,
     ControlResponse,
     LeaderAndIsrResponse,
     StopReplicaResponse,
 )
+from regent.protocol.metadata_updates import SharedMetadata
+from regent.protocol.pending_requests import PendingRequests, receivers_of
 from regent.zk_data.operations import SessionState, WatchedEvent
 from tests.simulation.clock import Alarm
 from tests.simulation.describing import ZooKeeperEffect, describe_effect, describe_event
-from tests.simulation.network import Channel, requests_of
+from tests.simulation.network import Channel
 from tests.simulation.trace import TracingLog
 
 if TYPE_CHECKING:
@@ -103,7 +106,8 @@ class RegentProcess:
         self._session_of_call = 0
         self._waiting_since_ms: int | None = None
         self._timers: dict[str, Alarm] = {}
-        self._channels: dict[int, Channel] = {}
+        self._channels: dict[int, Channel[PendingRequests]] = {}
+        self._shared = SharedMetadata(max_partitions=world.swarm.max_partitions)
         world.trace.line(self.name, "starts", f"life={life} session={self.client.session_id}")
 
     def __repr__(self) -> str:
@@ -333,13 +337,9 @@ class RegentProcess:
                     self._close_channel(broker_id)
                 for broker in effect.opened:
                     self._close_channel(broker.broker_id)
-                    channel = self._world.network.open(self, broker.broker_id)
-                    self._channels[broker.broker_id] = channel
+                    self._open_channel(broker.broker_id)
             case fx.SendRequests():
-                self._world.safety.sent(self.name, effect.requests)
-                for request in requests_of(effect.requests):
-                    if request.receiver in self._channels:
-                        self._channels[request.receiver].queue.append(request)
+                self._send(effect.requests)
             case fx.InterBrokerProtocol():
                 return self._world.protocol
             case fx.CurrentTime():
@@ -361,6 +361,17 @@ class RegentProcess:
             case _:
                 raise AssertionError(f"unknown effect {effect!r}")
         return None
+
+    def _send(self, requests: ControlRequests) -> None:
+        self._world.safety.sent(self.name, requests)
+        metadata = self._shared.of(requests)
+        for broker_id in receivers_of(requests):
+            if broker_id in self._channels:
+                self._channels[broker_id].waiting.add(requests, metadata)
+
+    def _open_channel(self, broker_id: int) -> None:
+        waiting = PendingRequests(broker_id, shared=self._shared)
+        self._channels[broker_id] = self._world.network.open(self, broker_id, waiting)
 
     def _close_channel(self, broker_id: int) -> None:
         channel = self._channels.pop(broker_id, None)

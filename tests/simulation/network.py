@@ -1,65 +1,83 @@
-"""Channels from controllers to brokers: ordered, one request in flight, repeated until answered."""
+"""Channels from controllers to brokers: one request in flight, repeated until answered.
+
+Regent's channels hold what waits in the very class that the real ones use. Those of a broker's own
+controller queue every request.
+"""
 
 from __future__ import annotations
 
-import enum
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from regent.protocol.control_requests import ControlRequests, ControlResponse
-from tests.simulation.broker import SimulatedBroker
+from regent.protocol.control_requests import (
+    ControlRequest,
+    ControlRequests,
+    ControlResponse,
+    LeaderAndIsrRequest,
+    UpdateMetadataRequest,
+)
+from tests.support.unmerged_requests import requests_to
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
 
-class Kind(enum.Enum):
-    """A request of a batch to one broker. They are sent in this order."""
-
-    LEADER_AND_ISR = "LeaderAndIsr"
-    UPDATE_METADATA = "UpdateMetadata"
-    STOP_REPLICA = "StopReplica"
-
-
-class Request(NamedTuple):
-    """What one broker gets of a batch."""
-
-    kind: Kind
-    receiver: int
-    requests: ControlRequests
-
-    def describe(self) -> str:
-        sealed, receiver, about = self.requests, self.receiver, ""
-        match self.kind:
-            case Kind.LEADER_AND_ISR:
-                about = ", ".join(
-                    f"{tp} {s.leader}/{s.leader_epoch}{list(s.isr)}{' new' if is_new else ''}"
-                    for tp, is_new in sealed.leader_and_isr[receiver].items()
-                    for s in (sealed.partitions[tp].leader_and_isr,)
-                )
-            case Kind.UPDATE_METADATA:
-                about = f"live={list(sealed.brokers)} " + ", ".join(
-                    f"{tp} gone"
-                    if tp in sealed.deleted_partitions
-                    else f"{tp} {s.leader}/{s.leader_epoch}{list(s.isr)}"
-                    for tp in sealed.update_metadata
-                    for s in (sealed.partitions[tp].leader_and_isr,)
-                )
-            case Kind.STOP_REPLICA:
-                about = ", ".join(
-                    f"{tp}{' delete' if stop.delete else ''}"
-                    for tp, stop in sealed.stop_replica[receiver].items()
-                )
-        return f"e{sealed.controller_epoch} {about}"
+def describe(request: ControlRequest) -> str:
+    """What a request says."""
+    match request:
+        case LeaderAndIsrRequest():
+            about = ", ".join(
+                f"{tp} {s.leader}/{s.leader_epoch}{list(s.isr)}{' new' if is_new else ''}"
+                for tp, is_new in request.partitions.items()
+                for s in (request.states[tp].leader_and_isr,)
+            )
+        case UpdateMetadataRequest():
+            updates = request.updates
+            about = f"live={list(request.brokers.brokers)} " + ", ".join(
+                f"{tp} gone"
+                if tp in updates.deleted
+                else f"{tp} {s.leader}/{s.leader_epoch}{list(s.isr)}"
+                for tp, state in updates.partitions.items()
+                for s in (state.leader_and_isr,)
+            )
+        case _:
+            about = ", ".join(
+                f"{tp}{' delete' if stop.delete else ''}" for tp, stop in request.partitions.items()
+            )
+    return f"e{request.header.controller_epoch} {about}"
 
 
-def requests_of(batch: ControlRequests) -> list[Request]:
-    """A batch as requests, in the order of sending."""
-    return [
-        *(Request(Kind.LEADER_AND_ISR, b, batch) for b, named in batch.leader_and_isr.items()),
-        *(Request(Kind.UPDATE_METADATA, b, batch) for b in batch.update_metadata_receivers),
-        *(Request(Kind.STOP_REPLICA, b, batch) for b, named in batch.stop_replica.items()),
-    ]
+def name_of(request: ControlRequest) -> str:
+    """Kafka's name of the kind of request."""
+    return type(request).__name__.removesuffix("Request")
+
+
+class Waiting(Protocol):
+    """What waits for a broker."""
+
+    def __bool__(self) -> bool: ...
+
+    def take(self) -> ControlRequest:
+        """The next request."""
+        ...
+
+
+class RequestQueue:
+    """Every request of every batch to one broker, as Kafka's own controller has it."""
+
+    def __init__(self, broker_id: int) -> None:
+        self._broker_id = broker_id
+        self._requests: deque[ControlRequest] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._requests)
+
+    def add(self, batch: ControlRequests) -> None:
+        """Append what a batch has for the broker."""
+        self._requests += requests_to(batch, self._broker_id)
+
+    def take(self) -> ControlRequest:
+        return self._requests.popleft()
 
 
 class Sender(Protocol):
@@ -75,14 +93,28 @@ class Sender(Protocol):
     def receive(self, response: ControlResponse) -> None: ...
 
 
-class Channel:
+WaitingT = TypeVar("WaitingT", bound=Waiting)
+
+
+class Channel(Generic[WaitingT]):
     """From one controller to one life of one broker."""
 
-    def __init__(self, sender: Sender, broker_id: int) -> None:
+    def __init__(self, sender: Sender, broker_id: int, waiting: WaitingT) -> None:
         self.sender = sender
         self.broker_id = broker_id
-        self.queue: deque[Request] = deque()
+        self.waiting = waiting
+        self.in_flight: ControlRequest | None = None
         self.response: ControlResponse | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self.in_flight is not None or bool(self.waiting)
+
+    def request(self) -> ControlRequest:
+        """The request in flight; the next one, if there is none."""
+        if self.in_flight is None:
+            self.in_flight = self.waiting.take()
+        return self.in_flight
 
 
 class Network:
@@ -90,22 +122,21 @@ class Network:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._channels: list[Channel] = []
+        self._channels: list[Channel[Any]] = []
         self._cut: dict[tuple[str, int], None] = {}
-        self._strays: list[Request] = []
+        self._strays: list[ControlRequest] = []
 
-    def open(self, sender: Sender, broker_id: int) -> Channel:
-        channel = Channel(sender, broker_id)
+    def open(self, sender: Sender, broker_id: int, waiting: WaitingT) -> Channel[WaitingT]:
+        channel = Channel(sender, broker_id, waiting)
         self._channels.append(channel)
         return channel
 
-    def close(self, channel: Channel) -> None:
-        """Drop the queue. What had left the sender may still reach the broker."""
+    def close(self, channel: Channel[Any]) -> None:
+        """Drop what waits. What had left the sender may still reach the broker."""
         self._channels.remove(channel)
         may_stray = self._world.swarm.strays and self._world.is_turbulent
-        if channel.queue and channel.response is None and may_stray:
-            self._strays.append(channel.queue[0])
-        channel.queue.clear()
+        if channel.is_busy and channel.response is None and may_stray:
+            self._strays.append(channel.request())
 
     def cut(self, sender: str, broker_id: int, duration_ms: int) -> None:
         """Nothing passes between the two for some time."""
@@ -118,14 +149,14 @@ class Network:
 
     @property
     def is_idle(self) -> bool:
-        return not self._strays and not any(c.queue for c in self._channels)
+        return not self._strays and not any(c.is_busy for c in self._channels)
 
     def describe(self) -> str:
         """What is still on its way."""
         return "; ".join(
-            f"{c.sender.name} to {c.broker_id}: {c.queue[0].kind.value} and {len(c.queue) - 1} more"
+            f"{c.sender.name} to {c.broker_id}: {name_of(c.request())}"
             for c in self._channels
-            if c.queue
+            if c.is_busy
         )
 
     def act(self) -> bool:
@@ -134,7 +165,7 @@ class Network:
         if self._strays and rng.random() < 0.2:
             self._deliver_stray(self._strays.pop(rng.randrange(len(self._strays))))
             return True
-        ready = [c for c in self._channels if c.queue and self._can_pass(c)]
+        ready = [c for c in self._channels if c.is_busy and self._can_pass(c)]
         if not ready:
             if self._strays:
                 self._deliver_stray(self._strays.pop())
@@ -142,46 +173,34 @@ class Network:
             return False
         channel = rng.choice(ready)
         if channel.response is not None:
-            response, channel.response = channel.response, None
-            channel.queue.popleft()
+            response, channel.response, channel.in_flight = channel.response, None, None
             channel.sender.receive(response)
             return True
-        response = self._deliver(channel.sender.name, channel.queue[0])
+        response = self._deliver(channel.sender.name, channel.request())
         if self._world.is_turbulent and rng.random() < self._world.swarm.lost_answers:
             self._world.trace.line("network", "loses answer", f"of broker-{channel.broker_id}")
         else:
             channel.response = response
         return True
 
-    def _can_pass(self, channel: Channel) -> bool:
+    def _can_pass(self, channel: Channel[Any]) -> bool:
         return (
             channel.sender.can_send
             and self._world.brokers[channel.broker_id].is_running
             and (channel.sender.name, channel.broker_id) not in self._cut
         )
 
-    def _deliver_stray(self, request: Request) -> None:
-        if self._world.brokers[request.receiver].is_running:
+    def _deliver_stray(self, request: ControlRequest) -> None:
+        if self._world.brokers[request.header.broker_id].is_running:
             self._deliver("stray", request)
 
-    def _deliver(self, sender: str, request: Request) -> ControlResponse:
-        broker = self._world.brokers[request.receiver]
+    def _deliver(self, sender: str, request: ControlRequest) -> ControlResponse:
+        broker = self._world.brokers[request.header.broker_id]
         self._world.trace.line(
-            broker.name, f"< {request.kind.value}", f"{sender} {request.describe()}"
+            broker.name, f"< {name_of(request)}", f"{sender} {describe(request)}"
         )
-        response = handle(broker, request)
+        response = broker.handle(request)
         if response.error_code or getattr(response, "partition_errors", None):
             errors = {str(tp): c for tp, c in getattr(response, "partition_errors", {}).items()}
             self._world.trace.line(broker.name, "> refuses", f"{response.error_code} {errors}")
         return response
-
-
-def handle(broker: SimulatedBroker, request: Request) -> ControlResponse:
-    """The broker's answer."""
-    match request.kind:
-        case Kind.LEADER_AND_ISR:
-            return broker.leader_and_isr(request.requests)
-        case Kind.UPDATE_METADATA:
-            return broker.update_metadata(request.requests)
-        case Kind.STOP_REPLICA:
-            return broker.stop_replica(request.requests)

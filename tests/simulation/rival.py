@@ -23,7 +23,8 @@ from regent.model.partition import (
     ReplicaAssignment,
     TopicPartition,
 )
-from regent.protocol.control_requests import ControlRequests, ControlResponse, PartitionState
+from regent.protocol.control_requests import ControlRequests, ControlResponse
+from regent.protocol.partition_state import PartitionState
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.controller import (
@@ -44,7 +45,7 @@ from regent.zk_data.operations import (
 )
 from regent.zk_data.topics import decode_partition_state, decode_topic, encode_partition_state
 from tests.simulation.broker import STALE_CONTROLLER_EPOCH, SimulatedBroker
-from tests.simulation.network import Channel, requests_of
+from tests.simulation.network import Channel, RequestQueue
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -61,7 +62,7 @@ class RivalController:
         self._world = world
         self._broker = broker
         self.name = f"rival-{broker.broker_id}"
-        self._channels: dict[int, Channel] = {}
+        self._channels: dict[int, Channel[RequestQueue]] = {}
         self._reign: Iterator[None] | None = None
         self._session_id = 0
         self._known: dict[int, Broker] = {}
@@ -164,7 +165,9 @@ class RivalController:
             self._world.network.close(self._channels.pop(broker_id))
         for broker_id in brokers:
             if broker_id not in self._channels:
-                self._channels[broker_id] = self._world.network.open(self, broker_id)
+                self._channels[broker_id] = self._world.network.open(
+                    self, broker_id, RequestQueue(broker_id)
+                )
         self._known = brokers
         if changed or is_first:
             self._send(brokers, {})
@@ -175,7 +178,7 @@ class RivalController:
         for tp, assignment in assignments.items():
             state = yield from self._settle(tp, assignment, brokers, bounced)
             if state is not None:
-                states[tp] = PartitionState(state, assignment)
+                states[tp] = PartitionState(tp.partition, state, assignment)
         self._send(brokers, states)
         yield
 
@@ -306,15 +309,13 @@ class RivalController:
             partitions=states,
             offline_replicas={},
             leader_and_isr=leader_and_isr,
-            update_metadata=tuple(states),
             update_metadata_receivers=tuple(brokers),
             deleted_partitions=frozenset(),
             stop_replica={},
         )
         self._world.safety.sent(self.name, batch)
-        for request in requests_of(batch):
-            if request.receiver in self._channels:
-                self._channels[request.receiver].queue.append(request)
+        for channel in self._channels.values():
+            channel.waiting.add(batch)
 
     def _topic_ids(self, states: dict[TopicPartition, PartitionState]) -> dict[str, uuid.UUID]:
         ids: dict[str, uuid.UUID] = {}

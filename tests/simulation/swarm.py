@@ -71,6 +71,7 @@ class Swarm:
         reuses_names: Whether deleted topics are created again under the same name.
         ends_with_one_down: Whether a broker is missing when the others are looked at for the first
             time; it returns for the second.
+        max_partitions: How many partitions fit into one request of Regent.
     """
 
     brokers: int = 3
@@ -87,6 +88,7 @@ class Swarm:
     balance_check_s: int | None = None
     reuses_names: bool = False
     ends_with_one_down: bool = False
+    max_partitions: int = 1_000
 
     @classmethod
     def of(cls, rng: random.Random) -> Swarm:
@@ -123,6 +125,7 @@ class Swarm:
             balance_check_s=rng.choice((None, 2, 20)),
             reuses_names=protocol >= (2, 8) and rng.random() < 0.5,
             ends_with_one_down=rng.random() < 0.4,
+            max_partitions=rng.choice((1, 2, 1_000)),
         )
 
 

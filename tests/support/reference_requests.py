@@ -1,7 +1,8 @@
-"""The requests of a batch as kio entities, built the plain way: the reference for the encoders."""
+"""Requests as kio entities, built the plain way: the reference for the encoders."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import msgspec
 
 from regent.model.partition import TopicPartition
-from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
+from regent.protocol.control_requests import (
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
 from regent.protocol.entities.leader_and_isr import LEADER_AND_ISR_REQUEST
 from regent.protocol.entities.stop_replica import STOP_REPLICA_REQUEST
 from regent.protocol.entities.update_metadata import UPDATE_METADATA_REQUEST
@@ -24,14 +29,14 @@ def construct(entity: type[Any], **values: Any) -> Any:
 
 
 def leader_and_isr(
-    requests: ControlRequests, broker_id: int, *, version: int, listener: str | None = None
+    request: LeaderAndIsrRequest, *, version: int, listener: str | None = None
 ) -> Any:
-    """The LeaderAndIsr to one receiver."""
+    """The entity of a LeaderAndIsr."""
     message = LEADER_AND_ISR_REQUEST
-    wanted = requests.leader_and_isr[broker_id]
+    wanted = request.partitions
     states = {}
     for tp, is_new in wanted.items():
-        state, assignment = requests.partitions[tp]
+        state, assignment = request.states[tp].leader_and_isr, request.states[tp].assignment
         states[tp] = construct(
             message.nested("LeaderAndIsrPartitionState", version),
             topic_name=tp.topic,
@@ -47,10 +52,10 @@ def leader_and_isr(
             is_new=is_new,
             leader_recovery_state=state.leader_recovery_state,
         )
-    leaders = {requests.partitions[tp].leader_and_isr.leader for tp in wanted}
+    leaders = {request.states[tp].leader_and_isr.leader for tp in wanted}
     live_leaders = []
-    for leader in sorted(leaders & requests.brokers.keys()):
-        broker = requests.brokers[leader]
+    for leader in sorted(leaders & request.brokers.keys()):
+        broker = request.brokers[leader]
         endpoint = (listener and broker.endpoint(listener)) or broker.endpoints[0]
         live_leaders.append(
             construct(
@@ -62,26 +67,25 @@ def leader_and_isr(
         )
     return construct(
         message[version],
-        controller_id=requests.controller_id,
+        controller_id=request.header.controller_id,
         is_k_raft_controller=False,
-        controller_epoch=requests.controller_epoch,
-        broker_epoch=requests.brokers[broker_id].epoch,
+        controller_epoch=request.header.controller_epoch,
+        broker_epoch=request.header.broker_epoch,
         type_=0,
         ungrouped_partition_states=tuple(states.values()),
-        topic_states=_topics(states, requests, message, "LeaderAndIsrTopicState", version),
+        topic_states=_topics(states, request.topic_ids, message, "LeaderAndIsrTopicState", version),
         live_leaders=tuple(live_leaders),
     )
 
 
-def update_metadata(requests: ControlRequests, broker_id: int, *, version: int) -> Any:
-    """The UpdateMetadata to one receiver."""
+def update_metadata(request: UpdateMetadataRequest, *, version: int) -> Any:
+    """The entity of an UpdateMetadata."""
     message = UPDATE_METADATA_REQUEST
     states = {}
-    for tp in requests.update_metadata:
-        if tp not in requests.partitions:
-            continue
-        state, assignment = requests.partitions[tp]
-        if tp in requests.deleted_partitions:
+    updates = request.updates
+    for tp, partition in updates.partitions.items():
+        state, assignment = partition.leader_and_isr, partition.assignment
+        if tp in updates.deleted:
             state = msgspec.structs.replace(state, leader=-2, leader_epoch=0, partition_epoch=0)
         states[tp] = construct(
             message.nested("UpdateMetadataPartitionState", version),
@@ -93,7 +97,7 @@ def update_metadata(requests: ControlRequests, broker_id: int, *, version: int) 
             isr=state.isr,
             zk_version=state.partition_epoch,
             replicas=assignment.replicas,
-            offline_replicas=requests.offline_replicas.get(tp, ()),
+            offline_replicas=updates.offline_replicas.get(tp, ()),
         )
     endpoint_type = message.nested("UpdateMetadataEndpoint", version)
     live_brokers = [
@@ -110,29 +114,26 @@ def update_metadata(requests: ControlRequests, broker_id: int, *, version: int) 
             ),
             rack=broker.rack,
         )
-        for broker in requests.brokers.values()
+        for broker in request.brokers.brokers.values()
     ]
     return construct(
         message[version],
-        controller_id=requests.controller_id,
+        controller_id=request.header.controller_id,
         is_k_raft_controller=False,
-        controller_epoch=requests.controller_epoch,
-        broker_epoch=requests.brokers[broker_id].epoch,
+        controller_epoch=request.header.controller_epoch,
+        broker_epoch=request.header.broker_epoch,
         ungrouped_partition_states=tuple(states.values()),
-        topic_states=_topics(states, requests, message, "UpdateMetadataTopicState", version),
+        topic_states=_topics(
+            states, updates.topic_ids, message, "UpdateMetadataTopicState", version
+        ),
         live_brokers=tuple(live_brokers),
     )
 
 
-def stop_replica(
-    requests: ControlRequests,
-    broker_id: int,
-    *,
-    version: int,
-    partitions: Mapping[TopicPartition, StopReplicaPartition],
-) -> Any:
-    """A StopReplica to one receiver for the given partitions."""
+def stop_replica(request: StopReplicaRequest, *, version: int) -> Any:
+    """The entity of a StopReplica."""
     message = STOP_REPLICA_REQUEST
+    partitions = request.partitions
     topics: Any = ()
     states: dict[TopicPartition, Any] = {}
     if version == 0:
@@ -156,14 +157,14 @@ def stop_replica(
         }
     return construct(
         message[version],
-        controller_id=requests.controller_id,
+        controller_id=request.header.controller_id,
         is_k_raft_controller=False,
-        controller_epoch=requests.controller_epoch,
-        broker_epoch=requests.brokers[broker_id].epoch,
+        controller_epoch=request.header.controller_epoch,
+        broker_epoch=request.header.broker_epoch,
         delete_partitions=any(stop.delete for stop in partitions.values()),
         ungrouped_partitions=tuple(states.values()),
         topics=topics,
-        topic_states=_topics(states, requests, message, "StopReplicaTopicState", version)
+        topic_states=_topics(states, {}, message, "StopReplicaTopicState", version)
         if version >= 3
         else (),
     )
@@ -171,7 +172,7 @@ def stop_replica(
 
 def _topics(
     states: Mapping[TopicPartition, Any],
-    requests: ControlRequests,
+    topic_ids: Mapping[str, uuid.UUID],
     message: Any,
     name: str,
     version: int,
@@ -188,7 +189,7 @@ def _topics(
         construct(
             kind,
             topic_name=topic,
-            topic_id=requests.topic_ids.get(topic),
+            topic_id=topic_ids.get(topic),
             partition_states=items(group),
         )
         for topic, group in groupby(states, lambda tp: tp.topic)

@@ -14,6 +14,8 @@ from typing import Any
 from regent.model.cluster import Broker
 from regent.model.errors import SessionExpiredError, ZooKeeperUnavailableError
 from regent.protocol.control_requests import ControlRequests, ControlResponse
+from regent.protocol.metadata_updates import SharedMetadata
+from regent.protocol.pending_requests import PendingRequests, receivers_of
 from regent.runtime.ports import ConnectionListener
 from regent.zk_data.operations import (
     Check,
@@ -23,7 +25,7 @@ from regent.zk_data.operations import (
     WriteResult,
     ZNode,
 )
-from tests.simulation.network import Channel, requests_of
+from tests.simulation.network import Channel
 from tests.simulation.world import World
 from tests.simulation.zookeeper import Event, InMemoryClient, InMemoryZooKeeperPort
 from tests.support.simulated_cluster import SimulatedCluster
@@ -245,6 +247,7 @@ class _Channels:
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _Sender] = {}
+        self._shared = SharedMetadata()
 
     def update(
         self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
@@ -253,16 +256,18 @@ class _Channels:
             self._close(broker_id)
         for broker in opened:
             self._close(broker.broker_id)
-            sender = _Sender(self._name, broker.broker_id, self._cluster, self._responded)
+            pending = PendingRequests(broker.broker_id, shared=self._shared)
+            sender = _Sender(self._name, pending, broker.broker_id, self._cluster, self._responded)
             self._open[broker.broker_id] = sender
             self._cluster.post(sender.open, self._world)
 
     def send(self, requests: ControlRequests) -> None:
         self._cluster.post(self._world.safety.sent, self._name, requests)
-        for request in requests_of(requests):
-            sender = self._open.get(request.receiver)
-            if sender is not None:
-                self._cluster.post(lambda s=sender, r=request: s.channel.queue.append(r))
+        metadata = self._shared.of(requests)
+        for broker_id in receivers_of(requests):
+            sender = self._open.get(broker_id)
+            if sender is not None and broker_id in requests.brokers:
+                self._cluster.post(lambda s=sender: s.pending.add(requests, metadata))
 
     async def inter_broker_protocol(self) -> tuple[int, int]:
         return self._world.protocol
@@ -272,7 +277,7 @@ class _Channels:
             self._close(broker_id)
 
     def queue_sizes(self) -> Mapping[int, int]:
-        return {broker_id: len(s.channel.queue) for broker_id, s in self._open.items()}
+        return {broker_id: s.pending.size for broker_id, s in self._open.items()}
 
     def _close(self, broker_id: int) -> None:
         sender = self._open.pop(broker_id, None)
@@ -294,13 +299,15 @@ class _Sender:
     def __init__(
         self,
         name: str,
+        pending: PendingRequests,
         broker_id: int,
         cluster: SimulatedCluster,
         on_response: Callable[[_Sender, ControlResponse], None],
     ) -> None:
         self.name = name
         self.broker_id = broker_id
-        self.channel = Channel(self, broker_id)
+        self.pending = pending
+        self.channel = Channel(self, broker_id, pending)
         self._cluster = cluster
         self._on_response = on_response
 
@@ -309,7 +316,7 @@ class _Sender:
         return self.broker_id not in self._cluster.paused_brokers
 
     def open(self, world: World) -> None:
-        self.channel = world.network.open(self, self.broker_id)
+        self.channel = world.network.open(self, self.broker_id, self.pending)
 
     def receive(self, response: ControlResponse) -> None:
         self._on_response(self, response)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
-from regent.protocol.control_requests import ControlRequests, PartitionState, StopReplicaPartition
+from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
+from regent.protocol.partition_state import PartitionState
 
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
@@ -41,8 +42,6 @@ assignments = st.builds(
     removing_replicas=st.just(()) | replicas,
 )
 
-partition_states = st.builds(PartitionState, leaderships, assignments)
-
 
 @st.composite
 def brokers(draw: Any) -> dict[int, Broker]:
@@ -63,7 +62,7 @@ def control_requests(draw: Any) -> ControlRequests:
     live = draw(brokers())
     names = draw(st.lists(topic_names, max_size=4, unique=True))
     states = {
-        TopicPartition(name, index): draw(partition_states)
+        TopicPartition(name, index): PartitionState(index, draw(leaderships), draw(assignments))
         for name in names
         for index in draw(st.lists(st.integers(0, 2**31 - 1), max_size=3, unique=True))
     }
@@ -85,7 +84,6 @@ def control_requests(draw: Any) -> ControlRequests:
         partitions=states,
         offline_replicas=offline(),
         leader_and_isr={broker_id: {tp: draw(new) for tp in some()} for broker_id in live},
-        update_metadata=(*some(), *draw(st.sampled_from([(), (TopicPartition("gone", 0),)]))),
         update_metadata_receivers=tuple(live),
         deleted_partitions=frozenset(some() if draw(st.booleans()) else ()),
         stop_replica={

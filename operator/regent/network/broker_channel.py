@@ -1,10 +1,11 @@
-"""The channel to one broker: a queue, and one request in flight.
+"""The channel to one broker: what it still has to be informed of, and one request in flight.
 
-The rules are those of Kafka's ``RequestSendThread``: requests are sent in the order of the queue,
-each is repeated until the broker has answered it, and a channel ends only when its broker is
-removed. Repeating is harmless, since brokers ignore what is not newer than what they know. What
-differs: a channel connects at once and asks what the broker understands (Kafka trusts the protocol
-version it is configured with), nothing is sent while the fence is up, and pauses grow to a bound.
+The rules are those of Kafka's ``RequestSendThread``: a request is repeated until the broker has
+answered it, and a channel ends only when its broker is removed. Repeating is harmless, since
+brokers ignore what is not newer than what they know. What differs: what waits is merged
+(:mod:`regent.protocol.pending_requests`), a channel connects at once and asks what the broker
+understands (Kafka trusts the protocol version it is configured with), nothing is sent while the
+fence is up, and pauses grow to a bound.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import asyncio
 import functools
 import importlib.metadata
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
@@ -23,7 +23,6 @@ from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import ConfigurationError
 from regent.model.topic_config import BrokerFacts, narrowed_versions
 from regent.network.connection import BrokerConnection
-from regent.network.outgoing import EncodedRequest, OutgoingRequest
 from regent.network.settings import ChannelSettings
 from regent.protocol.api_versions import (
     ProtocolVersion,
@@ -42,9 +41,18 @@ from regent.protocol.connection_setup import (
     decode_api_versions_response,
     decode_broker_settings_response,
 )
-from regent.protocol.control_requests import ControlResponse
+from regent.protocol.control_codec import (
+    Body,
+    api_key_of,
+    decode_response_body,
+    encode_body,
+    is_flexible,
+    partitions_in,
+)
+from regent.protocol.control_requests import ControlRequest, ControlRequests, ControlResponse
+from regent.protocol.metadata_updates import MAX_PARTITIONS, Metadata, SharedMetadata
+from regent.protocol.pending_requests import PendingRequests
 from regent.protocol.primitives import DecodeError
-from regent.protocol.request_encoder import RequestEncoder
 
 logger = logging.getLogger(__name__)
 
@@ -58,11 +66,21 @@ _WARNING_INTERVAL: Final = 30.0
 _FAILURES: Final = (OSError, TimeoutError, DecodeError, AuthenticationError, ConfigurationError)
 
 
+def response_timeout(request: ControlRequest, seconds: float) -> float:
+    """How long to wait for an answer: ``seconds`` for each part of :data:`MAX_PARTITIONS`.
+
+    Brokers need time in proportion to the partitions of a request. The parts are as large as a
+    broker can manage in ``seconds``, and only a first LeaderAndIsr is larger.
+    """
+    return seconds * max(1.0, partitions_in(request) / MAX_PARTITIONS)
+
+
 class ChannelMetrics(msgspec.Struct):
     """Counters of one channel since it was opened.
 
     Attributes:
-        queued: Requests that wait or are in flight, now.
+        queued: Partitions that wait, once for each kind of request; a list of brokers and the
+            request in flight count one each. Now.
         sent: Requests written to the broker, repeated ones included.
         answered: Requests that the broker answered.
         failures: Failed attempts to connect or to send.
@@ -75,18 +93,19 @@ class ChannelMetrics(msgspec.Struct):
 
 
 class BrokerChannel:
-    """Sends requests to one broker, in order, each until it is answered.
+    """Sends one broker what it has to be informed of, each request until it is answered.
 
     Args:
         broker: The receiver. Another life of it (another epoch) gets another channel.
         client_id: How brokers see the controller in their logs and quotas.
         settings: Timeouts and security.
+        shared: Merges what waits for several channels.
         protocol_version: The version at which requests are sent, asked for each.
+        listener: Name of the listener of controllers, as far as it is known; asked likewise.
         may_send: The fence, asked right before each sending. While it says no, nothing is sent and
             nothing is lost.
         on_response: Gets each response, once, in the order of the requests. Must not block.
         on_reported: Called when the broker has reported its settings.
-        before_encoding: Called with the encoder that is about to be used.
     """
 
     def __init__(
@@ -95,11 +114,12 @@ class BrokerChannel:
         *,
         client_id: str,
         settings: ChannelSettings,
+        shared: SharedMetadata,
         protocol_version: Callable[[], ProtocolVersion],
+        listener: Callable[[], str | None],
         may_send: Callable[[], bool],
         on_response: Callable[[ControlResponse], None],
         on_reported: Callable[[], None],
-        before_encoding: Callable[[RequestEncoder], None],
     ) -> None:
         self.broker = broker
         self.reported: BrokerSettings | None = None
@@ -107,13 +127,14 @@ class BrokerChannel:
         self._client_id = client_id
         self._settings = settings
         self._protocol_version = protocol_version
+        self._listener = listener
         self._may_send = may_send
         self._on_response = on_response
         self._on_reported = on_reported
-        self._before_encoding = before_encoding
         self._supported: Mapping[int, VersionRange] = {}
-        self._queue: deque[OutgoingRequest] = deque()
-        self._not_empty = asyncio.Event()
+        self._pending = PendingRequests(broker.broker_id, shared=shared)
+        self._something_waits = asyncio.Event()
+        self._requests_in_flight = 0
         self._connection: BrokerConnection | None = None
         self._endpoint: EndPoint | None = None
         self._metrics = ChannelMetrics()
@@ -157,74 +178,70 @@ class BrokerChannel:
 
     @property
     def queue_size(self) -> int:
-        """Requests that wait or are in flight."""
-        return len(self._queue)
+        """What waits or is in flight: see :class:`ChannelMetrics`."""
+        return self._pending.size + self._requests_in_flight
 
-    def enqueue(self, request: OutgoingRequest) -> None:
-        """Append a request to the queue."""
-        self._queue.append(request)
-        self._not_empty.set()
+    def add(self, requests: ControlRequests, metadata: Metadata) -> None:
+        """Add what a batch has for the broker; see :meth:`PendingRequests.add`."""
+        self._pending.add(requests, metadata)
+        self._something_waits.set()
 
     def close(self) -> None:
-        """Drop the queue and end. No response is delivered from now on."""
+        """Drop what waits and end. No response is delivered from now on."""
         self._closed = True
         self._task.cancel()
-        self._queue.clear()
 
     def metrics(self) -> ChannelMetrics:
         """The counters as they are now."""
-        return msgspec.structs.replace(self._metrics, queued=len(self._queue))
+        return msgspec.structs.replace(self._metrics, queued=self.queue_size)
 
     async def _run(self) -> None:
         try:
             # Connecting does not wait for a request: the versions are to be known before one.
             await self._until_it_works(self._connect)
-            while True:
-                while not self._queue:
-                    self._not_empty.clear()
-                    await self._not_empty.wait()
-                await self._send_first()
+            while not self._closed:
+                while not self._pending:
+                    self._something_waits.clear()
+                    await self._something_waits.wait()
+                # Until there is a connection, what waits goes on to be merged.
+                await self._until_it_works(self._connect)
+                await self._exchange(self._pending.take())
         finally:
             self._disconnect()
             self.settled.set()
 
-    async def _send_first(self) -> None:
-        """Send the first request of the queue until it is answered, and take it off."""
-        request = self._queue[0]
-        await self._until_it_works(self._connect)
-        for encoded in self._encode(request):
-            send = functools.partial(self._send, request.api_key, encoded)
-            response = await self._until_it_works(send)
-            self._metrics.answered += 1
-            self._on_response(response)
-            if self._closed:  # by the receiver of the response
-                return
-        self._queue.popleft()
-
-    def _encode(self, request: OutgoingRequest) -> list[EncodedRequest]:
+    async def _exchange(self, request: ControlRequest) -> None:
+        """Send a request until it is answered."""
+        api_key = api_key_of(request)
         try:
             version = choose_version(
-                request.api_key, protocol=self._protocol_version(), supported=self._supported
+                api_key, protocol=self._protocol_version(), supported=self._supported
             )
         except UnsupportedBrokerError as error:
-            if request.api_key not in self._unsupported:
-                self._unsupported.add(request.api_key)
+            if api_key not in self._unsupported:
+                self._unsupported.add(api_key)
                 self._log(logging.ERROR, "broker skipped: no common version", error=str(error))
-            return []
-        self._before_encoding(request.encoder)
-        return request.encode(version)
+            return
+        self._requests_in_flight = 1
+        body = encode_body(request, version=version, listener=self._listener())
+        send = functools.partial(self._send, request, version, body)
+        response = await self._until_it_works(send)
+        self._requests_in_flight = 0
+        self._metrics.answered += 1
+        self._on_response(response)
 
-    async def _send(self, api_key: int, request: EncodedRequest) -> ControlResponse:
+    async def _send(self, request: ControlRequest, version: int, body: Body) -> ControlResponse:
         connection = await self._connect()
         # The fence compares clocks, so there is no event to wait for.
         while not self._may_send():  # noqa: ASYNC110
             await asyncio.sleep(self._settings.retry_delay)
         self._metrics.sent += 1
-        async with asyncio.timeout(self._settings.response_timeout):
-            body = await connection.round_trip(
-                api_key, request.api_version, request.body, flexible=request.flexible
+        timeout = response_timeout(request, self._settings.response_timeout)
+        async with asyncio.timeout(timeout):
+            answer = await connection.round_trip(
+                api_key_of(request), version, body, flexible=is_flexible(request, version)
             )
-        return request.decode(body)
+        return decode_response_body(request, answer, version=version)
 
     async def _until_it_works(self, attempt: Callable[[], Awaitable[T]]) -> T:
         while True:

@@ -5,31 +5,19 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import weakref
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 from regent.model.cluster import Broker
 from regent.model.partition import NO_EPOCH
 from regent.model.topic_config import BrokerFacts
 from regent.network.broker_channel import BrokerChannel, ChannelMetrics
-from regent.network.outgoing import (
-    OutgoingLeaderAndIsr,
-    OutgoingRequest,
-    OutgoingStopReplica,
-    OutgoingUpdateMetadata,
-)
 from regent.network.settings import ChannelSettings
 from regent.protocol.api_versions import ProtocolVersion, cluster_protocol_version
 from regent.protocol.control_requests import ControlRequests, ControlResponse
-from regent.protocol.request_encoder import RequestEncoder
+from regent.protocol.metadata_updates import SharedMetadata
+from regent.protocol.pending_requests import receivers_of
 
 logger = logging.getLogger(__name__)
-
-_WARM_ENCODERS: Final = 4
-"""Batches whose encoded parts are kept for further receivers. A broker that lags behind by more
-has them encoded again: its queue must not hold the bytes of every batch that it missed."""
 
 
 class ControllerChannelManager:
@@ -74,7 +62,7 @@ class ControllerChannelManager:
         self._reported_facts: dict[int, BrokerFacts] = {}
         self._channels: dict[int, BrokerChannel] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self._warm: deque[weakref.ref[RequestEncoder]] = deque()
+        self._shared = SharedMetadata()
 
     def update(
         self,
@@ -85,8 +73,8 @@ class ControllerChannelManager:
     ) -> None:
         """Close channels, then open others; the effect ``UpdateChannels``.
 
-        A broker in both, or one that has a channel already, gets a fresh one: the old queue is
-        dropped with its requests, which carry a past broker epoch.
+        A broker in both, or one that has a channel already, gets a fresh one: what waits for its
+        former life, under a past broker epoch, is dropped.
         """
         self._controller_epoch = controller_epoch
         for broker_id in closed:
@@ -97,30 +85,32 @@ class ControllerChannelManager:
                 broker,
                 client_id=str(self._controller_id),
                 settings=self._settings,
+                shared=self._shared,
                 protocol_version=self.protocol_version,
+                listener=self._listener,
                 may_send=self._may_send,
                 on_response=self._on_response,
                 on_reported=functools.partial(self._broker_has_answered, broker.broker_id),
-                before_encoding=self._keep_warm,
             )
             channel.task.add_done_callback(functools.partial(self._ended, broker, controller_epoch))
             self._channels[broker.broker_id] = channel
         self._report_protocol_version()
 
     def send(self, requests: ControlRequests) -> None:
-        """Enqueue a batch: to each receiver LeaderAndIsr, UpdateMetadata, StopReplica.
+        """Add a batch to what its receivers still have to be informed of.
 
         Receivers without a channel, or that the batch does not list as brokers, are left out.
         """
-        encoder = RequestEncoder(requests, listener=self._listener())
-        for broker_id, replicas in requests.leader_and_isr.items():
-            if replicas:
-                self._enqueue(OutgoingLeaderAndIsr(encoder, broker_id))
-        for broker_id in requests.update_metadata_receivers:
-            self._enqueue(OutgoingUpdateMetadata(encoder, broker_id))
-        for broker_id, stops in requests.stop_replica.items():
-            if stops:
-                self._enqueue(OutgoingStopReplica(encoder, broker_id))
+        metadata = self._shared.of(requests)
+        for broker_id in receivers_of(requests):
+            channel = self._channels.get(broker_id)
+            if channel is None or broker_id not in requests.brokers:
+                logger.debug(
+                    "requests dropped: no channel to their receiver",
+                    extra={"broker_id": broker_id},
+                )
+                continue
+            channel.add(requests, metadata)
 
     def protocol_version(self) -> ProtocolVersion:
         """The lowest inter.broker.protocol.version, from what is known now.
@@ -164,7 +154,7 @@ class ControllerChannelManager:
         return self._reported_version
 
     def close_all(self) -> None:
-        """Close every channel and drop its queue; no response is delivered from now on."""
+        """Close every channel and drop what waits; no response is delivered from now on."""
         self._reported_version = None
         for broker_id in list(self._channels):
             self._close(broker_id)
@@ -179,29 +169,8 @@ class ControllerChannelManager:
         return {broker_id: channel.metrics() for broker_id, channel in self._channels.items()}
 
     def queue_sizes(self) -> Mapping[int, int]:
-        """Requests that wait or are in flight, by broker."""
+        """What waits or is in flight, by broker: see :class:`ChannelMetrics`."""
         return {broker_id: channel.queue_size for broker_id, channel in self._channels.items()}
-
-    def _enqueue(self, request: OutgoingRequest) -> None:
-        channel = self._channels.get(request.broker_id)
-        if channel is None or request.broker_id not in request.encoder.requests.brokers:
-            logger.debug(
-                "request dropped: no channel to its receiver",
-                extra={"broker_id": request.broker_id, "api_key": request.api_key},
-            )
-            return
-        channel.enqueue(request)
-
-    def _keep_warm(self, encoder: RequestEncoder) -> None:
-        """Note that an encoder is in use; one that has not been for some batches gives up its
-        memory."""
-        warm = deque(ref for ref in self._warm if ref() is not None and ref() is not encoder)
-        warm.append(weakref.ref(encoder))
-        while len(warm) > _WARM_ENCODERS:
-            cold = warm.popleft()()
-            if cold is not None:
-                cold.release()
-        self._warm = warm
 
     def _listener(self) -> str | None:
         """Name of the listener of controllers, as far as it is known yet."""

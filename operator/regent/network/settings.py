@@ -23,8 +23,9 @@ class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
             for clusters where the controller may not describe their configuration.
         connect_timeout: Bound for opening a connection, TLS and SASL included
             (controller.socket.timeout.ms).
-        response_timeout: Bound for sending a request and receiving its answer
-            (request.timeout.ms).
+        response_timeout: Bound for sending a request of up to
+            :data:`~regent.protocol.metadata_updates.MAX_PARTITIONS` partitions and receiving its
+            answer (request.timeout.ms); a larger request has proportionally longer.
         retry_delay: Pause after a first failure, doubled with each further one; and between two
             looks at the fence.
         max_retry_delay: Upper end of the pause after a failure.

@@ -172,12 +172,13 @@ class ControllerCollector(Collector):
 def _channel_metrics(sizes: Mapping[int, int]) -> Iterable[Metric]:
     yield GaugeMetricFamily(
         f"{PREFIX}controllerchannelmanager_totalqueuesize",
-        "TotalQueueSize: requests that wait for any broker.",
+        "TotalQueueSize: the sum of QueueSize over all brokers.",
         value=sum(sizes.values()),
     )
     per_broker = GaugeMetricFamily(
         f"{PREFIX}controllerchannelmanager_queuesize",
-        "QueueSize: requests that wait for this broker.",
+        "QueueSize: partitions that this broker still has to be informed of, once for each kind of"
+        " request; a list of brokers and the request in flight count one each.",
         labels=["broker_id"],
     )
     for broker_id, size in sizes.items():

@@ -1,27 +1,22 @@
 """The controller's requests to brokers, as values: LeaderAndIsr, UpdateMetadata and StopReplica.
 
-A :class:`ControlRequests` is one sealed batch of the controller. It says *which* partitions concern
-which broker, and holds each partition's state once; how that becomes bytes, in which version, is
-decided per connection when the request is sent.
+A :class:`ControlRequests` is one sealed batch of the controller: it says *which* partitions concern
+which broker. What one broker is sent of it, merged with what waits for it already, is one of the
+three requests; how that becomes bytes, in which version, is decided per connection when it is sent.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import msgspec
 
 from regent.model.cluster import Broker
-from regent.model.partition import NO_EPOCH, LeaderAndIsr, ReplicaAssignment, TopicPartition
-
-
-class PartitionState(NamedTuple):
-    """State of one partition as the brokers are to see it."""
-
-    leader_and_isr: LeaderAndIsr
-    assignment: ReplicaAssignment
+from regent.model.partition import NO_EPOCH, TopicPartition
+from regent.protocol.partition_state import PartitionState
 
 
 class StopReplicaPartition(NamedTuple):
@@ -46,13 +41,12 @@ class ControlRequests(msgspec.Struct, frozen=True):
             replaces the one that the receiver has), the live leaders of LeaderAndIsr, and the
             receivers' broker epochs.
         topic_ids: Ids of the topics concerned; a topic without an entry has none.
-        partitions: State of every partition that is named below (in StopReplica: if known), and of
-            no others: all of it is encoded.
+        partitions: Partitions of the UpdateMetadata, the same for every receiver, and their state;
+            those of every LeaderAndIsr are among them. Fastest where the partitions of one topic
+            are adjacent. May be empty: then it carries only the broker list.
         offline_replicas: Replicas on dead brokers or failed log dirs, for partitions that have any.
-        leader_and_isr: Receiver -> partition -> whether the replica is new on that broker. Fastest
-            where the partitions of one topic are adjacent.
-        update_metadata: Partitions of the UpdateMetadata, the same for every receiver; likewise.
-            May be empty: then it carries only the broker list.
+        leader_and_isr: Receiver -> partition -> whether the replica is new on that broker.
+            Likewise fastest.
         update_metadata_receivers: Brokers that get an UpdateMetadata.
         deleted_partitions: Of the announced ones those that are sent with leader -2.
         stop_replica: Receiver -> partition -> what to do with its replica.
@@ -65,10 +59,99 @@ class ControlRequests(msgspec.Struct, frozen=True):
     partitions: Mapping[TopicPartition, PartitionState]
     offline_replicas: Mapping[TopicPartition, tuple[int, ...]]
     leader_and_isr: Mapping[int, Mapping[TopicPartition, bool]]
-    update_metadata: tuple[TopicPartition, ...]
     update_metadata_receivers: tuple[int, ...]
     deleted_partitions: frozenset[TopicPartition]
     stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
+
+    @property
+    def update_metadata(self) -> tuple[TopicPartition, ...]:
+        """The partitions of the UpdateMetadata."""
+        return tuple(self.partitions)
+
+
+class ControlHeader(NamedTuple):
+    """What every request to a broker begins with.
+
+    Attributes:
+        controller_id: As in :class:`ControlRequests`.
+        controller_epoch: Likewise.
+        broker_id: The receiver.
+        broker_epoch: Epoch of its registration: another life of it refuses the request (KIP-380).
+    """
+
+    controller_id: int
+    controller_epoch: int
+    broker_id: int
+    broker_epoch: int
+
+
+class BrokerList(msgspec.Struct, frozen=True, eq=False):
+    """The live brokers as UpdateMetadata lists them. One value serves all receivers.
+
+    Attributes:
+        brokers: By id.
+        encoded: Bytes by version, filled in by the encoder.
+    """
+
+    brokers: Mapping[int, Broker]
+    encoded: dict[int, bytes] = msgspec.field(default_factory=dict)
+
+
+class PartitionUpdates(msgspec.Struct, frozen=True, eq=False, weakref=True):
+    """The partitions of an UpdateMetadata. One value serves all receivers.
+
+    Attributes:
+        partitions: State of each; of a deleted one the state that it had.
+        deleted: Those that are sent with leader -2: brokers forget them. Others may be in it.
+        offline_replicas: As in :class:`ControlRequests`; likewise.
+        topic_ids: Likewise.
+        encoded: Bytes by version, filled in by the encoder.
+    """
+
+    partitions: Mapping[TopicPartition, PartitionState]
+    deleted: Collection[TopicPartition] = frozenset()
+    offline_replicas: Mapping[TopicPartition, tuple[int, ...]] = MappingProxyType({})
+    topic_ids: Mapping[str, uuid.UUID] = MappingProxyType({})
+    encoded: dict[int, bytes] = msgspec.field(default_factory=dict)
+
+
+NO_PARTITIONS: Final = PartitionUpdates({})
+"""Of an UpdateMetadata that only carries the list of brokers."""
+
+
+class LeaderAndIsrRequest(msgspec.Struct, frozen=True):
+    """Become leader or follower of partitions.
+
+    Attributes:
+        partitions: Partition -> whether the replica is new on that broker.
+        states: State of each; others may be in it.
+        topic_ids: As in :class:`ControlRequests`.
+        brokers: The live brokers, of which the request lists those that lead a partition in it.
+    """
+
+    header: ControlHeader
+    partitions: Mapping[TopicPartition, bool]
+    states: Mapping[TopicPartition, PartitionState]
+    topic_ids: Mapping[str, uuid.UUID]
+    brokers: Mapping[int, Broker]
+
+
+class UpdateMetadataRequest(msgspec.Struct, frozen=True):
+    """The brokers that are alive, and partitions as clients are to see them."""
+
+    header: ControlHeader
+    brokers: BrokerList
+    updates: PartitionUpdates
+
+
+class StopReplicaRequest(msgspec.Struct, frozen=True):
+    """Stop replicas, or delete them: either all of them or none (versions 0 to 2 have one flag)."""
+
+    header: ControlHeader
+    partitions: Mapping[TopicPartition, StopReplicaPartition]
+
+
+ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
 
 class LeaderAndIsrResponse(msgspec.Struct, frozen=True):

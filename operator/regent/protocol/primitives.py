@@ -151,6 +151,9 @@ class Encoding(msgspec.Struct, frozen=True):
     def array_length(self, length: int) -> bytes:
         return uvarint(length + 1) if self.flexible else pack_int32(length)
 
+    def int32_array(self, values: tuple[int, ...]) -> bytes:
+        return self.array_length(len(values)) + struct.pack(f">{len(values)}i", *values)
+
     def string(self, text: str) -> bytes:
         """Raises ValueError for a string too long for the legacy encoding."""
         raw = text.encode()

@@ -1,23 +1,18 @@
-"""StopReplica: from a batch to request bodies, and from a response body to its errors.
+"""StopReplica: from a request to its body, and from a response body to its errors.
 
-Versions and their fields: ``entities/stop_replica.py``. Up to version 2 the delete flag belongs to
-the request, so what a broker is to stop may take two requests: the one that deletes goes first, as
-in Kafka.
+Versions and their fields: ``entities/stop_replica.py``.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from typing import Final
 
-from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import (
-    ControlRequests,
     StopReplicaPartition,
+    StopReplicaRequest,
     StopReplicaResponse,
 )
-from regent.protocol.partition_sections import topics_section, ungrouped_section
 from regent.protocol.primitives import (
     FLEXIBLE,
     LEGACY,
@@ -26,6 +21,7 @@ from regent.protocol.primitives import (
     pack_int64,
 )
 from regent.protocol.response_errors import expect_end, read_error_code, read_errors_by_name
+from regent.protocol.topic_sections import by_topic, topics_section, ungrouped_section
 
 API_KEY: Final = 5
 VERSIONS: Final = range(5)
@@ -36,40 +32,30 @@ _KRAFT_FLAG_SINCE: Final = 4
 
 _pack_partition: Final = struct.Struct(">ii?").pack
 
-Partitions = Mapping[TopicPartition, StopReplicaPartition]
-
 
 def is_flexible(version: int) -> bool:
     return version >= 2
 
 
-def split(partitions: Partitions, *, version: int) -> list[Partitions]:
-    """What one broker is to stop, as one mapping per request, in the order of sending."""
-    if version >= _PER_PARTITION_SINCE:
-        return [partitions]
-    halves: tuple[dict[TopicPartition, StopReplicaPartition], ...] = ({}, {})
-    for tp, stop in partitions.items():
-        halves[not stop.delete][tp] = stop
-    return [half for half in halves if half]
+def encode_stop_replica(request: StopReplicaRequest, *, version: int) -> bytes:
+    """The request body.
 
-
-def encode_stop_replica(
-    requests: ControlRequests, broker_id: int, *, version: int, partitions: Partitions
-) -> bytes:
-    """The request body for one receiver and one of the mappings that :func:`split` made."""
+    Up to version 2 the delete flag belongs to the request, which deletes if any partition is to be
+    deleted.
+    """
     encoding = FLEXIBLE if is_flexible(version) else LEGACY
-    parts = [pack_int32(requests.controller_id)]
+    header, partitions = request.header, request.partitions
+    parts = [pack_int32(header.controller_id)]
     if version >= _KRAFT_FLAG_SINCE:
         parts.append(b"\x00")
-    parts.append(pack_int32(requests.controller_epoch))
+    parts.append(pack_int32(header.controller_epoch))
     if version >= _GROUPED_SINCE:
-        parts.append(pack_int64(requests.brokers[broker_id].epoch))
+        parts.append(pack_int64(header.broker_epoch))
     if version < _PER_PARTITION_SINCE:
         delete = any(stop.delete for stop in partitions.values())
         parts.append(b"\x01" if delete else b"\x00")
-    topics: dict[str, list[bytes]] = {}
-    for tp, stop in partitions.items():
-        topics.setdefault(tp.topic, []).append(_entry(tp.partition, stop, version=version))
+    entries = [_entry(tp.partition, stop, version=version) for tp, stop in partitions.items()]
+    topics = by_topic(partitions, entries)
     if version >= _GROUPED_SINCE:
         parts += topics_section(topics, encoding.string, encoding=encoding)
     else:
@@ -85,9 +71,9 @@ def _entry(partition: int, stop: StopReplicaPartition, *, version: int) -> bytes
 
 
 def decode_stop_replica_response(
-    version: int, body: bytes, *, broker_id: int, partitions: Partitions
+    request: StopReplicaRequest, body: bytes, *, version: int
 ) -> StopReplicaResponse:
-    """Decode a broker's answer to the request for ``partitions``.
+    """Decode a broker's answer to a request.
 
     Raises:
         DecodeError: If the body is malformed.
@@ -96,9 +82,12 @@ def decode_stop_replica_response(
     error_code, offset = read_error_code(body, 0)
     errors, offset = read_errors_by_name(body, offset, flexible=flexible)
     expect_end(body, offset, flexible=flexible)
+    header = request.header
     return StopReplicaResponse(
-        broker_id=broker_id,
+        broker_id=header.broker_id,
         error_code=error_code,
         partition_errors=errors,
-        partitions=partitions,
+        partitions=request.partitions,
+        controller_epoch=header.controller_epoch,
+        broker_epoch=header.broker_epoch,
     )

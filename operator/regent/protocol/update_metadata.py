@@ -1,31 +1,42 @@
-"""UpdateMetadata: from a batch to request bodies, and from a response body to its error.
+"""UpdateMetadata: from a request to its body, and from a response body to its error.
 
 Versions and their fields: ``entities/update_metadata.py``. Everything behind the receiver's broker
 epoch is the same for all receivers and is encoded once. A partition of a topic that is being
 deleted is sent as Kafka's ``LeaderAndIsr.duringDelete`` makes it: leader -2, leader epoch and
-partition epoch 0, the rest kept. Partitions without a state are left out: the brokers do not know
-them.
+partition epoch 0, the rest kept.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from regent.model.cluster import Broker
-from regent.model.partition import INITIAL_LEADER_EPOCH, LEADER_DURING_DELETE, TopicPartition
-from regent.protocol.control_requests import ControlRequests, PartitionState, UpdateMetadataResponse
-from regent.protocol.partition_sections import (
-    PartitionPrefixes,
+from regent.model.partition import INITIAL_LEADER_EPOCH, LEADER_DURING_DELETE
+from regent.protocol.control_requests import (
+    PartitionUpdates,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from regent.protocol.partition_state import PartitionState, prefixes_of
+from regent.protocol.primitives import (
+    FLEXIBLE,
+    LEGACY,
+    Encoding,
+    Int32Arrays,
+    pack_int16,
+    pack_int32,
+)
+from regent.protocol.response_errors import expect_end, read_error_code
+from regent.protocol.topic_sections import (
     by_topic,
+    topic_head,
     topics_section,
     ungrouped_section,
 )
-from regent.protocol.primitives import Encoding, pack_int16, pack_int32, uuid_bytes
-from regent.protocol.response_errors import expect_end, read_error_code
 
 API_KEY: Final = 6
 VERSIONS: Final = range(4, 9)
@@ -45,79 +56,65 @@ def is_flexible(version: int) -> bool:
     return version >= 6
 
 
-class UpdateMetadataEncoder:
-    """Request bodies of one batch in one version.
+def encode_update_metadata(request: UpdateMetadataRequest, *, version: int) -> tuple[bytes, ...]:
+    """The request body in three parts: the receiver's own, the partitions, the brokers.
 
-    Args:
-        requests: The batch.
-        prefixes: Shared partition bytes in the encoding of ``version``.
-        version: One of :data:`VERSIONS`.
+    Receivers share the last two as the same objects: with a hundred brokers, a copy for each would
+    be half a gigabyte.
     """
+    header = request.header
+    own = pack_int32(header.controller_id)
+    if version >= _KRAFT_FLAG_SINCE:
+        own += b"\x00"
+    if version >= _GROUPED_SINCE:
+        own += _pack_epochs(header.controller_epoch, header.broker_epoch)
+    else:
+        own += pack_int32(header.controller_epoch)
+    updates, brokers = request.updates, request.brokers
+    partitions = updates.encoded.get(version)
+    if partitions is None:
+        partitions = updates.encoded[version] = _encode_partitions(updates, version)
+    live = brokers.encoded.get(version)
+    if live is None:
+        live = brokers.encoded[version] = _encode_brokers(brokers.brokers, version)
+    return own, partitions, live
 
-    def __init__(
-        self, requests: ControlRequests, prefixes: PartitionPrefixes, *, version: int
-    ) -> None:
-        self._requests = requests
-        self._version = version
-        self._prefixes = prefixes
-        self._shared: bytes | None = None
 
-    def body(self, broker_id: int) -> tuple[bytes, bytes]:
-        """The request body for one receiver, in two parts: its own, and the one all share."""
-        requests, version = self._requests, self._version
-        own = pack_int32(requests.controller_id)
-        if version >= _KRAFT_FLAG_SINCE:
-            own += b"\x00"
-        if version >= _GROUPED_SINCE:
-            own += _pack_epochs(requests.controller_epoch, requests.brokers[broker_id].epoch)
-        else:
-            own += pack_int32(requests.controller_epoch)
-        if self._shared is None:
-            self._shared = self._encode_shared()
-        return own, self._shared
+def _encode_partitions(updates: PartitionUpdates, version: int) -> bytes:
+    encoding = FLEXIBLE if is_flexible(version) else LEGACY
+    entries, suffix = _entries(updates, encoding)
+    topics = by_topic(updates.partitions, entries)
+    if version >= _GROUPED_SINCE:
+        head = topic_head(updates.topic_ids, encoding, with_id=version >= _TOPIC_ID_SINCE)
+        return b"".join(topics_section(topics, head, encoding=encoding, suffix=suffix))
+    return b"".join(ungrouped_section(topics, encoding=encoding, suffix=suffix))
 
-    def _encode_shared(self) -> bytes:
-        encoding = self._prefixes.encoding
-        topics = by_topic(self._named_partitions(), self._entry_of())
-        if self._version >= _GROUPED_SINCE:
-            parts = topics_section(topics, self._topic_head, encoding=encoding)
-        else:
-            parts = ungrouped_section(topics, encoding=encoding)
-        brokers = self._requests.brokers
-        parts.append(encoding.array_length(len(brokers)))
-        parts += [_live_broker(broker, encoding) for broker in brokers.values()]
-        parts.append(encoding.tags)
-        return b"".join(parts)
 
-    def _named_partitions(self) -> list[TopicPartition]:
-        known = self._requests.partitions
-        return [tp for tp in self._requests.update_metadata if tp in known]
+def _entries(updates: PartitionUpdates, encoding: Encoding) -> tuple[list[bytes], bytes]:
+    """Partition entries (without a topic name) but for a last part that is the same for all."""
+    states = list(updates.partitions.values())
+    deleted, offline = updates.deleted, updates.offline_replicas
+    if deleted:
+        states = [
+            _during_delete(state) if tp in deleted else state
+            for tp, state in updates.partitions.items()
+        ]
+    prefixes = prefixes_of(states, flexible=encoding.flexible)
+    if not offline:
+        return prefixes, encoding.int32_array(()) + encoding.tags
+    arrays = Int32Arrays(flexible=encoding.flexible)
+    return [
+        prefix + arrays[offline.get(tp, ())]
+        for tp, prefix in zip(updates.partitions, prefixes, strict=True)
+    ], encoding.tags
 
-    def _entry_of(self) -> Callable[[TopicPartition], bytes]:
-        requests, prefixes = self._requests, self._prefixes
-        arrays, tags = prefixes.arrays, prefixes.encoding.tags
-        none_offline = arrays[()] + tags
-        if not requests.offline_replicas and not requests.deleted_partitions:
-            return lambda tp: prefixes[tp] + none_offline
 
-        deleted = requests.deleted_partitions
-        states = {
-            tp: _during_delete(state) for tp, state in requests.partitions.items() if tp in deleted
-        }
-        deleted_prefixes = PartitionPrefixes(states, encoding=prefixes.encoding)
-        offline_replicas = requests.offline_replicas
-
-        def entry(tp: TopicPartition) -> bytes:
-            prefix = deleted_prefixes[tp] if tp in deleted else prefixes[tp]
-            return prefix + arrays[offline_replicas.get(tp, ())] + tags
-
-        return entry
-
-    def _topic_head(self, topic: str) -> bytes:
-        name = self._prefixes.encoding.string(topic)
-        if self._version < _TOPIC_ID_SINCE:
-            return name
-        return name + uuid_bytes(self._requests.topic_ids.get(topic))
+def _encode_brokers(brokers: Mapping[int, Broker], version: int) -> bytes:
+    encoding = FLEXIBLE if is_flexible(version) else LEGACY
+    parts = [encoding.array_length(len(brokers))]
+    parts += [_live_broker(broker, encoding) for broker in brokers.values()]
+    parts.append(encoding.tags)
+    return b"".join(parts)
 
 
 def _during_delete(state: PartitionState) -> PartitionState:
@@ -127,7 +124,7 @@ def _during_delete(state: PartitionState) -> PartitionState:
         leader_epoch=INITIAL_LEADER_EPOCH,
         partition_epoch=_PARTITION_EPOCH_DURING_DELETE,
     )
-    return PartitionState(changed, state.assignment)
+    return PartitionState(state.partition, changed, state.assignment)
 
 
 def _live_broker(broker: Broker, encoding: Encoding) -> bytes:
@@ -145,13 +142,19 @@ def _live_broker(broker: Broker, encoding: Encoding) -> bytes:
 
 
 def decode_update_metadata_response(
-    version: int, body: bytes, *, broker_id: int
+    request: UpdateMetadataRequest, body: bytes, *, version: int
 ) -> UpdateMetadataResponse:
-    """Decode a broker's answer.
+    """Decode a broker's answer to a request.
 
     Raises:
         DecodeError: If the body is malformed.
     """
     error_code, offset = read_error_code(body, 0)
     expect_end(body, offset, flexible=is_flexible(version))
-    return UpdateMetadataResponse(broker_id=broker_id, error_code=error_code)
+    header = request.header
+    return UpdateMetadataResponse(
+        broker_id=header.broker_id,
+        error_code=error_code,
+        controller_epoch=header.controller_epoch,
+        broker_epoch=header.broker_epoch,
+    )

@@ -90,19 +90,21 @@ class ZooKeeperPort(Protocol):
 
 
 class BrokerChannelsPort(Protocol):
-    """One ordered channel to each broker. Answers come back through a callback."""
+    """One channel to each broker, which holds what the broker still has to be informed of. Answers
+    come back through a callback."""
 
     def update(
         self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
     ) -> None:
-        """Close channels, open others; a broker in both gets a fresh one, its queue empty.
+        """Close channels, open others; a broker in both gets a fresh one, which is empty.
 
         What the channels report of themselves carries ``controller_epoch``.
         """
         ...
 
     def send(self, requests: ControlRequests) -> None:
-        """Enqueue a batch. Never blocks; receivers without a channel are left out."""
+        """Add a batch to what its receivers have to be informed of. Never blocks; receivers
+        without a channel are left out."""
         ...
 
     async def inter_broker_protocol(self) -> tuple[int, int]:
@@ -110,7 +112,7 @@ class BrokerChannelsPort(Protocol):
         ...
 
     def close_all(self) -> None:
-        """Close every channel and drop what is queued; no answer is delivered afterwards."""
+        """Close every channel and drop what waits; no answer is delivered afterwards."""
         ...
 
 
@@ -175,7 +177,7 @@ class ConnectionsPort(Protocol):
         ...
 
     def queue_sizes(self) -> Mapping[int, int]:
-        """Requests that wait, by broker."""
+        """What brokers still have to be informed of, by broker, in partitions."""
         ...
 
     async def start(self) -> None:

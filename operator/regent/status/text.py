@@ -65,8 +65,8 @@ def _regent(report: Report) -> list[str]:
     if regent.get("refusal"):
         lines.append(f"Refusal     it does not take the cluster: {regent['refusal']}")
     queues = ", ".join(f"broker {b}: {n}" for b, n in regent["channelQueueSizes"].items())
-    requests = f", requests to {queues}" if queues else ""
-    return [*lines, f"Queues      {regent['eventQueueSize']} events{requests}"]
+    partitions = f", partitions for {queues}" if queues else ""
+    return [*lines, f"Queues      {regent['eventQueueSize']} events{partitions}"]
 
 
 def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:

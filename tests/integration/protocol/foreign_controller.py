@@ -29,9 +29,9 @@ from regent.network.settings import ChannelSettings
 from regent.protocol.control_requests import (
     ControlRequests,
     ControlResponse,
-    PartitionState,
     StopReplicaPartition,
 )
+from regent.protocol.partition_state import PartitionState
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import ZNode
 from sandbox import wait_until_async
@@ -146,7 +146,6 @@ class ForeignController:
             "partitions": {},
             "offline_replicas": {},
             "leader_and_isr": {},
-            "update_metadata": (),
             "update_metadata_receivers": (),
             "deleted_partitions": frozenset(),
             "stop_replica": {},
@@ -163,6 +162,7 @@ class ForeignController:
         """New replicas for their brokers, and the partitions for everybody."""
         states = {
             TopicPartition(topic, partition): PartitionState(
+                partition,
                 LeaderAndIsr(replicas[0], leader_epoch, replicas, self.epoch, 0),
                 ReplicaAssignment(replicas),
             )
@@ -178,7 +178,6 @@ class ForeignController:
                 }
                 for broker_id in self.brokers
             },
-            update_metadata=tuple(states),
             update_metadata_receivers=tuple(self.brokers),
         )
 
@@ -187,7 +186,6 @@ class ForeignController:
         stop = StopReplicaPartition(leader_epoch=-2, delete=True)
         return self.batch(
             partitions=born.partitions,
-            update_metadata=born.update_metadata,
             update_metadata_receivers=born.update_metadata_receivers,
             deleted_partitions=frozenset(born.partitions),
             stop_replica={

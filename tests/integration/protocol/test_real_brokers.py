@@ -264,5 +264,4 @@ def _merged(one: ControlRequests, other: ControlRequests) -> ControlRequests:
             broker_id: {**replicas, **other.leader_and_isr[broker_id]}
             for broker_id, replicas in one.leader_and_isr.items()
         },
-        update_metadata=(*one.update_metadata, *other.update_metadata),
     )

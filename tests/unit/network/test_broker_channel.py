@@ -24,11 +24,12 @@ from regent.protocol.control_requests import (
     ControlRequests,
     ControlResponse,
     LeaderAndIsrResponse,
-    PartitionState,
     StopReplicaPartition,
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
+from regent.protocol.metadata_updates import MAX_PARTITIONS
+from regent.protocol.partition_state import PartitionState
 from tests.support import reference_requests as reference
 from tests.support.stub_broker import (
     API_VERSIONS,
@@ -40,6 +41,11 @@ from tests.support.stub_broker import (
     StubBroker,
     named_partitions,
     stub_brokers,
+)
+from tests.support.unmerged_requests import (
+    leader_and_isr_to,
+    stop_replica_to,
+    update_metadata_to,
 )
 
 CONTROLLER_ID = 1_000_000_007
@@ -106,10 +112,9 @@ def batch(*stubs: StubBroker, number: int = 0, **changes: Any) -> ControlRequest
         "controller_epoch": 5,
         "brokers": brokers,
         "topic_ids": {},
-        "partitions": {TP: PartitionState(state, ReplicaAssignment(tuple(brokers)))},
+        "partitions": {TP: PartitionState(TP.partition, state, ReplicaAssignment(tuple(brokers)))},
         "offline_replicas": {},
         "leader_and_isr": {broker_id: {TP: True} for broker_id in brokers},
-        "update_metadata": (TP,),
         "update_metadata_receivers": tuple(brokers),
         "deleted_partitions": frozenset(),
         "stop_replica": dict.fromkeys(brokers, stops),
@@ -148,11 +153,12 @@ async def test_a_batch_arrives_in_order_and_is_answered() -> None:
         assert {received.client_id for received in stub.received} == {str(CONTROLLER_ID)}
         first, second, third = (received.request for received in stub.received)
         broker_id = stub.broker_id
-        assert first == reference.leader_and_isr(requests, broker_id, version=7)
-        assert second == reference.update_metadata(requests, broker_id, version=8)
-        assert third == reference.stop_replica(
-            requests, broker_id, version=4, partitions=requests.stop_replica[broker_id]
+        (stop,) = stop_replica_to(requests, broker_id)
+        assert first == reference.leader_and_isr(leader_and_isr_to(requests, broker_id), version=7)
+        assert second == reference.update_metadata(
+            update_metadata_to(requests, broker_id), version=8
         )
+        assert third == reference.stop_replica(stop, version=4)
         mine = [response for response in responses.all if response.broker_id == broker_id]
         epochs = (requests.controller_epoch, requests.brokers[broker_id].epoch)
         assert mine == [
@@ -234,7 +240,7 @@ async def test_a_broker_without_a_common_version_is_skipped(
     ):
         for number in range(2):
             manager.send(batch(stub, number=number))
-        await responses.wait_for(4)
+            await responses.wait_for(2 * number + 2)
     assert [each.api_key for each in stub.received] == [LEADER_AND_ISR, STOP_REPLICA] * 2
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert [record.getMessage() for record in errors] == ["broker skipped: no common version"]
@@ -276,19 +282,23 @@ async def test_old_stop_replica_is_split_and_each_half_answered() -> None:
 )
 async def test_after_a_fault_the_same_request_is_sent_on_a_new_connection(fault: Fault) -> None:
     async with StubBroker(1) as stub:
+        stub.hold.clear()
         stub.faults.extend([fault, fault])
         async with channels(stub.registration) as (manager, responses):
-            for number in range(3):
+            manager.send(only_update_metadata(stub, number=0))
+            await stub.wait_for(1)
+            for number in (1, 2):
                 manager.send(only_update_metadata(stub, number=number))
-            await responses.wait_for(3)
-            assert manager.metrics()[1].answered == 3
+            stub.hold.set()
+            await responses.wait_for(2)
+            assert manager.metrics()[1].answered == 2
     if fault is Fault.TWICE:
         # The first answer of the two may be taken before the second one arrives.
-        assert sorted(set(leader_epochs(stub))) == [0, 1, 2]
+        assert sorted(set(leader_epochs(stub))) == [0, 2]
         return
-    assert leader_epochs(stub) == [0, 0, 0, 1, 2]
-    assert [received.connection for received in stub.received] == [1, 2, 3, 3, 3]
-    assert len(responses.all) == 3
+    assert leader_epochs(stub) == [0, 0, 0, 2]
+    assert [received.connection for received in stub.received] == [1, 2, 3, 3]
+    assert len(responses.all) == 2
 
 
 async def test_a_broker_that_does_not_answer_in_time_is_asked_again() -> None:
@@ -301,7 +311,7 @@ async def test_a_broker_that_does_not_answer_in_time_is_asked_again() -> None:
     assert [received.connection for received in stub.received] == [1, 2]
 
 
-async def test_a_broker_that_restarts_gets_what_it_missed() -> None:
+async def test_a_broker_that_restarts_gets_the_newest_of_what_it_missed() -> None:
     async with StubBroker(1) as stub, channels(stub.registration) as (manager, responses):
         manager.send(only_update_metadata(stub, number=0))
         await responses.wait_for(1)
@@ -309,8 +319,8 @@ async def test_a_broker_that_restarts_gets_what_it_missed() -> None:
         for number in (1, 2, 3):
             manager.send(only_update_metadata(stub, number=number))
         await stub.start()
-        await responses.wait_for(4)
-    assert leader_epochs(stub) == [0, 1, 2, 3]
+        await responses.wait_for(2)
+    assert leader_epochs(stub) == [0, 3]
 
 
 async def test_an_idle_connection_that_the_broker_closed_costs_no_failure() -> None:
@@ -329,18 +339,18 @@ async def test_one_request_is_in_flight_at_a_time() -> None:
     async with StubBroker(1) as stub:
         stub.hold.clear()
         async with channels(stub.registration) as (manager, responses):
-            for number in range(5):
-                manager.send(only_update_metadata(stub, number=number))
+            manager.send(only_update_metadata(stub, number=0))
             await stub.wait_for(1)
+            manager.send(batch(stub, number=1))
             metrics = manager.metrics()[1]
-            assert (metrics.queued, metrics.sent, metrics.answered) == (5, 1, 0)
-            assert manager.queue_sizes() == {1: 5}
+            assert (metrics.queued, metrics.sent, metrics.answered) == (4, 1, 0)
+            assert manager.queue_sizes() == {1: 4}
             assert len(stub.received) == 1
             stub.hold.set()
-            await responses.wait_for(5)
+            await responses.wait_for(4)
             metrics = manager.metrics()[1]
-    assert (metrics.queued, metrics.sent, metrics.answered) == (0, 5, 5)
-    assert leader_epochs(stub) == [0, 1, 2, 3, 4]
+    assert (metrics.queued, metrics.sent, metrics.answered) == (0, 4, 4)
+    assert leader_epochs(stub) == [0, 1]
 
 
 async def test_a_stuck_broker_delays_only_itself() -> None:
@@ -350,11 +360,56 @@ async def test_a_stuck_broker_delays_only_itself() -> None:
         async with channels(*(stub.registration for stub in stubs)) as (manager, responses):
             for number in range(10):
                 manager.send(only_update_metadata(*stubs, number=number))
-            await responses.wait_for(10)
+                await stuck.wait_for(1)
+                await responses.wait_for(number + 1)
             assert {response.broker_id for response in responses.all} == {healthy.broker_id}
             stuck.hold.set()
-            await responses.wait_for(20)
-    assert leader_epochs(stuck) == leader_epochs(healthy) == list(range(10))
+            await responses.wait_for(12)
+    assert leader_epochs(healthy) == list(range(10))
+    assert leader_epochs(stuck) == [0, 9]
+
+
+async def test_what_waits_for_a_stuck_broker_does_not_grow_with_time() -> None:
+    async with StubBroker(1) as stub:
+        stub.hold.clear()
+        async with channels(stub.registration) as (manager, responses):
+            manager.send(only_update_metadata(stub, number=0))
+            await stub.wait_for(1)
+            sizes = []
+            for number in range(1, 5_001):
+                manager.send(batch(stub, number=number))
+                sizes.append(manager.queue_sizes()[1])
+            # In flight, LeaderAndIsr, StopReplica, and updates until they are merged.
+            assert max(sizes) <= 3 + 1_000 + 2
+            stub.hold.set()
+            await responses.wait_for(4)
+    assert leader_epochs(stub) == [0, 5_000]
+
+
+async def test_only_the_first_leader_and_isr_is_sent_whole_whatever_its_size() -> None:
+    partitions = [TopicPartition("large", n) for n in range(MAX_PARTITIONS + 1)]
+    leadership, assignment = LeaderAndIsr(1, 0, (1,), 5, 3), ReplicaAssignment((1,))
+    states = {tp: PartitionState(tp.partition, leadership, assignment) for tp in partitions}
+    large: dict[str, Any] = {
+        "partitions": states,
+        "leader_and_isr": {1: dict.fromkeys(partitions, False)},
+        "stop_replica": {1: dict.fromkeys(partitions, StopReplicaPartition(-2, True))},
+    }
+    async with (
+        StubBroker(1, decode=False) as stub,
+        channels(stub.registration) as (manager, responses),
+    ):
+        manager.send(batch(stub, **(large | {"stop_replica": {}})))
+        await responses.wait_for(3)
+        manager.send(batch(stub, **(large | {"leader_and_isr": {}})))
+        await responses.wait_for(7)
+        manager.send(batch(stub, **(large | {"stop_replica": {}})))
+        await responses.wait_for(11)
+    assert [received.api_key for received in stub.received] == [
+        *(LEADER_AND_ISR, UPDATE_METADATA, UPDATE_METADATA),
+        *(UPDATE_METADATA, UPDATE_METADATA, STOP_REPLICA, STOP_REPLICA),
+        *(LEADER_AND_ISR, LEADER_AND_ISR, UPDATE_METADATA, UPDATE_METADATA),
+    ]
 
 
 async def test_nothing_is_sent_while_the_fence_is_up() -> None:
@@ -393,13 +448,13 @@ async def test_the_fence_is_asked_before_a_repetition() -> None:
     assert len(stub.received) == 2
 
 
-async def test_a_closed_channel_drops_its_queue_and_delivers_nothing() -> None:
+async def test_a_closed_channel_drops_what_waits_and_delivers_nothing() -> None:
     async with StubBroker(1) as stub:
         stub.hold.clear()
         async with channels(stub.registration) as (manager, responses):
-            for number in range(3):
-                manager.send(only_update_metadata(stub, number=number))
+            manager.send(only_update_metadata(stub, number=0))
             await stub.wait_for(1)
+            manager.send(only_update_metadata(stub, number=1))
             manager.update(opened=(), closed=(1,))
             stub.hold.set()
             await manager.wait_closed()
@@ -414,8 +469,8 @@ async def test_a_bounced_broker_gets_a_fresh_channel() -> None:
         stub.hold.clear()
         async with channels(stub.registration) as (manager, responses):
             manager.send(only_update_metadata(stub, number=0))
-            manager.send(only_update_metadata(stub, number=1))
             await stub.wait_for(1)
+            manager.send(only_update_metadata(stub, number=1))
             stub.epoch += 1
             manager.update(opened=(stub.registration,), closed=(1,))
             stub.hold.set()
@@ -427,7 +482,7 @@ async def test_a_bounced_broker_gets_a_fresh_channel() -> None:
 
 
 async def test_closing_from_within_a_response_stops_at_once() -> None:
-    """Also between the two halves of an old StopReplica, which are one entry of the queue."""
+    """Also between the deletions and the stops of a batch."""
     both = {
         TopicPartition("a", 0): StopReplicaPartition(-1, False),
         TopicPartition("b", 0): StopReplicaPartition(-2, True),
@@ -470,14 +525,14 @@ async def test_receivers_that_nobody_knows_are_left_out() -> None:
 
 async def test_a_slow_reader_gets_a_large_request_whole() -> None:
     partitions = [TopicPartition(f"topic-{n // 50}", n % 50) for n in range(20_000)]
-    state = PartitionState(LeaderAndIsr(1, 0, (1,), 5, 3), ReplicaAssignment((1,)))
+    leadership, assignment = LeaderAndIsr(1, 0, (1,), 5, 3), ReplicaAssignment((1,))
+    states = {tp: PartitionState(tp.partition, leadership, assignment) for tp in partitions}
     async with StubBroker(1) as stub, channels(stub.registration) as (manager, responses):
         stub.slow_reading = 0.001
         manager.send(
             batch(
                 stub,
-                partitions=dict.fromkeys(partitions, state),
-                update_metadata=tuple(partitions),
+                partitions=states,
                 leader_and_isr={1: dict.fromkeys(partitions, False)},
                 stop_replica={},
             )

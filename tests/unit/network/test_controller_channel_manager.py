@@ -1,4 +1,4 @@
-"""What the channels share: encoders, and the memory behind them."""
+"""What the channels share, and the memory behind it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,52 @@ from typing import Any
 
 import pytest
 
-from regent.network import controller_channel_manager, outgoing
-from regent.protocol.request_encoder import RequestEncoder
+from regent.model.partition import TopicPartition
+from regent.network.broker_channel import response_timeout
+from regent.protocol import metadata_updates, update_metadata
+from regent.protocol.control_requests import (
+    BrokerList,
+    ControlHeader,
+    LeaderAndIsrRequest,
+    PartitionUpdates,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
 from tests.support.stub_broker import stub_brokers
 from tests.unit.network.test_broker_channel import channels, leader_epochs, only_update_metadata
 
 
 @pytest.fixture
-def encoders(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[RequestEncoder]]:
-    """Every encoder that is made, without keeping it alive."""
-    made: list[weakref.ref[RequestEncoder]] = []
+def updates(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[PartitionUpdates]]:
+    """Every update that is made, without keeping it alive."""
+    made: list[weakref.ref[PartitionUpdates]] = []
 
-    class Observed(RequestEncoder):
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            made.append(weakref.ref(self))
+    def observed(*args: Any, **options: Any) -> PartitionUpdates:
+        update = PartitionUpdates(*args, **options)
+        made.append(weakref.ref(update))
+        return update
 
-    monkeypatch.setattr(controller_channel_manager, "RequestEncoder", Observed)
+    monkeypatch.setattr(metadata_updates, "PartitionUpdates", observed)
     return made
 
 
-async def test_a_batch_is_forgotten_once_everybody_has_answered(
-    encoders: list[weakref.ref[RequestEncoder]],
+@pytest.fixture
+def encodings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Number of partitions of every section of UpdateMetadata that is encoded."""
+    made: list[int] = []
+    encode = update_metadata._encode_partitions
+
+    def observed(partitions: PartitionUpdates, version: int) -> bytes:
+        made.append(len(partitions.partitions))
+        return encode(partitions, version)
+
+    monkeypatch.setattr(update_metadata, "_encode_partitions", observed)
+    return made
+
+
+async def test_an_update_is_forgotten_once_everybody_has_answered(
+    updates: list[weakref.ref[PartitionUpdates]],
 ) -> None:
     async with (
         stub_brokers(2) as stubs,
@@ -38,54 +62,50 @@ async def test_a_batch_is_forgotten_once_everybody_has_answered(
     ):
         for number in range(3):
             manager.send(only_update_metadata(*stubs, number=number))
-        await responses.wait_for(6)
+            await responses.wait_for(2 * number + 2)
         await asyncio.sleep(0)
         gc.collect()
-        assert [encoder() for encoder in encoders] == [None, None, None]
+        assert [update() for update in updates] == [None] * len(updates)
 
 
-async def test_a_stuck_broker_does_not_hold_the_bytes_of_all_it_missed(
-    encoders: list[weakref.ref[RequestEncoder]],
-) -> None:
-    async with (
-        stub_brokers(2) as stubs,
-        channels(*(stub.registration for stub in stubs)) as (manager, responses),
-    ):
-        stuck, healthy = stubs
-        stuck.hold.clear()
-        for number in range(20):
-            manager.send(only_update_metadata(stuck, healthy, number=number))
-        await responses.wait_for(20)
-        alive = [encoder for ref in encoders if (encoder := ref()) is not None]
-        assert len(alive) == 20
-        warm = [encoder for encoder in alive if encoder._update_metadata]
-        assert len(warm) <= 4
-        del alive, warm
-        stuck.hold.set()
-        await responses.wait_for(40)
-        assert leader_epochs(stuck) == list(range(20))
-
-
-async def test_receivers_in_step_encode_a_batch_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    released: list[RequestEncoder] = []
-    monkeypatch.setattr(RequestEncoder, "release", released.append)
+async def test_receivers_in_step_encode_an_update_once(encodings: list[int]) -> None:
     async with (
         stub_brokers(3) as stubs,
         channels(*(stub.registration for stub in stubs)) as (manager, responses),
     ):
         for number in range(4):
             manager.send(only_update_metadata(*stubs, number=number))
-        await responses.wait_for(12)
-    assert released == []
+            await responses.wait_for(3 * number + 3)
+    assert encodings == [1, 1, 1, 1]
 
 
-def test_every_kind_of_request_names_its_api() -> None:
-    encoder: Any = None
-    assert [
-        kind(encoder, 1).api_key
-        for kind in (
-            outgoing.OutgoingLeaderAndIsr,
-            outgoing.OutgoingUpdateMetadata,
-            outgoing.OutgoingStopReplica,
-        )
-    ] == [4, 6, 5]
+async def test_receivers_that_lag_behind_alike_share_what_is_merged_for_them(
+    encodings: list[int],
+) -> None:
+    async with (
+        stub_brokers(3) as stubs,
+        channels(*(stub.registration for stub in stubs)) as (manager, responses),
+    ):
+        for stub in stubs:
+            stub.hold.clear()
+        manager.send(only_update_metadata(*stubs))
+        for stub in stubs:
+            await stub.wait_for(1)
+        for number in range(1, 5):
+            manager.send(only_update_metadata(*stubs, number=number))
+        for stub in stubs:
+            stub.hold.set()
+        await responses.wait_for(6)
+    assert encodings == [1, 1]
+    assert [leader_epochs(stub) for stub in stubs] == [[0, 4]] * 3
+
+
+def test_the_time_for_an_answer_grows_with_the_partitions_of_a_request() -> None:
+    header = ControlHeader(1, 1, 1, 1)
+    names = [TopicPartition("t", n) for n in range(150_000)]
+    stops = dict.fromkeys(names[:50_000], StopReplicaPartition(0, True))
+    first = LeaderAndIsrRequest(header, dict.fromkeys(names, False), {}, {}, {})
+    assert response_timeout(first, 30.0) == 90.0
+    assert response_timeout(StopReplicaRequest(header, stops), 30.0) == 30.0
+    empty = UpdateMetadataRequest(header, BrokerList({}), PartitionUpdates({}))
+    assert response_timeout(empty, 30.0) == 30.0

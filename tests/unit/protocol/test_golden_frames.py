@@ -11,10 +11,21 @@ import pytest
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
-from regent.protocol import leader_and_isr, stop_replica, update_metadata
-from regent.protocol.control_requests import ControlRequests, PartitionState, StopReplicaPartition
+from regent.protocol import control_codec, leader_and_isr, update_metadata
+from regent.protocol.control_requests import (
+    ControlRequest,
+    ControlRequests,
+    StopReplicaPartition,
+    StopReplicaRequest,
+)
 from regent.protocol.framing import RequestHeader, encode_request
-from regent.protocol.request_encoder import RequestEncoder
+from regent.protocol.partition_state import PartitionState
+from tests.support.unmerged_requests import (
+    header_for,
+    leader_and_isr_to,
+    stop_replica_to,
+    update_metadata_to,
+)
 
 JAVA = Path(__file__).parents[2] / "java"
 CORRELATION_ID = 42
@@ -54,7 +65,6 @@ class Case:
         return ControlRequests(
             **self.values,
             leader_and_isr={self.receiver: self.replicas},
-            update_metadata=tuple(self.values["partitions"]),
             update_metadata_receivers=(self.receiver,),
             deleted_partitions=frozenset(self.deleted),
             stop_replica={self.receiver: self.stops},
@@ -93,7 +103,7 @@ class Case:
             leader_recovery_state=int(recovery),
         )
         assignment = ReplicaAssignment(_numbers(replicas), _numbers(adding), _numbers(removing))
-        self.values["partitions"][tp] = PartitionState(state, assignment)
+        self.values["partitions"][tp] = PartitionState(tp.partition, state, assignment)
         self.replicas[tp] = new == "new"
         if offline != "-":
             self.values["offline_replicas"][tp] = _numbers(offline)
@@ -102,7 +112,8 @@ class Case:
         """The state that it had before is to leave no trace but ISR and controller epoch."""
         tp = TopicPartition(topic, int(index))
         state = LeaderAndIsr(1, 17, _numbers(isr), int(epoch), 23)
-        self.values["partitions"][tp] = PartitionState(state, ReplicaAssignment(_numbers(replicas)))
+        assignment = ReplicaAssignment(_numbers(replicas))
+        self.values["partitions"][tp] = PartitionState(tp.partition, state, assignment)
         self.deleted.append(tp)
 
     def _stop(self, topic: str, index: str, leader_epoch: str, delete: str) -> None:
@@ -162,24 +173,22 @@ def test_every_version_is_covered() -> None:
 
 def _frame(golden: Golden) -> bytes:
     case, version = CASES[golden.case], golden.version
-    requests = case.requests()
-    encoder = RequestEncoder(requests, listener="INTERNAL")
+    batch, receiver = case.requests(), case.receiver
+    request: ControlRequest
     match golden.request:
         case "leader_and_isr":
-            api_key, flexible = leader_and_isr.API_KEY, leader_and_isr.is_flexible(version)
-            body = encoder.leader_and_isr(case.receiver, version)
+            request = leader_and_isr_to(batch, receiver)
         case "update_metadata":
-            api_key, flexible = update_metadata.API_KEY, update_metadata.is_flexible(version)
-            body = encoder.update_metadata(case.receiver, version)
+            request = update_metadata_to(batch, receiver)
+        case "stop_replica":  # deletes and stops in one, which only the encoder could
+            request = StopReplicaRequest(header_for(batch, receiver), case.stops)
+        case "stop_replica_delete":
+            request = stop_replica_to(batch, receiver)[0]
         case _:
-            api_key, flexible = stop_replica.API_KEY, stop_replica.is_flexible(version)
-            parts = stop_replica.split(case.stops, version=version)
-            wanted = golden.request != "stop_replica_keep"
-            (part,) = [
-                part
-                for part in parts
-                if version >= 3 or {stop.delete for stop in part.values()} == {wanted}
-            ]
-            body = encoder.stop_replica(case.receiver, version, partitions=part)
-    header = RequestHeader(api_key, version, CORRELATION_ID, str(requests.controller_id))
+            request = stop_replica_to(batch, receiver)[-1]
+    body = control_codec.encode_body(request, version=version, listener="INTERNAL")
+    header = RequestHeader(
+        control_codec.api_key_of(request), version, CORRELATION_ID, str(batch.controller_id)
+    )
+    flexible = control_codec.is_flexible(request, version)
     return b"".join(encode_request(header, body, flexible=flexible))[4:]

@@ -12,10 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import TopicPartition
 from regent.protocol import leader_and_isr, response_errors, stop_replica, update_metadata
-from regent.protocol.control_requests import ControlRequests, ControlResponse, StopReplicaPartition
+from regent.protocol.control_requests import (
+    NO_PARTITIONS,
+    BrokerList,
+    ControlHeader,
+    ControlResponse,
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
 from regent.protocol.entities.leader_and_isr import LEADER_AND_ISR_RESPONSE
 from regent.protocol.entities.stop_replica import STOP_REPLICA_RESPONSE
 from regent.protocol.entities.update_metadata import UPDATE_METADATA_RESPONSE
@@ -28,19 +36,9 @@ from tests.support.stub_broker import encode
 
 BROKER_ID = 3
 IDS = {name: uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in ("a", "b", "t" * 126, "t" * 249)}
-EMPTY = ControlRequests(
-    controller_id=7,
-    controller_epoch=1,
-    brokers={BROKER_ID: Broker(BROKER_ID, 1, (EndPoint("P", "PLAINTEXT", "h", 1),))},
-    topic_ids=IDS,
-    partitions={},
-    offline_replicas={},
-    leader_and_isr={},
-    update_metadata=(),
-    update_metadata_receivers=(),
-    deleted_partitions=frozenset(),
-    stop_replica={},
-)
+HEADER = ControlHeader(controller_id=7, controller_epoch=5, broker_id=BROKER_ID, broker_epoch=9)
+EMPTY = LeaderAndIsrRequest(HEADER, {}, {}, IDS, {})
+METADATA = UpdateMetadataRequest(HEADER, BrokerList({}), NO_PARTITIONS)
 
 # The error codes are mostly zero, as they are in practice.
 partition_codes = st.dictionaries(
@@ -54,12 +52,13 @@ top_level_codes = st.sampled_from([0, 11, 77])
 @pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
 @given(code=top_level_codes, codes=partition_codes)
 def test_leader_and_isr(version: int, code: int, codes: Mapping[TopicPartition, int]) -> None:
-    requests, body = _leader_and_isr(version, code, codes)
-    response = decode_leader_and_isr_response(version, body, requests=requests, broker_id=BROKER_ID)
+    request, body = _leader_and_isr(version, code, codes)
+    response = decode_leader_and_isr_response(request, body, version=version)
     assert response.broker_id == BROKER_ID
     assert response.error_code == code
     assert response.partition_errors == {tp: c for tp, c in codes.items() if c not in (0, 11)}
-    assert response.partitions is requests.leader_and_isr[BROKER_ID]
+    assert response.partitions is request.partitions
+    assert (response.controller_epoch, response.broker_epoch) == (5, 9)
 
 
 @pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
@@ -76,8 +75,8 @@ def test_partitions_that_the_broker_knows_already_are_no_errors(
     topics = sorted(IDS)
     codes = {TopicPartition(topics[n % len(topics)], n): 11 * (n % 3 > 0) for n in range(known)}
     errors = {TopicPartition(topics[n % len(topics)], n): code for n, code in others.items()}
-    requests, body = _leader_and_isr(version, 0, {**codes, **errors})
-    response = decode_leader_and_isr_response(version, body, requests=requests, broker_id=BROKER_ID)
+    request, body = _leader_and_isr(version, 0, {**codes, **errors})
+    response = decode_leader_and_isr_response(request, body, version=version)
     assert response.partition_errors == errors
 
 
@@ -88,7 +87,7 @@ def test_many_answers_that_nothing_follows_from_are_not_read_one_by_one(
     """One by one they cost as much as the failover itself."""
     topics = sorted(IDS)
     codes = {TopicPartition(topics[n % len(topics)], n): 11 * (n % 2) for n in range(2000)}
-    requests, body = _leader_and_isr(version, 0, codes)
+    request, body = _leader_and_isr(version, 0, codes)
     read = []
 
     def reading(function: Any) -> Any:
@@ -100,7 +99,7 @@ def test_many_answers_that_nothing_follows_from_are_not_read_one_by_one(
 
     for name in ("read_string", "_unpack_partition_error"):
         monkeypatch.setattr(response_errors, name, reading(getattr(response_errors, name)))
-    decode_leader_and_isr_response(version, body, requests=requests, broker_id=BROKER_ID)
+    decode_leader_and_isr_response(request, body, version=version)
     assert len(read) < 200
 
 
@@ -108,20 +107,20 @@ def test_many_answers_that_nothing_follows_from_are_not_read_one_by_one(
 @given(code=top_level_codes)
 def test_update_metadata(version: int, code: int) -> None:
     body = encode(UPDATE_METADATA_RESPONSE[version](error_code=ErrorCode(code)))
-    response = decode_update_metadata_response(version, body, broker_id=BROKER_ID)
+    response = decode_update_metadata_response(METADATA, body, version=version)
     assert (response.broker_id, response.error_code) == (BROKER_ID, code)
+    assert (response.controller_epoch, response.broker_epoch) == (5, 9)
 
 
 @pytest.mark.parametrize("version", stop_replica.VERSIONS)
 @given(code=top_level_codes, codes=partition_codes)
 def test_stop_replica(version: int, code: int, codes: Mapping[TopicPartition, int]) -> None:
-    partitions, body = _stop_replica(version, code, codes)
-    response = decode_stop_replica_response(
-        version, body, broker_id=BROKER_ID, partitions=partitions
-    )
+    request, body = _stop_replica(version, code, codes)
+    response = decode_stop_replica_response(request, body, version=version)
     assert response.error_code == code
     assert response.partition_errors == {tp: c for tp, c in codes.items() if c}
-    assert response.partitions is partitions
+    assert response.partitions is request.partitions
+    assert (response.controller_epoch, response.broker_epoch) == (5, 9)
 
 
 @pytest.mark.parametrize("version", [1, 4, 7])
@@ -130,24 +129,22 @@ def test_a_damaged_answer_is_refused(
     version: int, codes: Mapping[TopicPartition, int], data: st.DataObject
 ) -> None:
     """Cut off anywhere, or followed by anything: never an exception of another kind."""
-    requests, body = _leader_and_isr(version, 0, codes)
+    request, body = _leader_and_isr(version, 0, codes)
     cut = body[: data.draw(st.integers(0, len(body) - 1))]
     for damaged in (cut, body + b"\x00"):
         with pytest.raises(DecodeError):
-            decode_leader_and_isr_response(version, damaged, requests=requests, broker_id=BROKER_ID)
+            decode_leader_and_isr_response(request, damaged, version=version)
 
 
 @given(version=st.sampled_from([1, 4, 7]), body=st.binary(max_size=200))
 def test_garbage_is_refused_or_makes_sense(version: int, body: bytes) -> None:
-    requests, _ = _leader_and_isr(version, 0, {})
+    request, _ = _leader_and_isr(version, 0, {})
     for decode in (
-        lambda: decode_leader_and_isr_response(
-            version, body, requests=requests, broker_id=BROKER_ID
-        ),
+        lambda: decode_leader_and_isr_response(request, body, version=version),
         lambda: decode_stop_replica_response(
-            min(version, 4), body, broker_id=BROKER_ID, partitions={}
+            StopReplicaRequest(HEADER, {}), body, version=min(version, 4)
         ),
-        lambda: decode_update_metadata_response(max(version, 4), body, broker_id=BROKER_ID),
+        lambda: decode_update_metadata_response(METADATA, body, version=max(version, 4)),
     ):
         try:
             decode()
@@ -162,33 +159,31 @@ def test_tagged_fields_of_a_newer_broker_are_skipped(name: str) -> None:
         leader_and_isr_name(name) + (5).to_bytes(4, "big") + b"\x00\x38" + b"\x01\x09\x02\xab\xcd"
     )
     body = b"\x00\x00" + b"\x02" + entry + b"\x01\x00\x00"
-    requests = msgspec.structs.replace(EMPTY, leader_and_isr={BROKER_ID: {}})
-    response = decode_leader_and_isr_response(4, body, requests=requests, broker_id=BROKER_ID)
+    request = EMPTY
+    response = decode_leader_and_isr_response(request, body, version=4)
     assert response.partition_errors == {TopicPartition(name, 5): 56}
 
 
 def test_errors_of_topics_without_an_id_are_told_only_if_that_is_certain() -> None:
     for topics, expected in ((["a"], {TopicPartition("a", 0): 56}), (["a", "b"], {})):
         wanted = {TopicPartition(topic, 0): False for topic in topics}
-        requests = msgspec.structs.replace(EMPTY, topic_ids={}, leader_and_isr={BROKER_ID: wanted})
+        request = msgspec.structs.replace(EMPTY, topic_ids={}, partitions=wanted)
         _, body = _leader_and_isr(5, 0, {TopicPartition("a", 0): 56}, ids={"a": None})
-        response = decode_leader_and_isr_response(5, body, requests=requests, broker_id=BROKER_ID)
+        response = decode_leader_and_isr_response(request, body, version=5)
         assert response.partition_errors == expected
 
 
 def test_errors_of_an_id_that_was_not_asked_about_are_left_out() -> None:
     _, body = _leader_and_isr(7, 0, {TopicPartition("a", 0): 56, TopicPartition("b", 1): 56})
-    requests = msgspec.structs.replace(
-        EMPTY, leader_and_isr={BROKER_ID: {TopicPartition("b", 1): True}}
-    )
-    response = decode_leader_and_isr_response(7, body, requests=requests, broker_id=BROKER_ID)
+    request = msgspec.structs.replace(EMPTY, partitions={TopicPartition("b", 1): True})
+    response = decode_leader_and_isr_response(request, body, version=7)
     assert response.partition_errors == {TopicPartition("b", 1): 56}
 
 
 def test_only_the_top_level_code_dethrones_the_controller() -> None:
     def response(code: int, partition_code: int) -> ControlResponse:
-        requests, body = _leader_and_isr(4, code, {TopicPartition("a", 0): partition_code})
-        return decode_leader_and_isr_response(4, body, requests=requests, broker_id=BROKER_ID)
+        request, body = _leader_and_isr(4, code, {TopicPartition("a", 0): partition_code})
+        return decode_leader_and_isr_response(request, body, version=4)
 
     assert is_stale_controller_epoch(response(11, 0))
     assert not is_stale_controller_epoch(response(0, 11))
@@ -213,10 +208,8 @@ def _leader_and_isr(
     codes: Mapping[TopicPartition, int],
     *,
     ids: Mapping[str, uuid.UUID | None] = IDS,
-) -> tuple[ControlRequests, bytes]:
-    requests = msgspec.structs.replace(
-        EMPTY, leader_and_isr={BROKER_ID: dict.fromkeys(codes, False)}
-    )
+) -> tuple[LeaderAndIsrRequest, bytes]:
+    request = msgspec.structs.replace(EMPTY, partitions=dict.fromkeys(codes, False))
     message = LEADER_AND_ISR_RESPONSE
     error = message.nested("LeaderAndIsrPartitionError", version)
     if version < 5:
@@ -225,7 +218,7 @@ def _leader_and_isr(
             for tp, c in codes.items()
         )
         entity = message[version](error_code=ErrorCode(code), partition_errors=errors)
-        return requests, encode(entity)
+        return request, encode(entity)
     topic_error = message.nested("LeaderAndIsrTopicError", version)
     topics: dict[str, list[Any]] = {}
     for tp, c in codes.items():
@@ -239,12 +232,12 @@ def _leader_and_isr(
             for topic, errors in topics.items()
         ),
     )
-    return requests, encode(entity)
+    return request, encode(entity)
 
 
 def _stop_replica(
     version: int, code: int, codes: Mapping[TopicPartition, int]
-) -> tuple[dict[TopicPartition, StopReplicaPartition], bytes]:
+) -> tuple[StopReplicaRequest, bytes]:
     message = STOP_REPLICA_RESPONSE
     error = message.nested("StopReplicaPartitionError", version) if codes else None
     entity = message[version](
@@ -255,4 +248,5 @@ def _stop_replica(
             if error is not None
         ),
     )
-    return dict.fromkeys(codes, StopReplicaPartition(0, True)), encode(entity)
+    stops = dict.fromkeys(codes, StopReplicaPartition(0, True))
+    return StopReplicaRequest(HEADER, stops), encode(entity)

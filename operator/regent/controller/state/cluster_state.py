@@ -14,6 +14,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Protocol
 
+from regent.controller.state.announced_states import AnnouncedStates
 from regent.controller.state.causes import ChangeKind
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -45,6 +46,7 @@ class ClusterState:
         cluster_id: Id of the Kafka cluster; None as long as it has none.
         inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
         unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable.
+        announced_states: The values of partitions as brokers are sent them, with their bytes.
         recorder: Is given every change of leadership before it takes place; None: nobody is.
     """
 
@@ -53,6 +55,7 @@ class ClusterState:
         self.inter_broker_protocol = (0, 0)
         self.unclean_leader_election_default = False
         self.recorder: LeadershipRecorder | None = None
+        self.announced_states = AnnouncedStates()
         self._brokers: dict[int, Broker] = {}
         self._topic_ids: dict[str, uuid.UUID] = {}
         self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
@@ -115,6 +118,7 @@ class ClusterState:
         partitions = self._assignments.pop(topic, {})
         self._partition_count -= len(partitions)
         self._note_partitions(partitions)
+        self.announced_states.drop(partitions)
         for tp in partitions:
             self._leadership.pop(tp, None)
             self._reassigning.pop(tp, None)
@@ -186,6 +190,7 @@ class ClusterState:
         partitions.update(assignments)
         self._partition_count += len(partitions)
         self._note_partitions(assignments)
+        self.announced_states.drop(assignments)
         for tp, assignment in assignments.items():
             if assignment.adding_replicas or assignment.removing_replicas:
                 self._reassigning[tp] = None
@@ -235,6 +240,7 @@ class ClusterState:
         """The same for what is no change: the initial leadership. It is not recorded."""
         self._leadership.update(changes)
         self._note_partitions(changes)
+        self.announced_states.drop(changes)
         self._changed_topics.update(dict.fromkeys(map(_topic_of, changes)))
 
     def forget_leadership(self, tp: TopicPartition) -> None:
@@ -243,4 +249,5 @@ class ClusterState:
             self.recorder.record(ChangeKind.UNREADABLE, {tp: None}, known=self._leadership)
         self._changed_topics[tp.topic] = None
         self._note_partitions((tp,))
+        self.announced_states.drop((tp,))
         self._leadership.pop(tp, None)

@@ -21,7 +21,8 @@ from regent.model.partition import (
     LeaderAndIsr,
     TopicPartition,
 )
-from regent.protocol.control_requests import ControlRequests, PartitionState, StopReplicaPartition
+from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
+from regent.protocol.partition_state import PartitionState
 
 
 class ControllerBrokerRequestBatch:
@@ -33,7 +34,7 @@ class ControllerBrokerRequestBatch:
 
     def _clear(self) -> None:
         self._leader_and_isr: dict[int, dict[TopicPartition, bool]] = {}
-        self._update_metadata: dict[TopicPartition, None] = {}
+        self._update_metadata: dict[TopicPartition, object] = {}  # in order; values say nothing
         self._receivers: dict[int, None] = {}
         self._everybody_receives = False
         self._stop_replica: dict[int, dict[TopicPartition, bool]] = {}
@@ -46,16 +47,18 @@ class ControllerBrokerRequestBatch:
         Everybody else learns the same by UpdateMetadata. Partitions without leadership must not be
         passed. ``is_new`` sticks: once set for a broker and partition it stays.
         """
+        named = dict.fromkeys(partitions, is_new)
         for broker_id in broker_ids:
             if broker_id < 0:
                 continue
             entries = self._leader_and_isr.setdefault(broker_id, {})
             if is_new or not entries:
-                entries.update(dict.fromkeys(partitions, is_new))
+                entries.update(named)
             else:
                 for tp in partitions:
                     entries.setdefault(tp, False)
-        self.add_update_metadata(partitions)
+        self._everybody_receives = True
+        self._update_metadata.update(named)
 
     def add_update_metadata(
         self, partitions: Iterable[TopicPartition] = (), *, broker_ids: Iterable[int] | None = None
@@ -100,19 +103,17 @@ class ControllerBrokerRequestBatch:
         if not (leader_and_isr or stop_replica or receivers):
             return None
         partitions = self._states()
-        announced = tuple(tp for tp in self._update_metadata if tp in partitions)
         being_deleted = context.topics_to_be_deleted
         return ControlRequests(
             controller_id=context.term.controller_id,
             controller_epoch=context.term.epoch,
-            brokers=dict(brokers),
+            brokers=brokers,
             topic_ids=self._topic_ids(partitions, stop_replica),
             partitions=partitions,
-            offline_replicas=self._offline_replicas(announced),
+            offline_replicas=self._offline_replicas(partitions),
             leader_and_isr=leader_and_isr,
-            update_metadata=announced,
             update_metadata_receivers=receivers,
-            deleted_partitions=frozenset(tp for tp in announced if tp.topic in being_deleted)
+            deleted_partitions=frozenset(tp for tp in partitions if tp.topic in being_deleted)
             if being_deleted
             else frozenset(),
             stop_replica=stop_replica,
@@ -123,24 +124,32 @@ class ControllerBrokerRequestBatch:
 
         The ones without leadership are left out, unless their topic is to be deleted: brokers may
         know them from before their state became unreadable, and are to forget them.
+
+        A value is made once for a leadership and an assignment, and with it its bytes.
         """
-        leadership, partitions_of = (
-            self._context.cluster.leadership,
-            self._context.cluster.partitions_of,
-        )
-        being_deleted = self._context.topics_to_be_deleted
-        nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), self._context.term.epoch, 0)
+        context = self._context
+        announced = context.cluster.announced_states
+        nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), context.term.epoch, 0)
+        wanted = self._update_metadata
+        known = dict(zip(wanted, map(announced.get, wanted), strict=True))
+        if all(known.values()):
+            return known  # type: ignore[return-value]
         states: dict[TopicPartition, PartitionState] = {}
-        topic, assignments, otherwise = "", partitions_of(""), None
-        for tp in self._update_metadata:
-            if tp[0] != topic:
-                topic = tp[0]
-                assignments = partitions_of(topic)
-                otherwise = nothing if topic in being_deleted else None
-            current = leadership.get(tp, otherwise)
-            assignment = assignments.get(tp)
-            if current is not None and assignment is not None:
-                states[tp] = PartitionState(current, assignment)
+        topic, assignments, is_deleted = "", context.cluster.partitions_of(""), False
+        for tp, state in known.items():
+            if state is None:
+                if tp[0] != topic:
+                    topic = tp[0]
+                    assignments = context.cluster.partitions_of(topic)
+                    is_deleted = topic in context.topics_to_be_deleted
+                assignment = assignments.get(tp)
+                current = context.cluster.leadership.get(tp)
+                if assignment is None or (current is None and not is_deleted):
+                    continue
+                state = PartitionState(tp[1], current or nothing, assignment)
+                if current is not None:
+                    announced[tp] = state
+            states[tp] = state
         return states
 
     def _topic_ids(
@@ -170,15 +179,15 @@ class ControllerBrokerRequestBatch:
         return result
 
     def _offline_replicas(
-        self, partitions: Iterable[TopicPartition]
+        self, states: Mapping[TopicPartition, PartitionState]
     ) -> dict[TopicPartition, tuple[int, ...]]:
         context = self._context
         if context.all_hosts_are_online:
             return {}
         by_replicas: dict[tuple[int, ...], tuple[int, ...]] = {}
         result: dict[TopicPartition, tuple[int, ...]] = {}
-        for tp in partitions:
-            replicas = context.cluster.replicas(tp)
+        for tp, state in states.items():
+            replicas = state.assignment.replicas
             if context.has_offline_replicas:
                 dead = tuple(r for r in replicas if not context.is_replica_online(r, tp))
             elif (known := by_replicas.get(replicas)) is not None:

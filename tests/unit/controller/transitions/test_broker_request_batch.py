@@ -13,6 +13,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
+from regent.protocol.partition_state import PartitionState
 from tests.unit.controller.world import CONTROLLER_ID, make_context
 
 A0 = TopicPartition("a", 0)
@@ -86,7 +87,31 @@ def test_what_is_sent_of_a_partition_is_its_state_at_the_end() -> None:
     context.set_assignment(A0, ReplicaAssignment((2, 1)))
     requests = sent(batch)
     assert requests is not None
-    assert requests.partitions[A0] == (last, ReplicaAssignment((2, 1)))
+    assert requests.partitions[A0] == PartitionState(0, last, ReplicaAssignment((2, 1)))
+
+
+def test_batches_share_the_value_of_a_partition_until_it_changes() -> None:
+    """With it they share its bytes: a broker's start and a failover cost no encoding."""
+    context = loaded(1, 2, 3)
+
+    def values() -> list[PartitionState]:
+        requests = requests_of(context, lambda b: b.add_update_metadata([A0, A1, B0]))
+        return [requests.partitions[tp] for tp in (A0, A1, B0)]
+
+    def unchanged(before: list[PartitionState], after: list[PartitionState]) -> list[bool]:
+        return [old is new for old, new in zip(before, after, strict=True)]
+
+    first = values()
+    assert unchanged(first, values()) == [True, True, True]
+    context.cluster.set_leadership({A0: LeaderAndIsr(2, 6, (2,), 4, 8)})
+    context.set_assignment(A1, ReplicaAssignment((3, 2, 1)))
+    second = values()
+    assert unchanged(first, second) == [False, False, True]
+    assert second[0].leader_and_isr.leader == 2
+    assert second[1].assignment.replicas == (3, 2, 1)
+    context.remove_topic("b")
+    context.cluster.forget_leadership(A1)
+    assert list(context.cluster.announced_states) == [A0]
 
 
 def test_is_new_sticks_in_either_order() -> None:

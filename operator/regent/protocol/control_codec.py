@@ -1,0 +1,74 @@
+"""Requests to brokers as bytes, and their answers as values: one place for all three kinds."""
+
+from __future__ import annotations
+
+from regent.protocol import leader_and_isr, stop_replica, update_metadata
+from regent.protocol.control_requests import (
+    ControlRequest,
+    ControlResponse,
+    LeaderAndIsrRequest,
+    UpdateMetadataRequest,
+)
+
+Body = tuple[bytes, ...]
+"""A request body in parts that are sent one after the other, as receivers share the large ones."""
+
+
+def api_key_of(request: ControlRequest) -> int:
+    """Kafka's number of the kind of request."""
+    match request:
+        case LeaderAndIsrRequest():
+            return leader_and_isr.API_KEY
+        case UpdateMetadataRequest():
+            return update_metadata.API_KEY
+    return stop_replica.API_KEY
+
+
+def partitions_in(request: ControlRequest) -> int:
+    """How many partitions a request names."""
+    if isinstance(request, UpdateMetadataRequest):
+        return len(request.updates.partitions)
+    return len(request.partitions)
+
+
+def is_flexible(request: ControlRequest, version: int) -> bool:
+    """Whether that version of the request has the flexible encoding (KIP-482)."""
+    match request:
+        case LeaderAndIsrRequest():
+            return leader_and_isr.is_flexible(version)
+        case UpdateMetadataRequest():
+            return update_metadata.is_flexible(version)
+    return stop_replica.is_flexible(version)
+
+
+def encode_body(request: ControlRequest, *, version: int, listener: str | None = None) -> Body:
+    """The body of a request.
+
+    Args:
+        listener: Name of the listener under which LeaderAndIsr gives the live leaders.
+
+    Raises:
+        KeyError: If a partition has no state.
+    """
+    match request:
+        case LeaderAndIsrRequest():
+            return (
+                leader_and_isr.encode_leader_and_isr(request, version=version, listener=listener),
+            )
+        case UpdateMetadataRequest():
+            return update_metadata.encode_update_metadata(request, version=version)
+    return (stop_replica.encode_stop_replica(request, version=version),)
+
+
+def decode_response_body(request: ControlRequest, body: bytes, *, version: int) -> ControlResponse:
+    """The answer to a request, with the epochs that the request carried.
+
+    Raises:
+        DecodeError: If the body is malformed.
+    """
+    match request:
+        case LeaderAndIsrRequest():
+            return leader_and_isr.decode_leader_and_isr_response(request, body, version=version)
+        case UpdateMetadataRequest():
+            return update_metadata.decode_update_metadata_response(request, body, version=version)
+    return stop_replica.decode_stop_replica_response(request, body, version=version)

@@ -1,0 +1,151 @@
+"""What UpdateMetadata says, as values that all receivers share: made once per batch or merge."""
+
+from __future__ import annotations
+
+import uuid
+import weakref
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from regent.model.partition import TopicPartition
+from regent.protocol.control_requests import BrokerList, ControlRequests, PartitionUpdates
+from regent.protocol.partition_state import PartitionState
+
+MAX_PARTITIONS: Final = 50_000
+"""Partitions in one UpdateMetadata or StopReplica, and in a later LeaderAndIsr.
+
+A broker works through a request in one piece. The slowest work is the deletion of replicas: at half
+a millisecond for each, that many stay within request.timeout.ms (30 s).
+"""
+
+Updates = tuple[PartitionUpdates, ...]
+"""Updates to be sent one after the other."""
+
+
+class Metadata(NamedTuple):
+    """What the UpdateMetadata of a batch says: the brokers, and partitions, perhaps none."""
+
+    brokers: BrokerList
+    updates: Updates
+
+
+class SharedMetadata:
+    """Makes the values of UpdateMetadata, each once for all channels. Not for concurrent use.
+
+    Args:
+        max_partitions: Partitions of one request.
+    """
+
+    def __init__(self, *, max_partitions: int = MAX_PARTITIONS) -> None:
+        self.max_partitions = max_partitions
+        self._brokers = BrokerList({})
+        self._merged: weakref.WeakKeyDictionary[PartitionUpdates, list[_Merge]]
+        self._merged = weakref.WeakKeyDictionary()
+
+    def of(self, requests: ControlRequests) -> Metadata:
+        """The values of a batch, whose list of brokers is that of the batch before if it is the
+        same. To be asked once for each batch."""
+        if self._brokers.brokers != requests.brokers:
+            self._brokers = BrokerList(requests.brokers)
+        whole = PartitionUpdates(
+            requests.partitions,
+            deleted=requests.deleted_partitions,
+            offline_replicas=requests.offline_replicas,
+            topic_ids=requests.topic_ids,
+        )
+        return Metadata(self._brokers, _split(whole, self.max_partitions))
+
+    def merge(self, updates: Iterable[PartitionUpdates]) -> Updates:
+        """What is left to be said when several updates wait: the newest state of each partition.
+
+        A partition that was deleted and is there again is deleted first: group coordinators drop
+        the committed offsets of what is deleted. Channels that wait for the same updates get the
+        same values, as long as one of them still has them.
+        """
+        sources = tuple(updates)
+        known = self._merged.setdefault(sources[-1], [])
+        for each in known:
+            result = each.result()
+            if result is not None and each.is_of(sources):
+                return result
+        merged = merge_updates(sources, max_partitions=self.max_partitions)
+        known[:] = [each for each in known if each.result() is not None]
+        known.append(_Merge(sources, merged))
+        return merged
+
+
+class _Merge:
+    """Remembers a merge without keeping its values alive."""
+
+    def __init__(self, sources: Updates, result: Updates) -> None:
+        self._sources = tuple(map(weakref.ref, sources))
+        self._result = tuple(map(weakref.ref, result))
+
+    def is_of(self, sources: Updates) -> bool:
+        return len(sources) == len(self._sources) and all(
+            ref() is source for ref, source in zip(self._sources, sources, strict=True)
+        )
+
+    def result(self) -> Updates | None:
+        found = [update for ref in self._result if (update := ref()) is not None]
+        return tuple(found) if len(found) == len(self._result) else None
+
+
+def merge_updates(updates: Sequence[PartitionUpdates], *, max_partitions: int) -> Updates:
+    """See :meth:`SharedMetadata.merge`."""
+    partitions: dict[TopicPartition, PartitionState] = {}
+    deleted: dict[TopicPartition, None] = {}
+    offline: dict[TopicPartition, tuple[int, ...]] = {}
+    topic_ids: dict[str, uuid.UUID] = {}
+    first: dict[TopicPartition, PartitionState] = {}
+    first_ids: dict[str, uuid.UUID] = {}
+    for update in updates:
+        topics = dict.fromkeys(tp.topic for tp in update.partitions)
+        if deleted:
+            there = dict.fromkeys(tp.topic for tp in update.partitions if tp not in update.deleted)
+            for tp in [tp for tp in deleted if tp.topic in there]:
+                first[tp] = partitions.pop(tp)
+                del deleted[tp]
+                if tp.topic in topic_ids:
+                    first_ids[tp.topic] = topic_ids[tp.topic]
+        if offline:
+            for tp in update.partitions:
+                offline.pop(tp, None)
+        if topic_ids:
+            for topic in topics:
+                topic_ids.pop(topic, None)
+        partitions |= update.partitions
+        deleted |= ((tp, None) for tp in update.deleted if tp in update.partitions)
+        offline |= (
+            (tp, replicas)
+            for tp, replicas in update.offline_replicas.items()
+            if tp in update.partitions
+        )
+        topic_ids |= ((t, update.topic_ids[t]) for t in topics if t in update.topic_ids)
+    return (
+        *_split(PartitionUpdates(first, deleted=first, topic_ids=first_ids), max_partitions),
+        *_split(
+            PartitionUpdates(
+                partitions, deleted=deleted, offline_replicas=offline, topic_ids=topic_ids
+            ),
+            max_partitions,
+        ),
+    )
+
+
+def _split(updates: PartitionUpdates, size: int) -> Updates:
+    """Updates of at most that many partitions each; none if there are no partitions."""
+    count = len(updates.partitions)
+    if count <= size:
+        return (updates,) if count else ()
+    entries = iter(updates.partitions.items())
+    return tuple(
+        PartitionUpdates(
+            dict(islice(entries, size)),
+            deleted=updates.deleted,
+            offline_replicas=updates.offline_replicas,
+            topic_ids=updates.topic_ids,
+        )
+        for _ in range(0, count, size)
+    )

@@ -1,0 +1,348 @@
+"""What one broker still has to be informed of: the newest state only.
+
+Kafka's controller has a queue of requests per broker, which grows as long as the broker does not
+answer (``ControllerChannelManager``). Here a batch is merged with what waits already, so what waits
+is bounded by the number of partitions. The orders that must be kept are in ``docs/way-out.md``.
+Pure: who sends, and when, is the channel's business.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Final
+
+from regent.model.cluster import Broker
+from regent.model.partition import TopicPartition
+from regent.protocol.control_requests import (
+    NO_PARTITIONS,
+    BrokerList,
+    ControlHeader,
+    ControlRequest,
+    ControlRequests,
+    LeaderAndIsrRequest,
+    PartitionUpdates,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from regent.protocol.metadata_updates import Metadata, SharedMetadata
+from regent.protocol.partition_state import PartitionState
+
+MAX_OVERTAKEN: Final = 10
+"""Requests that may overtake a waiting StopReplica: deletions must not delay leadership, but they
+must come to an end, too."""
+
+_SLACK: Final = 1_000
+"""Partitions in updates that may wait, beyond twice the different ones, before all are merged."""
+
+
+def receivers_of(requests: ControlRequests) -> tuple[int, ...]:
+    """The brokers that a batch has something for."""
+    receivers = dict.fromkeys(b for b, named in requests.leader_and_isr.items() if named)
+    receivers |= dict.fromkeys(requests.update_metadata_receivers)
+    receivers |= dict.fromkeys(b for b, named in requests.stop_replica.items() if named)
+    return tuple(receivers)
+
+
+class PendingRequests:
+    """Requests that wait for one life of a broker.
+
+    Args:
+        broker_id: The receiver.
+        shared: Merges updates once for all receivers; says how large a request may be.
+    """
+
+    def __init__(self, broker_id: int, *, shared: SharedMetadata) -> None:
+        self._broker_id = broker_id
+        self._shared = shared
+        self._header = ControlHeader(-1, -1, broker_id, -1)
+        self._leadership = _PendingLeaderAndIsr(max_partitions=shared.max_partitions)
+        self._metadata = _PendingUpdateMetadata(shared)
+        # Of re-created partitions, whose LeaderAndIsr waits, too. It comes behind these.
+        self._deletions_before: dict[TopicPartition, StopReplicaPartition] = {}
+        self._stops: dict[TopicPartition, StopReplicaPartition] = {}
+        self._overtaken = 0
+
+    def __bool__(self) -> bool:
+        # A deletion ahead of a LeaderAndIsr never waits without that.
+        return bool(self._leadership or self._metadata or self._stops)
+
+    @property
+    def size(self) -> int:
+        """Partitions that wait, counted once for each kind of request (those of UpdateMetadata
+        perhaps more often, until they are merged); a list of brokers counts one."""
+        return (
+            len(self._leadership)
+            + self._metadata.size
+            + len(self._deletions_before)
+            + len(self._stops)
+        )
+
+    def add(self, requests: ControlRequests, metadata: Metadata) -> None:
+        """Add what a batch has for the broker.
+
+        Args:
+            requests: The batch, which lists the broker as alive.
+            metadata: What ``shared`` has made of it for all channels.
+        """
+        broker_id = self._broker_id
+        self._header = ControlHeader(
+            requests.controller_id,
+            requests.controller_epoch,
+            broker_id,
+            requests.brokers[broker_id].epoch,
+        )
+        replicas = requests.leader_and_isr.get(broker_id)
+        if replicas:
+            self._metadata.leadership_follows()
+            self._leadership.add(replicas, requests)
+            self._leadership_overtakes_stops(replicas)
+        if broker_id in requests.update_metadata_receivers:
+            self._metadata.add(metadata)
+        stops = requests.stop_replica.get(broker_id)
+        if stops:
+            self._add_stops(stops)
+
+    def _leadership_overtakes_stops(self, replicas: Iterable[TopicPartition]) -> None:
+        """A stop is void once the replica is to go on; a deletion is not, and comes first."""
+        if not self._stops:
+            return
+        for tp in replicas:
+            stop = self._stops.pop(tp, None)
+            if stop is not None and stop.delete:
+                self._deletions_before[tp] = stop
+
+    def _add_stops(self, stops: Mapping[TopicPartition, StopReplicaPartition]) -> None:
+        for tp, stop in stops.items():
+            before = self._stops.get(tp)
+            if stop.delete:
+                self._leadership.discard(tp)
+                before = self._deletions_before.pop(tp, before)
+            self._stops[tp] = _merge_stops(before, stop)
+
+    def take(self) -> ControlRequest:
+        """The next request to send. There must be one.
+
+        It is to be answered before the next one is taken: the orders rest on that.
+        """
+        if self._deletions_before:
+            return self._take_stops(self._deletions_before)
+        if self._stops and self._overtaken >= MAX_OVERTAKEN:
+            due = {tp: s for tp, s in self._stops.items() if tp not in self._leadership}
+            if due:
+                return self._take_stops(self._stops, among=due)
+        if self._stops:
+            self._overtaken += 1
+        if self._leadership and not self._metadata.is_due:
+            if self._metadata.must_list_brokers_first:
+                return self._metadata.take_broker_list(self._header)
+            request = self._leadership.take(self._header)
+            if not self._leadership:
+                self._metadata.leadership_was_taken()
+            return request
+        if self._metadata:
+            return self._metadata.take(self._header)
+        return self._take_stops(self._stops)
+
+    def _take_stops(
+        self,
+        waiting: dict[TopicPartition, StopReplicaPartition],
+        *,
+        among: Mapping[TopicPartition, StopReplicaPartition] | None = None,
+    ) -> StopReplicaRequest:
+        """Deletions first, as in Kafka, and never both kinds at once: the oldest versions have one
+        flag for all partitions."""
+        candidates = waiting if among is None else among
+        delete = any(stop.delete for stop in candidates.values())
+        chosen = (tp for tp, stop in candidates.items() if stop.delete is delete)
+        some = list(islice(chosen, self._shared.max_partitions))
+        self._overtaken = 0
+        return StopReplicaRequest(self._header, {tp: waiting.pop(tp) for tp in some})
+
+
+def _merge_stops(
+    before: StopReplicaPartition | None, stop: StopReplicaPartition
+) -> StopReplicaPartition:
+    """Deletion sticks, and so does what it was to delete: a later stop may be of a re-created
+    partition, whose epochs begin at 0, and the broker would refuse it for the replica that it has.
+    Otherwise the newest epoch counts."""
+    if before is None or not before.delete:
+        return stop
+    skips_check = min(before.leader_epoch, stop.leader_epoch) < 0
+    pick = min if skips_check else max
+    return StopReplicaPartition(pick(before.leader_epoch, stop.leader_epoch), delete=True)
+
+
+class _PendingLeaderAndIsr:
+    """Leadership that waits. Takes over the mappings of a batch as they are, and copies them only
+    to merge: a failover has one for each broker with all its replicas."""
+
+    def __init__(self, *, max_partitions: int) -> None:
+        self._max_partitions = max_partitions
+        self._is_first = True
+        self._clear()
+
+    def _clear(self) -> None:
+        self._is_own = False
+        self._partitions: Mapping[TopicPartition, bool] = {}
+        self._states: Mapping[TopicPartition, PartitionState] = {}
+        self._topic_ids: Mapping[str, uuid.UUID] = {}
+        self._brokers: Mapping[int, Broker] = {}
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __contains__(self, tp: TopicPartition) -> bool:
+        return tp in self._partitions
+
+    def add(self, replicas: Mapping[TopicPartition, bool], requests: ControlRequests) -> None:
+        self._brokers = requests.brokers
+        if not self._partitions:
+            self._is_own = False
+            self._partitions, self._states = replicas, requests.partitions
+            self._topic_ids = requests.topic_ids
+            return
+        partitions, states, topic_ids = self._own()
+        for tp, is_new in replicas.items():
+            partitions[tp] = is_new or partitions.get(tp, False)
+            states[tp] = requests.partitions[tp]
+        for topic in dict.fromkeys(tp.topic for tp in replicas):
+            topic_ids.pop(topic, None)
+            if topic in requests.topic_ids:
+                topic_ids[topic] = requests.topic_ids[topic]
+
+    def discard(self, tp: TopicPartition) -> None:
+        if tp in self._partitions:
+            partitions, states, _ = self._own()
+            del partitions[tp], states[tp]
+
+    def take(self, header: ControlHeader) -> LeaderAndIsrRequest:
+        """The first one whole, as it makes a broker begin to write high-watermark checkpoints:
+        what is missing from it loses its own (``ReplicaManager.becomeLeaderOrFollower``)."""
+        if self._is_first or len(self._partitions) <= self._max_partitions:
+            self._is_first = False
+            request = LeaderAndIsrRequest(
+                header, self._partitions, self._states, self._topic_ids, self._brokers
+            )
+            self._clear()
+            return request
+        partitions, states, topic_ids = self._own()
+        some = list(islice(partitions, self._max_partitions))
+        return LeaderAndIsrRequest(
+            header,
+            {tp: partitions.pop(tp) for tp in some},
+            {tp: states.pop(tp) for tp in some},
+            dict(topic_ids),
+            self._brokers,
+        )
+
+    def _own(
+        self,
+    ) -> tuple[
+        dict[TopicPartition, bool], dict[TopicPartition, PartitionState], dict[str, uuid.UUID]
+    ]:
+        if not self._is_own:
+            self._is_own = True
+            known = self._states
+            self._partitions = dict(self._partitions)
+            self._states = {tp: known[tp] for tp in self._partitions}
+            self._topic_ids = dict(self._topic_ids)
+        return self._partitions, self._states, self._topic_ids  # type: ignore[return-value]
+
+
+class _PendingUpdateMetadata:
+    """Metadata that waits: updates in the order of their batches, and the newest list of brokers.
+
+    Attributes:
+        is_due: Whether a LeaderAndIsr has overtaken what waits: the next one must not.
+    """
+
+    def __init__(self, shared: SharedMetadata) -> None:
+        self._shared = shared
+        self._updates: deque[PartitionUpdates] = deque()
+        self._brokers = BrokerList({})
+        self._sent_brokers: BrokerList | None = None
+        self._brokers_wait = False
+        self._leadership_is_newer = False
+        self._due = 0
+        self._size = 0
+        self._compacted_size = 0
+        self.is_due = False
+
+    def __bool__(self) -> bool:
+        return self._brokers_wait or bool(self._updates)
+
+    @property
+    def size(self) -> int:
+        return self._size + self._brokers_wait
+
+    @property
+    def must_list_brokers_first(self) -> bool:
+        """Whether leadership that waits belongs to a newer batch than an update that waits, and
+        the broker does not know the newest list: its leader may be new in it."""
+        return self._leadership_is_newer and bool(self) and not self._broker_list_is_known
+
+    @property
+    def _broker_list_is_known(self) -> bool:
+        return self._brokers is self._sent_brokers
+
+    def leadership_follows(self) -> None:
+        """Leadership of a newer batch begins to wait."""
+        self._leadership_is_newer = self._leadership_is_newer or bool(self)
+
+    def leadership_was_taken(self) -> None:
+        """No leadership waits any more. What does has its turn before any newer one."""
+        self._leadership_is_newer = False
+        self.is_due = bool(self)
+        self._due = len(self._updates)
+
+    def add(self, metadata: Metadata) -> None:
+        brokers, updates = metadata
+        added = sum(len(update.partitions) for update in updates)
+        if not self._updates:
+            self._compacted_size = added
+        self._brokers = brokers
+        self._updates += updates
+        self._size += added
+        self._brokers_wait = self._brokers_wait or not self._updates
+        slack = min(self._shared.max_partitions, _SLACK)
+        if self._size > 2 * self._compacted_size + slack:
+            self._compact()
+
+    def _compact(self) -> None:
+        """Merge everything. What waits has more than doubled since the last time, so this is cheap
+        in the long run, and what waits stays bounded."""
+        self._updates = deque(self._shared.merge(self._updates))
+        self._size = self._compacted_size = sum(len(each.partitions) for each in self._updates)
+        self._due = len(self._updates)
+
+    def take_broker_list(self, header: ControlHeader) -> UpdateMetadataRequest:
+        """An UpdateMetadata without partitions."""
+        return self._request(header, NO_PARTITIONS)
+
+    def take(self, header: ControlHeader) -> UpdateMetadataRequest:
+        """As many updates as fit into one request, merged."""
+        count, size = 0, 0
+        for update in islice(self._updates, self._due if self.is_due else None):
+            size += len(update.partitions)
+            if count and size > self._shared.max_partitions:
+                break
+            count += 1
+        front = [self._updates.popleft() for _ in range(count)]
+        if count > 1:
+            self._size -= sum(len(update.partitions) for update in front)
+            front = list(self._shared.merge(front))
+            self._size += sum(len(update.partitions) for update in front)
+        self._updates.extendleft(reversed(front[1:]))
+        self.is_due = False
+        chosen = front[0] if front else NO_PARTITIONS
+        self._size -= len(chosen.partitions)
+        return self._request(header, chosen)
+
+    def _request(self, header: ControlHeader, updates: PartitionUpdates) -> UpdateMetadataRequest:
+        self._brokers_wait = False
+        self._sent_brokers = self._brokers
+        return UpdateMetadataRequest(header, self._brokers, updates)

@@ -1,0 +1,126 @@
+"""The encoders of the hot path against kio's, in every version."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.serial import entity_reader
+
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.protocol import leader_and_isr, stop_replica, update_metadata
+from regent.protocol.control_codec import encode_body
+from regent.protocol.control_requests import (
+    BrokerList,
+    ControlHeader,
+    ControlRequests,
+    LeaderAndIsrRequest,
+    UpdateMetadataRequest,
+)
+from regent.protocol.partition_state import PartitionState, prefixes_of
+from tests.support import reference_requests as reference
+from tests.support.strategies import control_requests
+from tests.support.stub_broker import encode
+from tests.support.unmerged_requests import (
+    leader_and_isr_to,
+    stop_replica_to,
+    update_metadata_to,
+    updates_of,
+)
+
+
+@pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
+@settings(max_examples=50)
+@given(batch=control_requests(), listener=st.none() | st.text(max_size=3))
+def test_leader_and_isr_has_the_bytes_of_kio(
+    batch: ControlRequests, listener: str | None, version: int
+) -> None:
+    for broker_id in batch.leader_and_isr:
+        request = leader_and_isr_to(batch, broker_id)
+        expected = reference.leader_and_isr(request, version=version, listener=listener)
+        (body,) = encode_body(request, version=version, listener=listener)
+        assert body == encode(expected)
+
+
+@pytest.mark.parametrize("version", update_metadata.VERSIONS)
+@settings(max_examples=50)
+@given(batch=control_requests())
+def test_update_metadata_has_the_bytes_of_kio(batch: ControlRequests, version: int) -> None:
+    for broker_id in batch.update_metadata_receivers:
+        request = update_metadata_to(batch, broker_id)
+        expected = reference.update_metadata(request, version=version)
+        assert b"".join(encode_body(request, version=version)) == encode(expected)
+
+
+@pytest.mark.parametrize("version", stop_replica.VERSIONS)
+@settings(max_examples=50)
+@given(batch=control_requests())
+def test_stop_replica_has_the_bytes_of_kio(batch: ControlRequests, version: int) -> None:
+    for broker_id in batch.stop_replica:
+        for request in stop_replica_to(batch, broker_id):
+            expected = reference.stop_replica(request, version=version)
+            assert b"".join(encode_body(request, version=version)) == encode(expected)
+
+
+@settings(max_examples=50)
+@given(batch=control_requests())
+def test_what_a_value_has_kept_for_one_request_is_right_in_all_others(
+    batch: ControlRequests,
+) -> None:
+    broker_id = next(iter(batch.brokers))
+    for _ in range(2):
+        request, update = leader_and_isr_to(batch, broker_id), update_metadata_to(batch, broker_id)
+        for version in leader_and_isr.VERSIONS:
+            expected = encode(reference.leader_and_isr(request, version=version))
+            assert encode_body(request, version=version) == (expected,)
+        for version in update_metadata.VERSIONS:
+            expected = encode(reference.update_metadata(update, version=version))
+            assert b"".join(encode_body(update, version=version)) == expected
+
+
+@settings(max_examples=50)
+@given(batch=control_requests())
+def test_receivers_share_the_large_parts_of_update_metadata(batch: ControlRequests) -> None:
+    brokers, updates = BrokerList(batch.brokers), updates_of(batch)
+    bodies = [
+        encode_body(
+            UpdateMetadataRequest(ControlHeader(1, 2, broker_id, 3), brokers, updates), version=6
+        )
+        for broker_id in range(3)
+    ]
+    assert len({tuple(map(id, body[1:])) for body in bodies}) == 1
+
+
+def test_the_bytes_of_a_partition_are_made_once_in_each_encoding() -> None:
+    state = PartitionState(7, LeaderAndIsr(1, 0, (1, 2), 1, 0), ReplicaAssignment((1, 2)))
+    for flexible in (False, True):
+        (first,), (second,) = (prefixes_of([state], flexible=flexible) for _ in range(2))
+        assert first is second
+    assert state == PartitionState(7, LeaderAndIsr(1, 0, (1, 2), 1, 0), ReplicaAssignment((1, 2)))
+    assert state != PartitionState(8, state.leader_and_isr, state.assignment)
+
+
+def test_partitions_of_a_topic_need_not_be_adjacent() -> None:
+    request = _two_topics_interleaved()
+    expected = {"a": [0, 1], "b": [0]}
+    for version in (2, 7):
+        (body,) = encode_body(request, version=version)
+        entity = reference.leader_and_isr(request, version=version)
+        decoded, used = entity_reader(type(entity))(body, 0)
+        assert used == len(body)
+        assert {
+            topic.topic_name: [state.partition_index for state in topic.partition_states]
+            for topic in decoded.topic_states
+        } == expected
+
+
+def _two_topics_interleaved() -> LeaderAndIsrRequest:
+    partitions = [TopicPartition("a", 0), TopicPartition("b", 0), TopicPartition("a", 1)]
+    leadership, assignment = LeaderAndIsr(1, 0, (1,), 1, 0), ReplicaAssignment((1,))
+    return LeaderAndIsrRequest(
+        ControlHeader(7, 1, 1, 10),
+        dict.fromkeys(partitions, False),
+        {tp: PartitionState(tp.partition, leadership, assignment) for tp in partitions},
+        {},
+        {},
+    )

@@ -1,0 +1,305 @@
+"""What a channel makes of the batches that wait for one broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.protocol.control_requests import (
+    ControlRequest,
+    ControlRequests,
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from regent.protocol.metadata_updates import SharedMetadata
+from regent.protocol.partition_state import PartitionState
+from regent.protocol.pending_requests import MAX_OVERTAKEN, PendingRequests, receivers_of
+from tests.simulation.channel_history import (
+    BROKERS,
+    RECEIVER,
+    RECREATED_AND_MOVED_AWAY,
+    STEPS,
+    ChannelHistory,
+    Step,
+)
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+DELETE = StopReplicaPartition(-2, True)
+KEEP = StopReplicaPartition(5, False)
+
+
+class Channel:
+    """What waits for the receiver, in short."""
+
+    def __init__(self, *, max_partitions: int = 1_000) -> None:
+        self.shared = SharedMetadata(max_partitions=max_partitions)
+        self.pending = PendingRequests(RECEIVER, shared=self.shared)
+
+    def add(self, batch: ControlRequests) -> None:
+        self.pending.add(batch, self.shared.of(batch))
+
+    def take_all(self) -> list[ControlRequest]:
+        requests = []
+        while self.pending:
+            requests.append(self.pending.take())
+        assert self.pending.size == 0
+        return requests
+
+
+def batch(
+    *partitions: TopicPartition,
+    epoch: int = 5,
+    leadership: bool = True,
+    new: bool = False,
+    deleted: bool = False,
+    stops: dict[TopicPartition, StopReplicaPartition] | None = None,
+    **changes: Any,
+) -> ControlRequests:
+    """Partitions, announced, with leadership for the receiver unless it says otherwise."""
+    leader = LeaderAndIsr(RECEIVER, epoch, (RECEIVER,), 1, epoch)
+    assignment = ReplicaAssignment((RECEIVER,))
+    values: dict[str, Any] = {
+        "controller_id": 7,
+        "controller_epoch": 3,
+        "brokers": BROKERS,
+        "topic_ids": {},
+        "partitions": {tp: PartitionState(tp.partition, leader, assignment) for tp in partitions},
+        "offline_replicas": {},
+        "leader_and_isr": {RECEIVER: dict.fromkeys(partitions, new)} if leadership else {},
+        "update_metadata_receivers": (RECEIVER,),
+        "deleted_partitions": frozenset(partitions if deleted else ()),
+        "stop_replica": {RECEIVER: stops or {}},
+    }
+    return ControlRequests(**(values | changes))
+
+
+def stop(*partitions: TopicPartition, how: StopReplicaPartition, **changes: Any) -> ControlRequests:
+    """A batch that only stops replicas."""
+    stops = dict.fromkeys(partitions, how)
+    return batch(stops=stops, update_metadata_receivers=(), **changes)
+
+
+def kinds(requests: Iterable[ControlRequest]) -> str:
+    """L, U or S for each, with the partitions."""
+
+    def text(request: ControlRequest) -> str:
+        match request:
+            case LeaderAndIsrRequest():
+                return "L" + names(request.partitions)
+            case UpdateMetadataRequest():
+                return "U" + names(request.updates.partitions)
+        delete = "!" if all(s.delete for s in request.partitions.values()) else ""
+        return "S" + names(request.partitions) + delete
+
+    def names(partitions: Iterable[TopicPartition]) -> str:
+        return "".join(f" {tp.topic}{tp.partition}" for tp in partitions)
+
+    return ", ".join(map(text, requests))
+
+
+steps = st.lists(st.builds(Step, st.sampled_from(STEPS), st.integers(0, 29)), max_size=40)
+
+
+@settings(max_examples=400, deadline=None)
+@given(steps=steps, max_partitions=st.sampled_from([1, 2, 1_000]))
+def test_a_broker_ends_as_if_it_had_got_every_batch(steps: list[Step], max_partitions: int) -> None:
+    """Whatever the controller does and whenever a request is sent: see the model's docstring for
+    the orders that it checks on the way."""
+    ChannelHistory(max_partitions=max_partitions).play(steps)
+
+
+@pytest.mark.parametrize("max_partitions", [1, 2, 1_000])
+def test_deletions_of_two_replicas_of_a_name_do_not_take_the_epoch_of_the_second(
+    max_partitions: int,
+) -> None:
+    ChannelHistory(max_partitions=max_partitions).play(RECREATED_AND_MOVED_AWAY)
+
+
+def test_one_batch_is_sent_in_the_order_of_kafka_and_with_its_own_values() -> None:
+    channel = Channel()
+    sealed = batch(A0, B0, stops={A1: DELETE})
+    channel.add(sealed)
+    requests = channel.take_all()
+    assert kinds(requests) == "L a0 b0, U a0 b0, S a1!"
+    first, second, third = requests
+    assert isinstance(first, LeaderAndIsrRequest)
+    assert first.partitions is sealed.leader_and_isr[RECEIVER]
+    assert isinstance(second, UpdateMetadataRequest)
+    assert second.brokers.brokers is BROKERS
+    for request in requests:
+        assert request.header == (7, 3, RECEIVER, 100)
+    assert isinstance(third, StopReplicaRequest)
+    assert third.partitions == {A1: DELETE}
+
+
+def test_what_waits_is_merged_to_the_newest_state() -> None:
+    channel = Channel()
+    channel.add(batch(A0, epoch=1, new=True))
+    channel.add(batch(A0, B0, epoch=2))
+    requests = channel.take_all()
+    assert kinds(requests) == "U, L a0 b0, U a0 b0"
+    _, leadership, metadata = requests
+    assert isinstance(leadership, LeaderAndIsrRequest)
+    assert leadership.partitions == {A0: True, B0: False}
+    assert isinstance(metadata, UpdateMetadataRequest)
+    for states in (leadership.states, metadata.updates.partitions):
+        assert [states[tp].leader_and_isr.leader_epoch for tp in (A0, B0)] == [2, 2]
+
+
+def test_an_answer_is_matched_with_what_its_request_named() -> None:
+    """What is added while a request is in flight is not in it."""
+    channel = Channel()
+    named = {A0: DELETE}
+    channel.add(stop(*named, how=DELETE))
+    request = channel.pending.take()
+    channel.add(stop(A1, how=DELETE))
+    assert isinstance(request, StopReplicaRequest)
+    assert request.partitions == named
+    assert kinds(channel.take_all()) == "S a1!"
+
+
+def test_a_deletion_goes_before_the_leadership_of_a_recreated_partition() -> None:
+    channel = Channel()
+    channel.add(stop(A0, A1, how=DELETE))
+    channel.add(batch(A0, epoch=0, new=True))
+    assert kinds(channel.take_all()) == "S a0!, L a0, U a0, S a1!"
+
+
+def test_a_deletion_that_is_in_flight_is_answered_before_leadership_is_sent() -> None:
+    channel = Channel()
+    channel.add(stop(A0, how=DELETE))
+    assert kinds([channel.pending.take()]) == "S a0!"
+    channel.add(batch(A0, epoch=0, new=True))
+    assert kinds(channel.take_all()) == "L a0, U a0"
+
+
+def test_newer_leadership_drops_a_stop_and_a_deletion_drops_leadership() -> None:
+    channel = Channel()
+    channel.add(stop(A0, how=KEEP))
+    channel.add(batch(A0, B0, epoch=6))
+    channel.add(stop(B0, how=DELETE))
+    assert kinds(channel.take_all()) == "L a0, U a0 b0, S b0!"
+
+
+def test_a_new_broker_is_listed_before_leadership_that_overtakes_older_metadata() -> None:
+    channel = Channel()
+    channel.add(batch())
+    channel.add(batch(A0))
+    requests = channel.take_all()
+    assert kinds(requests) == "U, L a0, U a0"
+    channel.add(batch(B0, leadership=False))
+    channel.add(batch(A0))
+    assert kinds(channel.take_all()) == "L a0, U b0 a0"
+    fewer = {b: BROKERS[b] for b in (RECEIVER, 2)}
+    channel.add(batch(B0, leadership=False))
+    channel.add(batch(A0, brokers=fewer))
+    requests = channel.take_all()
+    assert kinds(requests) == "U, L a0, U b0 a0"
+    assert [list(r.brokers.brokers) for r in requests if isinstance(r, UpdateMetadataRequest)] == [
+        [RECEIVER, 2],
+        [RECEIVER, 2],
+    ]
+
+
+def test_deletions_do_not_delay_leadership_and_come_to_an_end() -> None:
+    channel = Channel(max_partitions=2)
+    many = [TopicPartition("gone", n) for n in range(6)]
+    channel.add(stop(*many, how=DELETE))
+    sent = [channel.pending.take()]
+    for epoch in range(2 * MAX_OVERTAKEN):
+        channel.add(batch(A0, epoch=epoch))
+        sent.append(channel.pending.take())
+    order = kinds(sent).split(", ")
+    assert [at for at, kind in enumerate(order) if kind.startswith("S")] == [0, MAX_OVERTAKEN + 1]
+    assert "S gone4 gone5!" in kinds(channel.take_all())
+
+
+def test_metadata_has_its_turn_between_leadership_that_keeps_coming() -> None:
+    channel = Channel()
+    sent = []
+    for epoch in range(6):
+        channel.add(batch(A0, epoch=epoch))
+        sent.append(channel.pending.take())
+    assert [kind[0] for kind in kinds(sent).split(", ")] == ["L", "U", "L", "U", "L", "U"]
+    metadata = [r for r in sent if isinstance(r, UpdateMetadataRequest)]
+    assert [r.updates.partitions[A0].leader_and_isr.leader_epoch for r in metadata] == [0, 2, 4]
+
+
+def test_large_requests_are_split_but_for_the_first_leader_and_isr() -> None:
+    channel = Channel(max_partitions=2)
+    many = [TopicPartition("t", n) for n in range(5)]
+    for expected in ("L t0 t1 t2 t3 t4", "L t0 t1, L t2 t3, L t4"):
+        channel.add(batch(*many))
+        assert kinds(channel.take_all()) == f"{expected}, U t0 t1, U t2 t3, U t4"
+    channel.add(stop(*many, how=DELETE))
+    channel.add(stop(A0, how=KEEP))
+    assert kinds(channel.take_all()) == "S t0 t1!, S t2 t3!, S t4!, S a0"
+
+
+def test_leadership_passes_the_parts_of_an_update_that_wait() -> None:
+    channel = Channel(max_partitions=2)
+    channel.add(batch(*(TopicPartition("t", n) for n in range(6)), leadership=False))
+    assert kinds([channel.pending.take()]) == "U t0 t1"
+    channel.add(batch(A0))
+    assert kinds(channel.take_all()) == "L a0, U t2 t3, U t4 t5, U a0"
+
+
+def test_a_partition_that_is_there_again_is_deleted_first_everywhere() -> None:
+    """Group coordinators drop the committed offsets of what is deleted."""
+    channel = Channel()
+    channel.add(batch(A0, A1, deleted=True, leadership=False))
+    channel.add(batch(A0, epoch=0, leadership=False))
+    requests = channel.take_all()
+    assert kinds(requests) == "U a0 a1, U a0"
+    first, second = requests
+    assert isinstance(first, UpdateMetadataRequest)
+    assert list(first.updates.deleted) == [A0, A1]
+    assert isinstance(second, UpdateMetadataRequest)
+    assert not second.updates.deleted
+
+
+@pytest.mark.parametrize("max_partitions", [1, 7, 1_000])
+def test_a_broker_that_never_answers_has_no_more_waiting_than_there_are_partitions(
+    max_partitions: int,
+) -> None:
+    channel = Channel(max_partitions=max_partitions)
+    names = [TopicPartition(f"t{n % 4}", n) for n in range(40)]
+    for round_ in range(50):
+        for tp in names:
+            channel.add(batch(tp, epoch=round_))
+            channel.add(batch(tp, deleted=True, leadership=False, stops={tp: DELETE}))
+            channel.add(batch(tp, epoch=0, new=True))
+            channel.add(batch(stops={tp: KEEP}))
+            assert channel.pending.size <= 9 * len(names) + max_partitions + 1
+
+
+def test_channels_that_wait_for_the_same_get_the_same_values() -> None:
+    shared = SharedMetadata()
+    in_step = [PendingRequests(RECEIVER, shared=shared) for _ in range(2)]
+    late = PendingRequests(RECEIVER, shared=shared)
+    for number, tp in enumerate((A0, A1, B0)):
+        sealed = batch(tp, leadership=False)
+        metadata = shared.of(sealed)
+        for pending in [*in_step, *[late] * (number > 0)]:
+            pending.add(sealed, metadata)
+    taken = [pending.take() for pending in (*in_step, late)]
+    first, second, third = (r.updates for r in taken if isinstance(r, UpdateMetadataRequest))
+    assert first is second
+    assert list(first.partitions) == [A0, A1, B0]
+    assert list(third.partitions) == [A1, B0]
+
+
+def test_the_receivers_of_a_batch_are_those_that_it_has_something_for() -> None:
+    sealed = batch(
+        leader_and_isr={4: {A0: False}, 5: {}},
+        update_metadata_receivers=(6, 4),
+        stop_replica={7: {}, 8: {A0: KEEP}},
+    )
+    assert receivers_of(sealed) == (4, 6, 8)
