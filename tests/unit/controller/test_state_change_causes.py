@@ -8,7 +8,7 @@ import msgspec
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.controller.commands import DescribeTopicConfigs
+from regent.controller.commands import DescribeTopicConfigs, ElectionType, ElectLeaders
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import Cause, CauseKind, ChangeKind
 from regent.controller.state.context import ControllerContext
@@ -18,7 +18,10 @@ from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
-from tests.support.broker_znodes import encode_isr_change_notification
+from tests.support.broker_znodes import (
+    encode_isr_change_notification,
+    encode_preferred_replica_election,
+)
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import World
 
@@ -212,6 +215,51 @@ class TestElections:
             Told(failed, ChangeKind.OBSERVED, 2, (2,)),
             Told(failed, ChangeKind.ELECTED_UNCLEAN, 3, (3,)),
         ]
+
+
+class TestElectionsOnRequest:
+    def test_a_preferred_leader_on_request(self) -> None:
+        world, controller = cluster()
+        world.set_state(T1, 3, (2, 3), leader_epoch=5)
+        notification = paths.isr_change_notification("isr_change_0000000001")
+        world.put(notification, encode_isr_change_notification([T1]))
+        world.deliver(controller)
+        world.put(paths.PREFERRED_REPLICA_ELECTION, encode_preferred_replica_election([T1]))
+        world.deliver(controller)
+        requested = CauseKind.ELECTION_REQUESTED
+        assert told(controller, T1)[-1] == Told(requested, ChangeKind.ELECTED_PREFERRED, 2, (2, 3))
+
+    def test_an_unclean_election_on_request(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(3)
+        world.deliver(controller)
+        world.stop_broker(2)
+        world.deliver(controller)
+        world.start_broker(3)
+        world.deliver(controller)
+        command = ElectLeaders(ElectionType.UNCLEAN, (T1,))
+        world.process(controller, e.CommandsReceived((command,), "reply"))
+        requested = CauseKind.ELECTION_REQUESTED
+        assert told(controller, T1)[-1] == Told(requested, ChangeKind.ELECTED_UNCLEAN, 3, (3,))
+
+    def test_a_leader_that_the_balance_has_moved(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(1)
+        world.deliver(controller)
+        world.start_broker(1)
+        world.deliver(controller)
+        state = world.state(T0)
+        assert state is not None
+        epochs = {"leader_epoch": state.leader_epoch, "controller_epoch": state.controller_epoch}
+        world.set_state(T0, 2, (2, 3, 1), **epochs)
+        notification = paths.isr_change_notification("isr_change_0000000001")
+        world.put(notification, encode_isr_change_notification([T0]))
+        world.deliver(controller)
+        world.process(controller, e.AutoPreferredReplicaLeaderElection())
+        imbalance = CauseKind.LEADER_IMBALANCE
+        assert told(controller, T0)[-1] == Told(
+            imbalance, ChangeKind.ELECTED_PREFERRED, 1, (2, 3, 1)
+        )
 
 
 class TestTopics:

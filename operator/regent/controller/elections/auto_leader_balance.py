@@ -16,6 +16,7 @@ from regent.controller.config import FIRST_BALANCE_CHECK_MS
 from regent.controller.effects import ArmTimer
 from regent.controller.elections.leader_election import elect_leaders
 from regent.controller.events import AutoPreferredReplicaLeaderElection
+from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.model.partition import TopicPartition
 from regent.protocol.error_codes import NONE
@@ -37,7 +38,8 @@ async def process_auto_preferred_replica_leader_election(active: ActiveControlle
     percentage = active.config.leader_imbalance_per_broker_percentage
     candidates = movable_leaders(active.context, percentage)
     if candidates:
-        results = await elect_leaders(active, candidates, ElectionType.PREFERRED)
+        with active.context.trail.because(CauseKind.LEADER_IMBALANCE):
+            results = await elect_leaders(active, candidates, ElectionType.PREFERRED)
         active.log.info(
             "Leaders balanced",
             partitions=len(candidates),

@@ -11,6 +11,7 @@ from typing import Final
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import Accepted, ElectionType, ElectLeaders, PartitionResult
 from regent.controller.effects import PublishView
+from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState
 from regent.controller.transitions import election
@@ -39,6 +40,11 @@ _NOT_AVAILABLE: Final = {
 
 async def process_elect_leaders(active: ActiveController, command: ElectLeaders) -> Accepted:
     """Carry the command out. What fails is in the result of each partition."""
+    with active.context.trail.because(CauseKind.ELECTION_REQUESTED):
+        return await _elect_as_requested(active, command)
+
+
+async def _elect_as_requested(active: ActiveController, command: ElectLeaders) -> Accepted:
     partitions = command.partitions
     if partitions is not None:
         return Accepted(await elect_leaders(active, partitions, command.election_type))

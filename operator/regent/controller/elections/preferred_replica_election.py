@@ -12,6 +12,7 @@ from regent.controller.commands import ElectionType
 from regent.controller.effects import Exists, Write
 from regent.controller.elections.leader_election import elect_leaders
 from regent.controller.log import ControllerLog, examples
+from regent.controller.state.causes import CauseKind
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
@@ -56,7 +57,8 @@ def _decode(node: ZNode, log: ControllerLog) -> tuple[TopicPartition, ...]:
 
 
 async def _elect(active: ActiveController, partitions: tuple[TopicPartition, ...]) -> None:
-    results = await elect_leaders(active, partitions, ElectionType.PREFERRED)
+    with active.context.trail.because(CauseKind.ELECTION_REQUESTED):
+        results = await elect_leaders(active, partitions, ElectionType.PREFERRED)
     failed = {
         tp: result
         for tp, result in results.items()
