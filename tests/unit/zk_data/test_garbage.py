@@ -17,6 +17,7 @@ from regent.zk_data import (
     controller,
     features,
     notifications,
+    reassign_partitions,
     topics,
 )
 from regent.zk_data.operations import ZNode
@@ -32,6 +33,7 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
     "isr change": lambda data: notifications.decode_isr_change_notification("/n", data),
     "log dir event": lambda data: notifications.decode_log_dir_event("/n", data),
     "partition state": lambda data: topics.decode_partition_state("/n", ZNode(data, 0, 1, 1)),
+    "reassignment": reassign_partitions.decode_reassign_partitions,
     "topic": lambda data: topics.decode_topic("t", data),
 }
 
