@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from regent.model.partition import TopicPartition
+
 
 class CreateTopic(msgspec.Struct, frozen=True):
     """Create a topic.
@@ -78,7 +80,36 @@ class DescribeTopicConfigs(msgspec.Struct, frozen=True):
     topics: tuple[str, ...]
 
 
-Command = CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
+class AlterPartitionReassignments(msgspec.Struct, frozen=True):
+    """Move partitions to other brokers (KIP-455). Each partition has a result of its own.
+
+    Attributes:
+        targets: Replica list wanted for each partition, the preferred leader first; None cancels
+            the reassignment that is in progress.
+    """
+
+    targets: Mapping[TopicPartition, tuple[int, ...] | None]
+
+
+class ListPartitionReassignments(msgspec.Struct, frozen=True):
+    """List the partitions that are being reassigned.
+
+    Attributes:
+        partitions: Partitions that are asked for; None: all.
+    """
+
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
+Command = (
+    CreateTopic
+    | CreatePartitions
+    | AlterTopicConfig
+    | DeleteTopic
+    | DescribeTopicConfigs
+    | AlterPartitionReassignments
+    | ListPartitionReassignments
+)
 
 
 class Reason(enum.StrEnum):
@@ -123,12 +154,26 @@ TRANSIENT_REASONS = frozenset(
 """Refusals that may heal without a change of the resource: worth trying again."""
 
 
+class PartitionResult(msgspec.Struct, frozen=True):
+    """What has become of one partition of a command that names many.
+
+    Attributes:
+        error_code: Kafka's; 0 if it was done, or begun.
+        message: Empty if it was.
+    """
+
+    error_code: int = 0
+    message: str = ""
+
+
 class Accepted(msgspec.Struct, frozen=True):
     """The command's writes are in ZooKeeper.
 
     Attributes:
         result: Answer of a describing command: for :class:`DescribeTopicConfigs`, topic -> its
-            explicit configuration (``dict[str, dict[str, str]]``; unknown topics are left out).
+            explicit configuration (``dict[str, dict[str, str]]``; unknown topics are left out);
+            for :class:`AlterPartitionReassignments`, partition -> :class:`PartitionResult`; for
+            :class:`ListPartitionReassignments`, partition -> its ``ReplicaAssignment``.
     """
 
     result: Any = None

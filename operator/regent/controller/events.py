@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from regent.controller.commands import Command
+from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
@@ -32,6 +33,7 @@ class ControllerState(enum.IntEnum):
     BROKER_CHANGE = 2
     TOPIC_CHANGE = 3
     TOPIC_DELETION = 4
+    ALTER_PARTITION_REASSIGNMENT = 5
     ISR_CHANGE = 9
     LEADER_AND_ISR_RESPONSE = 10
     LOG_DIR_CHANGE = 11
@@ -47,6 +49,7 @@ TIMERS: Final[dict[ControllerState, str]] = {
     ControllerState.BROKER_CHANGE: "LeaderElectionRateAndTimeMs",
     ControllerState.TOPIC_CHANGE: "TopicChangeRateAndTimeMs",
     ControllerState.TOPIC_DELETION: "TopicDeletionRateAndTimeMs",
+    ControllerState.ALTER_PARTITION_REASSIGNMENT: "PartitionReassignmentRateAndTimeMs",
     ControllerState.ISR_CHANGE: "IsrChangeRateAndTimeMs",
     ControllerState.LEADER_AND_ISR_RESPONSE: "LeaderAndIsrResponseReceivedRateAndTimeMs",
     ControllerState.LOG_DIR_CHANGE: "LogDirChangeRateAndTimeMs",
@@ -208,6 +211,19 @@ class StopReplicaResponseReceived(ControllerEvent, frozen=True):
 
     state = ControllerState.TOPIC_DELETION
     responses: tuple[StopReplicaResponse, ...]
+
+
+class ZkPartitionReassignment(ControllerEvent, frozen=True):
+    """``/admin/reassign_partitions`` was created, changed or deleted."""
+
+    state = ControllerState.ALTER_PARTITION_REASSIGNMENT
+
+
+class PartitionReassignmentIsrChange(ControllerEvent, frozen=True):
+    """The state znodes of partitions that are being reassigned changed."""
+
+    state = ControllerState.ALTER_PARTITION_REASSIGNMENT
+    partitions: tuple[TopicPartition, ...]
 
 
 class IsrChangeNotification(ControllerEvent, frozen=True):

@@ -8,12 +8,16 @@ from kio.schema.errors import ErrorCode
 
 from regent.protocol.control_requests import ControlResponse
 
+UNKNOWN_SERVER_ERROR: Final = -1
 NONE: Final = 0
+UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 STALE_CONTROLLER_EPOCH: Final = 11
 UNSUPPORTED_VERSION: Final = 35
+INVALID_REPLICA_ASSIGNMENT: Final = 39
 KAFKA_STORAGE_ERROR: Final = 56
 FENCED_LEADER_EPOCH: Final = 74
 STALE_BROKER_EPOCH: Final = 77
+NO_REASSIGNMENT_IN_PROGRESS: Final = 85
 
 
 def error_name(code: int) -> str:

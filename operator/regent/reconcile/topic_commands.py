@@ -8,12 +8,14 @@ from typing import Final, assert_never
 
 from regent.controller.commands import (
     TRANSIENT_REASONS,
+    AlterPartitionReassignments,
     AlterTopicConfig,
     Command,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
+    ListPartitionReassignments,
     Reason,
     Rejected,
 )
@@ -120,6 +122,10 @@ def _describe(command: Command) -> str:
             return "deleting the topic"
         case DescribeTopicConfigs():
             return "reading the configuration of the topic"
+        case AlterPartitionReassignments():
+            return f"moving {len(command.targets)} partitions"
+        case ListPartitionReassignments():
+            return "listing the partitions that are being moved"
     assert_never(command)
 
 
@@ -152,7 +158,7 @@ def accepted_event(request: TopicRequest, command: Command) -> PlannedEvent | No
                 f"started the deletion of topic {command.topic}",
                 is_occurrence=True,
             )
-        case DescribeTopicConfigs():
+        case DescribeTopicConfigs() | AlterPartitionReassignments() | ListPartitionReassignments():
             return None
     assert_never(command)
 

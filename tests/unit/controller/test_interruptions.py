@@ -30,6 +30,7 @@ from regent.model.errors import (
 )
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
 from tests.unit.controller.world import CONTROLLER_ID, World
 
@@ -119,7 +120,30 @@ ON_ZOOKEEPER = (
     effects.Write,
 )
 
-SCENARIOS = [failover, broker_failure, new_topics, growth, deletion, notifications, commands]
+
+def reassignment() -> Scenario:
+    """Two partitions begin, one is to be completed, one gets another target."""
+    world, controller = running()
+    assert controller.active is not None
+    moving = {TopicPartition("marked", 0): (3, 2), T0: (2, 3)}
+    world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions(moving))
+    world.deliver(controller)
+    world.set_state(TopicPartition("marked", 0), 1, (1, 2, 3), leader_epoch=6, controller_epoch=1)
+    wanted = {T0: (2, 1), TopicPartition("t", 1): (1, 2)}
+    world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions(wanted))
+    return world, controller, e.SessionReconnected()
+
+
+SCENARIOS = [
+    failover,
+    broker_failure,
+    new_topics,
+    growth,
+    deletion,
+    notifications,
+    commands,
+    reassignment,
+]
 
 
 class Interruption:

@@ -26,6 +26,8 @@ from regent.controller.effects import (
     Write,
 )
 from regent.controller.events import TopicDeletion
+from regent.controller.reassignment.reassignment_changes import resume_reassignments
+from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading
@@ -73,6 +75,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     await active.replicas.startup()
     active.partitions.startup_states(unreadable=unreadable)
     await active.partitions.trigger_online()
+    await resume_reassignments(active)
     await active.deletions.resume()
     log.info(
         "Controller failover completed",
@@ -173,10 +176,7 @@ async def _load_deletions(active: ActiveController) -> None:
         await Enqueue(TopicDeletion())
     for topic in queued:
         context.queue_topic_for_deletion(topic)
-    active.deletions.mark_ineligible(
-        [topic for topic in queued if context.cluster.is_topic_being_reassigned(topic)],
-        "a reassignment is in progress",
-    )
+    await abandon_reassignments(active, queued)
     with_dead_replica = [
         topic
         for topic in queued

@@ -12,8 +12,10 @@ from regent.controller.events import (
     IsrChangeNotification,
     LogDirEventNotification,
     PartitionModifications,
+    PartitionReassignmentIsrChange,
     TopicChange,
     TopicDeletion,
+    ZkPartitionReassignment,
 )
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
@@ -37,6 +39,8 @@ def event_of(watched: WatchedEvent) -> ControllerEvent | None:
         return ControllerChange()
     if watched.path == paths.CLUSTER_ID:
         return ClusterIdChange()
+    if watched.path == paths.REASSIGN_PARTITIONS:
+        return ZkPartitionReassignment()
     if watched.type is WatchedEventType.NODE_CHILDREN_CHANGED:
         return _CHILD_EVENTS.get(watched.path)
     if watched.type is not WatchedEventType.NODE_DATA_CHANGED:
@@ -47,4 +51,7 @@ def event_of(watched: WatchedEvent) -> ControllerEvent | None:
     topic = paths.topic_of(watched.path)
     if topic is not None and watched.path == paths.topic(topic):
         return PartitionModifications((topic,))
+    tp = paths.partition_of_state(watched.path)
+    if tp is not None:
+        return PartitionReassignmentIsrChange((tp,))
     return None

@@ -5,8 +5,10 @@ writes: the same znodes in the same order. What follows (partition states, reque
 follows from the watches on those nodes, as it does for Kafka's own tools. Commands of one kind that
 arrive together are read and written together.
 
-Commands touch ZooKeeper only, so one that fails leaves the context in no doubt: whatever fails but
-the controller's own standing is the answer to that one command, and the others are carried out.
+Commands on topics touch ZooKeeper only, so one that fails leaves the context in no doubt: whatever
+fails but the controller's own standing is the answer to that one command, and the others are
+carried out. A reassignment changes the context: what is wrong with a partition is the answer for
+it, and an unexpected error ends the term, as it does in an event.
 """
 
 from __future__ import annotations
@@ -16,17 +18,23 @@ from collections.abc import Sequence
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     Accepted,
+    AlterPartitionReassignments,
     AlterTopicConfig,
     Command,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
+    ListPartitionReassignments,
     Outcome,
     Reason,
     Rejected,
 )
 from regent.controller.effects import Write
+from regent.controller.reassignment.reassignment_commands import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
 from regent.controller.topics.topic_configuration import alter_topic_config, describe_topic_configs
 from regent.controller.topics.topic_creation import create_topics
 from regent.controller.topics.topic_growth import create_partitions
@@ -43,6 +51,9 @@ from regent.zk_data.operations import Create, Written
 
 _BULK = (CreateTopic, DeleteTopic)
 """Kinds of commands that are read and written together."""
+
+_CHANGE_CONTEXT = (AlterPartitionReassignments,)
+"""Kinds of commands that touch more than ZooKeeper: one that fails leaves the context in doubt."""
 
 
 async def process_commands(
@@ -88,7 +99,9 @@ async def _process_run(active: ActiveController, commands: Sequence[Command]) ->
         return await _carry_out(active, commands)
     except (ControllerMovedError, SessionExpiredError, ZooKeeperUnavailableError):
         raise
-    except Exception as error:  # noqa: BLE001 - answered, and logged with its traceback
+    except Exception as error:
+        if isinstance(commands[0], _CHANGE_CONTEXT):
+            raise
         if len(commands) > 1:
             return [(await _process_run(active, [command]))[0] for command in commands]
         if isinstance(error, UnexpectedZooKeeperError):
@@ -111,6 +124,10 @@ async def _carry_out(active: ActiveController, commands: Sequence[Command]) -> l
             return [await alter_topic_config(active, command)]
         case DescribeTopicConfigs() as command:
             return [await describe_topic_configs(active, command)]
+        case AlterPartitionReassignments() as command:
+            return [await alter_partition_reassignments(active, command)]
+        case ListPartitionReassignments() as command:
+            return [list_partition_reassignments(active, command)]
 
 
 async def _delete_topics(
