@@ -12,12 +12,14 @@ import pytest
 from regent.controller import kafka_controller
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers, broker_changes
-from regent.controller.effects import ReadChildren, ReadData, Write
+from regent.controller.effects import Exists, ReadChildren, ReadData, Write
 from regent.controller.events import ChannelEvent
 from regent.controller.partitions import isr_changes
+from regent.controller.reassignment import reassignments, request_node
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.deletion_progress import TopicDeletionProgress
 from regent.controller.state.refusals import Refusals
+from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading, failover
 from regent.controller.term.life_cycle import LifeCycle
 from regent.controller.topics import topic_changes, topic_deletion_manager, topic_node_removal
@@ -28,7 +30,8 @@ from regent.controller.transitions.election import Elected
 from regent.controller.transitions.partition_state_znodes import epoch_guard, write_partition_states
 from regent.controller.transitions.replica_state_machine import ReplicaStateMachine
 from regent.zk_data import paths
-from regent.zk_data.operations import ANY_VERSION, Check, Delete
+from regent.zk_data.operations import ANY_VERSION, Check, Delete, SetData
+from regent.zk_data.topics import TopicZNode, encode_topic
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
 
@@ -259,6 +262,87 @@ def last_nodes_one_by_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(topic_node_removal, "_remove_last_nodes", remove)
 
 
+def reassignments_not_resumed(patch: pytest.MonkeyPatch) -> None:
+    """What a predecessor has begun stays where it is."""
+    patch.setattr(failover, "resume_reassignments", lambda *_: _nothing())
+
+
+def started_targets_not_told(patch: pytest.MonkeyPatch) -> None:
+    """A target that was down returns, and nobody creates its replica."""
+    patch.setattr(broker_changes, "resume_for_targets", lambda *_: _nothing())
+
+
+def reassignments_not_completed(patch: pytest.MonkeyPatch) -> None:
+    """The target is in sync, and nobody looks."""
+    patch.setattr(isr_changes, "complete_where_in_sync", lambda *_: _nothing())
+    patch.setattr(reassignments, "check_completion", lambda *_: _nothing())
+
+
+def leaving_replicas_not_deleted(patch: pytest.MonkeyPatch) -> None:
+    """Replicas that leave are forgotten where they are."""
+
+    async def forget(active: ActiveController, replicas: Any) -> dict[Any, str]:
+        for tp, broker_ids in replicas.items():
+            for broker_id in broker_ids:
+                await active.replicas.handle_state_changes({broker_id: [tp]}, ReplicaState.OFFLINE)
+                active.context.set_replica_state(broker_id, tp, ReplicaState.NON_EXISTENT)
+        return {}
+
+    patch.setattr(reassignments, "_delete_replicas", forget)
+
+
+def topic_nodes_overwritten(patch: pytest.MonkeyPatch) -> None:
+    """A topic node is replaced with what the controller remembers, whatever it is now."""
+
+    async def store(active: ActiveController, assignments: Any) -> dict[Any, str]:
+        cluster = active.context.cluster
+        for topic in dict.fromkeys(tp.topic for tp in assignments):
+            known = {**cluster.partitions_of(topic), **assignments}
+            content = TopicZNode(
+                cluster.topic_ids.get(topic),
+                {tp.partition: a for tp, a in known.items() if tp.topic == topic},
+            )
+            await Write(
+                [SetData(paths.topic(topic), encode_topic(content))],
+                guard=epoch_guard(active.context),
+            )
+        return {}
+
+    patch.setattr(reassignments, "store_assignments", store)
+
+
+def replicas_in_sync_deleted(patch: pytest.MonkeyPatch) -> None:
+    """What is not wanted any more is deleted, be it the only copy."""
+    patch.setattr(reassignments, "shed", lambda *_: _no_failures())
+
+    async def delete(active: ActiveController, replicas: Any) -> dict[Any, str]:
+        await original(active, replicas)
+        return {}
+
+    original = reassignments._delete_replicas
+    patch.setattr(reassignments, "_delete_replicas", delete)
+
+
+async def _no_failures() -> dict[Any, str]:
+    return {}
+
+
+def done_requests_stay(patch: pytest.MonkeyPatch) -> None:
+    """The request node keeps what has arrived."""
+    patch.setattr(reassignments, "drop_requests", lambda *_: _nothing())
+
+
+def requests_not_watched(patch: pytest.MonkeyPatch) -> None:
+    """After the first look nobody hears of requests."""
+    patch.setattr(request_node, "Exists", lambda read_paths, watch=False: Exists(read_paths))
+
+
+def a_deletion_waits_for_its_reassignment(patch: pytest.MonkeyPatch) -> None:
+    """A topic that is to be deleted is moved on."""
+    for module in (topic_changes, failover):
+        patch.setattr(module, "abandon_reassignments", lambda *_: _nothing())
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     mutate.__name__: (mutate, caught_by)
     for mutate, caught_by in (
@@ -285,6 +369,18 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (refusals_not_kept, "has no refusal"),
         (refusals_outlive_their_broker, "keeps a refusal|refusals are"),
         (reports_of_the_past_count, "Event failed"),
+        (reassignments_not_resumed, "on its way for ever|still to go to"),
+        (started_targets_not_told, "on its way for ever|ISR of"),
+        (reassignments_not_completed, "on its way for ever"),
+        (leaving_replicas_not_deleted, "which it does not host"),
+        (topic_nodes_overwritten, "loses"),
+        (replicas_in_sync_deleted, "that are in sync|in sync without|to be online under"),
+        (done_requests_stay, "still to go to"),
+        (requests_not_watched, "still to go to"),
+        (
+            a_deletion_waits_for_its_reassignment,
+            "is not deleted|still have it|assignments are|still to go to|Illegal",
+        ),
         (last_nodes_one_by_one, "not in one transaction with its marker"),
     )
 }

@@ -46,6 +46,9 @@ WORK = (
     "change_unclean_default",
     "delete_by_command",
     "delete_by_hand",
+    "reassign_by_command",
+    "reassign_by_hand",
+    "cancel_by_command",
 )
 """Methods of :class:`~tests.simulation.workload.Workload`."""
 

@@ -20,6 +20,9 @@ STORIES = (
     "a log directory fails",
     "deletion",
     "deletion of what cannot be read",
+    "reassignment to a broker that is down",
+    "reassignment to another target, or cancelled",
+    "reassignment of a topic that is deleted",
 )
 
 
