@@ -186,6 +186,23 @@ class TestCompletion:
         assert cluster.leadership() == (2, (2,), 4)
         assert cluster.requested() is None
 
+    def test_one_that_arrives_costs_nothing_for_those_on_their_way(self) -> None:
+        cluster = Cluster(*[(1,)] * 30).start()
+        cluster.alter({TopicPartition("t", p): (2,) for p in range(30)})
+        cluster.forget()
+        cluster.sync(1, 2, tp=TopicPartition("t", 7))
+        touched = {
+            path
+            for effect in cluster.world.driver.performed
+            if isinstance(effect, effects.ReadData)
+            for path in effect.paths
+        } | set(writes(cluster))
+        assert touched == {
+            paths.topic("t"),
+            paths.partition_state(TopicPartition("t", 7)),
+            paths.REASSIGN_PARTITIONS,
+        }
+
     def test_a_preferred_election_in_between_costs_one_epoch_more(self) -> None:
         cluster = Cluster((1, 2), leader=1, brokers=(1, 2)).start()
         cluster.ask({T0: (2, 1, 3)})
