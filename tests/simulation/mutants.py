@@ -198,7 +198,9 @@ def unknown_topics_are_not_deleted(patch: pytest.MonkeyPatch) -> None:
             [Delete(paths.delete_topic(topic), missing_ok=True) for topic in unknown],
             guard=epoch_guard(active.context),
         )
-        await active.deletions.enqueue([topic for topic in marked if topic not in unknown])
+        known = [topic for topic in marked if topic not in unknown]
+        await reassignments.abandon(active, known)
+        await active.deletions.enqueue(known)
 
     patch.setattr(topic_changes, "process_topic_deletion", process)
 
@@ -361,7 +363,7 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (deletion_not_resumed, "is not deleted|leadership are"),
         (
             answers_of_the_past_count,
-            "still have it|is not deleted|leadership are|replica states are",
+            "still have it|is not deleted|leadership are|replica states are|keeps a refusal",
         ),
         (unknown_topics_are_not_deleted, "removes the mark of"),
         (mended_registration_not_noticed, "brokers are"),
