@@ -25,7 +25,8 @@ class Unsafe(str):
 
 
 async def announce(active: ActiveController, partitions: Collection[TopicPartition]) -> None:
-    """Raise leader epochs, so that leaders take the assignments of the context over."""
+    """Raise leader epochs, so that leaders take the assignments of the context over. Partitions
+    that never had a leader have nobody to tell."""
     failures = await _raise_epochs(active, dict.fromkeys(partitions, ()))
     if failures:
         active.log.error(
@@ -46,28 +47,23 @@ async def shed(
     Returns:
         Partitions where that did not take place, with reasons. Nothing of them has changed.
     """
-    context = active.context
-    led = {
-        tp: lost
-        for tp, lost in losing.items()
-        if context.partition_state(tp) is not PartitionState.NEW
-    }
-    return await _raise_epochs(active, led)
+    return await _raise_epochs(active, losing)
 
 
 async def _raise_epochs(
     active: ActiveController, losing: Mapping[TopicPartition, tuple[int, ...]]
 ) -> dict[TopicPartition, str]:
-    if not losing:
-        return {}
     context = active.context
+    led = [tp for tp in losing if context.partition_state(tp) is not PartitionState.NEW]
+    if not led:
+        return {}
 
     def decide(tp: TopicPartition, state: LeaderAndIsr) -> Decision:
         if not losing[tp]:
             return LeaderAndMembers(state.leader, state.isr)
         return leadership_without(context, tp, state, losing[tp])
 
-    written, failures = await change_leadership(context, list(losing), decide, active.log)
+    written, failures = await change_leadership(context, led, decide, active.log)
     batch = ControllerBrokerRequestBatch(context)
     for tp, state in written.items():
         _add_to_batch(context, tp, state, batch)

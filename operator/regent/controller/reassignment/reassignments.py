@@ -213,8 +213,8 @@ async def _start(
     """Phase A: leaders learn of their new replicas, which are created."""
     context = active.context
     never_led = [tp for tp in partitions if context.partition_state(tp) is PartitionState.NEW]
-    silent = frozenset((*never_led, *told))
-    await announce(active, [tp for tp in partitions if tp not in silent])  # A1
+    already_told = dict.fromkeys(told)
+    await announce(active, [tp for tp in partitions if tp not in already_told])  # A1
     adding = {tp: _assignment(context, tp).adding_replicas for tp in partitions}
     await active.replicas.handle_state_changes(  # A2
         _grouped(adding, lambda b, tp: context.replica_state(b, tp) is ReplicaState.NON_EXISTENT),

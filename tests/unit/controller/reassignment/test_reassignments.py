@@ -112,6 +112,15 @@ class TestBeginning:
         assert (state.leader, state.isr) == (1, (1, 2))
         assert cluster.active.context.partition_state(T0) is PartitionState.ONLINE
 
+    def test_where_there_never_was_a_leader_nobody_is_told_of_another_order(self) -> None:
+        cluster = Cluster(brokers=(1, 2))
+        cluster.world.create_topic("t", {0: (8, 9)})
+        cluster.start()
+        cluster.ask({T0: (9, 8)})
+        assert cluster.stored() == ReplicaAssignment((9, 8))
+        assert not cluster.world.log.errors("Assignments not announced")
+        assert cluster.active.context.partition_state(T0) is PartitionState.NEW
+
     def test_a_topic_that_vanishes_meanwhile_disturbs_no_other(self) -> None:
         cluster = Cluster((1, 2))
         cluster.world.create_topic("u", {0: (1, 2)})
