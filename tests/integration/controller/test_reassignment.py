@@ -60,11 +60,11 @@ def test_partitions_of_brokers_that_know_nothing_of_reassignments_move_as_well(
 
 def move_about(cluster: Cluster, tmp_path: Path) -> None:
     """Every kind of move while a producer writes, each to its end; one is cancelled."""
-    moved, alone = ("moved", 0), ("alone", 0)
+    moved, alone = ("moved", 0), ("moved-single", 0)
     with regent(cluster) as process:
         process.wait_until_active()
         create_topic(cluster, "moved", {0: [1, 2]})
-        create_topic(cluster, "alone", {0: [1]})
+        create_topic(cluster, "moved-single", {0: [1]})
         with workload(cluster.tools, "moved", tmp_path) as producer:
             producer.wait_for_progress()
             for step in (

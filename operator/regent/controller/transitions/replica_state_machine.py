@@ -261,7 +261,10 @@ class ReplicaStateMachine:
             )
         return changed, failures
 
-    def _forget(self, broker_id: int, partitions: Iterable[TopicPartition]) -> None:
+    def _forget(self, broker_id: int, partitions: Sequence[TopicPartition]) -> None:
+        """The broker does not host them any more: neither is anything else known of them there."""
+        self._context.refusals.forget_replicas(broker_id, partitions)
+        self._context.change_replicas_on_offline_dirs(broker_id, failed=(), recovered=partitions)
         for tp in partitions:
             assignment = self._context.cluster.assignment(tp)
             if assignment is not None:

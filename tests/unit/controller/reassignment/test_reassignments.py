@@ -310,6 +310,16 @@ class TestCompletion:
         cluster.notify(T0)
         assert cluster.stored() == ReplicaAssignment((2,))
 
+    def test_what_a_broker_has_refused_or_lost_is_forgotten_when_its_replica_leaves(self) -> None:
+        cluster = Cluster((1, 2), (1, 2)).start()
+        refusals = cluster.active.context.refusals
+        refusals.update(2, refused={T0: "UNKNOWN_SERVER_ERROR", T1: "X"}, done=())
+        cluster.active.context.set_replicas_on_offline_dirs(2, [T0, T1])
+        cluster.move(1)
+        assert list(cluster.active.context.replicas_on_offline_dirs(2)) == [T1]
+        assert cluster.stored() == ReplicaAssignment((1,))
+        assert dict(refusals.on_broker(2)) == {T1: "X"}
+
     def test_a_replica_that_leaves_on_a_dead_broker_keeps_nothing_from_ending(self) -> None:
         cluster = Cluster((1, 9), isr=(1,)).start()
         cluster.move(1, 2)
