@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regent.controller import effects
+from regent.controller.brokers.answers import process_stop_replica_responses
 from regent.controller.reassignment.algebra import reassign_to
 from regent.controller.reassignment.reassignment_changes import (
     process_partition_reassignment_isr_change,
@@ -19,6 +20,7 @@ from regent.controller.topics.topic_changes import (
 from regent.controller.transitions import election
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData, WatchedEvent, WatchedEventType
 from tests.unit.controller.driving import once
@@ -500,6 +502,20 @@ class TestDeletion:
         assert context.deletion_progress("t").replicas == 3
         cluster.sync(1, 2)
         assert context.cluster.replicas(T0) == (2, 9, 1)
+
+    def test_an_answer_about_a_replica_that_was_moved_away_does_not_count(self) -> None:
+        """It came back, and is now deleted with its topic."""
+        cluster = Cluster((1, 2)).start()
+        cluster.move(1)
+        late = stop_replica(cluster.world.driver.take_sent())[-1]
+        cluster.move(1, 2)
+        cluster.world.mark_for_deletion("t")
+        cluster.world.run(process_topic_deletion(cluster.active))
+        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
+        broker_id, tp, epoch, delete = late
+        response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(epoch, delete)})
+        cluster.world.run(process_stop_replica_responses(cluster.active, [response]))
+        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
 
     def test_the_next_controller_does_not_take_the_move_up_either(self) -> None:
         cluster = Cluster(ReplicaAssignment((3, 9, 1), (3, 9), (1,)), isr=(1,))
