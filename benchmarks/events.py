@@ -48,7 +48,6 @@ from tests.support.broker_znodes import (
     encode_broker,
     encode_cluster_id,
     encode_isr_change_notification,
-    partition_of_state,
 )
 
 SIZES = (10_000, 100_000)
@@ -120,7 +119,7 @@ class Bench:
     # The cluster in ZooKeeper
 
     def _given(self, path: str) -> bytes | None:
-        tp = partition_of_state(path)
+        tp = paths.partition_of_state(path)
         if tp is not None:
             partition = self.cluster.states.get(tp)
             return None if partition is None else self._state(partition.state)

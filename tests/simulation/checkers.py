@@ -13,11 +13,17 @@ import msgspec
 
 from regent.controller.commands import ElectionType, ElectLeaders
 from regent.controller.events import CommandsReceived, LeaderAndIsrResponseReceived
+from regent.controller.reassignment.algebra import origin_of, reassign_to
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.leader_balance import has_preferred_leader
 from regent.controller.state.states import PartitionState
 from regent.model.errors import MalformedZNodeError
-from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
+from regent.model.partition import (
+    NO_LEADER,
+    LeaderAndIsr,
+    ReplicaAssignment,
+    TopicPartition,
+)
 from regent.protocol.control_requests import ControlHeader, ControlRequests, LeaderAndIsrResponse
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
@@ -31,7 +37,6 @@ from tests.simulation.trace import InvariantViolatedError
 from tests.simulation.trail_checker import TrailChecker
 from tests.simulation.workload import UNCLEAN
 from tests.simulation.zookeeper import AppliedTransaction
-from tests.support.broker_znodes import partition_of_state
 
 if TYPE_CHECKING:
     from tests.simulation.broker import SimulatedBroker
@@ -66,6 +71,8 @@ class SafetyChecker:
         self.epoch = 0
         self._controller_of_epoch: dict[int, int] = {}
         self._replicas: dict[TopicPartition, tuple[int, ...]] = {}
+        self._assignments: dict[TopicPartition, ReplicaAssignment] = {}
+        self._left: dict[tuple[int, TopicPartition], tuple[int, int] | None] = {}
         self._ever_created: dict[str, None] = {}
         self._history: dict[TopicPartition, list[LeaderAndIsr]] = {}
         self._announced: dict[tuple[TopicPartition, int], int] = {}
@@ -88,6 +95,12 @@ class SafetyChecker:
     def partitions(self) -> list[TopicPartition]:
         """All that ever had a state."""
         return list(self._history)
+
+    def may_keep(self, broker: SimulatedBroker, tp: TopicPartition) -> bool:
+        """Whether a broker may keep a replica that it lost by a reassignment: it was down then, or
+        has bounced since, or the controller has changed since. Kafka has it so, too."""
+        left = self._left.get((broker.broker_id, tp), (self.epoch, broker.epoch))
+        return left is None or left != (self.epoch, broker.epoch)
 
     # ZooKeeper
 
@@ -147,7 +160,7 @@ class SafetyChecker:
 
     def _write(self, writer: str, operation: Operation, *, is_controller: bool) -> None:
         path = operation.path
-        tp = partition_of_state(path)
+        tp = paths.partition_of_state(path)
         if tp is not None:
             self._state_write(writer, tp, operation, is_controller=is_controller)
         elif path.startswith(paths.BROKER_TOPICS + "/"):
@@ -184,6 +197,49 @@ class SafetyChecker:
             if tp not in decoded:
                 del self._replicas[tp]
         self._replicas |= decoded
+        for partition, assignment in znode.assignments.items():
+            tp = TopicPartition(topic, partition)
+            before = self._assignments.get(tp, assignment)
+            if before != assignment:
+                require(is_controller, f"{writer} moves {tp} from {before} to {assignment}")
+                self._moved(writer, tp, before, assignment)
+            self._assignments[tp] = assignment
+
+    def _moved(
+        self, writer: str, tp: TopicPartition, before: ReplicaAssignment, after: ReplicaAssignment
+    ) -> None:
+        """A reassignment begins, gets another target, is cancelled as a whole, or has arrived."""
+        target = after.target_replicas
+        if after != ReplicaAssignment(before.target_replicas):
+            require(
+                after == reassign_to(before, target),
+                f"{writer} takes {tp} from {before} to {after}, which is no reassignment",
+            )
+            require(
+                target in self._world.workload.targets.get(tp, ())
+                or sorted(target) == sorted(origin_of(before)),
+                f"{writer} moves {tp} to {target}, which nobody has asked for",
+            )
+        history = self._history.get(tp)
+        require(
+            not history or set(history[-1].isr) <= set(after.replicas),
+            f"{writer} removes replicas of {tp} that are in sync: {before} to {after}",
+        )
+        for broker_id in before.replicas:
+            if broker_id not in after.replicas:
+                self._left[broker_id, tp] = self._reachable(writer, broker_id, tp)
+
+    def _reachable(self, writer: str, broker_id: int, tp: TopicPartition) -> tuple[int, int] | None:
+        """Controller epoch and broker epoch under which a request about a replica arrives; None if
+        none does: its broker is down, has bounced without the controller's knowledge, or has lost
+        the log directory."""
+        process = next((p for p in self._world.regents if p.name == writer and p.is_alive), None)
+        active = None if process is None else process.controller.active
+        known = None if active is None else active.context.cluster.brokers.get(broker_id)
+        broker = self._world.brokers[broker_id]
+        if known is None or known.epoch != broker.epoch or tp in broker.failed:
+            return None
+        return self.epoch, broker.epoch
 
     def _marker_write(self, writer: str, topic: str, operation: Operation) -> None:
         if isinstance(operation, Delete):
@@ -220,7 +276,7 @@ class SafetyChecker:
         return node is not None and tp.partition in decode_stray_replicas(path, node.data)
 
     def _forget_topic(self, topic: str) -> None:
-        for kept in (self._replicas, self._history):
+        for kept in (self._replicas, self._history, self._assignments):
             for tp in [tp for tp in kept if tp.topic == topic]:
                 del kept[tp]
         self._announced = {k: v for k, v in self._announced.items() if k[0].topic != topic}

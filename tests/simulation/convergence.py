@@ -15,6 +15,7 @@ from regent.controller.transitions.partition_state_znodes import read_partition_
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.reassign_partitions import decode_reassign_partitions
 from regent.zk_data.stray_replicas import strays_on
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checkers import require
@@ -39,6 +40,7 @@ def check_converged(world: World) -> None:
     if process.config.auto_leader_rebalance_enable:
         _check_balance(loaded, process.config.leader_imbalance_per_broker_percentage)
     _check_deletions(world, loaded)
+    _check_requests(world, loaded)
     check_brokers_obey(world, loaded.term.epoch)
     for broker in world.brokers.values():
         if broker.is_running:
@@ -166,7 +168,14 @@ def _brokers_of(context: ControllerContext) -> dict[int, Broker]:
 
 
 def _assignments_of(context: ControllerContext) -> dict[str, dict[TopicPartition, object]]:
-    return {topic: dict(context.cluster.partitions_of(topic)) for topic in context.cluster.topics}
+    """Of topics that are to be deleted only the replicas: they are not moved any further."""
+    return {
+        topic: {
+            tp: assignment.replicas if context.is_topic_queued_for_deletion(topic) else assignment
+            for tp, assignment in context.cluster.partitions_of(topic).items()
+        }
+        for topic in context.cluster.topics
+    }
 
 
 def _settled_states(context: ControllerContext) -> dict[TopicPartition, PartitionState]:
@@ -200,7 +209,9 @@ def _check_partitions(world: World, loaded: ControllerContext) -> None:
     for tp in loaded.cluster.all_partitions():
         if loaded.is_topic_queued_for_deletion(tp.topic):
             continue
-        replicas = [r for r in loaded.cluster.replicas(tp) if r in live]
+        assignment = loaded.cluster.assignment(tp)
+        assert assignment is not None
+        replicas = [r for r in assignment.replicas if r in live]
         leadership = loaded.cluster.leadership.get(tp)
         if leadership is None:
             require(not replicas, f"{tp} was never born although {replicas} are live")
@@ -214,10 +225,30 @@ def _check_partitions(world: World, loaded: ControllerContext) -> None:
             set(leadership.isr) == set(replicas),
             f"ISR of {tp} is {leadership.isr}, live are {replicas}",
         )
+        waits = [b for b in assignment.target_replicas if b not in live]
+        require(
+            waits or not assignment.is_being_reassigned,
+            f"{tp} is on its way for ever: {assignment}",
+        )
         leader_log = world.brokers[leadership.leader].logs[tp]
         for member in leadership.isr:
             log = world.brokers[member].logs[tp]
             require(log.records == leader_log.records, f"{tp} differs on {member}")
+
+
+def _check_requests(world: World, loaded: ControllerContext) -> None:
+    """What was asked for has arrived, or waits for a broker that is down."""
+    node = world.zookeeper.get(paths.REASSIGN_PARTITIONS)
+    if node is None:
+        return
+    for tp, target in decode_reassign_partitions(node.data).targets.items():
+        assignment = loaded.cluster.assignment(tp)
+        require(
+            assignment is not None
+            and assignment.is_being_reassigned
+            and assignment.target_replicas == target,
+            f"{tp} is still to go to {target}: {assignment}",
+        )
 
 
 def _check_balance(loaded: ControllerContext, percentage: int) -> None:
@@ -275,6 +306,9 @@ def _check_broker(
         excused = loaded.cluster.assignment(tp) or forgotten or broker.was_away
         require(excused, f"{broker} still announces {tp}")
     for tp, log in broker.logs.items():
+        is_hosted = broker.broker_id in loaded.cluster.replicas(tp)
+        if not is_hosted and world.safety.may_keep(broker, tp):
+            continue
         known = loaded.cluster.topic_ids.get(tp.topic)
         has_topic = loaded.cluster.has_topic(tp.topic)
         knows_ids = world.protocol >= cluster_loading.TOPIC_IDS_SINCE and has_topic
@@ -283,10 +317,7 @@ def _check_broker(
             f"{broker} has {tp} under the id {log.topic_id}, it is {known}",
         )
         by_hand = world.safety.deleted_under.get(tp.topic) == -1
-        require(
-            broker.broker_id in loaded.cluster.replicas(tp) or by_hand,
-            f"{broker} keeps {tp}, which it does not host",
-        )
+        require(is_hosted or by_hand, f"{broker} keeps {tp}, which it does not host")
 
 
 def _check_replica(broker: SimulatedBroker, tp: TopicPartition, leadership: LeaderAndIsr) -> None:

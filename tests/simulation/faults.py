@@ -12,7 +12,6 @@ from regent.zk_data.operations import Create, Delete, SetData
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.driver import Disturbance, RegentProcess
 from tests.simulation.swarm import PROTOCOLS
-from tests.support.broker_znodes import partition_of_state
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -270,6 +269,7 @@ class Faults:
                 paths.topic_config(f"junk{number}"),
                 paths.broker_config(None),
                 paths.PREFERRED_REPLICA_ELECTION,
+                paths.REASSIGN_PARTITIONS,
             )
         )
         workload = self._world.workload
@@ -313,7 +313,7 @@ class Faults:
             if node is None or node.data not in GARBAGE:
                 continue
             self._world.workload.multi(SetData(path, data))
-            if partition_of_state(path) is None:
+            if paths.partition_of_state(path) is None:
                 continue
             for broker in self._world.brokers.values():
                 if broker.is_running:

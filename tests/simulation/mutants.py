@@ -21,12 +21,14 @@ from regent.controller.elections import (
 )
 from regent.controller.events import ChannelEvent
 from regent.controller.partitions import isr_changes
+from regent.controller.reassignment import reassignments, request_node
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.deletion_progress import TopicDeletionProgress
 from regent.controller.state.refusals import Refusals
 from regent.controller.state.state_change_trail import StateChangeTrail
+from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading, failover
 from regent.controller.term.life_cycle import LifeCycle
 from regent.controller.topics import (
@@ -57,7 +59,8 @@ from regent.protocol.pending_requests import (
     _PendingUpdateMetadata,
 )
 from regent.zk_data import paths
-from regent.zk_data.operations import ANY_VERSION, Check, Delete
+from regent.zk_data.operations import ANY_VERSION, Check, Delete, SetData
+from regent.zk_data.topics import TopicZNode, encode_topic
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
 
@@ -224,7 +227,9 @@ def unknown_topics_are_not_deleted(patch: pytest.MonkeyPatch) -> None:
             [Delete(paths.delete_topic(topic), missing_ok=True) for topic in unknown],
             guard=epoch_guard(active.context),
         )
-        await active.deletions.enqueue([topic for topic in marked if topic not in unknown])
+        known = [topic for topic in marked if topic not in unknown]
+        await reassignments.abandon(active, known)
+        await active.deletions.enqueue(known)
 
     patch.setattr(topic_changes, "process_topic_deletion", process)
 
@@ -471,6 +476,87 @@ def nothing_is_merged(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_PendingUpdateMetadata, "_compact", lambda *_: None)
 
 
+def reassignments_not_resumed(patch: pytest.MonkeyPatch) -> None:
+    """What a predecessor has begun stays where it is."""
+    patch.setattr(failover, "resume_reassignments", lambda *_: _nothing())
+
+
+def started_targets_not_told(patch: pytest.MonkeyPatch) -> None:
+    """A target that was down returns, and nobody creates its replica."""
+    patch.setattr(broker_changes, "resume_for_targets", lambda *_: _nothing())
+
+
+def reassignments_not_completed(patch: pytest.MonkeyPatch) -> None:
+    """The target is in sync, and nobody looks."""
+    patch.setattr(isr_changes, "complete_where_in_sync", lambda *_: _nothing())
+    patch.setattr(reassignments, "check_completion", lambda *_: _nothing())
+
+
+def leaving_replicas_not_deleted(patch: pytest.MonkeyPatch) -> None:
+    """Replicas that leave are forgotten where they are."""
+
+    async def forget(active: ActiveController, replicas: Any) -> dict[Any, str]:
+        for tp, broker_ids in replicas.items():
+            for broker_id in broker_ids:
+                await active.replicas.handle_state_changes({broker_id: [tp]}, ReplicaState.OFFLINE)
+                active.context.set_replica_state(broker_id, tp, ReplicaState.NON_EXISTENT)
+        return {}
+
+    patch.setattr(reassignments, "_delete_replicas", forget)
+
+
+def topic_nodes_overwritten(patch: pytest.MonkeyPatch) -> None:
+    """A topic node is replaced with what the controller remembers, whatever it is now."""
+
+    async def store(active: ActiveController, assignments: Any) -> dict[Any, str]:
+        cluster = active.context.cluster
+        for topic in dict.fromkeys(tp.topic for tp in assignments):
+            known = {**cluster.partitions_of(topic), **assignments}
+            content = TopicZNode(
+                cluster.topic_ids.get(topic),
+                {tp.partition: a for tp, a in known.items() if tp.topic == topic},
+            )
+            await Write(
+                [SetData(paths.topic(topic), encode_topic(content))],
+                guard=epoch_guard(active.context),
+            )
+        return {}
+
+    patch.setattr(reassignments, "store_assignments", store)
+
+
+def replicas_in_sync_deleted(patch: pytest.MonkeyPatch) -> None:
+    """What is not wanted any more is deleted, be it the only copy."""
+    patch.setattr(reassignments, "shed", lambda *_: _no_failures())
+
+    async def delete(active: ActiveController, replicas: Any) -> dict[Any, str]:
+        await original(active, replicas)
+        return {}
+
+    original = reassignments._delete_replicas
+    patch.setattr(reassignments, "_delete_replicas", delete)
+
+
+async def _no_failures() -> dict[Any, str]:
+    return {}
+
+
+def done_requests_stay(patch: pytest.MonkeyPatch) -> None:
+    """The request node keeps what has arrived."""
+    patch.setattr(reassignments, "drop_requests", lambda *_: _nothing())
+
+
+def requests_not_watched(patch: pytest.MonkeyPatch) -> None:
+    """After the first look nobody hears of requests."""
+    patch.setattr(request_node, "Exists", lambda read_paths, watch=False: Exists(read_paths))
+
+
+def a_deletion_waits_for_its_reassignment(patch: pytest.MonkeyPatch) -> None:
+    """A topic that is to be deleted is moved on."""
+    for module in (topic_changes, failover):
+        patch.setattr(module, "abandon_reassignments", lambda *_: _nothing())
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     mutate.__name__: (mutate, caught_by)
     for mutate, caught_by in (
@@ -501,6 +587,18 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (changes_of_isrs_leave_no_trail, "the trail of"),
         (causes_outlive_their_event, "the trail of .* has ,"),
         (unannounced_changes_leave_no_trail, "a step is missing"),
+        (reassignments_not_resumed, "on its way for ever|still to go to"),
+        (started_targets_not_told, "on its way for ever|ISR of"),
+        (reassignments_not_completed, "on its way for ever"),
+        (leaving_replicas_not_deleted, "which it does not host"),
+        (topic_nodes_overwritten, "loses"),
+        (replicas_in_sync_deleted, "that are in sync|in sync without|to be online under"),
+        (done_requests_stay, "still to go to"),
+        (requests_not_watched, "still to go to"),
+        (
+            a_deletion_waits_for_its_reassignment,
+            "is not deleted|still have it|assignments are|still to go to|Illegal",
+        ),
         (last_nodes_one_by_one, "not in one transaction with its marker"),
         (requests_for_leaders_stay, "nobody elects preferred leaders"),
         (

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from regent.controller import effects as fx
 from regent.controller import events as e
 from regent.controller.commands import (
+    AlterPartitionReassignments,
     AlterTopicConfig,
     CreatePartitions,
     CreateTopic,
@@ -289,7 +290,51 @@ def _refusing_broker(world: World) -> None:
     world.brokers[3].start()
 
 
+A0, A1, B0, B1 = (TopicPartition(topic, p) for topic in "ab" for p in (0, 1))
+ELSEWHERE: dict[TopicPartition, tuple[int, ...]] = {A0: (3, 1), A1: (1, 2), B0: (1,), B1: (3, 2)}
+"""Another place for each partition: fewer, other, and more replicas."""
+
+
+def _reassign(world: World) -> None:
+    world.workload.reassign(ELSEWHERE)
+
+
+def _ask_for_reassignment(world: World) -> None:
+    """By the znode; one of the targets is down."""
+    world.brokers[2].stop()
+    world.settle()
+    world.workload.request_reassignment(ELSEWHERE)
+    world.settle()
+    world.brokers[2].start()
+
+
+def _change_of_mind(world: World) -> None:
+    """On the way to a broker that is down another target is given, and the rest is cancelled."""
+    world.brokers[2].stop()
+    world.settle()
+    world.workload.request_reassignment({A0: (2, 3), A1: (2, 1), B0: (2, 1), B1: (1, 2)})
+    world.settle()
+    world.workload.submit(AlterPartitionReassignments({A0: None, B0: None, B1: None}))
+    world.workload.reassign({A1: (3,)})
+    world.settle()
+    world.brokers[2].start()
+
+
+def _delete_on_the_way(world: World) -> None:
+    world.brokers[2].stop()
+    world.settle()
+    world.workload.request_reassignment({A0: (2, 3), A1: (2, 1), B0: (2, 1), B1: (1, 2)})
+    world.settle()
+    _delete(world)
+    world.settle()
+    world.brokers[2].start()
+
+
 SCENARIOS: dict[str, Scenario] = {
+    "reassignment": Scenario(_topics, _reassign),
+    "reassignment to a broker that is down": Scenario(_topics, _ask_for_reassignment),
+    "reassignment to another target, or cancelled": Scenario(_topics, _change_of_mind),
+    "reassignment of a topic that is deleted": Scenario(_topics, _delete_on_the_way),
     "failover": Scenario(_topics, _fail_over),
     "failover with a broker down": Scenario(_broker_3_is_down, _fail_over),
     "creation by commands": Scenario(_nothing, _create),

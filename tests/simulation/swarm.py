@@ -48,6 +48,9 @@ WORK = (
     "elect_preferred_leaders_by_hand",
     "delete_by_command",
     "delete_by_hand",
+    "reassign_by_command",
+    "reassign_by_hand",
+    "cancel_by_command",
 )
 """Methods of :class:`~tests.simulation.workload.Workload`."""
 

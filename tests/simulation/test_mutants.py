@@ -19,7 +19,7 @@ from tests.simulation.scenarios import SCENARIOS, Cut, play
 from tests.simulation.simulation import SeedFailedError, simulate
 from tests.simulation.trace import InvariantViolatedError
 
-SEEDS = 600
+SEEDS = 1_000
 HISTORIES = 300
 STORIES = (
     "a broker refuses, and is restarted",
@@ -29,6 +29,9 @@ STORIES = (
     "leaders are out of balance",
     "deletion",
     "deletion of what cannot be read",
+    "reassignment to a broker that is down",
+    "reassignment to another target, or cancelled",
+    "reassignment of a topic that is deleted",
 )
 
 

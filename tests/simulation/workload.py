@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from regent.controller import events as e
 from regent.controller.commands import (
     Accepted,
+    AlterPartitionReassignments,
     AlterTopicConfig,
     Command,
     CreatePartitions,
@@ -24,6 +25,7 @@ from regent.protocol.error_codes import NONE
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config, encode_config_change, encode_entity_config
 from regent.zk_data.operations import Create, Delete, Operation, SetData, Written
+from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 from tests.simulation.driver import RegentProcess
 from tests.simulation.trace import InvariantViolatedError
@@ -42,6 +44,7 @@ class Workload:
 
     Attributes:
         outcomes: Every answer to a command, in order.
+        targets: Replica lists that were ever asked for, by partition.
     """
 
     def __init__(self, world: World) -> None:
@@ -51,6 +54,7 @@ class Workload:
         self._token = 0
         self._unanswered: dict[int, tuple[RegentProcess, tuple[Command, ...]]] = {}
         self.outcomes: list[tuple[Command, Outcome]] = []
+        self.targets: dict[TopicPartition, dict[tuple[int, ...], None]] = {}
 
     def act(self) -> bool:
         """Something that the seed allows; mostly records are produced."""
@@ -193,6 +197,52 @@ class Workload:
         election_type = ElectionType.UNCLEAN if rng.random() < 0.2 else ElectionType.PREFERRED
         partitions = None if rng.random() < 0.3 else tuple(self._some_partitions())
         return self.submit(ElectLeaders(election_type, partitions))
+
+    # Reassignments
+
+    def _some_targets(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """Other replica lists for some partitions, of brokers that may be down."""
+        topic, rng = self._some_topic(), self._world.rng
+        node = None if topic is None else self._world.zookeeper.get(paths.topic(topic))
+        if topic is None or node is None:
+            return {}
+        try:
+            partitions = list(decode_topic(topic, node.data).assignments)
+        except MalformedZNodeError:
+            return {}
+        chosen = rng.sample(partitions, rng.randint(min(1, len(partitions)), len(partitions)))
+        brokers = list(self._world.brokers)
+        return {
+            TopicPartition(topic, p): tuple(rng.sample(brokers, rng.randint(1, 3))) for p in chosen
+        }
+
+    def _wants(self, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
+        for tp, target in targets.items():
+            self.targets.setdefault(tp, {})[target] = None
+
+    def reassign_by_command(self) -> bool:
+        targets = self._some_targets()
+        return bool(targets) and self.reassign(targets)
+
+    def reassign(self, targets: dict[TopicPartition, tuple[int, ...]]) -> bool:
+        """Ask Regent for reassignments."""
+        self._wants(targets)
+        return self.submit(AlterPartitionReassignments(dict(targets)))
+
+    def cancel_by_command(self) -> bool:
+        targets = self._some_targets()
+        return bool(targets) and self.submit(AlterPartitionReassignments(dict.fromkeys(targets)))
+
+    def reassign_by_hand(self) -> bool:
+        targets = self._some_targets()
+        if not targets or self._world.zookeeper.get(paths.REASSIGN_PARTITIONS) is not None:
+            return False  # Kafka's tool waits for the end of the last
+        return self.request_reassignment(targets)
+
+    def request_reassignment(self, targets: dict[TopicPartition, tuple[int, ...]]) -> bool:
+        """Leave the node that Kafka's tool leaves."""
+        self._wants(targets)
+        return self.multi(Create(paths.REASSIGN_PARTITIONS, encode_reassign_partitions(targets)))
 
     # By hand
 

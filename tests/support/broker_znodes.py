@@ -13,10 +13,6 @@ from regent.zk_data.decoding import json_object
 _LOG_DIR_FAILURE: Final = 1
 """The only type of log directory event."""
 
-_TOPIC_PREFIX: Final = f"{paths.BROKER_TOPICS}/"
-_PARTITIONS: Final = "/partitions/"
-_STATE_SUFFIX: Final = "/state"
-
 
 def encode_broker(broker: Broker, *, timestamp_ms: int, jmx_port: int = -1) -> bytes:
     """The registration of a broker in its ``registration_version`` (2 to 5).
@@ -83,15 +79,3 @@ def isr_change_notification_prefix() -> str:
 def log_dir_event_notification_prefix() -> str:
     """To be created as a sequential node."""
     return f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_"
-
-
-def partition_of_state(path: str) -> TopicPartition | None:
-    """The partition whose state node ``path`` is, or None if it is another kind of node."""
-    if not (path.startswith(_TOPIC_PREFIX) and path.endswith(_STATE_SUFFIX)):
-        return None
-    name, separator, partition = path[len(_TOPIC_PREFIX) : -len(_STATE_SUFFIX)].partition(
-        _PARTITIONS
-    )
-    if not (separator and name and partition.isascii() and partition.isdigit()):
-        return None
-    return TopicPartition(name, int(partition)) if len(partition) <= 10 else None

@@ -101,12 +101,33 @@ class ElectLeaders(msgspec.Struct, frozen=True):
     partitions: tuple[TopicPartition, ...] | None = None
 
 
+class AlterPartitionReassignments(msgspec.Struct, frozen=True):
+    """Move partitions to other brokers (KIP-455). Each partition has a result of its own.
+
+    Attributes:
+        targets: Replica list wanted for each partition, the preferred leader first; None cancels
+            the reassignment that is in progress.
+    """
+
+    targets: Mapping[TopicPartition, tuple[int, ...] | None]
+
+
+class ListPartitionReassignments(msgspec.Struct, frozen=True):
+    """List the partitions that are being reassigned.
+
+    Attributes:
+        partitions: Partitions that are asked for; None: all.
+    """
+
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
 TopicCommand = (
     CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
 )
 """What custom resources of topics ask for."""
 
-Command = TopicCommand | ElectLeaders
+Command = TopicCommand | ElectLeaders | AlterPartitionReassignments | ListPartitionReassignments
 
 
 class Reason(enum.StrEnum):
@@ -169,7 +190,9 @@ class Accepted(msgspec.Struct, frozen=True):
     Attributes:
         result: What the command answers. :class:`DescribeTopicConfigs`: topic -> its explicit
             configuration (``dict[str, dict[str, str]]``; unknown topics are left out).
-            :class:`ElectLeaders`: partition -> :class:`PartitionResult`.
+            :class:`ElectLeaders` and :class:`AlterPartitionReassignments`: partition ->
+            :class:`PartitionResult`. :class:`ListPartitionReassignments`: partition -> its
+            ``ReplicaAssignment``.
     """
 
     result: Any = None

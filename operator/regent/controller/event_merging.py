@@ -8,7 +8,7 @@ run of handlings. What may become one is decided here, by the kind of the event 
    when it is processed, and sets the watch that reports everything after that. (If it is skipped
    because this process is not the controller, then so would the later one be, or a failover between
    them has read everything.)
-2. *Sets* (modified topics, modified brokers, answers of one kind): the event joins the waiting one
+2. *Sets* (modified topics, brokers or ISRs, answers of one kind): the event joins the waiting one
    of its kind, and so overtakes what stands between them. That must not change the order in which
    one source speaks: watches fire in the order of ZooKeeper's changes, and a broker answers in the
    order of its requests. Events of different sources could have come in any order. So an event
@@ -38,6 +38,7 @@ _READ_AGAIN: Final = frozenset(
         e.BrokerChange,
         e.TopicChange,
         e.TopicDeletion,
+        e.ZkPartitionReassignment,
         e.IsrChangeNotification,
         e.LogDirEventNotification,
         e.ReplicaLeaderElection,
@@ -45,7 +46,9 @@ _READ_AGAIN: Final = frozenset(
         e.ConfigChange,
     }
 )
-_MODIFICATIONS: Final = frozenset({e.PartitionModifications, e.BrokerModifications})
+_MODIFICATIONS: Final = frozenset(
+    {e.PartitionModifications, e.BrokerModifications, e.PartitionReassignmentIsrChange}
+)
 _ANSWERS: Final = frozenset(
     {
         e.LeaderAndIsrResponseReceived,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from regent.controller.commands import Command
+from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
@@ -34,6 +35,7 @@ class ControllerState(enum.IntEnum):
     TOPIC_DELETION = 4
     AUTO_LEADER_BALANCE = 6
     MANUAL_LEADER_BALANCE = 7
+    ALTER_PARTITION_REASSIGNMENT = 5
     ISR_CHANGE = 9
     LEADER_AND_ISR_RESPONSE = 10
     LOG_DIR_CHANGE = 11
@@ -51,6 +53,7 @@ TIMERS: Final[dict[ControllerState, str]] = {
     ControllerState.TOPIC_DELETION: "TopicDeletionRateAndTimeMs",
     ControllerState.AUTO_LEADER_BALANCE: "AutoLeaderBalanceRateAndTimeMs",
     ControllerState.MANUAL_LEADER_BALANCE: "ManualLeaderBalanceRateAndTimeMs",
+    ControllerState.ALTER_PARTITION_REASSIGNMENT: "PartitionReassignmentRateAndTimeMs",
     ControllerState.ISR_CHANGE: "IsrChangeRateAndTimeMs",
     ControllerState.LEADER_AND_ISR_RESPONSE: "LeaderAndIsrResponseReceivedRateAndTimeMs",
     ControllerState.LOG_DIR_CHANGE: "LogDirChangeRateAndTimeMs",
@@ -212,6 +215,19 @@ class StopReplicaResponseReceived(ControllerEvent, frozen=True):
 
     state = ControllerState.TOPIC_DELETION
     responses: tuple[StopReplicaResponse, ...]
+
+
+class ZkPartitionReassignment(ControllerEvent, frozen=True):
+    """``/admin/reassign_partitions`` was created, changed or deleted."""
+
+    state = ControllerState.ALTER_PARTITION_REASSIGNMENT
+
+
+class PartitionReassignmentIsrChange(ControllerEvent, frozen=True):
+    """The state znodes of partitions that are being reassigned changed."""
+
+    state = ControllerState.ALTER_PARTITION_REASSIGNMENT
+    partitions: tuple[TopicPartition, ...]
 
 
 class IsrChangeNotification(ControllerEvent, frozen=True):

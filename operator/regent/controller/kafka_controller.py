@@ -19,6 +19,7 @@ from regent.controller.effects import CurrentTime, Respond
 from regent.controller.elections import auto_leader_balance, preferred_replica_election
 from regent.controller.log import ControllerLog
 from regent.controller.partitions import isr_changes
+from regent.controller.reassignment import reassignment_changes
 from regent.controller.term import failover, failure_policy
 from regent.controller.term.life_cycle import LifeCycle
 from regent.controller.topics import topic_changes, topic_commands, topic_configuration
@@ -127,6 +128,12 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.TopicDeletion: lambda active, _: topic_changes.process_topic_deletion(active),
     e.StopReplicaResponseReceived: lambda active, event: answers.process_stop_replica_responses(
         active, event.responses
+    ),
+    e.ZkPartitionReassignment: lambda active, _: (
+        reassignment_changes.process_zk_partition_reassignment(active)
+    ),
+    e.PartitionReassignmentIsrChange: lambda active, event: (
+        reassignment_changes.process_partition_reassignment_isr_change(active, event.partitions)
     ),
     e.IsrChangeNotification: lambda active, _: isr_changes.process_isr_change_notification(active),
     e.LogDirEventNotification: lambda active, _: log_dir_events.process_log_dir_event_notification(

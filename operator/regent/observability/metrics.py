@@ -40,6 +40,7 @@ class ControllerGauges(msgspec.Struct, frozen=True):
     replicas_ineligible_to_delete_count: int = 0
     unclean_leader_elections: int = 0
     refused_replicas_count: int = 0
+    reassigning_partitions_count: int = 0
 
 
 def gauges_of(context: ControllerContext | None) -> ControllerGauges:
@@ -61,6 +62,7 @@ def gauges_of(context: ControllerContext | None) -> ControllerGauges:
         replicas_ineligible_to_delete_count=context.replicas_ineligible_to_delete_count,
         unclean_leader_elections=context.unclean_leader_elections,
         refused_replicas_count=context.refusals.count,
+        reassigning_partitions_count=len(context.cluster.partitions_being_reassigned),
     )
 
 
@@ -79,6 +81,7 @@ _GAUGES = {
     "replicas_to_delete_count": "ReplicasToDeleteCount: replicas whose deletion is not finished.",
     "replicas_ineligible_to_delete_count": "ReplicasIneligibleToDeleteCount: of those, replicas "
     "that cannot be deleted now.",
+    "reassigning_partitions_count": "Partitions that are being reassigned.",
     "refused_replicas_count": "Replicas that their brokers refuse to lead, follow or delete.",
 }
 

@@ -8,17 +8,20 @@ from kio.schema.errors import ErrorCode
 
 from regent.protocol.control_requests import ControlResponse
 
+UNKNOWN_SERVER_ERROR: Final = -1
 NONE: Final = 0
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 STALE_CONTROLLER_EPOCH: Final = 11
 INVALID_TOPIC_EXCEPTION: Final = 17
 UNSUPPORTED_VERSION: Final = 35
+INVALID_REPLICA_ASSIGNMENT: Final = 39
 KAFKA_STORAGE_ERROR: Final = 56
 FENCED_LEADER_EPOCH: Final = 74
 STALE_BROKER_EPOCH: Final = 77
 PREFERRED_LEADER_NOT_AVAILABLE: Final = 80
 ELIGIBLE_LEADERS_NOT_AVAILABLE: Final = 83
 ELECTION_NOT_NEEDED: Final = 84
+NO_REASSIGNMENT_IN_PROGRESS: Final = 85
 
 
 def error_name(code: int) -> str:

@@ -57,6 +57,8 @@ broker that finds that node empty does not start. Nothing here needs it: it is l
 """
 
 _TOPIC_PREFIX: Final = BROKER_TOPICS + "/"
+_PARTITIONS: Final = "/partitions/"
+_STATE_SUFFIX: Final = "/state"
 
 
 def broker_id(broker: int) -> str:
@@ -137,3 +139,15 @@ def topic_of(path: str) -> str | None:
     if not path.startswith(_TOPIC_PREFIX):
         return None
     return path[len(_TOPIC_PREFIX) :].partition("/")[0] or None
+
+
+def partition_of_state(path: str) -> TopicPartition | None:
+    """The partition whose state node ``path`` is, or None if it is another kind of node."""
+    if not (path.startswith(_TOPIC_PREFIX) and path.endswith(_STATE_SUFFIX)):
+        return None
+    name, separator, partition = path[len(_TOPIC_PREFIX) : -len(_STATE_SUFFIX)].partition(
+        _PARTITIONS
+    )
+    if not (separator and name and partition.isascii() and partition.isdigit()):
+        return None
+    return TopicPartition(name, int(partition)) if len(partition) <= 10 else None

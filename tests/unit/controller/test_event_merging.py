@@ -24,6 +24,7 @@ LOOK_AGAIN = (
     e.BrokerChange,
     e.TopicChange,
     e.TopicDeletion,
+    e.ZkPartitionReassignment,
     e.IsrChangeNotification,
     e.LogDirEventNotification,
     e.ConfigChange,

@@ -32,6 +32,7 @@ from regent.model.errors import (
 )
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.support.broker_znodes import (
     encode_isr_change_notification,
     encode_log_dir_event,
@@ -140,6 +141,20 @@ ON_ZOOKEEPER = (
     effects.Write,
 )
 
+
+def reassignment() -> Scenario:
+    """Two partitions begin, one is to be completed, one gets another target."""
+    world, controller = running()
+    assert controller.active is not None
+    moving = {TopicPartition("marked", 0): (3, 2), T0: (2, 3)}
+    world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions(moving))
+    world.deliver(controller)
+    world.set_state(TopicPartition("marked", 0), 1, (1, 2, 3), leader_epoch=6, controller_epoch=1)
+    wanted = {T0: (2, 1), TopicPartition("t", 1): (1, 2)}
+    world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions(wanted))
+    return world, controller, e.SessionReconnected()
+
+
 SCENARIOS = [
     failover,
     broker_failure,
@@ -150,6 +165,7 @@ SCENARIOS = [
     requested_leaders,
     leaders_out_of_balance,
     commands,
+    reassignment,
 ]
 
 

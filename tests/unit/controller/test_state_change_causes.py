@@ -18,11 +18,12 @@ from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
+from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.support.broker_znodes import (
     encode_isr_change_notification,
     encode_preferred_replica_election,
 )
-from tests.unit.controller.driving import once
+from tests.unit.controller.driving import NEWEST, once
 from tests.unit.controller.world import World
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -38,9 +39,10 @@ class Told(NamedTuple):
     isr: tuple[int, ...]
 
 
-def cluster() -> tuple[World, KafkaController]:
+def cluster(protocol: tuple[int, int] = NEWEST) -> tuple[World, KafkaController]:
     """Partitions t-0 on 1, 2 and 3, and t-1 on 2 and 3, at leader epoch 5; some time has passed."""
     world = World()
+    world.driver.inter_broker_protocol = protocol
     world.start_broker(1, 2, 3)
     world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
     world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
@@ -333,3 +335,21 @@ class TestTheTerm:
         cause = last_cause(controller, T0)
         assert (cause.kind, cause.event) == (CauseKind.BROKER_FAILED, "SessionReconnected")
         assert cause.time_ms == LATER_MS
+
+
+class TestReassignments:
+    def test_each_step_of_a_move_is_told(self) -> None:
+        world, controller = cluster((2, 6))
+        world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions({T1: (1, 3)}))
+        world.deliver(controller)
+        state = world.state(T1)
+        assert state is not None
+        world.set_state(T1, 2, (2, 3, 1), leader_epoch=state.leader_epoch, controller_epoch=1)
+        world.deliver(controller)
+        reassignment = CauseKind.REASSIGNMENT
+        assert told(controller, T1) == [
+            Told(reassignment, ChangeKind.WRITTEN, 2, (2, 3)),
+            Told(CauseKind.ISR_CHANGE, ChangeKind.OBSERVED, 2, (2, 3, 1)),
+            Told(reassignment, ChangeKind.ELECTED_REASSIGN, 1, (2, 3, 1)),
+            Told(reassignment, ChangeKind.REPLICA_OFFLINE, 1, (3, 1)),
+        ]

@@ -83,6 +83,7 @@ def test_numbers_are_those_of_the_context() -> None:
     context.cluster.set_leadership(
         {TopicPartition(topic, 0): LeaderAndIsr(2, 0, (2,), 1, 0) for topic in ("kept", "marked")}
     )
+    context.set_assignment(TopicPartition("kept", 1), ReplicaAssignment((1, 2), (2,), ()))
     context.queue_topic_for_deletion("marked")
     context.set_replica_state(1, TopicPartition("marked", 0), ReplicaState.DELETION_SUCCESSFUL)
     context.set_replica_state(2, TopicPartition("marked", 0), ReplicaState.DELETION_INELIGIBLE)
@@ -93,7 +94,8 @@ def test_numbers_are_those_of_the_context() -> None:
     assert gauges.offline_partitions_count == 1
     assert gauges.new_partitions_count == 1
     assert gauges.preferred_replica_imbalance_count == 1
-    assert (gauges.global_topic_count, gauges.global_partition_count) == (2, 2)
+    assert (gauges.global_topic_count, gauges.global_partition_count) == (2, 3)
+    assert gauges.reassigning_partitions_count == 1
     assert gauges.topics_to_delete_count == 1
     assert gauges.replicas_to_delete_count == 1
     assert gauges.replicas_ineligible_to_delete_count == 1

@@ -18,6 +18,7 @@ from regent.zk_data import (
     features,
     notifications,
     preferred_replica_election,
+    reassign_partitions,
     topics,
 )
 from regent.zk_data.operations import ZNode
@@ -36,6 +37,7 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
         preferred_replica_election.decode_preferred_replica_election("/n", data)
     ),
     "partition state": lambda data: topics.decode_partition_state("/n", ZNode(data, 0, 1, 1)),
+    "reassignment": reassign_partitions.decode_reassign_partitions,
     "topic": lambda data: topics.decode_topic("t", data),
 }
 

@@ -9,7 +9,6 @@ from regent.zk_data import paths
 from tests.support.broker_znodes import (
     isr_change_notification_prefix,
     log_dir_event_notification_prefix,
-    partition_of_state,
 )
 
 TOPIC_NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,40}", fullmatch=True)
@@ -19,7 +18,7 @@ PARTITIONS = st.integers(0, 2**31 - 1)
 @given(TOPIC_NAMES, PARTITIONS)
 def test_a_state_path_leads_back_to_its_partition(topic: str, partition: int) -> None:
     tp = TopicPartition(topic, partition)
-    assert partition_of_state(paths.partition_state(tp)) == tp
+    assert paths.partition_of_state(paths.partition_state(tp)) == tp
     assert paths.topic_of(paths.partition_state(tp)) == topic
     assert paths.partition_state(tp) == paths.topic_partition(tp) + "/state"
     assert paths.topic_partition(tp) == f"{paths.topic_partitions(topic)}/{partition}"
@@ -44,7 +43,7 @@ def test_a_state_path_leads_back_to_its_partition(topic: str, partition: int) ->
     ],
 )
 def test_other_paths_are_no_states(path: str) -> None:
-    assert partition_of_state(path) is None
+    assert paths.partition_of_state(path) is None
 
 
 @pytest.mark.parametrize("path", ["", "/brokers/topics", "/brokers/topics/", "/config/topics/t"])

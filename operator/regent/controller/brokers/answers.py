@@ -17,7 +17,7 @@ from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics import stray_replicas
 from regent.model.errors import StaleControllerEpochError
-from regent.model.partition import NO_EPOCH, TopicPartition
+from regent.model.partition import EPOCH_DURING_DELETE, NO_EPOCH, TopicPartition
 from regent.protocol.control_requests import (
     ControlResponse,
     LeaderAndIsrResponse,
@@ -127,12 +127,18 @@ async def process_stop_replica_responses(
 def _deletions_started(
     active: ActiveController, response: StopReplicaResponse
 ) -> list[TopicPartition]:
-    """Of the partitions that a broker was asked to stop, those whose deletion it was asked for."""
+    """Of the partitions that a broker was asked to stop, those whose topic is being deleted.
+
+    A replica that was moved away was to be deleted, too, under a leader epoch. It may have come
+    back since, and the answer about the former replica says nothing about the present one.
+    """
     states = active.context.replica_states_on(response.broker_id)
     return [
         tp
         for tp, asked in response.partitions.items()
-        if asked.delete and states.get(tp) is ReplicaState.DELETION_STARTED
+        if asked.delete
+        and asked.leader_epoch == EPOCH_DURING_DELETE
+        and states.get(tp) is ReplicaState.DELETION_STARTED
     ]
 
 

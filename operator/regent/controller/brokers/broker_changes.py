@@ -13,6 +13,7 @@ from regent.controller.effects import (
     PublishView,
     UpdateChannels,
 )
+from regent.controller.reassignment.reassignments import resume_for_targets
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading
@@ -83,6 +84,7 @@ async def on_broker_startup(active: ActiveController, brokers: Sequence[Broker])
     )
     hosted = [tp for partitions in replicas.values() for tp in partitions]
     await active.partitions.trigger_online_for(hosted)
+    await resume_for_targets(active, started, hosted)
     await active.deletions.resume_for(dict.fromkeys(tp.topic for tp in hosted))
 
 

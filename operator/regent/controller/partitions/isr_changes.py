@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import PublishView, ReadChildren, Write
+from regent.controller.reassignment.reassignments import complete_where_in_sync
 from regent.controller.state.causes import CauseKind
 from regent.controller.term.cluster_loading import refresh_leadership
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
@@ -40,5 +41,6 @@ async def process_isr_change_notification(active: ActiveController) -> None:
         batch = ControllerBrokerRequestBatch(context)
         batch.add_update_metadata(known)
         await batch.send()
+    await complete_where_in_sync(active, known)
     await Write([Delete(path, missing_ok=True) for path in nodes], guard=epoch_guard(context))
     await PublishView(frozenset(tp.topic for tp in known))

@@ -87,6 +87,13 @@ class Refusals:
         self._errors.pop(broker_id, None)
         self.metadata.pop(broker_id, None)
 
+    def forget_replicas(self, broker_id: int, partitions: Iterable[TopicPartition]) -> None:
+        """The broker does not host the partitions any more."""
+        errors = self._errors.get(broker_id)
+        if errors:
+            gone = dict.fromkeys(partitions)
+            self._replace(broker_id, {tp: e for tp, e in errors.items() if tp not in gone})
+
     def forget_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         """The partitions do not exist any more."""
         if not self._errors:

@@ -198,10 +198,18 @@ async def load_leadership(
 
 
 async def refresh_leadership(
-    context: ControllerContext, partitions: Iterable[TopicPartition], log: ControllerLog
+    context: ControllerContext,
+    partitions: Iterable[TopicPartition],
+    log: ControllerLog,
+    *,
+    watch: bool = False,
 ) -> list[TopicPartition]:
-    """Read the states of known partitions again. Returns the partitions that have leadership."""
+    """Read the states of known partitions again. Returns the partitions that have leadership.
+
+    Args:
+        watch: Whether to leave watches on the state znodes.
+    """
     known = [tp for tp in partitions if context.cluster.assignment(tp) is not None]
-    read = await read_partition_states(known, log)
+    read = await read_partition_states(known, log, watch=watch)
     context.cluster.set_leadership(read.states, ChangeKind.OBSERVED)
     return [tp for tp in known if tp in context.cluster.leadership]

@@ -29,6 +29,8 @@ from regent.controller.effects import (
 from regent.controller.elections.auto_leader_balance import schedule_first_check
 from regent.controller.elections.preferred_replica_election import process_replica_leader_election
 from regent.controller.events import TopicDeletion
+from regent.controller.reassignment.reassignment_changes import resume_reassignments
+from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading
@@ -77,6 +79,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     await active.replicas.startup()
     active.partitions.startup_states(unreadable=unreadable)
     await active.partitions.trigger_online()
+    await resume_reassignments(active)
     await active.deletions.resume()
     await stray_replicas.delete_after_failover(active)
     await process_replica_leader_election(active)
@@ -180,10 +183,7 @@ async def _load_deletions(active: ActiveController) -> None:
         await Enqueue(TopicDeletion())
     for topic in queued:
         context.queue_topic_for_deletion(topic)
-    active.deletions.mark_ineligible(
-        [topic for topic in queued if context.cluster.is_topic_being_reassigned(topic)],
-        "a reassignment is in progress",
-    )
+    await abandon_reassignments(active, queued)
     if not active.config.deletion_waits_for_brokers:
         return
     with_dead_replica = [

@@ -12,6 +12,7 @@ from regent.controller.configs import config_changes
 from regent.controller.effects import CurrentTime
 from regent.controller.elections import preferred_replica_election
 from regent.controller.partitions import isr_changes
+from regent.controller.reassignment import reassignment_changes
 from regent.controller.topics import topic_changes
 
 
@@ -25,6 +26,10 @@ async def read_everything_anew(active: ActiveController) -> None:
     await topic_changes.process_topic_change(active)
     await topic_changes.process_partition_modifications(active, list(context.cluster.topics))
     await topic_changes.process_topic_deletion(active)
+    await reassignment_changes.process_zk_partition_reassignment(active)
+    await reassignment_changes.process_partition_reassignment_isr_change(
+        active, list(context.cluster.partitions_being_reassigned)
+    )
     await isr_changes.process_isr_change_notification(active)
     await log_dir_events.process_log_dir_event_notification(active)
     await preferred_replica_election.process_replica_leader_election(active)

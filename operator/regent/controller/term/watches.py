@@ -12,9 +12,11 @@ from regent.controller.events import (
     IsrChangeNotification,
     LogDirEventNotification,
     PartitionModifications,
+    PartitionReassignmentIsrChange,
     ReplicaLeaderElection,
     TopicChange,
     TopicDeletion,
+    ZkPartitionReassignment,
 )
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
@@ -40,6 +42,8 @@ def event_of(watched: WatchedEvent) -> ControllerEvent | None:
         return ClusterIdChange()
     if watched.path == paths.PREFERRED_REPLICA_ELECTION:
         return ReplicaLeaderElection()
+    if watched.path == paths.REASSIGN_PARTITIONS:
+        return ZkPartitionReassignment()
     if watched.type is WatchedEventType.NODE_CHILDREN_CHANGED:
         return _CHILD_EVENTS.get(watched.path)
     if watched.type is not WatchedEventType.NODE_DATA_CHANGED:
@@ -50,4 +54,7 @@ def event_of(watched: WatchedEvent) -> ControllerEvent | None:
     topic = paths.topic_of(watched.path)
     if topic is not None and watched.path == paths.topic(topic):
         return PartitionModifications((topic,))
+    tp = paths.partition_of_state(watched.path)
+    if tp is not None:
+        return PartitionReassignmentIsrChange((tp,))
     return None

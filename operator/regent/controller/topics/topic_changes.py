@@ -8,6 +8,7 @@ from itertools import filterfalse
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import Exists, PublishView, ReadChildren, ReadData, Write
 from regent.controller.log import examples
+from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term import cluster_loading
@@ -137,10 +138,7 @@ async def process_topic_deletion(active: ActiveController) -> None:
     active.log.info("Topics are to be deleted", topics=len(fresh), examples=examples(fresh))
     for topic in fresh:
         context.queue_topic_for_deletion(topic)
-    active.deletions.mark_ineligible(
-        [topic for topic in fresh if context.cluster.is_topic_being_reassigned(topic)],
-        "a reassignment is in progress",
-    )
+    await abandon_reassignments(active, fresh)
     await PublishView(frozenset(fresh))
     await active.deletions.enqueue(fresh)
 

@@ -7,8 +7,8 @@ arrive together are read and written together.
 
 Commands on topics touch ZooKeeper only, so one that fails leaves the context in no doubt: whatever
 fails but the controller's own standing is the answer to that one command, and the others are
-carried out. An election changes the context: what fails in it unforeseen is the controller's
-failure.
+carried out. An election or a reassignment changes the context: what is wrong with a partition is
+the answer for it, and an unexpected error ends the term, as it does in an event.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     Accepted,
+    AlterPartitionReassignments,
     AlterTopicConfig,
     Command,
     CreatePartitions,
@@ -25,12 +26,17 @@ from regent.controller.commands import (
     DeleteTopic,
     DescribeTopicConfigs,
     ElectLeaders,
+    ListPartitionReassignments,
     Outcome,
     Reason,
     Rejected,
 )
 from regent.controller.effects import Write
 from regent.controller.elections.leader_election import process_elect_leaders
+from regent.controller.reassignment.reassignment_commands import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
 from regent.controller.topics.topic_configuration import alter_topic_config, describe_topic_configs
 from regent.controller.topics.topic_creation import create_topics
 from regent.controller.topics.topic_growth import create_partitions
@@ -48,7 +54,7 @@ from regent.zk_data.operations import Create, Written
 _BULK = (CreateTopic, DeleteTopic)
 """Kinds of commands that are read and written together."""
 
-_CHANGE_CONTEXT = (ElectLeaders,)
+_CHANGE_CONTEXT = (AlterPartitionReassignments, ElectLeaders)
 """Kinds of commands that touch more than ZooKeeper: one that fails leaves the context in doubt."""
 
 
@@ -122,6 +128,10 @@ async def _carry_out(active: ActiveController, commands: Sequence[Command]) -> l
             return [await process_elect_leaders(active, command)]
         case DescribeTopicConfigs() as command:
             return [await describe_topic_configs(active, command)]
+        case AlterPartitionReassignments() as command:
+            return [await alter_partition_reassignments(active, command)]
+        case ListPartitionReassignments() as command:
+            return [list_partition_reassignments(active, command)]
 
 
 async def _delete_topics(

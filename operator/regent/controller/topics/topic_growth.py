@@ -36,7 +36,7 @@ async def create_partitions(active: ActiveController, command: CreatePartitions)
     refused = not_usable(active, topic)
     if refused is not None:
         return refused
-    if any(a.is_being_reassigned for a in active.context.cluster.partitions_of(topic).values()):
+    if active.context.cluster.is_topic_being_reassigned(topic):
         return Rejected(
             Reason.REASSIGNMENT_IN_PROGRESS,
             f"topic {topic!r} is being reassigned; it can grow once that is done",

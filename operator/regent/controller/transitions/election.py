@@ -114,6 +114,7 @@ class ElectionInput(NamedTuple):
 
     Attributes:
         assignment: Its replicas, the preferred leader first.
+        leader: Its present leader, live or not; negative if it has none.
         isr: Its ISR in the order of its state znode.
         recovery_state: Its present leader recovery state.
         live: Assigned replicas on live brokers that are not shutting down, on good log directories.
@@ -124,6 +125,7 @@ class ElectionInput(NamedTuple):
     """
 
     assignment: ReplicaAssignment
+    leader: int
     isr: tuple[int, ...]
     recovery_state: int
     live: tuple[int, ...]

@@ -366,6 +366,7 @@ class PartitionStateMachine:
         present = tuple(r for r in assignment.replicas if online(r, tp, include_shutting_down=True))
         return ElectionInput(
             assignment=assignment,
+            leader=state.leader,
             isr=state.isr,
             recovery_state=state.leader_recovery_state,
             live=tuple(r for r in present if r not in leaving) if leaving else present,

@@ -31,11 +31,11 @@ class StatesRead(NamedTuple):
 
 
 async def read_partition_states(
-    partitions: Sequence[TopicPartition], log: ControllerLog
+    partitions: Sequence[TopicPartition], log: ControllerLog, *, watch: bool = False
 ) -> StatesRead:
     """Read the state znodes of partitions. A malformed one is logged with its path and skipped."""
     state_paths = list(map(paths.partition_state, partitions))
-    nodes = await read_permitted(state_paths)
+    nodes = await read_permitted(state_paths, watch=watch)
     decode = partition_state_decoder()
     states: dict[TopicPartition, LeaderAndIsr] = {}
     missing: list[TopicPartition] = []

@@ -41,7 +41,9 @@ class ReplicaStateMachine:
         """Initial states at failover, then one LeaderAndIsr per live broker with all its replicas.
 
         Replicas on live brokers start Online. Those on dead brokers start DeletionIneligible and go
-        Offline at once, which takes them out of the ISRs.
+        Offline at once, which takes them out of the ISRs. Replicas that a predecessor may have
+        deleted at the end of a reassignment are not started again: that would copy them once more,
+        only to be deleted.
         """
         context, leadership = self._context, self._context.cluster.leadership
         hosted: defaultdict[int, list[TopicPartition]] = defaultdict(list)
@@ -53,10 +55,13 @@ class ReplicaStateMachine:
         batch = ControllerBrokerRequestBatch(context)
         offline: dict[int, list[TopicPartition]] = {}
         all_led = len(leadership) == context.cluster.partition_count
+        leaving = _leaving_replicas(context)
         for broker_id, partitions in hosted.items():
             if context.is_broker_online(broker_id):
                 context.set_replica_states(broker_id, partitions, ReplicaState.ONLINE)
                 led = partitions if all_led else [tp for tp in partitions if tp in leadership]
+                if broker_id in leaving:
+                    led = [tp for tp in led if tp not in leaving[broker_id]]
                 if led:
                     batch.add_leader_and_isr((broker_id,), led, is_new=False)
             else:
@@ -259,12 +264,31 @@ class ReplicaStateMachine:
             )
         return changed, failures
 
-    def _forget(self, broker_id: int, partitions: Iterable[TopicPartition]) -> None:
+    def _forget(self, broker_id: int, partitions: Sequence[TopicPartition]) -> None:
+        """The broker does not host them any more: neither is anything else known of them there."""
+        self._context.refusals.forget_replicas(broker_id, partitions)
+        self._context.change_replicas_on_offline_dirs(broker_id, failed=(), recovered=partitions)
         for tp in partitions:
             assignment = self._context.cluster.assignment(tp)
             if assignment is not None:
                 self._context.set_assignment(tp, assignment.remove_replica(broker_id))
             self._context.set_replica_state(broker_id, tp, ReplicaState.NON_EXISTENT)
+
+
+def _leaving_replicas(context: ControllerContext) -> dict[int, dict[TopicPartition, None]]:
+    """By broker, replicas that leave partitions whose reassignment is about to end: the target is
+    in sync, they are not any more."""
+    leaving: dict[int, dict[TopicPartition, None]] = {}
+    for tp in context.cluster.partitions_being_reassigned:
+        assignment, state = context.cluster.assignment(tp), context.cluster.leadership.get(tp)
+        if assignment is None or state is None:
+            continue
+        if any(replica not in state.isr for replica in assignment.target_replicas):
+            continue
+        for replica in assignment.removing_replicas:
+            if replica not in state.isr:
+                leaving.setdefault(replica, {})[tp] = None
+    return leaving
 
 
 def without_replica(state: LeaderAndIsr, replica: int, controller_epoch: int) -> LeaderAndIsr:

@@ -342,10 +342,12 @@ class TestDeletions:
         assert list(context.topics_ineligible_for_deletion) == ["t"]
         assert [s for s in stop_replica(world.driver.sent) if s[3]] == []
 
-    def test_a_topic_under_reassignment_waits_for_its_end(self) -> None:
+    def test_a_topic_under_reassignment_is_deleted_wherever_it_has_replicas(self) -> None:
         world = cluster(1, 2)
         world.create_topic("t", {0: ReplicaAssignment((2, 1), (2,), (1,))})
         world.set_state(T0, 1, (1,), leader_epoch=7)
         world.mark_for_deletion("t")
         context = world.fail_over().context
-        assert list(context.topics_ineligible_for_deletion) == ["t"]
+        assert list(context.topics_with_deletion_started) == ["t"]
+        deleted = [(b, d) for b, _, _, d in stop_replica(world.driver.sent) if d]
+        assert deleted == [(2, True), (1, True)]

@@ -6,8 +6,11 @@ import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.model.partition import TopicPartition
+from regent.controller.term.watches import event_of
+from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.operations import SessionState, WatchedEvent
+from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
 from tests.unit.controller.world import World, leader_and_isr
 
@@ -117,3 +120,35 @@ def test_a_process_that_is_not_the_controller_only_looks_who_is(world: World) ->
     world.process(controller, e.SessionReconnected())
     assert controller.life.controller_id_seen == 2
     assert controller.active is None
+
+
+def test_requested_and_advanced_reassignments_are_found(world: World) -> None:
+    world.driver.inter_broker_protocol = (2, 6)
+    world.start_broker(3)
+    t1 = TopicPartition("t", 1)
+    world.create_topic("t", {0: (1, 2), 1: ReplicaAssignment((2, 3, 1), (3,), (1,))})
+    world.set_state(t1, 1, (1, 2), leader_epoch=5)
+    controller = world.active_controller()
+    world.driver.client.disconnect()
+    world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions({T0: (2, 3)}))
+    state = world.state(t1)
+    assert state is not None
+    world.set_state(
+        t1, 1, (1, 2, 3), leader_epoch=state.leader_epoch, controller_epoch=state.controller_epoch
+    )
+    world.driver.client.reconnect()
+    world.driver.client.take_events()
+    world.process(controller, e.SessionReconnected())
+    assert world.topic("t").assignments == {
+        0: ReplicaAssignment((2, 3, 1), (3,), (1,)),
+        1: ReplicaAssignment((2, 3)),
+    }
+    world.driver.client.take_events()
+    world.put(paths.REASSIGN_PARTITIONS, b"{")
+    world.set_state(T0, 1, (1, 2, 3), leader_epoch=6, controller_epoch=1)
+    told = {event for event in map(event_of_watch, world.driver.client.take_events()) if event}
+    assert told == {e.ZkPartitionReassignment(), e.PartitionReassignmentIsrChange((T0,))}
+
+
+def event_of_watch(told: WatchedEvent | SessionState) -> e.ControllerEvent | None:
+    return event_of(told) if isinstance(told, WatchedEvent) else None

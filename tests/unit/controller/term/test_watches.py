@@ -6,6 +6,7 @@ import pytest
 
 from regent.controller import events as e
 from regent.controller.term.watches import event_of
+from regent.model.partition import TopicPartition
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 
 CREATED = WatchedEventType.NODE_CREATED
@@ -31,6 +32,12 @@ def test_a_changed_list_of_children(path: str, event: e.ControllerEvent) -> None
 
 
 @pytest.mark.parametrize("kind", [CREATED, DELETED, CHANGED])
+def test_whatever_happens_to_the_request_of_reassignments(kind: WatchedEventType) -> None:
+    event = event_of(WatchedEvent(kind, "/admin/reassign_partitions"))
+    assert event == e.ZkPartitionReassignment()
+
+
+@pytest.mark.parametrize("kind", [CREATED, DELETED, CHANGED])
 def test_whatever_happens_to_the_controller_node(kind: WatchedEventType) -> None:
     assert event_of(WatchedEvent(kind, "/controller")) == e.ControllerChange()
 
@@ -48,6 +55,10 @@ def test_whatever_happens_to_a_request_for_preferred_leaders(kind: WatchedEventT
         ("/brokers/ids/7", e.BrokerModifications((7,))),
         ("/brokers/topics/t", e.PartitionModifications(("t",))),
         ("/brokers/topics/a.b-c_d", e.PartitionModifications(("a.b-c_d",))),
+        (
+            "/brokers/topics/t/partitions/3/state",
+            e.PartitionReassignmentIsrChange((TopicPartition("t", 3),)),
+        ),
     ],
 )
 def test_changed_data(path: str, event: e.ControllerEvent) -> None:
@@ -61,7 +72,8 @@ def test_changed_data(path: str, event: e.ControllerEvent) -> None:
         "/brokers/ids/seven",
         "/brokers/topics",
         "/brokers/topics/t/partitions",
-        "/brokers/topics/t/partitions/0/state",
+        "/brokers/topics/t/partitions/0",
+        "/brokers/topics/t/partitions/zero/state",
         "/elsewhere",
     ],
 )

@@ -381,13 +381,15 @@ class TestObstacles:
         assert replica_states(active)["0 on 2"] == "DELETION_INELIGIBLE"
         assert replica_states(active)["1 on 2"] == "DELETION_SUCCESSFUL"
 
-    def test_a_topic_under_reassignment_waits(self) -> None:
-        world, active = cluster("t", "other")
+    def test_a_topic_under_reassignment_is_deleted_wherever_it_has_replicas(self) -> None:
+        world, active = cluster()
         under_way = ReplicaAssignment((1, 3, 2), adding_replicas=(3,), removing_replicas=(2,))
         active.context.set_assignment(T0, under_way)
-        delete(world, active, "t", "other")
-        assert list(active.context.topics_ineligible_for_deletion) == ["t"]
-        assert list(active.context.topics_with_deletion_started) == ["other"]
+        active.context.set_replica_state(3, T0, ReplicaState.NEW)
+        delete(world, active, "t")
+        assert not active.context.cluster.partitions_being_reassigned
+        deleted = [b for b, tp, _, d in stop_replica(world.driver.sent) if d and tp == T0]
+        assert deleted == [1, 3, 2]
 
     def test_a_put_off_topic_is_resumed_by_name_only(self) -> None:
         world, active = cluster()

@@ -1,0 +1,1 @@
+"""Reassignment: partitions move to other brokers, by tools or by commands."""

@@ -1,0 +1,118 @@
+"""New leader epochs, by which leaders learn of the replicas that they have from now on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.log import examples
+from regent.controller.reassignment.algebra import origin_of
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.transitions.leadership_changes import (
+    Decision,
+    LeaderAndMembers,
+    change_leadership,
+)
+from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
+
+
+class Unsafe(str):
+    """Reason of a refusal: committed records could be lost, or the partition its leader."""
+
+    __slots__ = ()
+
+
+async def announce(active: ActiveController, partitions: Collection[TopicPartition]) -> None:
+    """Raise leader epochs, so that leaders take the assignments of the context over. Partitions
+    that never had a leader have nobody to tell."""
+    failures = await _raise_epochs(active, dict.fromkeys(partitions, ()))
+    if failures:
+        active.log.error(
+            "Assignments not announced",
+            partitions=len(failures),
+            examples=examples(f"{tp}: {why}" for tp, why in failures.items()),
+        )
+
+
+async def shed(
+    active: ActiveController, losing: Mapping[TopicPartition, tuple[int, ...]]
+) -> dict[TopicPartition, str]:
+    """The same, and replicas leave the ISR, one of the others leads.
+
+    Args:
+        losing: Partitions with replicas that the context's assignment does not have any more.
+
+    Returns:
+        Partitions where that did not take place, with reasons. Nothing of them has changed.
+    """
+    return await _raise_epochs(active, losing)
+
+
+async def _raise_epochs(
+    active: ActiveController, losing: Mapping[TopicPartition, tuple[int, ...]]
+) -> dict[TopicPartition, str]:
+    context = active.context
+    led = [tp for tp in losing if context.partition_state(tp) is not PartitionState.NEW]
+    if not led:
+        return {}
+
+    def decide(tp: TopicPartition, state: LeaderAndIsr) -> Decision:
+        if not losing[tp]:
+            return LeaderAndMembers(state.leader, state.isr)
+        return leadership_without(context, tp, state, losing[tp])
+
+    written, failures = await change_leadership(context, led, decide, active.log)
+    batch = ControllerBrokerRequestBatch(context)
+    for tp, state in written.items():
+        _add_to_batch(context, tp, state, batch)
+        if losing[tp]:
+            is_led = context.is_replica_online(state.leader, tp)
+            context.set_partition_state(
+                tp, PartitionState.ONLINE if is_led else PartitionState.OFFLINE
+            )
+    await batch.send()
+    return failures
+
+
+def _add_to_batch(
+    context: ControllerContext,
+    tp: TopicPartition,
+    state: LeaderAndIsr,
+    batch: ControllerBrokerRequestBatch,
+) -> None:
+    """Inform the replicas. Of those that are being added, the ones that exist already: a broker
+    with a failed log directory may create them anew, as long as they are not in sync (KAFKA-10314).
+    """
+    assignment = context.cluster.assignment(tp)
+    if assignment is None:
+        return
+    batch.add_leader_and_isr(origin_of(assignment), (tp,), is_new=False)
+    for broker_id in assignment.adding_replicas:
+        if context.replica_state(broker_id, tp) is not ReplicaState.NON_EXISTENT:
+            batch.add_leader_and_isr((broker_id,), (tp,), is_new=broker_id not in state.isr)
+
+
+def leadership_without(
+    context: ControllerContext, tp: TopicPartition, state: LeaderAndIsr, lost: tuple[int, ...]
+) -> Decision:
+    """Leader and ISR of a partition without some of its replicas."""
+    isr = tuple(replica for replica in state.isr if replica not in lost)
+    if not isr:
+        return Unsafe(
+            f"none of the replicas that would stay is in sync, only {list(state.isr)}: committed "
+            "records would be lost"
+        )
+    if state.leader not in lost:
+        return LeaderAndMembers(state.leader, isr)
+    leader = next(
+        (r for r in context.cluster.replicas(tp) if r in isr and context.is_replica_online(r, tp)),
+        NO_LEADER,
+    )
+    if leader == NO_LEADER and context.is_replica_online(state.leader, tp):
+        return Unsafe(
+            f"replica {state.leader} leads, and none of {list(isr)}, which are in sync and would "
+            "stay, is live"
+        )
+    return LeaderAndMembers(leader, isr)

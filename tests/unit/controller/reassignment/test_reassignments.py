@@ -1,0 +1,602 @@
+"""The way of a partition to new replicas: each step, its order, and the epochs it costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.brokers.answers import process_stop_replica_responses
+from regent.controller.reassignment.algebra import reassign_to
+from regent.controller.reassignment.reassignment_changes import (
+    process_partition_reassignment_isr_change,
+)
+from regent.controller.reassignment.reassignments import begin
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.topics.topic_changes import (
+    process_partition_modifications,
+    process_topic_change,
+    process_topic_deletion,
+)
+from regent.controller.transitions import election
+from regent.model.errors import ZooKeeperUnavailableError
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
+from regent.zk_data import paths
+from regent.zk_data.operations import SetData, WatchedEvent, WatchedEventType
+from tests.unit.controller.driving import once
+from tests.unit.controller.reassignment.moving import T0, T1, Cluster
+from tests.unit.controller.world import leader_and_isr, stop_replica
+
+
+def writes(cluster: Cluster) -> list[str]:
+    """Paths written, in order."""
+    return [
+        operation.path
+        for effect in cluster.world.driver.performed
+        if isinstance(effect, effects.Write)
+        for operation in effect.operations
+        if isinstance(operation, SetData)
+    ]
+
+
+class TestBeginning:
+    def test_the_assignment_is_stored_the_leader_told_and_the_replica_created(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(2, 3)
+        assert cluster.stored() == ReplicaAssignment((2, 3, 1), (3,), (1,))
+        assert cluster.leadership() == (1, (1, 2), 1)
+        told, created = cluster.world.driver.take_sent()
+        assert leader_and_isr([told]) == {1: {T0: False}, 2: {T0: False}}
+        assert leader_and_isr([created]) == {3: {T0: True}}
+        assert told.partitions[T0].assignment == cluster.stored()
+        assert writes(cluster) == [paths.topic("t"), paths.partition_state(T0)]
+        assert cluster.active.context.replica_state(3, T0) is ReplicaState.NEW
+        assert list(cluster.active.context.cluster.partitions_being_reassigned) == [T0]
+
+    def test_nothing_is_deleted_before_the_target_is_in_sync(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(3, 4)
+        cluster.sync(1, 2, 3)
+        assert stop_replica(cluster.world.driver.sent) == []
+        assert cluster.stored().is_being_reassigned
+
+    def test_another_order_is_stored_at_once_under_a_new_epoch(self) -> None:
+        cluster = Cluster((1, 2, 3)).start()
+        cluster.move(3, 1, 2)
+        assert cluster.stored() == ReplicaAssignment((3, 1, 2))
+        assert cluster.leadership() == (1, (1, 2, 3), 1)
+
+    def test_the_same_list_costs_one_epoch_and_nothing_else(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(1, 2)
+        assert cluster.leadership() == (1, (1, 2), 1)
+        assert writes(cluster) == [paths.partition_state(T0)]
+
+    def test_the_same_target_again_changes_nothing(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(2, 3)
+        cluster.forget()
+        cluster.move(2, 3)
+        assert writes(cluster) == []
+        assert cluster.world.driver.sent == []
+
+    def test_many_partitions_go_together(self) -> None:
+        cluster = Cluster(*[(1, 2)] * 30).start()
+        tps = [TopicPartition("t", p) for p in range(30)]
+        cluster.alter(dict.fromkeys(tps, (2, 3)))
+        assert len(cluster.world.driver.take_sent()) == 2
+        assert writes(cluster).count(paths.topic("t")) == 1
+        for tp in tps:
+            cluster.change_isr(1, 2, 3, tp=tp)
+        cluster.world.driver.performed.clear()
+        cluster.notify(*tps)
+        assert all(cluster.stored(p) == ReplicaAssignment((2, 3)) for p in range(30))
+        assert writes(cluster).count(paths.topic("t")) == 1
+        assert len(cluster.world.driver.sent) <= 5
+
+    def test_a_failed_log_directory_does_not_keep_a_replica_from_being_created_anew(self) -> None:
+        """A replica that is being added and exists already is announced as new until in sync."""
+        cluster = Cluster(ReplicaAssignment((2, 3, 1), (2, 3), (1,)), isr=(1, 2), leader=1)
+        cluster.start()
+        cluster.stop_broker(3)
+        cluster.forget()
+        cluster.start_broker(3)
+        last = cluster.world.driver.sent[-1]
+        assert leader_and_isr([last]) == {1: {T0: False}, 2: {T0: False}, 3: {T0: True}}
+
+    def test_a_partition_that_never_had_a_leader_is_born_on_its_target(self) -> None:
+        cluster = Cluster(brokers=(1, 2))
+        cluster.world.create_topic("t", {0: (8, 9)})
+        cluster.start()
+        cluster.move(1, 2)
+        assert cluster.stored() == ReplicaAssignment((1, 2))
+        state = cluster.state()
+        assert (state.leader, state.isr) == (1, (1, 2))
+        assert cluster.active.context.partition_state(T0) is PartitionState.ONLINE
+
+    def test_where_there_never_was_a_leader_nobody_is_told_of_another_order(self) -> None:
+        cluster = Cluster(brokers=(1, 2))
+        cluster.world.create_topic("t", {0: (8, 9)})
+        cluster.start()
+        cluster.ask({T0: (9, 8)})
+        assert cluster.stored() == ReplicaAssignment((9, 8))
+        assert not cluster.world.log.errors("Assignments not announced")
+        assert cluster.active.context.partition_state(T0) is PartitionState.NEW
+
+    def test_a_topic_that_vanishes_meanwhile_disturbs_no_other(self) -> None:
+        cluster = Cluster((1, 2))
+        cluster.world.create_topic("u", {0: (1, 2)})
+        cluster.start()
+        cluster.world.delete(paths.topic("u"))
+        u0 = TopicPartition("u", 0)
+        results = cluster.alter({u0: (3,), T0: (2, 3)})
+        assert results[u0].error_code == -1
+        assert results[T0].error_code == 0
+        assert cluster.stored().adding_replicas == (3,)
+        cluster.world.run(process_topic_change(cluster.active))
+        assert list(cluster.active.context.cluster.partitions_being_reassigned) == [T0]
+
+
+class TestCompletion:
+    def test_the_leader_moves_the_others_leave_and_are_deleted(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(3, 4)
+        cluster.forget()
+        cluster.sync(1, 2, 3, 4)
+        assert cluster.stored() == ReplicaAssignment((3, 4))
+        assert cluster.leadership() == (3, (3, 4), 4)  # A1, B3, and B4 for each that leaves
+        sent = cluster.world.driver.sent
+        assert [(b, delete) for b, _, _, delete in stop_replica(sent)] == [
+            (1, False),
+            (2, False),
+            (1, True),
+            (2, True),
+        ]
+        assert leader_and_isr(sent).keys() == {3, 4}
+        first = sent[0].partitions[T0]
+        assert first.assignment == ReplicaAssignment((3, 4))
+        assert (first.leader_and_isr.leader, first.leader_and_isr.isr) == (3, (1, 2, 3, 4))
+        context = cluster.active.context
+        assert {b: context.replica_state(b, T0) for b in (1, 2, 3, 4)} == {
+            1: ReplicaState.NON_EXISTENT,
+            2: ReplicaState.NON_EXISTENT,
+            3: ReplicaState.ONLINE,
+            4: ReplicaState.ONLINE,
+        }
+        assert not context.cluster.partitions_being_reassigned
+
+    def test_the_target_is_stored_last(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        cluster.forget()
+        cluster.sync(1, 2)
+        assert writes(cluster)[-1] == paths.topic("t")
+
+    def test_everybody_is_told_of_the_final_state(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        cluster.sync(1, 2)
+        last = [s for s in cluster.world.driver.sent if T0 in s.update_metadata][-1]
+        assert last.partitions[T0].leader_and_isr == cluster.state()
+        assert last.partitions[T0].assignment == ReplicaAssignment((2,))
+        assert set(last.update_metadata_receivers) == {1, 2, 3, 4, 5}
+
+    def test_a_single_replica_moves_in_three_epochs(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        cluster.sync(1, 2)
+        assert cluster.leadership() == (2, (2,), 3)
+
+    def test_with_its_target_down_it_waits_and_takes_four_epochs_in_all(self) -> None:
+        cluster = Cluster((1,), brokers=(1, 3)).start()
+        cluster.ask({T0: (2,)})
+        assert cluster.leadership() == (1, (1,), 1)
+        cluster.start_broker(2)
+        assert cluster.leadership() == (1, (1,), 2)
+        cluster.sync(1, 2)
+        assert cluster.leadership() == (2, (2,), 4)
+        assert cluster.requested() is None
+
+    def test_one_that_arrives_costs_nothing_for_those_on_their_way(self) -> None:
+        cluster = Cluster(*[(1,)] * 30).start()
+        cluster.alter({TopicPartition("t", p): (2,) for p in range(30)})
+        cluster.forget()
+        cluster.sync(1, 2, tp=TopicPartition("t", 7))
+        touched = {
+            path
+            for effect in cluster.world.driver.performed
+            if isinstance(effect, effects.ReadData)
+            for path in effect.paths
+        } | set(writes(cluster))
+        assert touched == {
+            paths.topic("t"),
+            paths.partition_state(TopicPartition("t", 7)),
+            paths.REASSIGN_PARTITIONS,
+        }
+
+    def test_a_preferred_election_in_between_costs_one_epoch_more(self) -> None:
+        cluster = Cluster((1, 2), leader=1, brokers=(1, 2)).start()
+        cluster.ask({T0: (2, 1, 3)})
+        cluster.world.run(
+            cluster.active.partitions.handle_state_changes(
+                [T0], PartitionState.ONLINE, election.PREFERRED
+            )
+        )
+        assert cluster.leadership() == (2, (1, 2), 2)
+        cluster.sync(1, 2)
+        assert cluster.leadership()[2] == 2
+        cluster.world.start_broker(3)
+        cluster.sync(1, 2, 3)
+        assert cluster.leadership() == (2, (1, 2, 3), 3)
+
+    def test_a_shrink_needs_no_waiting(self) -> None:
+        cluster = Cluster((1, 2, 3)).start()
+        cluster.move(1, 2)
+        assert cluster.stored() == ReplicaAssignment((1, 2))
+        assert cluster.leadership() == (1, (1, 2), 2)
+        assert writes(cluster)[0] == paths.topic("t"), "a successor must find what was begun"
+
+    def test_a_leader_that_is_a_target_stays(self) -> None:
+        cluster = Cluster((1, 2), leader=2).start()
+        cluster.move(1, 2, 3)
+        cluster.sync(1, 2, 3)
+        assert cluster.leadership() == (2, (1, 2, 3), 2)
+
+    def test_it_goes_on_when_a_leader_notifies(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        cluster.change_isr(1, 2)
+        cluster.notify(T0)
+        assert cluster.stored() == ReplicaAssignment((2,))
+
+    def test_answers_of_brokers_say_nothing_about_it(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        cluster.change_isr(1, 2)
+        assert cluster.stored().is_being_reassigned
+
+    def test_the_state_znode_is_watched_as_long_as_it_lasts(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        cluster.world.driver.client.take_events()
+        cluster.sync(1)
+        changed = WatchedEvent(WatchedEventType.NODE_DATA_CHANGED, paths.partition_state(T0))
+        assert changed in cluster.world.driver.client.take_events()
+        cluster.change_isr(1, 2)
+        assert changed in cluster.world.driver.client.take_events()
+
+    def test_where_leaders_ask_the_controller_no_state_znode_is_watched(self) -> None:
+        cluster = Cluster((1,))
+        cluster.world.driver.inter_broker_protocol = (2, 8)
+        cluster.start()
+        cluster.move(2)
+        cluster.world.driver.client.take_events()
+        cluster.change_isr(1, 2)
+        assert cluster.world.driver.client.take_events() == []
+
+    def test_as_long_as_no_target_replica_can_lead_nothing_is_removed(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        cluster.change_isr(1, 2)
+        cluster.world.stop_broker(2)  # of which the controller has heard
+        cluster.active.context.remove_live_brokers([2])
+        cluster.notify(T0)
+        assert cluster.stored() == ReplicaAssignment((2, 1), (2,), (1,))
+        assert cluster.leadership() == (1, (1, 2), 1)
+        assert stop_replica(cluster.world.driver.sent) == []
+        cluster.start_broker(2)
+        assert cluster.stored() == ReplicaAssignment((2,))
+
+    def test_a_leader_that_drops_a_target_at_the_last_moment_is_heeded(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(2, 3)
+        cluster.change_isr(1, 2, 3)
+        cluster.world.driver.before = once(effects.Write, lambda: cluster.change_isr(1, 2))
+        cluster.world.run(process_partition_reassignment_isr_change(cluster.active, [T0]))
+        assert cluster.stored().is_being_reassigned
+        assert cluster.leadership() == (1, (1, 2), 1)
+        assert stop_replica(cluster.world.driver.sent) == []
+
+    def test_an_isr_that_cannot_be_read_keeps_the_replicas(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        cluster.change_isr(1, 2)
+        state = cluster.world.zookeeper.get(paths.partition_state(T0))
+        assert state is not None
+        cluster.active.context.cluster.set_leadership({T0: cluster.state()})
+        cluster.world.put(paths.partition_state(T0), b"{")
+        cluster.notify(T0)
+        assert cluster.stored().is_being_reassigned
+        assert stop_replica(cluster.world.driver.sent) == []
+        cluster.world.put(paths.partition_state(T0), state.data)
+        cluster.notify(T0)
+        assert cluster.stored() == ReplicaAssignment((2,))
+
+    def test_what_a_broker_has_refused_or_lost_is_forgotten_when_its_replica_leaves(self) -> None:
+        cluster = Cluster((1, 2), (1, 2)).start()
+        refusals = cluster.active.context.refusals
+        refusals.update(2, refused={T0: "UNKNOWN_SERVER_ERROR", T1: "X"}, done=())
+        cluster.active.context.set_replicas_on_offline_dirs(2, [T0, T1])
+        cluster.move(1)
+        assert list(cluster.active.context.replicas_on_offline_dirs(2)) == [T1]
+        assert cluster.stored() == ReplicaAssignment((1,))
+        assert dict(refusals.on_broker(2)) == {T1: "X"}
+
+    def test_a_replica_that_leaves_on_a_dead_broker_keeps_nothing_from_ending(self) -> None:
+        cluster = Cluster((1, 9), isr=(1,)).start()
+        cluster.move(1, 2)
+        cluster.sync(1, 2)
+        assert cluster.stored() == ReplicaAssignment((1, 2))
+
+
+class TestChangeOfMind:
+    def test_cancelled_the_new_replica_leaves_the_isr_and_is_deleted(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(3, 4)
+        cluster.sync(1, 2, 3)
+        cluster.forget()
+        assert cluster.alter({T0: None})[T0].error_code == 0
+        assert cluster.stored() == ReplicaAssignment((1, 2))
+        assert cluster.leadership() == (1, (1, 2), 2)
+        sent = cluster.world.driver.sent
+        assert [(b, e, d) for b, _, e, d in stop_replica(sent)] == [
+            (3, 7, False),
+            (4, 7, False),
+            (3, 7, True),
+            (4, 7, True),
+        ], "with an epoch that they have not been told: brokers refuse one that they know"
+        assert leader_and_isr(sent) == {1: {T0: False}, 2: {T0: False}}
+        assert writes(cluster) == [paths.partition_state(T0), paths.topic("t")]
+
+    def test_a_new_replica_that_leads_hands_over_first(self) -> None:
+        cluster = Cluster((1, 2), brokers=(1, 2, 3)).start()
+        cluster.move(3, 2)
+        cluster.change_isr(1, 3)
+        cluster.world.set_state(T0, 3, (1, 3), leader_epoch=9)
+        cluster.active.context.cluster.set_leadership({T0: cluster.state()})
+        assert cluster.alter({T0: None})[T0].error_code == 0
+        assert cluster.state().leader == 1
+        assert cluster.state().isr == (1,)
+        assert cluster.state().leader_epoch == 10
+
+    def test_the_only_replica_in_sync_is_not_deleted(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(3, 4)
+        cluster.world.set_state(T0, 3, (3,), leader_epoch=9)
+        cluster.forget()
+        before = cluster.world.zookeeper.dump()
+        refused = cluster.alter({T0: None})[T0]
+        assert refused.error_code == 39
+        assert "none of the replicas that would stay is in sync" in refused.message
+        assert cluster.world.zookeeper.dump() == before
+        assert cluster.world.driver.sent == []
+        assert cluster.stored() == ReplicaAssignment((3, 4, 1, 2), (3, 4), (1, 2))
+
+    def test_the_only_live_leader_is_not_taken_away(self) -> None:
+        cluster = Cluster((1, 9)).start()
+        cluster.move(3, 4)
+        cluster.world.set_state(T0, 3, (9, 3), leader_epoch=9)
+        refused = cluster.alter({T0: None})[T0]
+        assert refused.error_code == 39
+        assert "is live" in refused.message
+        assert cluster.state().leader == 3
+
+    def test_another_target_removes_what_was_added_for_the_first(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(3, 4)
+        cluster.forget()
+        cluster.move(4, 5)
+        assert cluster.stored() == ReplicaAssignment((4, 5, 1, 2), (4, 5), (1, 2))
+        sent = cluster.world.driver.sent
+        assert [(b, delete) for b, _, _, delete in stop_replica(sent)] == [(3, False), (3, True)]
+        assert leader_and_isr(sent) == {
+            1: {T0: False},
+            2: {T0: False},
+            4: {T0: True},
+            5: {T0: True},
+        }
+        assert cluster.leadership() == (1, (1, 2), 2)
+        context = cluster.active.context
+        assert context.replica_state(3, T0) is ReplicaState.NON_EXISTENT
+
+    def test_what_cannot_be_stored_goes_on_to_its_former_target(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(3, 4)
+        good = cluster.world.zookeeper.get(paths.topic("t"))
+        assert good is not None
+        cluster.world.put(paths.topic("t"), b'{"partitions":{"0":[1],"1":["x"]}}')
+        assert cluster.alter({T0: None})[T0].error_code == -1
+        cluster.world.put(paths.topic("t"), good.data)
+        assert cluster.stored() == ReplicaAssignment((3, 4, 1, 2), (3, 4), (1, 2))
+        cluster.sync(1, 2, 3, 4)
+        assert cluster.stored() == ReplicaAssignment((3, 4))
+
+    def test_cancelled_while_leaderless_it_stays_so(self) -> None:
+        cluster = Cluster((8, 9), isr=(8,), leader=8, brokers=(1, 2)).start()
+        cluster.move(1)
+        assert cluster.alter({T0: None})[T0].error_code == 0
+        assert sorted(cluster.stored().replicas) == [8, 9]
+        assert cluster.active.context.partition_state(T0) is PartitionState.OFFLINE
+        assert cluster.active.context.offline_partition_count == 1
+
+
+class TestTopicNode:
+    def test_a_growth_at_the_same_moment_is_kept(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        grown = {0: (1, 2), 1: (2, 1)}
+        cluster.world.driver.before = once(
+            effects.Write, lambda: cluster.world.create_topic("t", grown)
+        )
+        cluster.move(2, 3)
+        stored = cluster.world.topic("t").assignments
+        assert stored == {0: ReplicaAssignment((2, 3, 1), (3,), (1,)), 1: ReplicaAssignment((2, 1))}
+        cluster.world.run(process_partition_modifications(cluster.active, ["t"]))
+        assert cluster.active.context.partition_state(T1) is PartitionState.ONLINE
+
+    def test_a_growth_while_it_is_completed_is_kept(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        moving = cluster.stored()
+        cluster.change_isr(1, 2)
+        cluster.world.create_topic("t", {0: moving, 1: (3,)})
+        cluster.notify(T0)
+        assert cluster.world.topic("t").assignments == {
+            0: ReplicaAssignment((2,)),
+            1: ReplicaAssignment((3,)),
+        }
+
+    def test_a_write_whose_answer_was_lost_is_recognized(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(2, 3)
+        content = cluster.world.zookeeper.get(paths.topic("t"))
+        assert content is not None
+        cluster.change_isr(1, 2, 3)
+        cluster.world.create_topic("t", {0: ReplicaAssignment((2, 3))})
+        cluster.notify(T0)
+        assert cluster.stored() == ReplicaAssignment((2, 3))
+
+    def test_a_target_that_could_not_be_stored_is_stored_at_the_next_occasion(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        good = cluster.world.zookeeper.get(paths.topic("t"))
+        assert good is not None
+        cluster.world.put(paths.topic("t"), b'{"partitions":{"0":[2,1],"1":["x"]}}')
+        cluster.sync(1, 2)
+        assert cluster.world.log.errors("Assignments not stored")
+        assert list(cluster.active.context.cluster.partitions_being_reassigned) == [T0]
+        cluster.world.put(paths.topic("t"), good.data)
+        cluster.notify(T0)
+        assert cluster.stored() == ReplicaAssignment((2,))
+        assert cluster.leadership()[:2] == (2, (2,))
+        assert not cluster.world.log.errors("Illegal replica transition")
+
+    def test_one_that_vanished_meanwhile_disturbs_no_other(self) -> None:
+        cluster = Cluster((1,))
+        cluster.world.create_topic("u", {0: (1,)})
+        u0 = TopicPartition("u", 0)
+        cluster.world.set_state(u0, 1, (1,), leader_epoch=5)
+        cluster.start()
+        cluster.alter({T0: (2,), u0: (2,)})
+        for tp in (T0, u0):
+            cluster.change_isr(1, 2, tp=tp)
+        cluster.active.context.cluster.set_leadership({u0: cluster.state(u0)})
+        cluster.world.delete(paths.topic("u"))
+        cluster.notify(T0, u0)
+        assert cluster.stored() == ReplicaAssignment((2,))
+        cluster.world.run(process_topic_change(cluster.active))
+        assert not cluster.active.context.cluster.partitions_being_reassigned
+
+
+class TestDeletion:
+    def test_a_topic_that_is_to_be_deleted_is_not_moved_any_further(self) -> None:
+        cluster = Cluster((1,), brokers=(1, 2)).start()
+        cluster.ask({T0: (2, 9)})
+        cluster.forget()
+        cluster.world.mark_for_deletion("t")
+        cluster.world.run(process_topic_deletion(cluster.active))
+        context = cluster.active.context
+        assert not context.cluster.partitions_being_reassigned
+        assert cluster.requested() is None
+        deleted = [b for b, _, _, delete in stop_replica(cluster.world.driver.sent) if delete]
+        assert deleted == [2, 1], "what was being added, too"
+        assert context.deletion_progress("t").replicas == 3
+        cluster.sync(1, 2)
+        assert context.cluster.replicas(T0) == (2, 9, 1)
+
+    def test_an_answer_about_a_replica_that_was_moved_away_does_not_count(self) -> None:
+        """It came back, and is now deleted with its topic."""
+        cluster = Cluster((1, 2)).start()
+        cluster.move(1)
+        late = stop_replica(cluster.world.driver.take_sent())[-1]
+        cluster.move(1, 2)
+        cluster.world.mark_for_deletion("t")
+        cluster.world.run(process_topic_deletion(cluster.active))
+        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
+        broker_id, tp, epoch, delete = late
+        response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(epoch, delete)})
+        cluster.world.run(process_stop_replica_responses(cluster.active, [response]))
+        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
+
+    def test_the_next_controller_does_not_take_the_move_up_either(self) -> None:
+        cluster = Cluster(ReplicaAssignment((3, 9, 1), (3, 9), (1,)), isr=(1,))
+        cluster.world.mark_for_deletion("t")
+        cluster.fail_over()
+        assert not cluster.active.context.cluster.partitions_being_reassigned
+        assert "t" in cluster.active.context.topics_ineligible_for_deletion, "broker 9 is down"
+        cluster.start_broker(9)
+        deleted = [b for b, _, _, delete in stop_replica(cluster.world.driver.sent) if delete]
+        assert deleted == [3, 9, 1]
+
+
+class TestOrigins:
+    """What a failover finds: each phase, begun by whomever."""
+
+    @pytest.mark.parametrize(
+        ("assignment", "leader", "isr"),
+        [
+            pytest.param(ReplicaAssignment((3, 1), (3,), (1,)), 1, (1,), id="after U1"),
+            pytest.param(ReplicaAssignment((3, 1), (3,), (1,)), 1, (1, 3), id="in sync"),
+            pytest.param(ReplicaAssignment((3, 1), (3,), (1,)), 3, (1, 3), id="after B3"),
+            pytest.param(ReplicaAssignment((3, 1), (3,), (1,)), 3, (3,), id="after B4"),
+        ],
+    )
+    def test_it_is_brought_to_its_target(
+        self, assignment: ReplicaAssignment, leader: int, isr: tuple[int, ...]
+    ) -> None:
+        cluster = Cluster(assignment, isr=isr, leader=leader)
+        cluster.fail_over()
+        if 3 not in isr:
+            received = leader_and_isr(cluster.world.driver.sent)
+            assert received[3] == {T0: True}
+            cluster.sync(*isr, 3)
+        assert cluster.stored() == ReplicaAssignment((3,))
+        assert cluster.leadership()[:2] == (3, (3,))
+        assert stop_replica(cluster.world.driver.sent)[-1][0::3] == (1, True)
+
+    def test_a_replica_that_was_deleted_before_is_not_created_again(self) -> None:
+        cluster = Cluster(ReplicaAssignment((3, 1, 2), (3,), (1, 2)), isr=(3, 2), leader=3)
+        cluster.fail_over()
+        sent = cluster.world.driver.sent
+        assert 1 not in leader_and_isr(sent)
+        assert leader_and_isr(sent)[2] == {T0: False}, "it is in sync: phase B had not come so far"
+        assert [b for b, _, _, delete in stop_replica(sent) if delete] == [1, 2]
+        assert cluster.stored() == ReplicaAssignment((3,))
+
+    def test_only_the_request_may_linger_and_costs_one_epoch(self) -> None:
+        cluster = Cluster((3,))
+        cluster.world.put(
+            paths.REASSIGN_PARTITIONS,
+            b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[3]}]}',
+        )
+        cluster.fail_over()
+        assert cluster.requested() is None
+        assert cluster.leadership() == (3, (3,), 1)
+
+    def test_the_request_node_wins_over_what_is_under_way(self) -> None:
+        cluster = Cluster(ReplicaAssignment((3, 1), (3,), (1,)), isr=(1,))
+        cluster.world.put(
+            paths.REASSIGN_PARTITIONS,
+            b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[4]}]}',
+        )
+        cluster.fail_over()
+        assert cluster.stored() == ReplicaAssignment((4, 1), (4,), (1,))
+        assert [(b, d) for b, _, _, d in stop_replica(cluster.world.driver.sent)] == [
+            (3, False),
+            (3, True),
+        ]
+
+    def test_a_connection_lost_in_the_middle_is_put_right_by_the_next_term(self) -> None:
+        cluster = Cluster((1,)).start()
+
+        def break_off() -> None:
+            raise ZooKeeperUnavailableError("a test")
+
+        cluster.world.driver.before = once(effects.Write, break_off, skip=1)
+        with pytest.raises(ZooKeeperUnavailableError):
+            cluster.world.run(
+                begin(cluster.active, {T0: reassign_to(ReplicaAssignment((1,)), (2,))})
+            )
+        cluster.world.driver.before = lambda _: None
+        cluster.fail_over()
+        cluster.sync(1, 2)
+        assert cluster.stored() == ReplicaAssignment((2,))

@@ -1,0 +1,179 @@
+"""Reassignments by command and by Kafka's tools: what is refused, and who wins."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller.commands import (
+    Accepted,
+    CreatePartitions,
+    ListPartitionReassignments,
+    Reason,
+    Rejected,
+)
+from regent.controller.reassignment.reassignment_changes import process_zk_partition_reassignment
+from regent.controller.topics.topic_changes import process_topic_deletion
+from regent.controller.topics.topic_commands import process_commands
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import WatchedEvent
+from tests.unit.controller.reassignment.moving import T0, T1, Cluster, Targets
+
+U0 = TopicPartition("u", 0)
+
+
+class TestCommands:
+    @pytest.mark.parametrize(
+        ("targets", "code", "message"),
+        [
+            ({T0: ()}, 39, "empty"),
+            ({T0: (2, 2)}, 39, "twice"),
+            ({T0: (2, -3)}, 39, "negative"),
+            ({T0: (2, 9)}, 39, "on brokers [9], which are not live; live are [1, 2, 3, 4, 5]"),
+            ({T0: None}, 85, "t-0 is not being reassigned"),
+            ({U0: (1, 2)}, 3, "does not exist"),
+            ({U0: None}, 3, "does not exist"),
+            ({TopicPartition("t", 7): (1, 2)}, 3, "does not exist"),
+        ],
+    )
+    def test_a_refusal_says_why_and_disturbs_no_other(
+        self, targets: Targets, code: int, message: str
+    ) -> None:
+        cluster = Cluster((1, 2), (1, 2)).start()
+        results = cluster.alter({**targets, T1: (2, 3)})
+        (refused,) = targets
+        assert results[refused].error_code == code
+        assert message in results[refused].message
+        assert results[T1].error_code == 0
+        assert cluster.stored(0) == ReplicaAssignment((1, 2))
+        assert cluster.stored(1) == ReplicaAssignment((2, 3, 1), (3,), (1,))
+
+    def test_a_topic_that_is_being_deleted_is_not_moved(self) -> None:
+        cluster = Cluster((1, 9)).start()
+        cluster.world.mark_for_deletion("t")
+        cluster.world.run(process_topic_deletion(cluster.active))
+        assert cluster.alter({T0: (2,)})[T0].error_code == 3
+
+    def test_a_dead_broker_may_stay_or_go(self) -> None:
+        cluster = Cluster((1, 9), isr=(1,)).start()
+        assert cluster.alter({T0: (9, 1)})[T0].error_code == 0
+        assert cluster.alter({T0: (1, 2)})[T0].error_code == 0
+
+    def test_each_partition_is_cancelled_by_itself(self) -> None:
+        cluster = Cluster((1, 2), (1, 2)).start()
+        cluster.alter({T0: (2, 3), T1: (2, 3)})
+        assert cluster.alter({T0: None})[T0].error_code == 0
+        assert cluster.stored(0) == ReplicaAssignment((2, 1))
+        assert cluster.stored(1).is_being_reassigned
+
+    def test_what_is_being_moved_is_listed(self) -> None:
+        cluster = Cluster((1, 2), (1, 2), (1, 2)).start()
+        cluster.alter({T0: (2, 3), T1: (2, 3)})
+
+        def listed(*partitions: TopicPartition) -> object:
+            command = ListPartitionReassignments(partitions or None)
+            (outcome,) = cluster.world.run(process_commands(cluster.active, [command]))
+            assert isinstance(outcome, Accepted)
+            return outcome.result
+
+        moving = ReplicaAssignment((2, 3, 1), (3,), (1,))
+        assert listed() == {T0: moving, T1: moving}
+        assert listed(T1, TopicPartition("t", 2), U0) == {T1: moving}
+
+    def test_a_topic_does_not_grow_meanwhile(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(2, 3)
+        command = CreatePartitions("t", 2)
+        (outcome,) = cluster.world.run(process_commands(cluster.active, [command]))
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.REASSIGNMENT_IN_PROGRESS
+
+    def test_the_last_word_counts_over_the_request_node(self) -> None:
+        cluster = Cluster((1, 2), (1, 2)).start()
+        cluster.ask({T0: (2, 3), T1: (2, 3)})
+        cluster.move(2, 4)
+        assert cluster.requested() == {T1: (2, 3)}
+        assert cluster.stored().target_replicas == (2, 4)
+
+
+class TestRequestNode:
+    def test_partitions_leave_it_one_by_one_and_it_goes_with_the_last(self) -> None:
+        cluster = Cluster((1,), (1,)).start()
+        cluster.ask({T0: (2,), T1: (3,)})
+        assert cluster.requested() == {T0: (2,), T1: (3,)}
+        cluster.sync(1, 2)
+        assert cluster.requested() == {T1: (3,)}
+        cluster.sync(1, 3, tp=T1)
+        assert cluster.requested() is None
+        assert cluster.stored(0) == ReplicaAssignment((2,))
+
+    def test_the_next_request_is_heard_whatever_happened_to_the_last(self) -> None:
+        cluster = Cluster((1,), (1,)).start()
+
+        def heard() -> bool:
+            told = cluster.world.driver.client.take_events()
+            return any(
+                isinstance(event, WatchedEvent) and event.path == paths.REASSIGN_PARTITIONS
+                for event in told
+            )
+
+        cluster.ask({T0: (2,)})
+        assert heard()
+        cluster.sync(1, 2)
+        assert heard(), "its deletion, by us"
+        cluster.world.run(process_zk_partition_reassignment(cluster.active))
+        cluster.ask({T1: (2,)})
+        assert heard()
+
+    def test_what_is_unknown_malformed_or_being_deleted_is_dropped(self) -> None:
+        cluster = Cluster((1, 2), (1, 2))
+        cluster.world.create_topic("u", {0: (1, 9)})
+        cluster.start()
+        cluster.world.mark_for_deletion("u")
+        cluster.world.run(process_topic_deletion(cluster.active))
+        nobody = TopicPartition("nobody", 0)
+        cluster.ask({nobody: (1,), U0: (1,), T0: (), T1: (2, 3)})
+        assert cluster.requested() == {T1: (2, 3)}
+        assert [r.message for r in cluster.world.log.records if r.level == "warning"] == [
+            "Reassignments refused"
+        ]
+
+    def test_a_request_of_nothing_but_nonsense_is_removed(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.world.put(paths.REASSIGN_PARTITIONS, b'{"version":1,"partitions":[{"topic":"t"}]}')
+        cluster.world.run(process_zk_partition_reassignment(cluster.active))
+        assert cluster.requested() is None
+        assert cluster.world.log.errors("Malformed reassignments skipped")
+
+    def test_a_node_that_cannot_be_read_is_left_alone(self) -> None:
+        cluster = Cluster((1, 2))
+        cluster.world.put(paths.REASSIGN_PARTITIONS, b"{")
+        cluster.start()
+        assert cluster.world.log.errors("Malformed reassignment skipped")
+        assert cluster.world.exists(paths.REASSIGN_PARTITIONS)
+        cluster.move(2, 3)
+        cluster.sync(1, 2, 3)
+        assert cluster.stored() == ReplicaAssignment((2, 3))
+        cluster.world.driver.client.take_events()
+        cluster.ask({T0: (3, 4)})
+        assert cluster.stored().target_replicas == (3, 4)
+
+    def test_a_target_that_is_down_is_waited_for(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.ask({T0: (1, 9)})
+        assert cluster.requested() == {T0: (1, 9)}
+        assert cluster.stored() == ReplicaAssignment((1, 9, 2), (9,), (2,))
+
+    def test_removed_by_hand_what_it_asked_for_goes_on(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.ask({T0: (2,)})
+        cluster.world.delete(paths.REASSIGN_PARTITIONS)
+        cluster.world.run(process_zk_partition_reassignment(cluster.active))
+        cluster.sync(1, 2)
+        assert cluster.stored() == ReplicaAssignment((2,))
+
+    def test_changed_by_hand_it_asks_for_something_else(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.ask({T0: (2,)})
+        cluster.ask({T0: (3,)})
+        assert cluster.stored() == ReplicaAssignment((3, 1), (3,), (1,))
