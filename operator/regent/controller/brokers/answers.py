@@ -44,6 +44,7 @@ async def process_leader_and_isr_response(
     if await is_of_the_past(active, response):
         return
     await take_answer(active, response)
+    await stray_replicas.take_leader_and_isr_answer(active, response)
     if response.error_code:
         return
     errors = response.partition_errors

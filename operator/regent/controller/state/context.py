@@ -51,6 +51,7 @@ class ControllerContext:
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
         stray_replicas: By broker and topic, replicas of topics that are gone which the broker was
             asked to delete: see :mod:`regent.controller.topics.stray_replicas`.
+        doubtful_replicas: By broker, replicas that may be of a former topic of the same name.
     """
 
     def __init__(self, term: Term, cluster: ClusterState | None = None) -> None:
@@ -77,6 +78,7 @@ class ControllerContext:
         self.topics_ineligible_for_deletion: dict[str, None] = {}
         self.topics_not_removed: dict[str, None] = {}
         self.stray_replicas: dict[int, dict[str, dict[TopicPartition, None]]] = {}
+        self.doubtful_replicas: dict[int, dict[TopicPartition, None]] = {}
         self.elections_to_repeat: dict[TopicPartition, None] = {}
 
     # Brokers
@@ -107,6 +109,7 @@ class ControllerContext:
         for broker_id in gone:
             self.refusals.forget_broker(broker_id)
             self.stray_replicas.pop(broker_id, None)
+            self.doubtful_replicas.pop(broker_id, None)
 
     def learn_broker_facts(self, broker_epoch: int, facts: BrokerFacts) -> None:
         """Remember what one life of a broker has said about itself."""
@@ -221,6 +224,9 @@ class ControllerContext:
         self._deletions.end(topic)
         self.refusals.forget_partitions(partitions)
         self.trail.forget_topic(topic, partitions)
+        for doubtful in self.doubtful_replicas.values():
+            for tp in [tp for tp in doubtful if tp.topic == topic]:
+                del doubtful[tp]
         for tp, assignment in partitions.items():
             self.set_partition_state(tp, PartitionState.NON_EXISTENT)
             self.elections_to_repeat.pop(tp, None)

@@ -10,7 +10,9 @@ stay, so a replica is deleted only where that loses nothing:
 - when a broker starts, unless it is in the ISR of the partition: a broker that is not in the ISR
   holds no record that the others lack, and it hosts nothing until it is sent a LeaderAndIsr;
 - at a failover, for a broker that is up already, unless it hosts the partition: another controller
-  may have sent it there.
+  may have sent it there. Then its answer to the LeaderAndIsr decides: with INCONSISTENT_TOPIC_ID
+  it says that its replica is of the former topic (inter.broker.protocol.version 2.8 and newer),
+  which is deleted unless the broker is in the ISR.
 
 A note goes when the broker has confirmed the deletion, or when it became void. While a broker is
 the controller nothing happens with it. KAFKA-10548 describes the problem.
@@ -23,10 +25,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import ReadChildren
 from regent.controller.log import examples
+from regent.controller.state.context import ControllerContext
 from regent.controller.topics.stray_replica_notes import Note, forget, read
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import TopicPartition
-from regent.protocol.control_requests import StopReplicaResponse
+from regent.protocol.control_requests import LeaderAndIsrResponse, StopReplicaResponse
+from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
 from regent.zk_data.stray_replicas import (
     STRAY_REPLICAS,
 )
@@ -55,7 +59,12 @@ async def delete_after_failover(active: ActiveController) -> None:
         return
     replicas = context.cluster.replicas
     notes = await read(live, active.log)
-    await _delete(active, notes, lambda broker_id, tp: broker_id not in replicas(tp))
+    await _delete(
+        active,
+        notes,
+        lambda broker_id, tp: broker_id not in replicas(tp),
+        is_doubtful=lambda broker_id, tp: broker_id in replicas(tp),
+    )
 
 
 async def take_answer(active: ActiveController, response: StopReplicaResponse) -> None:
@@ -72,7 +81,8 @@ async def take_answer(active: ActiveController, response: StopReplicaResponse) -
         remaining.pop(tp, None)
         if not remaining:
             del asked[tp.topic]
-            confirmed.append(tp.topic)
+            if not _is_doubtful(context, broker_id, tp.topic):
+                confirmed.append(tp.topic)
     if confirmed:
         active.log.info(
             "Stray replicas deleted",
@@ -83,10 +93,63 @@ async def take_answer(active: ActiveController, response: StopReplicaResponse) -
         await forget(context, [(broker_id, topic) for topic in confirmed])
 
 
+async def take_leader_and_isr_answer(
+    active: ActiveController, response: LeaderAndIsrResponse
+) -> None:
+    """What a broker hosts is of the former topic if it says so, else of the present one."""
+    context, broker_id = active.context, response.broker_id
+    doubtful = context.doubtful_replicas.get(broker_id)
+    if not doubtful or response.error_code:
+        return
+    answered = [tp for tp in doubtful if tp in response.partitions]
+    errors, leadership = response.partition_errors, context.cluster.leadership
+    strays = [
+        tp
+        for tp in answered
+        if errors.get(tp) == INCONSISTENT_TOPIC_ID and broker_id not in leadership[tp].isr
+    ]
+    settled = [tp for tp in answered if tp in strays or tp not in errors]
+    for tp in settled:
+        del doubtful[tp]
+    if strays:
+        active.log.warning(
+            "Replicas of a former topic found", broker=broker_id, examples=examples(strays)
+        )
+        await _delete_and_create(active, broker_id, strays)
+    asked = context.stray_replicas.get(broker_id, {})
+    done = [
+        topic
+        for topic in dict.fromkeys(tp.topic for tp in settled)
+        if topic not in asked and not _is_doubtful(context, broker_id, topic)
+    ]
+    if done:
+        await forget(context, [(broker_id, topic) for topic in done])
+
+
+async def _delete_and_create(
+    active: ActiveController, broker_id: int, partitions: Sequence[TopicPartition]
+) -> None:
+    """Delete replicas of a former topic, and create those of the present one in their place."""
+    asked = active.context.stray_replicas.setdefault(broker_id, {})
+    for tp in partitions:
+        asked.setdefault(tp.topic, {})[tp] = None
+    batch = ControllerBrokerRequestBatch(active.context)
+    batch.add_stray_deletion(broker_id, partitions)
+    await batch.send()
+    batch.add_leader_and_isr((broker_id,), partitions, is_new=True)
+    await batch.send()
+
+
+def _is_doubtful(context: ControllerContext, broker_id: int, topic: str) -> bool:
+    return any(tp.topic == topic for tp in context.doubtful_replicas.get(broker_id, ()))
+
+
 async def _delete(
     active: ActiveController,
     notes: Mapping[Note, Iterable[TopicPartition]],
     is_stray: Callable[[int, TopicPartition], bool],
+    *,
+    is_doubtful: Callable[[int, TopicPartition], bool] = lambda _broker, _tp: False,
 ) -> None:
     """Ask brokers to delete their stray replicas; forget the notes that have become void.
 
@@ -103,8 +166,12 @@ async def _delete(
         if strays:
             context.stray_replicas.setdefault(broker_id, {})[topic] = strays
             stopped = [tp for tp in strays if not goes or broker_id not in replicas(tp)]
-            batch.add_stop_replica(broker_id, stopped, delete=True)
-        else:
+            batch.add_stray_deletion(broker_id, stopped)
+        doubtful = [tp for tp in partitions if tp not in strays and is_doubtful(broker_id, tp)]
+        if doubtful:
+            known = context.doubtful_replicas.setdefault(broker_id, {})
+            known.update(dict.fromkeys(doubtful))
+        elif not strays:
             void.append((broker_id, topic))
     await batch.send()
     if void:

@@ -38,6 +38,7 @@ class ControllerBrokerRequestBatch:
         self._receivers: dict[int, None] = {}
         self._everybody_receives = False
         self._stop_replica: dict[int, dict[TopicPartition, bool]] = {}
+        self._strays: dict[int, dict[TopicPartition, None]] = {}
 
     def add_leader_and_isr(
         self, broker_ids: Iterable[int], partitions: Collection[TopicPartition], *, is_new: bool
@@ -78,6 +79,14 @@ class ControllerBrokerRequestBatch:
         for tp in partitions:
             entries[tp] = delete or entries.get(tp, False)
 
+    def add_stray_deletion(self, broker_id: int, partitions: Collection[TopicPartition]) -> None:
+        """Have a broker delete what it holds of former topics, whatever epoch it knows that under.
+
+        The leadership of a topic that has the same name now says nothing about those replicas.
+        """
+        self.add_stop_replica(broker_id, partitions, delete=True)
+        self._strays.setdefault(broker_id, {}).update(dict.fromkeys(partitions))
+
     async def send(self) -> None:
         """Hand everything collected to the channels and empty the batch."""
         requests = self._seal()
@@ -94,7 +103,7 @@ class ControllerBrokerRequestBatch:
             if broker_id in brokers and entries
         }
         stop_replica = {
-            broker_id: self._stop_entries(entries)
+            broker_id: self._stop_entries(entries, self._strays.get(broker_id, ()))
             for broker_id, entries in self._stop_replica.items()
             if broker_id in brokers and entries
         }
@@ -164,14 +173,15 @@ class ControllerBrokerRequestBatch:
         return {topic: known[topic] for topic in topics if topic in known}
 
     def _stop_entries(
-        self, entries: Mapping[TopicPartition, bool]
+        self, entries: Mapping[TopicPartition, bool], strays: Collection[TopicPartition]
     ) -> dict[TopicPartition, StopReplicaPartition]:
         leadership = self._context.cluster.leadership
         result: dict[TopicPartition, StopReplicaPartition] = {}
         for tp, delete in entries.items():
-            if delete or self._context.is_topic_queued_for_deletion(tp.topic):
-                # Brokers 2.6 to 3.3 refuse an epoch that is not newer than their own (KAFKA-13972).
+            if self._context.is_topic_queued_for_deletion(tp.topic):
                 epoch = EPOCH_DURING_DELETE
+            elif tp in strays:
+                epoch = NO_EPOCH
             else:
                 current = leadership.get(tp)
                 epoch = NO_EPOCH if current is None else current.leader_epoch

@@ -10,7 +10,12 @@ from regent.controller.brokers import answers
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.topics import topic_changes
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
-from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
+from regent.protocol.control_requests import (
+    LeaderAndIsrResponse,
+    StopReplicaPartition,
+    StopReplicaResponse,
+)
+from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
 from regent.zk_data import paths
 from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_of, strays_on
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
@@ -163,7 +168,7 @@ class TestReturn:
         world, active = cluster()
         delete(world, active)
         start_broker_3(world, active)
-        assert stop_replica(world.driver.sent) == [(3, T0, -2, True), (3, T1, -2, True)]
+        assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
         asked = next(i for i, sent in enumerate(world.driver.sent) if sent.stop_replica)
         assert leader_and_isr(world.driver.sent[:asked]) == {}
 
@@ -188,7 +193,7 @@ class TestReturn:
         world.driver.take_sent()
         world.bounce_broker(3)
         world.run(process_broker_change(active))
-        assert stop_replica(world.driver.sent) == [(3, T0, -2, True), (3, T1, -2, True)]
+        assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
 
     def test_a_broker_that_came_back_under_another_controller_is_asked_at_the_failover(
         self,
@@ -197,7 +202,7 @@ class TestReturn:
         delete(world, active)
         world.start_broker(3)
         active = world.fail_over()
-        assert stop_replica(world.driver.sent) == [(3, T0, -2, True), (3, T1, -2, True)]
+        assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
         answer(world, active, 3, T0, T1)
         assert not world.exists(NOTE)
 
@@ -225,7 +230,7 @@ class TestATopicOfThatNameAgain:
     def test_what_a_broker_outside_the_isr_has_is_of_the_former_topic(self) -> None:
         world, active = self.created_again(isr=(1,))
         start_broker_3(world, active)
-        assert stop_replica(world.driver.sent) == [(3, T0, -2, True), (3, T1, -2, True)]
+        assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
         assert leader_and_isr(world.driver.sent)[3] == {T0: False}
 
     def test_what_a_member_of_the_isr_has_is_left_alone(self) -> None:
@@ -233,22 +238,61 @@ class TestATopicOfThatNameAgain:
         only_in_sync = LeaderAndIsr(NO_LEADER, 9, (3,), 1, 9)
         active.context.cluster.set_leadership({T0: only_in_sync})
         start_broker_3(world, active)
-        assert stop_replica(world.driver.sent) == [(3, T1, -2, True)]
+        assert stop_replica(world.driver.sent) == [(3, T1, -1, True)]
 
-    def test_at_a_failover_what_a_live_broker_hosts_is_left_alone(self) -> None:
-        world, active = self.created_again(isr=(1,))
+    def back_under_another_controller(self) -> tuple[World, ActiveController]:
+        """Broker 3 has started before the failover: who knows what it was sent."""
+        world, _ = self.created_again(isr=(1,))
         world.start_broker(3)
         active = world.fail_over()
-        assert [s for s in stop_replica(world.driver.sent) if s[3]] == [(3, T1, -2, True)]
+        assert [s for s in stop_replica(world.driver.sent) if s[3]] == [(3, T1, -1, True)]
+        world.driver.take_sent()
+        return world, active
+
+    def obey(self, world: World, active: ActiveController, error: int | None) -> None:
+        errors = {} if error is None else {T0: error}
+        response = LeaderAndIsrResponse(3, 0, errors, {T0: False})
+        world.run(answers.process_leader_and_isr_response(active, response))
+
+    @pytest.mark.parametrize("obeys_first", [False, True])
+    def test_at_a_failover_what_a_live_broker_hosts_is_left_alone_if_it_obeys(
+        self, *, obeys_first: bool
+    ) -> None:
+        world, active = self.back_under_another_controller()
+        if obeys_first:
+            self.obey(world, active, None)
         answer(world, active, 3, T1)
+        assert world.exists(NOTE) is not obeys_first
+        if not obeys_first:
+            self.obey(world, active, None)
+        assert not world.exists(NOTE)
+        assert stop_replica(world.driver.sent) == []
+
+    def test_what_it_holds_of_a_topic_with_another_id_is_deleted_and_made_anew(self) -> None:
+        world, active = self.back_under_another_controller()
+        answer(world, active, 3, T1)
+        self.obey(world, active, INCONSISTENT_TOPIC_ID)
+        deletion, creation = world.driver.sent
+        assert stop_replica([deletion]) == [(3, T0, -1, True)]
+        assert leader_and_isr([creation]) == {3: {T0: True}}
+        assert world.exists(NOTE)
+        answer(world, active, 3, T0)
         assert not world.exists(NOTE)
 
+    def test_a_member_of_the_isr_keeps_what_it_holds_whatever_it_says(self) -> None:
+        world, active = self.back_under_another_controller()
+        in_sync = LeaderAndIsr(1, 9, (1, 3), 1, 9)
+        active.context.cluster.set_leadership({T0: in_sync})
+        self.obey(world, active, INCONSISTENT_TOPIC_ID)
+        assert stop_replica(world.driver.sent) == []
+        assert world.exists(NOTE)
+
     def test_a_note_that_has_become_void_is_dropped(self) -> None:
-        world, _ = self.created_again(isr=(1,))
-        world.create_topic("t", {0: (1, 3), 1: (2, 3)})
-        world.start_broker(3)
-        world.fail_over()
-        assert not world.exists(NOTE)
+        world, active = self.created_again(isr=(1,))
+        world.put(NOTE, b'{"version":1,"partitions":[0]}')
+        only_in_sync = LeaderAndIsr(NO_LEADER, 9, (3,), 1, 9)
+        active.context.cluster.set_leadership({T0: only_in_sync})
+        start_broker_3(world, active)
         assert world.zookeeper.children(strays_on(3)) == ()
 
     def test_one_that_is_being_deleted_goes_its_own_way(self) -> None:

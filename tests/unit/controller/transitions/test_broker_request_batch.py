@@ -131,7 +131,7 @@ def test_delete_sticks_in_either_order() -> None:
 
     requests = requests_of(loaded(1), fill)
     assert requests.stop_replica == {
-        1: {A0: StopReplicaPartition(-2, True), A1: StopReplicaPartition(-2, True)}
+        1: {A0: StopReplicaPartition(5, True), A1: StopReplicaPartition(5, True)}
     }
 
 
@@ -219,10 +219,9 @@ def test_partitions_of_a_topic_being_deleted_are_announced_as_deleted() -> None:
     assert requests.deleted_partitions == {A0}
 
 
-def test_a_deletion_skips_the_epoch_check() -> None:
-    """Brokers 2.6 to 3.3 refuse an epoch that is not newer than their own (KAFKA-13972)."""
-    requests = requests_of(loaded(1), lambda b: b.add_stop_replica(1, [A0], delete=True))
-    assert requests.stop_replica == {1: {A0: StopReplicaPartition(-2, True)}}
+def test_the_deletion_of_a_stray_replica_skips_the_epoch_check() -> None:
+    requests = requests_of(loaded(1), lambda b: b.add_stray_deletion(1, [A0]))
+    assert requests.stop_replica == {1: {A0: StopReplicaPartition(-1, True)}}
 
 
 def test_stop_replica_of_a_topic_being_deleted_skips_the_epoch_check() -> None:
@@ -230,7 +229,7 @@ def test_stop_replica_of_a_topic_being_deleted_skips_the_epoch_check() -> None:
     unborn = TopicPartition("c", 0)
     context.set_assignment(unborn, ReplicaAssignment((1,)))
     context.queue_topic_for_deletion("a")
-    requests = requests_of(context, lambda b: b.add_stop_replica(1, [A0, B0, unborn], delete=False))
+    requests = requests_of(context, lambda b: b.add_stop_replica(1, [A0, B0, unborn], delete=True))
     epochs = {tp: stop.leader_epoch for tp, stop in requests.stop_replica[1].items()}
     assert epochs == {A0: -2, B0: 5, unborn: -1}
 

@@ -14,7 +14,7 @@ from regent.controller.state.states import PartitionState as P
 from regent.controller.state.states import ReplicaState as R
 from regent.controller.transitions import election
 from regent.controller.transitions.election import ElectionStrategy, UncleanElection
-from regent.model.partition import EPOCH_DURING_DELETE, LeaderAndIsr, TopicPartition
+from regent.model.partition import LeaderAndIsr, TopicPartition
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
 TP = TopicPartition("t", 0)
@@ -90,7 +90,7 @@ def test_replica_transitions(before: R, target: R, has_leadership: bool) -> None
         assert stopped == [(2, TP, epoch, False)]
         assert received == ({1: {TP: False}} if has_leadership else {})
     elif target is R.DELETION_STARTED:
-        assert stopped == [(2, TP, EPOCH_DURING_DELETE, True)]
+        assert stopped == [(2, TP, epoch, True)]
     else:
         assert world.driver.sent == [], "these live in memory only"
     if target is not R.OFFLINE:
