@@ -390,7 +390,7 @@ async def test_only_the_first_leader_and_isr_is_sent_whole_whatever_its_size() -
     partitions = [TopicPartition("large", n) for n in range(MAX_PARTITIONS + 1)]
     leadership, assignment = LeaderAndIsr(1, 0, (1,), 5, 3), ReplicaAssignment((1,))
     states = {tp: PartitionState(tp.partition, leadership, assignment) for tp in partitions}
-    large = {
+    large: dict[str, Any] = {
         "partitions": states,
         "leader_and_isr": {1: dict.fromkeys(partitions, False)},
         "stop_replica": {1: dict.fromkeys(partitions, StopReplicaPartition(-2, True))},
