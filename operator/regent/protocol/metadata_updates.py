@@ -116,7 +116,8 @@ def merge_updates(updates: Sequence[PartitionUpdates], *, max_partitions: int) -
             for topic in topics:
                 topic_ids.pop(topic, None)
         partitions |= update.partitions
-        deleted |= ((tp, None) for tp in update.deleted if tp in update.partitions)
+        if update.deleted:  # a set: its order is chance
+            deleted |= ((tp, None) for tp in update.partitions if tp in update.deleted)
         offline |= (
             (tp, replicas)
             for tp, replicas in update.offline_replicas.items()

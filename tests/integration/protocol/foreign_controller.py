@@ -35,6 +35,7 @@ from regent.protocol.partition_state import PartitionState
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import ZNode
 from sandbox import wait_until_async
+from tests.support.unmerged_requests import requests_to
 
 CONTROLLER_ID = 1_000_000_123
 METADATA_KEY = 3
@@ -196,11 +197,7 @@ class ForeignController:
 
     async def send(self, requests: ControlRequests) -> list[ControlResponse]:
         """Send a batch and collect every answer to it."""
-        expected = (
-            sum(1 for replicas in requests.leader_and_isr.values() if replicas)
-            + len(requests.update_metadata_receivers)
-            + sum(1 for stops in requests.stop_replica.values() if stops)
-        )
+        expected = sum(len(requests_to(requests, broker_id)) for broker_id in requests.brokers)
         self.channels.send(requests)
         async with asyncio.timeout(20):
             return [await self._responses.get() for _ in range(expected)]

@@ -213,9 +213,11 @@ async def test_errors_of_partitions_come_back_by_name(line: Line, kafka: KafkaCl
         }
         answers = await controller.send(controller.batch(stop_replica={1: stop}))
         if line.leader_epoch_in_stop_replica:
-            (answer,) = answers
-            assert isinstance(answer, StopReplicaResponse)
-            assert answer.partition_errors == {TopicPartition("second", 1): FENCED_LEADER_EPOCH}
+            assert [
+                answer.partition_errors
+                for answer in answers
+                if isinstance(answer, StopReplicaResponse)
+            ] == [{TopicPartition("second", 1): FENCED_LEADER_EPOCH}, {}]
 
 
 def _is_gone(directory: Path) -> bool:
