@@ -20,6 +20,7 @@ T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
 NOTE = strays_of(3, "t")
 STORAGE_ERROR = 56
+UNKNOWN_SERVER_ERROR = -1
 
 
 def cluster(**settings: bool) -> tuple[World, ActiveController]:
@@ -131,9 +132,23 @@ class TestDeletion:
         world.run(topic_changes.process_topic_deletion(active))
         answer(world, active, 1, T0)
         answer(world, active, 2, T1)
-        answer(world, active, 3, T0, T1, error=STORAGE_ERROR)
+        answer(world, active, 3, T0, T1, error=UNKNOWN_SERVER_ERROR)
         assert world.exists(paths.topic("t"))
         assert not world.exists(NOTE)
+
+    def test_a_disk_that_is_found_to_have_failed_does_not(self) -> None:
+        world, active = cluster()
+        start_broker_3(world, active)
+        world.mark_for_deletion("t")
+        world.run(topic_changes.process_topic_deletion(active))
+        answer(world, active, 3, T0, error=STORAGE_ERROR)
+        answer(world, active, 3, T1)
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T1)
+        assert is_gone(world, active)
+        node = world.zookeeper.get(NOTE)
+        assert node is not None
+        assert node.data == b'{"version":1,"partitions":[0]}'
 
     def test_a_failover_does_not_wait_either(self) -> None:
         world, _ = cluster()
