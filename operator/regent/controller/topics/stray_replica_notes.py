@@ -66,11 +66,13 @@ async def remember(
             examples=examples(failed),
             answers=sorted({answer.value for answer in answers.values()}),
         )
-    log.info(
-        "Replicas are deleted when their broker is back",
-        brokers=sorted(replicas),
-        replicas=sum(map(len, notes.values())),
-    )
+    noted = [note for note in notes if note not in answers]
+    if noted:
+        log.info(
+            "Replicas are deleted when their broker is back",
+            brokers=sorted({broker_id for broker_id, _ in noted}),
+            replicas=sum(len(notes[note]) for note in noted),
+        )
     return failed
 
 

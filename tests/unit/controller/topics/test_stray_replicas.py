@@ -381,6 +381,9 @@ class TestNodesThatMayNotBeRead:
         assert node is not None
         assert node.data == b'{"version":1,"partitions":[7]}'
         assert world.log.errors("Stray replicas not noted")
+        assert "Replicas are deleted when their broker is back" not in [
+            record.message for record in world.log.records
+        ]
 
     def test_a_name_that_no_topic_has_is_kept_from_the_broker(self) -> None:
         world, active = cluster()
