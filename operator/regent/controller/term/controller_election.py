@@ -4,6 +4,9 @@ Every write of a controller is fenced by the dataVersion of ``/controller_epoch`
 controller means: raise that node and own ``/controller``, in one transaction. The transaction also
 deletes the present holder's node, as the KRaft migration does: its owner's next write fails the
 check, its watch makes it resign.
+
+That is done to brokers only: they do not take the node back. Two processes that both did would
+depose each other for ever.
 """
 
 from __future__ import annotations
@@ -13,7 +16,11 @@ from regent.controller.effects import CurrentTime, Exists, Multi, ReadData
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.term import Term
-from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
+from regent.model.errors import (
+    MalformedZNodeError,
+    OtherControllerError,
+    ZooKeeperUnavailableError,
+)
 from regent.zk_data import paths
 from regent.zk_data.controller import (
     decode_controller,
@@ -55,6 +62,7 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
     Raises:
         MalformedZNodeError: ``/controller_epoch`` is not a number: without it nothing can be
             fenced, so nothing is done.
+        OtherControllerError: The present controller is alive and no broker.
     """
     holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     if epoch_node is None:
@@ -63,6 +71,8 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
         holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     if epoch_node is None:
         return None
+    if holder is not None:
+        await _refuse_to_depose_another(holder, config, log)
     epoch = decode_controller_epoch(epoch_node.data) + 1
     content = encode_controller(config.controller_id, await CurrentTime())
     take_over = [] if holder is None else [Delete(paths.CONTROLLER, holder.version)]
@@ -87,6 +97,28 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
         version = found
     log.info("Controller elected", controller_id=config.controller_id, epoch=epoch)
     return ControllerContext(Term(config.controller_id, epoch, version))
+
+
+async def _refuse_to_depose_another(
+    holder: ZNode, config: ControllerConfig, log: ControllerLog
+) -> None:
+    """Leave a process alone that would take ``/controller`` back.
+
+    Our own node of before, one that does not decode and one without a session are replaced.
+
+    Raises:
+        OtherControllerError: Names the id, and what to do.
+    """
+    holder_id = _holder_id(holder, log)
+    if not holder.ephemeral_owner or holder_id in (config.controller_id, UNKNOWN_CONTROLLER):
+        return
+    (is_registered,) = await Exists([paths.broker_id(holder_id)])
+    if not is_registered:
+        raise OtherControllerError(
+            f"the controller is {holder_id}, and no broker has that id: most likely another Regent "
+            "with another election_path leads this cluster; stop "
+            "one of them, or give both the same election_path"
+        )
 
 
 async def _find_own(config: ControllerConfig, epoch: int, log: ControllerLog) -> int | None:
