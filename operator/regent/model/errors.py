@@ -50,7 +50,7 @@ class ClusterChangedError(ControllerError):
 
 
 class OtherControllerError(ControllerError):
-    """``/controller`` is held by a live process that is neither a broker nor one of our replicas."""
+    """``/controller`` is held by a Regent that takes no part in the election among our replicas."""
 
 
 class UnusableSettingError(ControllerError):

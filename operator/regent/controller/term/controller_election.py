@@ -5,8 +5,8 @@ controller means: raise that node and own ``/controller``, in one transaction. T
 deletes the present holder's node, as the KRaft migration does: its owner's next write fails the
 check, its watch makes it resign.
 
-That is done to brokers only: they do not take the node back. Two processes that both did would
-depose each other for ever.
+A broker does not take the node back, and of the replicas of a Regent one is elected. Regents that
+are elected in different places would depose each other for ever, so that is not done.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from regent.zk_data import paths
 from regent.zk_data.controller import (
     decode_controller,
     decode_controller_epoch,
+    decode_election_path,
     encode_controller,
     encode_controller_epoch,
 )
@@ -62,7 +63,7 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
     Raises:
         MalformedZNodeError: ``/controller_epoch`` is not a number: without it nothing can be
             fenced, so nothing is done.
-        OtherControllerError: The present controller is alive and no broker.
+        OtherControllerError: A Regent with another election path is the controller.
     """
     holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     if epoch_node is None:
@@ -72,9 +73,11 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
     if epoch_node is None:
         return None
     if holder is not None:
-        await _refuse_to_depose_another(holder, config, log)
+        _refuse_to_depose(holder, config)
     epoch = decode_controller_epoch(epoch_node.data) + 1
-    content = encode_controller(config.controller_id, await CurrentTime())
+    content = encode_controller(
+        config.controller_id, await CurrentTime(), election_path=config.election_path
+    )
     take_over = [] if holder is None else [Delete(paths.CONTROLLER, holder.version)]
     try:
         results = await Multi(
@@ -99,26 +102,20 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
     return ControllerContext(Term(config.controller_id, epoch, version))
 
 
-async def _refuse_to_depose_another(
-    holder: ZNode, config: ControllerConfig, log: ControllerLog
-) -> None:
-    """Leave a process alone that would take ``/controller`` back.
-
-    Our own node of before, one that does not decode and one without a session are replaced.
+def _refuse_to_depose(holder: ZNode, config: ControllerConfig) -> None:
+    """Leave a Regent alone that would take ``/controller`` back.
 
     Raises:
-        OtherControllerError: Names the id, and what to do.
+        OtherControllerError: Names its id, and what to do.
     """
-    holder_id = _holder_id(holder, log)
-    if not holder.ephemeral_owner or holder_id in (config.controller_id, UNKNOWN_CONTROLLER):
+    election_path = decode_election_path(holder.data)
+    if election_path in (None, config.election_path) or not holder.ephemeral_owner:
         return
-    (is_registered,) = await Exists([paths.broker_id(holder_id)])
-    if not is_registered:
-        raise OtherControllerError(
-            f"the controller is {holder_id}, and no broker has that id: most likely another Regent "
-            "with another election_path leads this cluster; stop "
-            "one of them, or give both the same election_path"
-        )
+    raise OtherControllerError(
+        f"the controller is another Regent, {decode_controller(holder.data)}, whose election_path "
+        f"is {election_path} and not {config.election_path}; stop one of them, or give both the "
+        "same election_path"
+    )
 
 
 async def _find_own(config: ControllerConfig, epoch: int, log: ControllerLog) -> int | None:

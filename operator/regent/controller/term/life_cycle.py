@@ -124,8 +124,7 @@ class LifeCycle:
         await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
 
     async def stand_back(self, reason: str) -> None:
-        """Another process leads: the watch on ``/controller`` reports its end, and a timer that it
-        turns out to be a broker."""
+        """Another Regent leads: the watch on ``/controller`` reports its end."""
         if self._refusal != reason:
             self._log.error("Cluster left to the controller that it has", reason=reason)
         self._refusal = reason

@@ -20,7 +20,11 @@ from regent.model.errors import (
     ZooKeeperUnavailableError,
 )
 from regent.zk_data import paths
-from regent.zk_data.controller import decode_controller
+from regent.zk_data.controller import (
+    decode_controller,
+    decode_election_path,
+    encode_controller,
+)
 from regent.zk_data.operations import Create
 from tests.simulation.zookeeper import InMemoryClient
 from tests.unit.controller.driving import once, raising
@@ -170,37 +174,48 @@ class TestLostAnswers:
             stand(world)
 
 
-class TestAnotherProcessThatLeads:
+class TestAnotherRegentThatLeads:
     OTHER = 1_000_000_777
 
-    def other(self, world: World, controller_id: int = OTHER) -> InMemoryClient:
+    def other(
+        self, world: World, election_path: str | None = "/elsewhere", controller_id: int = OTHER
+    ) -> InMemoryClient:
         """Another process becomes the controller, for as long as its session lives."""
         session = world.zookeeper.connect()
         world.put(paths.CONTROLLER_EPOCH, b"7")
         if world.exists(paths.CONTROLLER):
             world.delete(paths.CONTROLLER)
-        content = b'{"version":1,"brokerid":%d}' % controller_id
+        content = encode_controller(controller_id, 0, election_path=election_path)
         session.multi([Create(paths.CONTROLLER, content, ephemeral=True)])
         return session
 
     def test_it_is_not_deposed_but_named(self) -> None:
         world = World()
         self.other(world)
-        with pytest.raises(OtherControllerError, match=r"1000000777.*election_path"):
+        with pytest.raises(OtherControllerError, match=r"1000000777.*/elsewhere.*/regent/election"):
             stand(world)
         assert holder(world) == self.OTHER
         assert epoch(world)[0] == b"7"
 
-    def test_a_broker_is_deposed(self) -> None:
+    @pytest.mark.parametrize("election_path", [None, "/regent/election"])
+    def test_a_broker_and_a_replica_of_ours_are_deposed(self, election_path: str | None) -> None:
         world = World()
-        world.start_broker(5)
-        self.other(world, 5)
+        self.other(world, election_path)
         assert stand(world) is not None
 
-    def test_our_own_node_and_one_that_nobody_can_read_are_replaced(self) -> None:
-        for world, controller_id in ((World(), CONTROLLER_ID), (World(), 2**40)):
-            self.other(world, controller_id)
-            assert stand(world) is not None
+    def test_a_node_without_a_session_is_replaced(self) -> None:
+        world = World()
+        world.put(paths.CONTROLLER_EPOCH, b"7")
+        content = encode_controller(self.OTHER, 0, election_path="/elsewhere")
+        world.put(paths.CONTROLLER, content)
+        assert stand(world) is not None
+
+    def test_what_we_write_says_where_we_are_elected(self) -> None:
+        world = World(election_path="/here")
+        stand(world)
+        node = world.zookeeper.get(paths.CONTROLLER)
+        assert node is not None
+        assert decode_election_path(node.data) == "/here"
 
     def test_the_reason_is_shown_until_its_end_and_logged_once(self) -> None:
         world = World()
