@@ -14,7 +14,7 @@ from tests.simulation.scenarios import SCENARIOS, Cut, play
 from tests.simulation.simulation import SeedFailedError, simulate
 from tests.simulation.trace import InvariantViolatedError
 
-SEEDS = 300
+SEEDS = 600
 STORIES = (
     "a broker refuses, and is restarted",
     "a log directory fails",
