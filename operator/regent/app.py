@@ -196,4 +196,5 @@ def controller_config(settings: Settings) -> ControllerConfig:
         inter_broker_protocol=None if protocol is None else protocol[:2],
         default_replication_factor=settings.default_replication_factor,
         jute_max_buffer=settings.zookeeper_jute_max_buffer,
+        election_path=settings.election_path,
     )

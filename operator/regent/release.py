@@ -94,13 +94,14 @@ async def release(
         )
         cache = await _list(client, namespaces, skip_forbidden=skip_forbidden, report=report)
         held = _holding(cache)
+        found = len(cache)  # one that is being deleted is gone with its finalizer
         if dry_run:
             for key in held:
                 report(f"would release {key}")
-            report(f"{len(held)} of {len(cache)} KafkaTopics would be released")
+            report(f"{len(held)} of {found} KafkaTopics would be released")
             return
         await _release_all(client, cache, held, report=report)
-        report(f"{len(held)} of {len(cache)} KafkaTopics released; their topics stay in Kafka")
+        report(f"{len(held)} of {found} KafkaTopics released; their topics stay in Kafka")
 
         async def look() -> list[ObjectKey]:
             return _holding(

@@ -121,7 +121,8 @@ class Settings(BaseSettings):
         default="/regent/election",
         pattern=r"^(/[^/]+)+$",
         description="Where the replicas of Regent elect one among themselves in ZooKeeper, below "
-        "the chroot. Not in a part of it that is Kafka's.",
+        "the chroot. Not in a part of it that is Kafka's. All Regents of a Kafka cluster need the "
+        "same: one with another path does not become the controller while the other one is.",
     )
     lease_name: str = Field(
         default="regent",

@@ -99,6 +99,14 @@ def test_release_can_be_restricted_to_namespaces(api: KubernetesApi) -> None:
     assert finalizers_in(api, "team-b") == RELEASED
 
 
+def test_resources_that_go_with_their_finalizer_are_counted(api: KubernetesApi) -> None:
+    api.kubectl("-n", "team-b", "delete", "ktopic", "owned", "--wait=false")
+    outcome = regent(api.kubeconfig, "release", "--all", "--namespace", "team-b")
+    assert outcome.exit_code == 0, outcome
+    assert "2 of 3 KafkaTopics released" in outcome.stdout
+    assert finalizers_in(api, "team-b") == {"shared": [OTHERS_FINALIZER], "not-owned": []}
+
+
 def test_a_dry_run_changes_nothing_and_says_what_would_be_done(api: KubernetesApi) -> None:
     outcome = regent(api.kubeconfig, "release", "--all", "--dry-run", "--deployment", "no/such")
     assert outcome.exit_code == 0, outcome

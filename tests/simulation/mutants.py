@@ -571,7 +571,7 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (shrunk_isr_not_told, "ISR of|has .* at"),
         (lost_answer_not_told, "ISR of|has .* at"),
         (isr_changes_not_read, "leadership are|has .* as"),
-        (deletion_does_not_wait, "still ha|keeps|Illegal replica transition"),
+        (deletion_does_not_wait, "still ha|keeps|Illegal replica transition|refusals are"),
         (deletion_not_resumed, "is not deleted|leadership are"),
         (
             answers_of_the_past_count,

@@ -58,7 +58,9 @@ def describe_missing(rights: Sequence[Right], namespace: str) -> str:
         )
     return (
         f"missing right: {named} in namespace {namespace}; create the namespace and bind Regent's "
-        "Role there, or take it off the list of namespaces"
+        "Role there, or take it off the list of namespaces; if the namespace is being deleted, its "
+        f"Role is gone already: `regent release --all --namespace {namespace}` lets its "
+        "KafkaTopics go"
     )
 
 

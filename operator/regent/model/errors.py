@@ -49,6 +49,10 @@ class ClusterChangedError(ControllerError):
     """The id of the Kafka cluster is not the one that this process has known so far."""
 
 
+class OtherControllerError(ControllerError):
+    """``/controller`` is held by a Regent that takes no part in the election among our replicas."""
+
+
 class UnusableSettingError(ControllerError):
     """A setting of Regent contradicts what the cluster says."""
 

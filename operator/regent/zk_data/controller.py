@@ -9,8 +9,9 @@ from regent.zk_data import paths
 from regent.zk_data.decoding import INT32_MAX, Int32, decimal, json_decoder, json_object
 
 
-class _Controller(msgspec.Struct):
+class _Controller(msgspec.Struct, rename={"election_path": "electionPath"}):
     brokerid: Int32
+    election_path: str | None = None
 
 
 _decode = json_decoder(_Controller)
@@ -25,19 +26,39 @@ def decode_controller(data: bytes) -> int:
     return _decode(paths.CONTROLLER, data).brokerid
 
 
-def encode_controller(controller_id: int, timestamp_ms: int) -> bytes:
+def decode_election_path(data: bytes) -> str | None:
+    """Where the replicas of the Regent that holds ``/controller`` elect one among themselves.
+
+    None if the holder is none, or the node does not decode.
+    """
+    try:
+        return _decode(paths.CONTROLLER, data).election_path
+    except MalformedZNodeError:
+        return None
+
+
+def encode_controller(
+    controller_id: int, timestamp_ms: int, *, election_path: str | None = None
+) -> bytes:
     """Version 2, as Kafka 3.4 and later write it; earlier brokers ignore what they do not know.
 
     A ``kraftControllerEpoch`` above 0 would make brokers refuse to write configuration.
+
+    Args:
+        controller_id: Id of the controller.
+        timestamp_ms: When it was elected.
+        election_path: A member of Regent's own, which brokers ignore: see
+            :func:`decode_election_path`.
     """
-    return json_object(
-        [
-            ("version", 2),
-            ("brokerid", controller_id),
-            ("timestamp", str(timestamp_ms)),
-            ("kraftControllerEpoch", -1),
-        ]
-    )
+    members: list[tuple[str, object]] = [
+        ("version", 2),
+        ("brokerid", controller_id),
+        ("timestamp", str(timestamp_ms)),
+        ("kraftControllerEpoch", -1),
+    ]
+    if election_path is not None:
+        members.append(("electionPath", election_path))
+    return json_object(members)
 
 
 def decode_controller_epoch(data: bytes) -> int:

@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from regent.model.errors import MalformedZNodeError
+from regent.model.topic import MAX_TOPIC_NAME_LENGTH
 from regent.zk_data.decoding import PartitionId, json_decoder, json_object
 
 STRAY_REPLICAS: Final = "/regent/stray_replicas"
@@ -43,6 +45,11 @@ def decode_stray_replicas(path: str, data: bytes) -> tuple[int, ...]:
     """Partitions of the topic whose logs are left on the broker.
 
     Raises:
-        MalformedZNodeError: If the node does not decode.
+        MalformedZNodeError: If the node does not decode, or its name is too long for a topic's: no
+            broker has a directory of that name.
     """
+    if len(path.rpartition("/")[2].encode()) > MAX_TOPIC_NAME_LENGTH:
+        raise MalformedZNodeError(
+            path, f"the topic name is longer than {MAX_TOPIC_NAME_LENGTH} bytes"
+        )
     return _decode(path, data).partitions

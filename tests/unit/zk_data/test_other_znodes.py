@@ -27,6 +27,11 @@ def test_controller() -> None:
     assert controller.encode_controller(1_000_000_001, 1500) == (
         b'{"version":2,"brokerid":1000000001,"timestamp":"1500","kraftControllerEpoch":-1}'
     )
+    ours = controller.encode_controller(1_000_000_001, 1500, election_path="/a")
+    assert controller.decode_controller(ours) == 1_000_000_001
+    assert controller.decode_election_path(ours) == "/a"
+    assert controller.decode_election_path(b'{"brokerid":3}') is None
+    assert controller.decode_election_path(b"?") is None
     for data in (b"3", b"{}", b'{"brokerid":"3"}', b""):
         with pytest.raises(MalformedZNodeError, match=r"^/controller: "):
             controller.decode_controller(data)

@@ -92,6 +92,8 @@ async def process_stop_replica_responses(
 ) -> None:
     """Replicas are deleted, or could not be (KAFKA-9946: only those that were to be).
 
+    One on a failed log directory is offline: its topic does not wait for it.
+
     Raises:
         StaleControllerEpochError: A broker obeys a controller with a higher epoch.
     """
@@ -112,6 +114,12 @@ async def process_stop_replica_responses(
                 error_code=response.error_code,
                 partitions=len(refused),
                 examples=examples(f"{tp}: {errors.get(tp, 0)}" for tp in refused),
+            )
+            # A disk may be found to have failed by the deletion itself.
+            active.context.change_replicas_on_offline_dirs(
+                response.broker_id,
+                failed=[tp for tp in refused if errors.get(tp) == KAFKA_STORAGE_ERROR],
+                recovered=(),
             )
         failed.setdefault(response.broker_id, []).extend(refused)
         deleted.setdefault(response.broker_id, []).extend(done)

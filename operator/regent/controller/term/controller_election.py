@@ -4,6 +4,9 @@ Every write of a controller is fenced by the dataVersion of ``/controller_epoch`
 controller means: raise that node and own ``/controller``, in one transaction. The transaction also
 deletes the present holder's node, as the KRaft migration does: its owner's next write fails the
 check, its watch makes it resign.
+
+A broker does not take the node back, and of the replicas of a Regent one is elected. Regents that
+are elected in different places would depose each other for ever, so that is not done.
 """
 
 from __future__ import annotations
@@ -13,11 +16,16 @@ from regent.controller.effects import CurrentTime, Exists, Multi, ReadData
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.term import Term
-from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
+from regent.model.errors import (
+    MalformedZNodeError,
+    OtherControllerError,
+    ZooKeeperUnavailableError,
+)
 from regent.zk_data import paths
 from regent.zk_data.controller import (
     decode_controller,
     decode_controller_epoch,
+    decode_election_path,
     encode_controller,
     encode_controller_epoch,
 )
@@ -55,6 +63,7 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
     Raises:
         MalformedZNodeError: ``/controller_epoch`` is not a number: without it nothing can be
             fenced, so nothing is done.
+        OtherControllerError: A Regent with another election path is the controller.
     """
     holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     if epoch_node is None:
@@ -63,8 +72,12 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
         holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     if epoch_node is None:
         return None
+    if holder is not None:
+        _refuse_to_depose(holder, config)
     epoch = decode_controller_epoch(epoch_node.data) + 1
-    content = encode_controller(config.controller_id, await CurrentTime())
+    content = encode_controller(
+        config.controller_id, await CurrentTime(), election_path=config.election_path
+    )
     take_over = [] if holder is None else [Delete(paths.CONTROLLER, holder.version)]
     try:
         results = await Multi(
@@ -87,6 +100,22 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
         version = found
     log.info("Controller elected", controller_id=config.controller_id, epoch=epoch)
     return ControllerContext(Term(config.controller_id, epoch, version))
+
+
+def _refuse_to_depose(holder: ZNode, config: ControllerConfig) -> None:
+    """Leave a Regent alone that would take ``/controller`` back.
+
+    Raises:
+        OtherControllerError: Names its id, and what to do.
+    """
+    election_path = decode_election_path(holder.data)
+    if election_path in (None, config.election_path) or not holder.ephemeral_owner:
+        return
+    raise OtherControllerError(
+        f"the controller is another Regent, {decode_controller(holder.data)}, whose election_path "
+        f"is {election_path} and not {config.election_path}; stop one of them, or give both the "
+        "same election_path"
+    )
 
 
 async def _find_own(config: ControllerConfig, epoch: int, log: ControllerLog) -> int | None:

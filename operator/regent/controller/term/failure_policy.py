@@ -13,6 +13,7 @@ from regent.model.errors import (
     ClusterChangedError,
     ControllerMovedError,
     MissingClusterError,
+    OtherControllerError,
     RegentError,
     SessionExpiredError,
     StaleControllerEpochError,
@@ -35,6 +36,8 @@ async def settle(life: LifeCycle, error: Exception, *, event: str, log: Controll
             await life.retry_later()
         case MissingClusterError():
             await life.wait_for_cluster(str(error))
+        case OtherControllerError():
+            await life.stand_back(str(error))
         case UnsupportedClusterError() | ClusterChangedError():
             log.error("Cluster left alone", reason=str(error))
             await life.leave_alone(str(error))

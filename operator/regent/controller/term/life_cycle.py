@@ -123,6 +123,13 @@ class LifeCycle:
         await self.give_up()
         await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
 
+    async def stand_back(self, reason: str) -> None:
+        """Another Regent leads: the watch on ``/controller`` reports its end."""
+        if self._refusal != reason:
+            self._log.error("Cluster left to the controller that it has", reason=reason)
+        self._refusal = reason
+        await self.retry_later()
+
     async def _follow_controller(self) -> None:
         self.controller_id_seen = await controller_election.watch_controller(self._log)
         await PublishView(frozenset())
@@ -157,8 +164,8 @@ class LifeCycle:
         brokers = await cluster_loading.read_brokers(self._log)
         cluster_loading.refuse_unsupported(brokers.values())
         await refuse_id_of_a_broker(self._config.controller_id, brokers)
-        self._refusal = None
         context = await controller_election.elect(self._config, self._log)
+        self._refusal = None
         if context is None:
             await self.retry_later()
             return

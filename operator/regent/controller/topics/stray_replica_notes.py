@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from regent.controller.effects import ReadChildren, ReadData, Write
+from regent.controller.effects import Write
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
+from regent.controller.znodes.permitted_reads import (
+    UnreadableZNode,
+    list_permitted,
+    read_permitted,
+)
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data.operations import Check, Create, Delete, SetData, ZkError
 from regent.zk_data.stray_replicas import (
     PARENTS,
+    STRAY_REPLICAS,
     decode_stray_replicas,
     encode_stray_replicas,
     strays_of,
@@ -61,11 +66,13 @@ async def remember(
             examples=examples(failed),
             answers=sorted({answer.value for answer in answers.values()}),
         )
-    log.info(
-        "Replicas are deleted when their broker is back",
-        brokers=sorted(replicas),
-        replicas=sum(map(len, notes.values())),
-    )
+    noted = [note for note in notes if note not in answers]
+    if noted:
+        log.info(
+            "Replicas are deleted when their broker is back",
+            brokers=sorted({broker_id for broker_id, _ in noted}),
+            replicas=sum(len(notes[note]) for note in noted),
+        )
     return failed
 
 
@@ -78,28 +85,39 @@ async def _write(
     whose answer was lost.
     """
     operations: dict[Note, Create | SetData] = {}
+    closed: dict[Note, ZkError] = {}
     paths = [strays_of(*note) for note in notes]
-    for (note, added), path, node in zip(notes.items(), paths, await ReadData(paths), strict=True):
+    nodes = await read_permitted(paths)
+    for (note, added), path, node in zip(notes.items(), paths, nodes, strict=True):
         if node is None:
             operations[note] = Create(path, encode_stray_replicas(added))
+            continue
+        if isinstance(node, UnreadableZNode):
+            closed[note] = ZkError.NO_AUTH
             continue
         before = _decode(path, node.data, log)
         if not set(added) <= set(before):
             content = encode_stray_replicas({*before, *added})
             operations[note] = SetData(path, content, node.version)
     results = await Write(list(operations.values()), guard=guard)
-    return {
+    return closed | {
         note: result
         for note, result in zip(operations, results, strict=True)
         if isinstance(result, ZkError)
     }
 
 
+async def brokers_with_notes(log: ControllerLog) -> frozenset[str]:
+    """Ids of the brokers that something is noted about."""
+    (children,) = await list_permitted([STRAY_REPLICAS], log)
+    return frozenset(children or ())
+
+
 async def read(
     broker_ids: Sequence[int], log: ControllerLog
 ) -> dict[Note, tuple[TopicPartition, ...]]:
     """The notes about brokers. One that does not decode is left alone."""
-    children = await ReadChildren([strays_on(broker_id) for broker_id in broker_ids])
+    children = await list_permitted([strays_on(broker_id) for broker_id in broker_ids], log)
     known = [
         (broker_id, topic)
         for broker_id, topics in zip(broker_ids, children, strict=True)

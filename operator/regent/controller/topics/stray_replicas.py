@@ -1,18 +1,12 @@
-"""Replicas that could not be deleted with their topic, because their broker or disk was down.
+"""Replicas that a broker is to delete, and has not confirmed yet.
 
 Kafka's controller deletes a topic only when every broker with a replica of it is up: one dead
 broker blocks it for as long as it is away. Here such replicas are noted in ZooKeeper, the topic
 goes, and the broker deletes what is left of it when it is back, before it is sent any leadership.
 
 Somebody may have created a topic of the same name meanwhile. What the broker has of that one must
-stay, so a replica is deleted only where that loses nothing:
-
-- when a broker starts, unless it is in the ISR of the partition: a broker that is not in the ISR
-  holds no record that the others lack, and it hosts nothing until it is sent a LeaderAndIsr;
-- at a failover, for a broker that is up already, unless it hosts the partition: another controller
-  may have sent it there. Then its answer to the LeaderAndIsr decides: with INCONSISTENT_TOPIC_ID
-  it says that its replica is of the former topic (inter.broker.protocol.version 2.8 and newer),
-  which is deleted unless the broker is in the ISR.
+stay, so a replica is deleted only where ZooKeeper says that this loses nothing
+(``stray_replica_findings.py``).
 
 A note goes when the broker has confirmed the deletion, or when it became void. While a broker is
 the controller nothing happens with it. KAFKA-10548 describes the problem.
@@ -20,20 +14,17 @@ the controller nothing happens with it. KAFKA-10548 describes the problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import ReadChildren
 from regent.controller.log import examples
 from regent.controller.state.context import ControllerContext
-from regent.controller.topics.stray_replica_notes import Note, forget, read
+from regent.controller.topics.stray_replica_findings import Finding, find
+from regent.controller.topics.stray_replica_notes import Note, brokers_with_notes, forget, read
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse, StopReplicaResponse
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
-from regent.zk_data.stray_replicas import (
-    STRAY_REPLICAS,
-)
 
 
 async def delete_on_started(active: ActiveController, broker_ids: Sequence[int]) -> None:
@@ -41,30 +32,15 @@ async def delete_on_started(active: ActiveController, broker_ids: Sequence[int])
 
     To be called before they are sent a LeaderAndIsr.
     """
-    leadership = active.context.cluster.leadership
-
-    def is_stray(broker_id: int, tp: TopicPartition) -> bool:
-        state = leadership.get(tp)
-        return state is None or broker_id not in state.isr
-
-    await _delete(active, await read(broker_ids, active.log), is_stray)
+    await _delete(active, broker_ids, have_just_started=True)
 
 
 async def delete_after_failover(active: ActiveController) -> None:
     """Have all live brokers delete what was left on them, and has no successor there."""
-    context = active.context
-    (children,) = await ReadChildren([STRAY_REPLICAS])
-    live = [b for b in context.cluster.brokers if str(b) in (children or ())]
-    if not live:
-        return
-    replicas = context.cluster.replicas
-    notes = await read(live, active.log)
-    await _delete(
-        active,
-        notes,
-        lambda broker_id, tp: broker_id not in replicas(tp),
-        is_doubtful=lambda broker_id, tp: broker_id in replicas(tp),
-    )
+    noted = await brokers_with_notes(active.log)
+    live = [b for b in active.context.cluster.brokers if str(b) in noted]
+    if live:
+        await _delete(active, live, have_just_started=False)
 
 
 async def take_answer(active: ActiveController, response: StopReplicaResponse) -> None:
@@ -145,11 +121,7 @@ def _is_doubtful(context: ControllerContext, broker_id: int, topic: str) -> bool
 
 
 async def _delete(
-    active: ActiveController,
-    notes: Mapping[Note, Iterable[TopicPartition]],
-    is_stray: Callable[[int, TopicPartition], bool],
-    *,
-    is_doubtful: Callable[[int, TopicPartition], bool] = lambda _broker, _tp: False,
+    active: ActiveController, broker_ids: Sequence[int], *, have_just_started: bool
 ) -> None:
     """Ask brokers to delete their stray replicas; forget the notes that have become void.
 
@@ -157,27 +129,53 @@ async def _delete(
     confirmation of that counts here, too.
     """
     context = active.context
-    replicas = context.cluster.replicas
+    notes = await read(broker_ids, active.log)
+    findings = await find(context, notes, active.log, have_just_started=have_just_started)
     batch = ControllerBrokerRequestBatch(context)
     void: list[Note] = []
-    for (broker_id, topic), partitions in notes.items():
-        goes = context.is_topic_queued_for_deletion(topic)
-        strays = dict.fromkeys(tp for tp in partitions if goes or is_stray(broker_id, tp))
-        if strays:
-            context.stray_replicas.setdefault(broker_id, {})[topic] = strays
-            stopped = [tp for tp in strays if not goes or broker_id not in replicas(tp)]
-            batch.add_stray_deletion(broker_id, stopped)
-        doubtful = [tp for tp in partitions if tp not in strays and is_doubtful(broker_id, tp)]
-        if doubtful:
-            known = context.doubtful_replicas.setdefault(broker_id, {})
-            known.update(dict.fromkeys(doubtful))
-        elif not strays:
-            void.append((broker_id, topic))
+    doubtful: list[Note] = []
+    for note, partitions in notes.items():
+        broker_id, topic = note
+        found = {tp: findings[broker_id, tp] for tp in partitions}
+        remaining = dict.fromkeys(tp for tp in found if found[tp] is not Finding.HOSTED)
+        if not remaining:
+            void.append(note)
+            continue
+        if Finding.DOUBTFUL in found.values():
+            doubtful.append(note)
+        hosted = dict.fromkeys(tp for tp in remaining if found[tp] is Finding.HOSTED_SINCE_WHEN)
+        if hosted:
+            context.doubtful_replicas.setdefault(broker_id, {}).update(hosted)
+        # What is doubtful is not confirmed, so the note stays until the next start of the broker.
+        others = dict.fromkeys(tp for tp in remaining if tp not in hosted)
+        if not others:
+            continue
+        asked = context.stray_replicas.setdefault(broker_id, {}).setdefault(topic, {})
+        fresh = [tp for tp in others if tp not in asked]  # the others: in this very term
+        asked.update(others)
+        deletes_itself = context.is_topic_queued_for_deletion(topic)
+        replicas = context.cluster.replicas
+        stopped = [
+            tp
+            for tp in fresh
+            if found[tp] is Finding.STRAY and not (deletes_itself and broker_id in replicas(tp))
+        ]
+        batch.add_stray_deletion(broker_id, stopped)
     await batch.send()
+    if doubtful:
+        active.log.warning(
+            "Stray replicas left until the next start of their broker: they may be the only ones",
+            examples=_names(doubtful),
+            count=len(doubtful),
+        )
     if void:
         active.log.warning(
             "Stray replicas left alone: their broker hosts a topic of that name again",
-            examples=examples(f"{topic} on broker {broker_id}" for broker_id, topic in void),
+            examples=_names(void),
             count=len(void),
         )
         await forget(context, void)
+
+
+def _names(notes: Iterable[Note]) -> list[str]:
+    return examples(f"{topic} on broker {broker_id}" for broker_id, topic in notes)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from regent.controller.effects import Exists, Multi, ReadChildren, Write
+from regent.controller.effects import Exists, Multi, Write
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.controller.znodes.permitted_reads import list_permitted
 from regent.controller.znodes.transactions import all_written, raise_if_moved
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.zk_data import paths
@@ -36,7 +37,7 @@ async def remove_topic_nodes(
     Raises:
         ControllerMovedError: Another controller was elected.
     """
-    await _remove_below(context, topics)
+    await _remove_below(context, topics, log)
     removed: list[str] = []
     for chunk in _chunks(topics):
         removed += await _remove_last_nodes(context, chunk, log)
@@ -48,11 +49,16 @@ def _chunks(topics: Sequence[str]) -> Iterator[Sequence[str]]:
         yield topics[start : start + TOPICS_PER_TRANSACTION]
 
 
-async def _remove_below(context: ControllerContext, topics: Sequence[str]) -> None:
-    """Remove what lies below the nodes of topics as it is in ZooKeeper, the deepest first."""
+async def _remove_below(
+    context: ControllerContext, topics: Sequence[str], log: ControllerLog
+) -> None:
+    """Remove what lies below the nodes of topics as it is in ZooKeeper, the deepest first.
+
+    What cannot be seen stays, and so does its topic: a node with children cannot be deleted.
+    """
     levels = [[paths.topic(topic) for topic in topics]]
     while levels[-1]:
-        children = await ReadChildren(levels[-1])
+        children = await list_permitted(levels[-1], log)
         levels.append(
             [
                 f"{path}/{child}"

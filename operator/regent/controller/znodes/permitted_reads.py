@@ -7,12 +7,15 @@ cluster its controller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NoReturn
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, NoReturn, TypeVar
 
-from regent.controller.effects import ReadData
+from regent.controller.effects import Effect, ReadChildren, ReadData
+from regent.controller.log import ControllerLog, examples
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.zk_data.operations import ZNode
+
+T = TypeVar("T")
 
 NO_AUTH: Final = "NOAUTH"
 UNREADABLE_MAX: Final = 100
@@ -48,20 +51,67 @@ async def read_permitted(paths: Sequence[str], *, watch: bool = False) -> Sequen
     Raises:
         UnexpectedZooKeeperError: More than :data:`UNREADABLE_MAX` nodes may not be read.
     """
-    unreadable: list[str] = []
 
-    async def read(some: Sequence[str]) -> list[ZNode | None]:
+    async def request(some: Sequence[str]) -> Sequence[ZNode | None]:
+        return await ReadData(some, watch=watch)
+
+    return await _read_in_parts(paths, request, UnreadableZNode.at)
+
+
+async def list_permitted(
+    paths: Sequence[str], log: ControllerLog
+) -> Sequence[Sequence[str] | None]:
+    """``ReadChildren`` in which a node whose children may not be listed is logged and seems to
+    have none.
+
+    Raises:
+        UnexpectedZooKeeperError: The children of more than :data:`UNREADABLE_MAX` nodes may not be
+            listed.
+    """
+    closed: list[str] = []
+
+    async def request(some: Sequence[str]) -> Sequence[Sequence[str] | None]:
+        return await ReadChildren(some)
+
+    def without_children(path: str) -> Sequence[str]:
+        closed.append(path)
+        return ()
+
+    found = await _read_in_parts(paths, request, without_children)
+    if closed:
+        log.error(
+            "Children of znodes may not be listed",
+            znodes=len(closed),
+            examples=examples(closed),
+            answer=NO_AUTH,
+        )
+    return found
+
+
+async def _read_in_parts(
+    paths: Sequence[str],
+    request: Callable[[Sequence[str]], Coroutine[Effect[Any], Any, Sequence[T]]],
+    unreadable: Callable[[str], T],
+) -> Sequence[T]:
+    """What ``request`` reads, with ``unreadable`` in the place of each node that may not be read.
+
+    Finds those by halving, since ZooKeeper refuses a request as a whole.
+    """
+    refused = 0
+
+    async def read(some: Sequence[str]) -> list[T]:
+        nonlocal refused
         try:
-            return list(await ReadData(some, watch=watch))
+            return list(await request(some))
         except UnexpectedZooKeeperError as error:
             if error.code != NO_AUTH:
                 raise
             if len(some) > 1:
                 middle = len(some) // 2
                 return await read(some[:middle]) + await read(some[middle:])
-            unreadable.append(some[0])
-            if len(unreadable) > UNREADABLE_MAX:
+            refused += 1
+            if refused > UNREADABLE_MAX:
                 raise
-            return [UnreadableZNode.at(some[0])]
+            return [unreadable(some[0])]
 
     return await read(paths)

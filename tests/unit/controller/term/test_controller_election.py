@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regent.controller import effects
+from regent.controller import events as e
 from regent.controller.state.context import ControllerContext
 from regent.controller.term.controller_election import (
     NO_CONTROLLER,
@@ -13,9 +14,19 @@ from regent.controller.term.controller_election import (
     release,
     watch_controller,
 )
-from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
+from regent.model.errors import (
+    MalformedZNodeError,
+    OtherControllerError,
+    ZooKeeperUnavailableError,
+)
 from regent.zk_data import paths
-from regent.zk_data.controller import decode_controller
+from regent.zk_data.controller import (
+    decode_controller,
+    decode_election_path,
+    encode_controller,
+)
+from regent.zk_data.operations import Create
+from tests.simulation.zookeeper import InMemoryClient
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import CONTROLLER_ID, World
 
@@ -161,6 +172,74 @@ class TestLostAnswers:
         world.driver.after = once(effects.Multi, raising(LOST))
         with pytest.raises(ZooKeeperUnavailableError):
             stand(world)
+
+
+class TestAnotherRegentThatLeads:
+    OTHER = 1_000_000_777
+
+    def other(
+        self, world: World, election_path: str | None = "/elsewhere", controller_id: int = OTHER
+    ) -> InMemoryClient:
+        """Another process becomes the controller, for as long as its session lives."""
+        session = world.zookeeper.connect()
+        world.put(paths.CONTROLLER_EPOCH, b"7")
+        if world.exists(paths.CONTROLLER):
+            world.delete(paths.CONTROLLER)
+        content = encode_controller(controller_id, 0, election_path=election_path)
+        session.multi([Create(paths.CONTROLLER, content, ephemeral=True)])
+        return session
+
+    def test_it_is_not_deposed_but_named(self) -> None:
+        world = World()
+        self.other(world)
+        with pytest.raises(OtherControllerError, match=r"1000000777.*/elsewhere.*/regent/election"):
+            stand(world)
+        assert holder(world) == self.OTHER
+        assert epoch(world)[0] == b"7"
+
+    @pytest.mark.parametrize("election_path", [None, "/regent/election"])
+    def test_a_broker_and_a_replica_of_ours_are_deposed(self, election_path: str | None) -> None:
+        world = World()
+        self.other(world, election_path)
+        assert stand(world) is not None
+
+    def test_a_node_without_a_session_is_replaced(self) -> None:
+        world = World()
+        world.put(paths.CONTROLLER_EPOCH, b"7")
+        content = encode_controller(self.OTHER, 0, election_path="/elsewhere")
+        world.put(paths.CONTROLLER, content)
+        assert stand(world) is not None
+
+    def test_what_we_write_says_where_we_are_elected(self) -> None:
+        world = World(election_path="/here")
+        stand(world)
+        node = world.zookeeper.get(paths.CONTROLLER)
+        assert node is not None
+        assert decode_election_path(node.data) == "/here"
+
+    def test_the_reason_is_shown_until_its_end_and_logged_once(self) -> None:
+        world = World()
+        world.start_broker(1)
+        session = self.other(world)
+        controller = world.controller()
+        world.process(controller, e.Startup(), e.Eligible())
+        world.process(controller, world.driver.timers["reelect"].event)
+        assert world.holder() == self.OTHER
+        assert str(self.OTHER) in (controller.life.refusal or "")
+        assert len(world.log.errors("Cluster left to the controller that it has")) == 1
+        session.close()
+        world.deliver(controller)
+        assert world.holder() == CONTROLLER_ID
+        assert controller.life.refusal is None
+
+    def test_a_controller_that_was_deposed_does_not_fight(self) -> None:
+        world = World()
+        world.start_broker(1)
+        controller = world.active_controller()
+        self.other(world)
+        world.deliver(controller)
+        world.process(controller, world.driver.timers["reelect"].event)
+        assert holder(world) == self.OTHER
 
 
 class TestRelease:

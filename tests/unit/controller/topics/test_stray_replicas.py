@@ -9,6 +9,7 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.topics import topic_changes
+from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
@@ -24,6 +25,7 @@ T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
 NOTE = strays_of(3, "t")
 STORAGE_ERROR = 56
+UNKNOWN_SERVER_ERROR = -1
 
 
 def cluster(**settings: bool) -> tuple[World, ActiveController]:
@@ -59,6 +61,23 @@ def answer(
 def start_broker_3(world: World, active: ActiveController) -> None:
     world.start_broker(3)
     world.run(process_broker_change(active))
+
+
+def deny(world: World, *closed: str) -> None:
+    """ZooKeeper refuses every request that reads one of these nodes or the list of its children."""
+
+    def hook(effect: effects.Effect[object]) -> None:
+        if isinstance(effect, effects.ReadData | effects.ReadChildren):
+            for path in effect.paths:
+                if path in closed:
+                    raise UnexpectedZooKeeperError("NOAUTH", path)
+
+    world.driver.before = hook
+
+
+def deletions(world: World) -> list[tuple[int, TopicPartition]]:
+    """The replicas whose deletion was asked for."""
+    return [(sent[0], sent[1]) for sent in stop_replica(world.driver.sent) if sent[3]]
 
 
 def is_gone(world: World, active: ActiveController) -> bool:
@@ -118,9 +137,23 @@ class TestDeletion:
         world.run(topic_changes.process_topic_deletion(active))
         answer(world, active, 1, T0)
         answer(world, active, 2, T1)
-        answer(world, active, 3, T0, T1, error=STORAGE_ERROR)
+        answer(world, active, 3, T0, T1, error=UNKNOWN_SERVER_ERROR)
         assert world.exists(paths.topic("t"))
         assert not world.exists(NOTE)
+
+    def test_a_disk_that_is_found_to_have_failed_does_not(self) -> None:
+        world, active = cluster()
+        start_broker_3(world, active)
+        world.mark_for_deletion("t")
+        world.run(topic_changes.process_topic_deletion(active))
+        answer(world, active, 3, T0, error=STORAGE_ERROR)
+        answer(world, active, 3, T1)
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T1)
+        assert is_gone(world, active)
+        node = world.zookeeper.get(NOTE)
+        assert node is not None
+        assert node.data == b'{"version":1,"partitions":[0]}'
 
     def test_a_failover_does_not_wait_either(self) -> None:
         world, _ = cluster()
@@ -235,8 +268,7 @@ class TestATopicOfThatNameAgain:
 
     def test_what_a_member_of_the_isr_has_is_left_alone(self) -> None:
         world, active = self.created_again(isr=(1,))
-        only_in_sync = LeaderAndIsr(NO_LEADER, 9, (3,), 1, 9)
-        active.context.cluster.set_leadership({T0: only_in_sync})
+        world.set_state(T0, NO_LEADER, (3,), leader_epoch=9)
         start_broker_3(world, active)
         assert stop_replica(world.driver.sent) == [(3, T1, -1, True)]
 
@@ -290,8 +322,7 @@ class TestATopicOfThatNameAgain:
     def test_a_note_that_has_become_void_is_dropped(self) -> None:
         world, active = self.created_again(isr=(1,))
         world.put(NOTE, b'{"version":1,"partitions":[0]}')
-        only_in_sync = LeaderAndIsr(NO_LEADER, 9, (3,), 1, 9)
-        active.context.cluster.set_leadership({T0: only_in_sync})
+        world.set_state(T0, NO_LEADER, (3,))
         start_broker_3(world, active)
         assert world.zookeeper.children(strays_on(3)) == ()
 
@@ -302,3 +333,105 @@ class TestATopicOfThatNameAgain:
         world.driver.take_sent()
         start_broker_3(world, active)
         assert world.exists(NOTE)
+
+
+class TestANoteThatHasOutlivedItsReplica:
+    """Partition 0 was created again and hosted by broker 3 since: another controller led meanwhile,
+    which knows nothing of notes."""
+
+    def hosted_again(self, isr: tuple[int, ...] = (1,)) -> tuple[World, ActiveController]:
+        world, active = cluster()
+        delete(world, active)
+        world.create_topic("t", {0: (1, 3), 1: (2,)})
+        world.set_state(T0, 1, isr, leader_epoch=7)
+        world.set_state(T1, 2, (2,))
+        active = world.fail_over()
+        world.driver.take_sent()
+        return world, active
+
+    def test_what_may_be_all_that_is_left_is_not_deleted(self) -> None:
+        world, active = self.hosted_again()
+        world.stop_broker(1)
+        world.run(process_broker_change(active))
+        start_broker_3(world, active)
+        assert deletions(world) == [(3, T1)]
+        answer(world, active, 3, T1)
+        assert world.exists(NOTE)
+
+    def test_the_isr_that_counts_is_the_one_in_zookeeper(self) -> None:
+        world, active = self.hosted_again()
+        # Its session had expired, it fetched on, and the leader took it back.
+        world.set_state(T0, 1, (1, 3), leader_epoch=7)
+        start_broker_3(world, active)
+        assert deletions(world) == [(3, T1)]
+
+    def test_a_state_that_cannot_be_read_says_nothing_about_the_isr(self) -> None:
+        world, active = self.hosted_again()
+        world.put(paths.partition_state(T0), b"?")
+        start_broker_3(world, active)
+        assert deletions(world) == [(3, T1)]
+        assert world.exists(NOTE)
+
+    @pytest.mark.parametrize(
+        ("content", "deleted"),
+        [
+            (b"?", []),
+            (b'{"version":1,"partitions":{"0":[1,"3"],"1":[2]}}', [(3, T1)]),
+        ],
+    )
+    @pytest.mark.parametrize("fails_over", [False, True])
+    def test_a_topic_that_cannot_be_read_is_not_gone(
+        self, content: bytes, deleted: list[tuple[int, TopicPartition]], *, fails_over: bool
+    ) -> None:
+        world, active = self.hosted_again()
+        world.put(paths.topic("t"), content)
+        if fails_over:
+            world.start_broker(3)
+            world.fail_over()
+        else:
+            active = world.fail_over()
+            start_broker_3(world, active)
+        assert deletions(world) == deleted
+        assert world.exists(NOTE)
+
+    def test_a_topic_that_nobody_has_led_yet_holds_nothing(self) -> None:
+        world, active = cluster()
+        delete(world, active)
+        world.create_topic("t", {0: (3,)})
+        active = world.fail_over()
+        world.driver.take_sent()
+        start_broker_3(world, active)
+        assert deletions(world) == [(3, T0), (3, T1)]
+
+
+class TestNodesThatMayNotBeRead:
+    @pytest.mark.parametrize("closed", [STRAY_REPLICAS, strays_on(3), NOTE])
+    def test_notes_cost_neither_a_failover_nor_the_start_of_a_broker(self, closed: str) -> None:
+        world, active = cluster()
+        world.put(NOTE, b'{"version":1,"partitions":[0]}')
+        deny(world, closed)
+        start_broker_3(world, active)
+        world.fail_over()
+        assert world.exists(NOTE)
+
+    def test_a_note_that_cannot_be_completed_keeps_its_topic(self) -> None:
+        world, active = cluster()
+        world.put(NOTE, b'{"version":1,"partitions":[7]}')
+        deny(world, NOTE)
+        delete(world, active)
+        assert world.exists(paths.delete_topic("t"))
+        node = world.zookeeper.get(NOTE)
+        assert node is not None
+        assert node.data == b'{"version":1,"partitions":[7]}'
+        assert world.log.errors("Stray replicas not noted")
+        assert "Replicas are deleted when their broker is back" not in [
+            record.message for record in world.log.records
+        ]
+
+    def test_a_name_that_no_topic_has_is_kept_from_the_broker(self) -> None:
+        world, active = cluster()
+        for name in ("x" * 250, "x" * 40_000):
+            world.put(strays_of(3, name), b'{"version":1,"partitions":[0]}')
+        start_broker_3(world, active)
+        assert deletions(world) == []
+        assert len(world.log.errors("Malformed note")) == 2

@@ -342,7 +342,7 @@ class TestObstacles:
         answer(world, active, 3, T1)
         assert not world.exists(paths.topic("t"))
 
-    @pytest.mark.parametrize(("error_code", "errors"), [(29, {}), (0, {T1: 56})])
+    @pytest.mark.parametrize(("error_code", "errors"), [(29, {}), (0, {T1: -1})])
     def test_a_refused_deletion_waits_for_the_broker(
         self, error_code: int, errors: dict[TopicPartition, int]
     ) -> None:
