@@ -1,4 +1,4 @@
-"""Replicas that could not be deleted with their topic, because their broker or disk was down.
+"""Replicas that a broker is to delete, and has not confirmed yet.
 
 Kafka's controller deletes a topic only when every broker with a replica of it is up: one dead
 broker blocks it for as long as it is away. Here such replicas are noted in ZooKeeper, the topic
@@ -164,8 +164,10 @@ async def _delete(
         goes = context.is_topic_queued_for_deletion(topic)
         strays = dict.fromkeys(tp for tp in partitions if goes or is_stray(broker_id, tp))
         if strays:
-            context.stray_replicas.setdefault(broker_id, {})[topic] = strays
-            stopped = [tp for tp in strays if not goes or broker_id not in replicas(tp)]
+            asked = context.stray_replicas.setdefault(broker_id, {}).setdefault(topic, {})
+            fresh = [tp for tp in strays if tp not in asked]  # the others: in this very term
+            asked.update(strays)
+            stopped = [tp for tp in fresh if not goes or broker_id not in replicas(tp)]
             batch.add_stray_deletion(broker_id, stopped)
         doubtful = [tp for tp in partitions if tp not in strays and is_doubtful(broker_id, tp)]
         if doubtful:

@@ -210,6 +210,12 @@ class TopicDeletionManager:
             _merge(strays, self._undeleted(topic))
         context.topics_not_removed.update(dict.fromkeys(topics))
         blocked = await remember(context, strays, self._log)
+        if strays:
+            self._log.info(
+                "Replicas are deleted when their broker is back",
+                brokers=sorted(strays),
+                replicas=sum(map(len, strays.values())),
+            )
         topics = [topic for topic in topics if topic not in blocked]
         await self._replicas.handle_state_changes(deleted, ReplicaState.NON_EXISTENT)
         removed = await remove_topic_nodes(context, topics, self._log)
