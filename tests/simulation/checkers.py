@@ -72,7 +72,7 @@ class SafetyChecker:
         self._controller_of_epoch: dict[int, int] = {}
         self._replicas: dict[TopicPartition, tuple[int, ...]] = {}
         self._assignments: dict[TopicPartition, ReplicaAssignment] = {}
-        self._left: dict[tuple[int, TopicPartition], tuple[int, int] | None] = {}
+        self._left: dict[tuple[int, TopicPartition], None] = {}
         self._ever_created: dict[str, None] = {}
         self._history: dict[TopicPartition, list[LeaderAndIsr]] = {}
         self._announced: dict[tuple[TopicPartition, int], int] = {}
@@ -97,10 +97,9 @@ class SafetyChecker:
         return list(self._history)
 
     def may_keep(self, broker: SimulatedBroker, tp: TopicPartition) -> bool:
-        """Whether a broker may keep a replica that it lost by a reassignment: it was down then, or
-        has bounced since, or the controller has changed since. Kafka has it so, too."""
-        left = self._left.get((broker.broker_id, tp), (self.epoch, broker.epoch))
-        return left is None or left != (self.epoch, broker.epoch)
+        """Whether a broker may keep a replica that it lost by a reassignment under another
+        controller, which does not wait for the answer, and remembers nothing."""
+        return (broker.broker_id, tp) in self._left
 
     # ZooKeeper
 
@@ -227,19 +226,10 @@ class SafetyChecker:
         )
         for broker_id in before.replicas:
             if broker_id not in after.replicas:
-                self._left[broker_id, tp] = self._reachable(writer, broker_id, tp)
-
-    def _reachable(self, writer: str, broker_id: int, tp: TopicPartition) -> tuple[int, int] | None:
-        """Controller epoch and broker epoch under which a request about a replica arrives; None if
-        none does: its broker is down, has bounced without the controller's knowledge, or has lost
-        the log directory."""
-        process = next((p for p in self._world.regents if p.name == writer and p.is_alive), None)
-        active = None if process is None else process.controller.active
-        known = None if active is None else active.context.cluster.brokers.get(broker_id)
-        broker = self._world.brokers[broker_id]
-        if known is None or known.epoch != broker.epoch or tp in broker.failed:
-            return None
-        return self.epoch, broker.epoch
+                if any(process.name == writer for process in self._world.regents):
+                    self._left.pop((broker_id, tp), None)
+                else:
+                    self._left[broker_id, tp] = None
 
     def _marker_write(self, writer: str, topic: str, operation: Operation) -> None:
         if isinstance(operation, Delete):

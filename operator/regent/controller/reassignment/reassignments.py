@@ -19,6 +19,7 @@ is at most an entry of the request node left, which asks for what is there alrea
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import PublishView
@@ -32,6 +33,7 @@ from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term.cluster_loading import refresh_leadership
+from regent.controller.topics.stray_replica_notes import remember
 from regent.controller.transitions.replica_state_machine import by_broker
 from regent.model.partition import ReplicaAssignment, TopicPartition
 
@@ -258,10 +260,14 @@ async def _remove_unneeded(
 async def _delete_replicas(
     active: ActiveController, replicas: Mapping[TopicPartition, tuple[int, ...]]
 ) -> Failures:
-    """Stop replicas and delete them; nobody waits for the brokers' answers.
+    """Stop replicas and delete them.
+
+    Nobody waits for the brokers' answers: what they are to delete is noted in ZooKeeper until they
+    have. A broker that is down, or bounces, or a change of the controller leaves no files behind.
 
     Returns:
-        Partitions of which a replica cannot be taken out of the ISR: none of theirs is deleted.
+        Partitions of which a replica cannot be taken out of the ISR, or noted: none of theirs is
+        deleted.
     """
     context = active.context
     existing = _grouped(
@@ -275,6 +281,12 @@ async def _delete_replicas(
         if context.replica_state(broker_id, tp) is not ReplicaState.OFFLINE
     }
     stopped = {b: [tp for tp in tps if tp not in failures] for b, tps in existing.items()}
+    not_noted = await remember(context, stopped, active.log)
+    if not_noted:
+        for tp in dict.fromkeys(chain.from_iterable(stopped.values())):
+            if tp.topic in not_noted:
+                failures[tp] = "the replicas that leave cannot be noted"
+        stopped = {b: [tp for tp in tps if tp not in failures] for b, tps in stopped.items()}
     for state in (
         ReplicaState.DELETION_STARTED,
         ReplicaState.DELETION_SUCCESSFUL,

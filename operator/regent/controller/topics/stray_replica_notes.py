@@ -36,7 +36,9 @@ ATTEMPTS: Final = 5
 async def remember(
     context: ControllerContext, replicas: Mapping[int, Iterable[TopicPartition]], log: ControllerLog
 ) -> set[str]:
-    """Note replicas that their broker is to delete when it is back.
+    """Note replicas that their broker is to delete, before nobody else knows of them any more.
+
+    The answer of a live broker that is asked to delete them removes the note.
 
     Returns:
         The topics of which a replica could not be noted.
@@ -66,13 +68,10 @@ async def remember(
             examples=examples(failed),
             answers=sorted({answer.value for answer in answers.values()}),
         )
-    noted = [note for note in notes if note not in answers]
-    if noted:
-        log.info(
-            "Replicas are deleted when their broker is back",
-            brokers=sorted({broker_id for broker_id, _ in noted}),
-            replicas=sum(len(notes[note]) for note in noted),
-        )
+    for (broker_id, topic), numbers in notes.items():
+        if broker_id in context.cluster.brokers and topic not in failed:
+            asked = context.stray_replicas.setdefault(broker_id, {}).setdefault(topic, {})
+            asked.update((TopicPartition(topic, number), None) for number in numbers)
     return failed
 
 

@@ -210,6 +210,13 @@ class TopicDeletionManager:
             _merge(strays, self._undeleted(topic))
         context.topics_not_removed.update(dict.fromkeys(topics))
         blocked = await remember(context, strays, self._log)
+        noted = [(b, tp) for b, tps in strays.items() for tp in tps if tp.topic not in blocked]
+        if noted:
+            self._log.info(
+                "Replicas are deleted when their broker is back",
+                brokers=sorted({broker_id for broker_id, _ in noted}),
+                replicas=len(noted),
+            )
         topics = [topic for topic in topics if topic not in blocked]
         await self._replicas.handle_state_changes(deleted, ReplicaState.NON_EXISTENT)
         removed = await remove_topic_nodes(context, topics, self._log)

@@ -23,6 +23,7 @@ from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData, WatchedEvent, WatchedEventType
+from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.driving import once
 from tests.unit.controller.reassignment.moving import T0, T1, Cluster
 from tests.unit.controller.world import leader_and_isr, stop_replica
@@ -212,6 +213,7 @@ class TestCompletion:
             paths.topic("t"),
             paths.partition_state(TopicPartition("t", 7)),
             paths.REASSIGN_PARTITIONS,
+            strays_of(1, "t"),
         }
 
     def test_a_preferred_election_in_between_costs_one_epoch_more(self) -> None:
@@ -550,6 +552,27 @@ class TestOrigins:
         assert cluster.stored() == ReplicaAssignment((3,))
         assert cluster.leadership()[:2] == (3, (3,))
         assert stop_replica(cluster.world.driver.sent)[-1][0::3] == (1, True)
+
+    def test_a_replica_that_leaves_is_noted_until_its_broker_has_deleted_it(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(2, 3)
+        cluster.sync(1, 2, 3)
+        (asked,) = [s for s in stop_replica(cluster.world.driver.sent) if s[3]]
+        assert cluster.world.exists(strays_of(1, "t"))
+        broker_id, tp, epoch, delete = asked
+        response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(epoch, delete)})
+        cluster.world.run(process_stop_replica_responses(cluster.active, [response]))
+        assert not cluster.world.exists(strays_of(1, "t"))
+
+    def test_a_replica_that_left_while_its_broker_was_down_is_deleted_at_its_return(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.ask({T0: (2, 3)})
+        cluster.stop_broker(1)
+        cluster.sync(2, 3)
+        assert cluster.stored() == ReplicaAssignment((2, 3))
+        cluster.forget()
+        cluster.start_broker(1)
+        assert [s[0::3] for s in stop_replica(cluster.world.driver.sent)] == [(1, True)]
 
     def test_a_replica_that_was_deleted_before_is_not_created_again(self) -> None:
         cluster = Cluster(ReplicaAssignment((3, 1, 2), (3,), (1, 2)), isr=(3, 2), leader=3)
