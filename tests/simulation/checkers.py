@@ -199,7 +199,7 @@ class SafetyChecker:
         for partition, assignment in znode.assignments.items():
             tp = TopicPartition(topic, partition)
             before = self._assignments.get(tp, assignment)
-            if before != assignment:
+            if before != assignment and writer != "admin":  # who may break what is right
                 require(is_controller, f"{writer} moves {tp} from {before} to {assignment}")
                 self._moved(writer, tp, before, assignment)
             self._assignments[tp] = assignment

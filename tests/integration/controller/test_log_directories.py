@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from regent.zk_data.stray_replicas import strays_on
 from sandbox import KafkaTools
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.workload import consume_all, workload
@@ -95,15 +96,20 @@ def fail_and_return(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
                 "/brokers/topics/meanwhile", b'{"version":1,"partitions":{"0":[1,2]}}'
             )
             assert cluster.wait_for_leader("meanwhile", 1)["isr"] == [1, 2]
+            # what is out of reach is deleted when the disk is back
             znodes.client.create("/admin/delete_topics/leaving")
-            cluster.wait_for_leader("leaving", -1)  # the deletion has begun
+            cluster.wait(lambda: znodes.assignment("leaving") is None, "the deletion to be over")
+            assert znodes.children(strays_on(1)) == ["leaving"]
 
             cluster.kill_broker(1)
-            assert znodes.assignment("leaving")  # a replica of it is out of reach
             directory.mend()
             cluster.broker(1).start()
             cluster.wait_in_sync(TOPIC, "meanwhile")
-            cluster.wait(lambda: znodes.assignment("leaving") is None, "the deletion to be over")
+            cluster.wait(
+                lambda: znodes.children(strays_on(1)),
+                "the rest to be deleted",
+                until=lambda notes: not notes,
+            )
             producer.wait_for_progress()
         cluster.wait_for_consistency()
         assert all(directory.holds(TOPIC, partition) for partition in failed)
