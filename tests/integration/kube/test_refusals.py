@@ -160,6 +160,7 @@ async def test_a_transient_refusal_is_tried_again(
     await namespace.wait_condition("orders", "Ready", "True")
     (replicas,) = cluster.replicas("orders")
     (added,) = {1, 2, 3} - set(replicas)
+    cluster.pause_broker(added)
     cluster.assign("orders", [(*replicas, added)], adding=(added,))
     controller.expire_session()
 
@@ -167,8 +168,7 @@ async def test_a_transient_refusal_is_tried_again(
     body = await namespace.wait_condition("orders", "Reconciling", "True", "ReassignmentInProgress")
     assert condition(body, "Stalled")["status"] == "False"
 
-    cluster.assign("orders", [(*replicas, added)])
-    controller.expire_session()
+    cluster.resume_broker(added)
     await namespace.wait_condition("orders", "Ready", "True")
 
 
