@@ -76,7 +76,7 @@ async def run_kopf(
 
 
 class _AnyTask(Collection["asyncio.Task[Any]"]):
-    """Holds every task there is. What kopf is told to ignore at its end.
+    """Holds every task there is. What kopf has to ignore at its end.
 
     kopf cancels all tasks of the loop that did not exist when it began, also foreign ones. It ends
     its own ones through its root tasks, so nothing of its own is left over by ignoring all others.

@@ -1,4 +1,4 @@
-"""The HTTP endpoint: metrics, probes, what ``regent status`` shows, what ``regent why`` tells.
+"""The HTTP endpoint: metrics, probes, what ``regent status`` shows, what ``regent why`` explains.
 
 Probes look at progress, not at whether the process answers: a loop that has been at one event for
 minutes is dead, even though a thread of the same process can still speak HTTP. So the endpoint has

@@ -193,13 +193,13 @@ def _past(found: Json, trail: Json | None, regent: Json | None) -> Iterator[str]
         yield f"  {trail['dropped']} older changes are no longer kept."
     if trail["before"] is not None:
         yield f"  {_before(trail['before'])}"
-    before, told = trail["before"], None
+    before, named = trail["before"], None
     for change in trail["changes"]:
         concerned = {*found["replicas"], *(before["isr"] if before else ())}
         sentences = [change_sentences(before, change)]
-        if change["kind"] != ChangeKind.OBSERVED and change["cause"] != told:
-            told = change["cause"]
-            sentences.insert(0, cause_sentence(told, concerned))
+        if change["kind"] != ChangeKind.OBSERVED and change["cause"] != named:
+            named = change["cause"]
+            sentences.insert(0, cause_sentence(named, concerned))
         yield f"  {moment(change['cause']['timeMs'])}  {' '.join(sentences)}"
         before = change["after"] or before
     now = trail["changes"][-1]["after"]

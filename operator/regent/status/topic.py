@@ -18,12 +18,12 @@ from regent.zk_data.topics import decode_partition_state, decode_topic
 Report = dict[str, Any]
 
 _OFFLINE, _UNDER_REPLICATED, _CHANGED, _CALM = range(4)
-"""Groups of partitions, in the order in which they are told of."""
+"""Groups of partitions, in the order in which they are described."""
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 PARTITIONS_MAX: Final = 20
-"""Partitions that are told of at a time."""
+"""Partitions that are described at a time."""
 
 
 class Target(NamedTuple):
@@ -142,7 +142,7 @@ async def _chosen(
     changed: Collection[int],
     problems: list[str],
 ) -> Report:
-    """Counts, and the partitions that are told of, as they are now, with times."""
+    """Counts, and the partitions that are described, as they are now, with times."""
     (children,) = await reader.get_children([paths.BROKER_IDS])
     live = {broker_id for c in children or () if (broker_id := paths.broker_id_of(c)) is not None}
     changed = frozenset(changed)

@@ -1,4 +1,4 @@
-"""Everything that ``regent why`` tells, and the exit status made of it."""
+"""Everything that ``regent why`` explains, and the exit status made of it."""
 
 from __future__ import annotations
 

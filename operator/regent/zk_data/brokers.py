@@ -17,7 +17,7 @@ from regent.zk_data.operations import ZNode
 _CONNECTION_STRING: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]{1,5})")
 _SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _STRING_SIZE_MAX: Final = 2**15 - 1
-"""Bytes of the longest string in a request: brokers could not be told of a longer one."""
+"""Bytes of the longest string in a request: a longer one cannot be sent to brokers."""
 
 
 class _Registration(msgspec.Struct):

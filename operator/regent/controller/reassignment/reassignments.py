@@ -69,12 +69,12 @@ async def begin(active: ActiveController, wanted: Assignments) -> Failures:
     moving = [tp for tp in stored if changes[tp].is_being_reassigned]
     if moving:
         active.log.info("Reassignments begin", partitions=len(moving), examples=examples(moving))
-    told = [tp for tp in stored if tp in losing]
+    informed = [tp for tp in stored if tp in losing]
     # What has lost replicas and could not be stored goes on to its former target.
     moving += [tp for tp in not_stored if tp in losing]
     with context.trail.because(CauseKind.REASSIGNMENT):
         await announce(active, [tp for tp in settled if tp not in losing])
-    await advance(active, moving, told=told)
+    await advance(active, moving, informed=informed)
     await complete_where_in_sync(active, on_their_way)
     await _finish(active, settled)
     return failures | not_stored
@@ -84,19 +84,19 @@ async def advance(
     active: ActiveController,
     partitions: Collection[TopicPartition],
     *,
-    told: Collection[TopicPartition] = (),
+    informed: Collection[TopicPartition] = (),
 ) -> None:
     """Take partitions that are being reassigned as far as they can be taken now.
 
     Args:
-        told: Partitions whose leaders have been told of the assignment already.
+        informed: Partitions whose leaders know the assignment already.
     """
     if not partitions:
         return
     context = active.context
     ready = dict.fromkeys(_in_sync(context, partitions))
     waiting = [tp for tp in partitions if tp not in ready]
-    await _start(active, waiting, told=told)
+    await _start(active, waiting, informed=informed)
     # Watched from here on, so after the new epochs. The ISR may have grown already; and a partition
     # that never had a leader may have got its first on a new broker.
     await _read_isrs(active, waiting)
@@ -214,14 +214,14 @@ async def _start(
     active: ActiveController,
     partitions: Collection[TopicPartition],
     *,
-    told: Collection[TopicPartition],
+    informed: Collection[TopicPartition],
 ) -> None:
     """Phase A: leaders learn of their new replicas, which are created."""
     context = active.context
     never_led = [tp for tp in partitions if context.partition_state(tp) is PartitionState.NEW]
-    already_told = dict.fromkeys(told)
+    already_informed = dict.fromkeys(informed)
     with context.trail.because(CauseKind.REASSIGNMENT):
-        await announce(active, [tp for tp in partitions if tp not in already_told])  # A1
+        await announce(active, [tp for tp in partitions if tp not in already_informed])  # A1
     adding = {tp: _assignment(context, tp).adding_replicas for tp in partitions}
     await active.replicas.handle_state_changes(  # A2
         _grouped(adding, lambda b, tp: context.replica_state(b, tp) is ReplicaState.NON_EXISTENT),

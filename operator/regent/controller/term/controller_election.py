@@ -6,7 +6,7 @@ deletes the present holder's node, as the KRaft migration does: its owner's next
 check, its watch makes it resign.
 
 A broker does not take the node back, and of the replicas of a Regent one is elected. Regents that
-are elected in different places would depose each other for ever, so that is not done.
+are elected in different places would depose each other without end, so that is not done.
 """
 
 from __future__ import annotations

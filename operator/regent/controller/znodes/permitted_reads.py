@@ -23,7 +23,7 @@ UNREADABLE_MAX: Final = 100
 
 
 class UnreadableZNode(ZNode):
-    """A node of which nothing may be read: who asks for its data hears what a decoder would say.
+    """A node of which nothing may be read: who asks for its data gets what a decoder would say.
 
     Its version and its transactions are -1: it must not be written back.
     """

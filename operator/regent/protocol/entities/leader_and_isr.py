@@ -1,4 +1,4 @@
-"""LeaderAndIsr, API key 4: tells a broker which partitions it leads and follows.
+"""LeaderAndIsr, API key 4: says which partitions a broker leads and follows.
 
 Versions: 1 adds the new-replica flag, 2 the broker epoch and grouping by topic (KIP-380), 3 the
 replicas of a running reassignment (KIP-455), 4 is flexible (KIP-482), 5 adds topic ids (KIP-516), 6
