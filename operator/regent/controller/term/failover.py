@@ -76,12 +76,12 @@ async def on_controller_failover(active: ActiveController) -> None:
     await _set_up_features(active)
     await cluster_loading.give_topic_ids(active, context.cluster.topics)
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
+    await stray_replicas.delete_after_failover(active)
     await active.replicas.startup()
     active.partitions.startup_states(unreadable=unreadable)
     await active.partitions.trigger_online()
     await resume_reassignments(active)
     await active.deletions.resume()
-    await stray_replicas.delete_after_failover(active)
     await process_replica_leader_election(active)
     await schedule_first_check(active)
     log.info(

@@ -394,6 +394,19 @@ class TestANoteThatHasOutlivedItsReplica:
         assert deletions(world) == deleted
         assert world.exists(NOTE)
 
+    def test_a_failover_deletes_what_is_left_before_it_makes_a_first_leader(self) -> None:
+        """Else a broker would be in the first ISR with the records of the former topic."""
+        world, active = cluster()
+        delete(world, active)
+        world.create_topic("t", {0: (1, 3)})
+        world.start_broker(3)
+        world.fail_over()
+        sent = world.driver.sent
+        asked = next(i for i, requests in enumerate(sent) if requests.stop_replica)
+        assert stop_replica([sent[asked]]) == [(3, T0, -1, True), (3, T1, -1, True)]
+        assert T0 not in leader_and_isr(sent[: asked + 1]).get(3, {})
+        assert leader_and_isr(sent)[3] == {T0: True}
+
     def test_a_topic_that_nobody_has_led_yet_holds_nothing(self) -> None:
         world, active = cluster()
         delete(world, active)
