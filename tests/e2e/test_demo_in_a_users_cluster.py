@@ -32,6 +32,12 @@ def api(server: KubernetesApi) -> Iterator[KubernetesApi]:
     yield server
     server.kubectl("delete", "deployments", "--all", "--all-namespaces")
     server.kubectl("delete", "crd", "--all", "--ignore-not-found")
+    wait_until(
+        lambda: [name for name in listed(server, "namespaces") if "regent-demo-" in name],
+        until=lambda left: not left,
+        describe="the namespaces of the demo to be gone",
+        timeout_s=120,
+    )
 
 
 @pytest.fixture

@@ -26,13 +26,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 PARTITIONS = int(os.environ.get("REASSIGNED_PARTITIONS", "50"))
 KILLS = int(os.environ.get("KILLS", "3"))
-CREATED = re.compile(r"Created log for partition (crowd-\d+) ")
+TOPIC = "moved-while-killed"
+CREATED = re.compile(rf"Created log for partition ({TOPIC}-\d+) ")
 
 
 def test_all_partitions_arrive_and_each_is_copied_once(cluster: Cluster, figure: Figure) -> None:
     assignment = {p: [1 + p % 2] for p in range(PARTITIONS)}
-    create_topic(cluster, "crowd", assignment)
-    wait_for_hosts(cluster, {("crowd", p): replicas for p, replicas in assignment.items()})
+    create_topic(cluster, TOPIC, assignment)
+    wait_for_hosts(cluster, {(TOPIC, p): replicas for p, replicas in assignment.items()})
     rounds = [[3], [1, 2], [2, 3], [1]]
     chance = random.Random(KILLS)
     killed = 0
@@ -40,10 +41,10 @@ def test_all_partitions_arrive_and_each_is_copied_once(cluster: Cluster, figure:
     expected: Counter[tuple[int, str]] = Counter()
     while killed < KILLS:
         for replicas in rounds:
-            targets = {("crowd", p): replicas for p in range(PARTITIONS)}
-            assigned = cluster.znodes.assignment("crowd") or {}
+            targets = {(TOPIC, p): replicas for p in range(PARTITIONS)}
+            assigned = cluster.znodes.assignment(TOPIC) or {}
             expected.update(
-                (broker_id, f"crowd-{p}")
+                (broker_id, f"{TOPIC}-{p}")
                 for p in range(PARTITIONS)
                 for broker_id in replicas
                 if broker_id not in assigned[p]
