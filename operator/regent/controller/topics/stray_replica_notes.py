@@ -29,6 +29,9 @@ from regent.zk_data.stray_replicas import (
 Note = tuple[int, str]
 """A broker and a topic: what one znode is about."""
 
+Notes = Mapping[Note, Sequence[TopicPartition]]
+"""Replicas that are noted, by broker and topic."""
+
 ATTEMPTS: Final = 5
 """At notes that somebody else changes at the same time."""
 
@@ -112,9 +115,7 @@ async def brokers_with_notes(log: ControllerLog) -> frozenset[str]:
     return frozenset(children or ())
 
 
-async def read(
-    broker_ids: Sequence[int], log: ControllerLog
-) -> dict[Note, tuple[TopicPartition, ...]]:
+async def read(broker_ids: Sequence[int], log: ControllerLog) -> Notes:
     """The notes about brokers. One that does not decode is left alone."""
     children = await list_permitted([strays_on(broker_id) for broker_id in broker_ids], log)
     known = [

@@ -20,7 +20,13 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.log import examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.topics.stray_replica_findings import Finding, find
-from regent.controller.topics.stray_replica_notes import Note, brokers_with_notes, forget, read
+from regent.controller.topics.stray_replica_notes import (
+    Note,
+    Notes,
+    brokers_with_notes,
+    forget,
+    read,
+)
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse, StopReplicaResponse
@@ -32,15 +38,41 @@ async def delete_on_started(active: ActiveController, broker_ids: Sequence[int])
 
     To be called before they are sent a LeaderAndIsr.
     """
-    await _delete(active, broker_ids, have_just_started=True)
+    await _delete(active, await read(broker_ids, active.log), have_just_started=True)
+
+
+async def delete_before_first_leaders(active: ActiveController) -> None:
+    """Have live brokers delete what was left on them of partitions that nobody has led yet.
+
+    To be called before those get their first leaders: all their live replicas will be in sync, and
+    one with a former topic's records would bring them back.
+    """
+    cluster = active.context.cluster
+    if len(cluster.leadership) == cluster.partition_count:
+        return
+    notes = await _notes_of_live_brokers(active)
+    led = cluster.leadership
+    never_led = {
+        note: [tp for tp in partitions if tp not in led] for note, partitions in notes.items()
+    }
+    await _delete(
+        active, {note: some for note, some in never_led.items() if some}, have_just_started=False
+    )
 
 
 async def delete_after_failover(active: ActiveController) -> None:
-    """Have all live brokers delete what was left on them, and has no successor there."""
+    """Have all live brokers delete what was left on them, and has no successor there.
+
+    To be called when reassignments have been resumed: replicas that leave by one are noted, too,
+    and may still be in the assignment.
+    """
+    await _delete(active, await _notes_of_live_brokers(active), have_just_started=False)
+
+
+async def _notes_of_live_brokers(active: ActiveController) -> Notes:
     noted = await brokers_with_notes(active.log)
     live = [b for b in active.context.cluster.brokers if str(b) in noted]
-    if live:
-        await _delete(active, live, have_just_started=False)
+    return await read(live, active.log) if live else {}
 
 
 async def take_answer(active: ActiveController, response: StopReplicaResponse) -> None:
@@ -120,16 +152,15 @@ def _is_doubtful(context: ControllerContext, broker_id: int, topic: str) -> bool
     return any(tp.topic == topic for tp in context.doubtful_replicas.get(broker_id, ()))
 
 
-async def _delete(
-    active: ActiveController, broker_ids: Sequence[int], *, have_just_started: bool
-) -> None:
+async def _delete(active: ActiveController, notes: Notes, *, have_just_started: bool) -> None:
     """Ask brokers to delete their stray replicas; forget the notes that have become void.
 
     A topic of the same name that is being deleted gets rid of its own replicas, and the broker's
     confirmation of that counts here, too.
     """
+    if not notes:
+        return
     context = active.context
-    notes = await read(broker_ids, active.log)
     findings = await find(context, notes, active.log, have_just_started=have_just_started)
     batch = ControllerBrokerRequestBatch(context)
     void: list[Note] = []
