@@ -22,11 +22,10 @@ from typing import Any
 
 from regent.controller import events as e
 from regent.controller.active_controller import Chance
-from regent.controller.commands import Command, Outcome
+from regent.controller.commands import Command, Outcome, not_controller
 from regent.controller.config import ControllerConfig
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.term.watches import event_of
-from regent.controller.topics.topic_commands import not_controller
 from regent.controller.view import ClusterView, RefusedReplica
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts

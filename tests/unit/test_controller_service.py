@@ -15,7 +15,7 @@ from regent.connections import real_connections
 from regent.controller import events as e
 from regent.controller.commands import DescribeTopicConfigs
 from regent.controller.config import ControllerConfig
-from regent.controller.topics.topic_commands import not_controller
+from regent.controller.commands import not_controller
 from regent.controller_service import ControllerService
 from regent.network.settings import ChannelSettings
 from regent.observability.http import JsonAnswer

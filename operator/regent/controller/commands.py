@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -213,3 +213,14 @@ class Rejected(msgspec.Struct, frozen=True):
 
 
 Outcome = Accepted | Rejected
+
+
+def not_controller(commands: Sequence[Command]) -> tuple[Outcome, ...]:
+    """The answer of a process that is not, or no longer, the controller."""
+    return tuple(
+        Rejected(
+            Reason.NOT_CONTROLLER,
+            "this process is not the Kafka controller at the moment; the command is tried again",
+        )
+        for _ in commands
+    )

@@ -19,8 +19,8 @@ run of handlings. What may become one is decided here, by the kind of the event 
 
 Two kinds jump the queue. The expiry of the session: what waits was meant for a controller that no
 longer exists, finds that out, and its caller is answered. And the shutdown, which must not wait
-for work that the next controller does anyway: what waits is dropped, and commands are answered as
-by a process that is not the controller.
+for work that the next controller does anyway: what waits is dropped, and whoever waits for an
+answer gets that of a process that is not the controller.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class EventQueue:
                 self._entries.appendleft(_Entry(event, queued_at=now, place=-1))
         elif isinstance(event, e.Shutdown):
             self._shut_down(event, now)
-        elif self._is_shutting_down and not isinstance(event, e.CommandsReceived):
+        elif self._is_shutting_down and not isinstance(event, e.AnsweredEvent):
             return
         elif not self._merge(event):
             self._append(event, now)
@@ -174,10 +174,10 @@ class EventQueue:
 
     def _shut_down(self, event: e.Shutdown, now: float) -> None:
         kept = [x for x in self._entries if x.kind in (e.Expire, e.Shutdown)]
-        commands = [x for x in self._entries if x.kind is e.CommandsReceived]
+        owed = [x for x in self._entries if x not in kept and issubclass(x.kind, e.AnsweredEvent)]
         self.clear()
         shutdown = _Entry(event, queued_at=now, place=self._next_place)
-        self._entries.extend([*kept, shutdown, *commands])
+        self._entries.extend([*kept, shutdown, *owed])
         self._is_shutting_down = True
 
     def _merge(self, event: e.ControllerEvent) -> bool:

@@ -8,11 +8,11 @@ controller is in meanwhile; those names and numbers are metric names of Kafka an
 from __future__ import annotations
 
 import enum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from regent.controller.commands import Command
+from regent.controller.commands import Command, not_controller
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import (
@@ -70,6 +70,30 @@ class ControllerEvent(msgspec.Struct, frozen=True):
     state: ClassVar[ControllerState] = ControllerState.IDLE
 
 
+class Answer(NamedTuple):
+    """What is owed to somebody who waits.
+
+    Attributes:
+        reply_to: The token by which the driver finds who waits.
+        answer: What to send.
+    """
+
+    reply_to: Any
+    answer: Any
+
+
+class AnsweredEvent(ControllerEvent, frozen=True):
+    """Base of the events that somebody waits for.
+
+    Each of its callers is answered exactly once: by the outcome of processing it, or by its refusal
+    if that fails or this process is not the controller. Such events are never dropped.
+    """
+
+    def refusals(self) -> tuple[Answer, ...]:
+        """For each caller the answer of a process that is not, or no longer, the controller."""
+        raise NotImplementedError
+
+
 class Startup(ControllerEvent, frozen=True):
     """The process has a ZooKeeper session: learn who is the controller."""
 
@@ -124,7 +148,7 @@ class SessionReconnected(ControllerEvent, frozen=True):
     state = ControllerState.CONTROLLER_CHANGE
 
 
-class Shutdown(ControllerEvent, frozen=True):
+class Shutdown(AnsweredEvent, frozen=True):
     """Hand the cluster back to the brokers' own controllers and do not come back.
 
     Attributes:
@@ -133,6 +157,9 @@ class Shutdown(ControllerEvent, frozen=True):
 
     state = ControllerState.CONTROLLER_SHUTDOWN
     reply_to: Any
+
+    def refusals(self) -> tuple[Answer, ...]:
+        return (Answer(self.reply_to, True),)
 
 
 class BrokerChange(ControllerEvent, frozen=True):
@@ -274,7 +301,7 @@ class ConfigChange(ControllerEvent, frozen=True):
     state = ControllerState.UNCLEAN_LEADER_ELECTION
 
 
-class CommandsReceived(ControllerEvent, frozen=True):
+class CommandsReceived(AnsweredEvent, frozen=True):
     """Custom resources ask for something.
 
     Attributes:
@@ -284,3 +311,6 @@ class CommandsReceived(ControllerEvent, frozen=True):
     state = ControllerState.COMMAND
     commands: tuple[Command, ...]
     reply_to: Any
+
+    def refusals(self) -> tuple[Answer, ...]:
+        return (Answer(self.reply_to, not_controller(self.commands)),)

@@ -6,13 +6,12 @@ No rules live here. What becomes of the controller when an event cannot be proce
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController, Chance
 from regent.controller.brokers import answers, broker_changes, log_dir_events
-from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.configs import config_changes
 from regent.controller.effects import CurrentTime, Respond
@@ -48,20 +47,21 @@ class KafkaController:
 
         Every caller that waits gets an answer in any case.
         """
-        outcomes: tuple[Outcome, ...] | None = None
+        answers: Sequence[Any] | None = None
         try:
-            outcomes = await self._dispatch(event)
+            answers = await self._dispatch(event)
             self._life.note_success()
         except Exception as error:  # noqa: BLE001 - whatever it is, the context is in doubt
             await failure_policy.settle(
                 self._life, error, event=type(event).__name__, log=self._log
             )
-        if isinstance(event, e.CommandsReceived):
-            await Respond(event.reply_to, outcomes or topic_commands.not_controller(event.commands))
-        elif isinstance(event, e.Shutdown):
-            await Respond(event.reply_to, True)
+        if isinstance(event, e.AnsweredEvent):
+            for position, refusal in enumerate(event.refusals()):
+                answer = refusal.answer if answers is None else answers[position]
+                await Respond(refusal.reply_to, answer)
 
-    async def _dispatch(self, event: e.ControllerEvent) -> tuple[Outcome, ...] | None:
+    async def _dispatch(self, event: e.ControllerEvent) -> Sequence[Any] | None:
+        """Returns the answers for the event's callers, None for their refusals."""
         life = self._life
         match event:
             case e.SessionEstablished():
@@ -87,12 +87,12 @@ class KafkaController:
 
 async def _dispatch_active(
     active: ActiveController, event: e.ControllerEvent
-) -> tuple[Outcome, ...] | None:
+) -> Sequence[Any] | None:
     if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.term.epoch:
         return None
     active.context.trail.begin_event(type(event).__name__, await CurrentTime())
     if isinstance(event, e.CommandsReceived):
-        return await topic_commands.process_commands(active, event.commands)
+        return (await topic_commands.process_commands(active, event.commands),)
     await _PROCESS[type(event)](active, event)
     return None
 

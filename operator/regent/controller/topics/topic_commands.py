@@ -80,17 +80,6 @@ async def process_commands(
     return tuple(outcomes)
 
 
-def not_controller(commands: Sequence[Command]) -> tuple[Outcome, ...]:
-    """The answer of a process that is not, or no longer, the controller."""
-    return tuple(
-        Rejected(
-            Reason.NOT_CONTROLLER,
-            "this process is not the Kafka controller at the moment; the command is tried again",
-        )
-        for _ in commands
-    )
-
-
 async def _process_run(active: ActiveController, commands: Sequence[Command]) -> list[Outcome]:
     """Commands of one kind, together; where that fails, each alone.
 
