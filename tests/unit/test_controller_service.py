@@ -13,9 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from regent.connections import real_connections
 from regent.controller import events as e
-from regent.controller.commands import DescribeTopicConfigs
+from regent.controller.commands import DescribeTopicConfigs, not_controller
 from regent.controller.config import ControllerConfig
-from regent.controller.commands import not_controller
 from regent.controller_service import ControllerService
 from regent.network.settings import ChannelSettings
 from regent.observability.http import JsonAnswer

@@ -8,11 +8,12 @@ run of handlings. What may become one is decided here, by the kind of the event 
    when it is processed, and sets the watch that reports everything after that. (If it is skipped
    because this process is not the controller, then so would the later one be, or a failover between
    them has read everything.)
-2. *Sets* (modified topics, brokers or ISRs, answers of one kind): the event joins the waiting one
-   of its kind, and so overtakes what stands between them. That must not change the order in which
-   one source speaks: watches fire in the order of ZooKeeper's changes, and a broker answers in the
-   order of its requests. Events of different sources could have come in any order. So an event
-   joins unless one of *another* kind from its own source stands behind the one it would join.
+2. *Sets* (modified topics, brokers or ISRs; answers of brokers, or their requests, of one kind): the
+   event joins the waiting one of its kind, and so overtakes what stands between them. That must not
+   change the order in which one source speaks: watches fire in the order of ZooKeeper's changes, a
+   broker answers in the order of the requests that it gets, and sends its own in an order. Events of
+   different sources could have come in any order. So an event joins unless one of *another* kind
+   from its own source stands behind the one it would join.
 3. Commands are a source of their own and are never merged: each keeps its place among them and its
    answer.
 4. Nothing else is merged, and no set overtakes it: it decides whether we are the controller.
@@ -56,6 +57,8 @@ _ANSWERS: Final = frozenset(
         e.StopReplicaResponseReceived,
     }
 )
+_REQUESTS: Final = frozenset({e.AlterPartitionReceived, e.AllocateProducerIdsReceived})
+_SETS: Final = _MODIFICATIONS | _ANSWERS | _REQUESTS
 _ZOOKEEPER: Final = "ZooKeeper"
 
 
@@ -111,10 +114,12 @@ def _members(event: e.ControllerEvent) -> tuple[Any, ...]:
 
 
 def _sources(event: e.ControllerEvent) -> tuple[Hashable, ...]:
-    """The source: ZooKeeper, or brokers by their ids; none for what is no report."""
+    """The source: ZooKeeper, brokers that answer, brokers that ask; none for what is no report."""
     kind = type(event)
     if kind in _ANSWERS:
         return tuple(dict.fromkeys(response.broker_id for response in _members(event)))
+    if kind in _REQUESTS:
+        return tuple(("requests", each.request.broker_id) for each in _members(event))
     if kind in _READ_AGAIN or kind in _MODIFICATIONS:
         return (_ZOOKEEPER,)
     return ()
@@ -208,7 +213,7 @@ class EventQueue:
         self._next_place += 1
         entry = _Entry(event, queued_at=now, place=place)
         self._entries.append(entry)
-        if kind in _READ_AGAIN or kind in _MODIFICATIONS or kind in _ANSWERS:
+        if kind in _READ_AGAIN or kind in _SETS:
             self._last_of_kind[kind] = entry
             self._note(event, place)
         elif kind is not e.CommandsReceived:

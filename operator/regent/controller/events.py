@@ -12,6 +12,13 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
+from regent.controller.broker_requests import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    Asked,
+)
 from regent.controller.commands import Command, not_controller
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
@@ -20,6 +27,7 @@ from regent.protocol.control_requests import (
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
+from regent.protocol.error_codes import NOT_CONTROLLER
 
 
 class ControllerState(enum.IntEnum):
@@ -299,6 +307,27 @@ class ConfigChange(ControllerEvent, frozen=True):
     """Children of ``/config/changes`` changed."""
 
     state = ControllerState.UNCLEAN_LEADER_ELECTION
+
+
+class AlterPartitionReceived(AnsweredEvent, frozen=True):
+    """Leaders ask for changes of ISRs."""
+
+    state = ControllerState.ISR_CHANGE
+    asked: tuple[Asked[AlterPartitionRequest], ...]
+
+    def refusals(self) -> tuple[Answer, ...]:
+        refusal = AlterPartitionResponse(NOT_CONTROLLER)
+        return tuple(Answer(each.reply_to, refusal) for each in self.asked)
+
+
+class AllocateProducerIdsReceived(AnsweredEvent, frozen=True):
+    """Brokers need producer ids."""
+
+    asked: tuple[Asked[AllocateProducerIdsRequest], ...]
+
+    def refusals(self) -> tuple[Answer, ...]:
+        refusal = AllocateProducerIdsResponse(NOT_CONTROLLER)
+        return tuple(Answer(each.reply_to, refusal) for each in self.asked)
 
 
 class CommandsReceived(AnsweredEvent, frozen=True):

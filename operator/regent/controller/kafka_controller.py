@@ -17,7 +17,8 @@ from regent.controller.configs import config_changes
 from regent.controller.effects import CurrentTime, Respond
 from regent.controller.elections import auto_leader_balance, preferred_replica_election
 from regent.controller.log import ControllerLog
-from regent.controller.partitions import isr_changes
+from regent.controller.partitions import alter_partition, isr_changes
+from regent.controller.producer_ids import allocate_producer_ids
 from regent.controller.reassignment import reassignment_changes
 from regent.controller.term import failover, failure_policy
 from regent.controller.term.life_cycle import LifeCycle
@@ -93,6 +94,10 @@ async def _dispatch_active(
     active.context.trail.begin_event(type(event).__name__, await CurrentTime())
     if isinstance(event, e.CommandsReceived):
         return (await topic_commands.process_commands(active, event.commands),)
+    if isinstance(event, e.AlterPartitionReceived):
+        return await alter_partition.process_alter_partition(active, event.asked)
+    if isinstance(event, e.AllocateProducerIdsReceived):
+        return await allocate_producer_ids.process_allocate_producer_ids(active, event.asked)
     await _PROCESS[type(event)](active, event)
     return None
 

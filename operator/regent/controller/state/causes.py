@@ -30,7 +30,7 @@ class CauseKind(enum.StrEnum):
     LOG_DIR_FAILED = "log-dir-failed"
     """A broker has lost a log directory."""
     ISR_CHANGE = "isr-change"
-    """Leaders announced that they had changed ISRs in ZooKeeper."""
+    """Leaders announced that they had changed ISRs in ZooKeeper, or asked for the change."""
     TOPIC_CREATED = "topic-created"
     PARTITIONS_ADDED = "partitions-added"
     TOPIC_DELETION = "topic-deletion"
@@ -65,6 +65,8 @@ class ChangeKind(enum.StrEnum):
     REPLICA_OFFLINE = "replica-offline"
     """The controller took a replica that is offline out of the ISR, and left the partition without
     a leader if that replica led."""
+    ISR_REQUESTED = "isr-requested"
+    """Its leader asked the controller for another ISR (AlterPartition), which was granted."""
     WRITTEN = "written"
     """Another write of the controller."""
     OBSERVED = "observed"

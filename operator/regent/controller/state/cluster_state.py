@@ -58,6 +58,7 @@ class ClusterState:
         self.announced_states = AnnouncedStates()
         self._brokers: dict[int, Broker] = {}
         self._topic_ids: dict[str, uuid.UUID] = {}
+        self._topics_by_id: dict[uuid.UUID, str] = {}
         self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
         self._partition_count = 0
         self._reassigning: dict[TopicPartition, None] = {}
@@ -95,13 +96,19 @@ class ClusterState:
     def topic_ids(self) -> Mapping[str, uuid.UUID]:
         return self._topic_ids
 
+    def topic_name(self, topic_id: uuid.UUID) -> str | None:
+        """Name of the topic with an id, None if there is none."""
+        return self._topics_by_id.get(topic_id)
+
     def has_topic(self, topic: str) -> bool:
         return topic in self._assignments
 
     def add_topic(self, topic: str, topic_id: uuid.UUID | None) -> None:
         self._partitions_to_change(topic)
         if topic_id is not None:
+            self._forget_topic_id(topic)
             self._topic_ids[topic] = topic_id
+            self._topics_by_id[topic_id] = topic
 
     def _partitions_to_change(self, topic: str) -> dict[TopicPartition, ReplicaAssignment]:
         """Assignments of a topic, which is added if it is new."""
@@ -123,8 +130,13 @@ class ClusterState:
             self._leadership.pop(tp, None)
             self._reassigning.pop(tp, None)
         self._forget_metric_name(topic)
-        self._topic_ids.pop(topic, None)
+        self._forget_topic_id(topic)
         return partitions
+
+    def _forget_topic_id(self, topic: str) -> None:
+        topic_id = self._topic_ids.pop(topic, None)
+        if topic_id is not None and self._topics_by_id.get(topic_id) == topic:
+            del self._topics_by_id[topic_id]
 
     def topics_with_metric_name(self, name: str) -> Collection[str]:
         """Topics that metrics do not distinguish: see :func:`regent.model.topic.metric_name`."""

@@ -1,0 +1,188 @@
+"""AlterPartition: leaders ask for changes of ISRs (inter.broker.protocol.version 2.7 and newer).
+
+What several brokers have asked meanwhile is processed together: one write for all changes, each
+conditional on the version of its node, and one announcement of what has changed. (Upstream
+processes each request alone, and announces also what it has refused.)
+
+Until its leader has an answer, all ISR changes of that broker wait. So the answer does not wait for
+what follows: reassignments that have become complete are an event of their own.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.broker_requests import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    Asked,
+    IsrChange,
+    IsrChangeResult,
+)
+from regent.controller.effects import Enqueue, PublishView
+from regent.controller.events import PartitionReassignmentIsrChange
+from regent.controller.partitions.isr_change_rules import decide
+from regent.controller.state.causes import CauseKind, ChangeKind
+from regent.controller.state.context import ControllerContext
+from regent.controller.term.cluster_loading import refresh_leadership
+from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.transitions.partition_state_znodes import write_partition_states
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.protocol.error_codes import (
+    INVALID_UPDATE_VERSION,
+    NONE,
+    STALE_BROKER_EPOCH,
+    UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+
+
+class _Place(NamedTuple):
+    """Where a result belongs: the number of the request and of the change in it."""
+
+    request: int
+    change: int
+
+
+class _Change(NamedTuple):
+    place: _Place
+    tp: TopicPartition
+    sender: int
+    wanted: IsrChange
+
+
+async def process_alter_partition(
+    active: ActiveController, asked: Sequence[Asked[AlterPartitionRequest]]
+) -> list[AlterPartitionResponse]:
+    """Make the changes that the rules allow. Returns an answer for each request."""
+    context = active.context
+    requests = [each.request for each in asked]
+    results: dict[_Place, IsrChangeResult] = {}
+    changes = _identify(context, requests, results)
+    with context.trail.because(
+        CauseKind.ISR_CHANGE,
+        brokers=[
+            context.cluster.brokers[broker_id]
+            for broker_id in dict.fromkeys(change.sender for change in changes)
+        ],
+    ):
+        announced: dict[TopicPartition, None] = {}
+        for round_ in _rounds(changes):
+            announced.update(dict.fromkeys(await _make(active, round_, results)))
+    if announced:
+        batch = ControllerBrokerRequestBatch(context)
+        batch.add_update_metadata(announced)
+        await batch.send()
+        moving = tuple(tp for tp in announced if tp in context.cluster.partitions_being_reassigned)
+        if moving:
+            await Enqueue(PartitionReassignmentIsrChange(moving))
+        await PublishView(frozenset(tp.topic for tp in announced))
+    return [
+        AlterPartitionResponse(
+            NONE, tuple(results[_Place(number, i)] for i in range(len(request.changes)))
+        )
+        if _is_alive(context, request)
+        else AlterPartitionResponse(STALE_BROKER_EPOCH)
+        for number, request in enumerate(requests)
+    ]
+
+
+def _is_alive(context: ControllerContext, request: AlterPartitionRequest) -> bool:
+    broker = context.cluster.brokers.get(request.broker_id)
+    return broker is not None and broker.epoch == request.broker_epoch
+
+
+def _identify(
+    context: ControllerContext,
+    requests: Sequence[AlterPartitionRequest],
+    results: dict[_Place, IsrChangeResult],
+) -> list[_Change]:
+    """The changes of partitions that are known; the others have their results."""
+    leadership = context.cluster.leadership
+    changes: list[_Change] = []
+    for number, request in enumerate(requests):
+        if not _is_alive(context, request):
+            continue
+        for i, wanted in enumerate(request.changes):
+            place = _Place(number, i)
+            topic = _name_of(context, wanted.topic)
+            if topic is None:
+                results[place] = _refused(wanted, UNKNOWN_TOPIC_ID)
+                continue
+            tp = TopicPartition(topic, wanted.partition)
+            if context.cluster.assignment(tp) is None or tp not in leadership:
+                results[place] = _refused(wanted, UNKNOWN_TOPIC_OR_PARTITION)
+            else:
+                changes.append(_Change(place, tp, request.broker_id, wanted))
+    return changes
+
+
+def _name_of(context: ControllerContext, topic: str | uuid.UUID) -> str | None:
+    return topic if isinstance(topic, str) else context.cluster.topic_name(topic)
+
+
+def _rounds(changes: Iterable[_Change]) -> list[list[_Change]]:
+    """Changes in groups in which no partition comes twice, in their order.
+
+    It comes twice when a broker repeats a request whose answer was lost.
+    """
+    rounds: list[list[_Change]] = []
+    seen: dict[TopicPartition, int] = {}
+    for change in changes:
+        number = seen.get(change.tp, -1) + 1
+        seen[change.tp] = number
+        if number == len(rounds):
+            rounds.append([])
+        rounds[number].append(change)
+    return rounds
+
+
+async def _make(
+    active: ActiveController, changes: Sequence[_Change], results: dict[_Place, IsrChangeResult]
+) -> list[TopicPartition]:
+    """Decide and write changes of different partitions. Returns those whose state is another now
+    than was announced."""
+    context = active.context
+    leadership = context.cluster.leadership
+    states: dict[TopicPartition, LeaderAndIsr] = {}
+    for place, tp, sender, wanted in changes:
+        current = leadership[tp]
+        decision = decide(wanted, tp=tp, sender=sender, current=current, context=context)
+        if isinstance(decision, int):
+            results[place] = _refused(wanted, decision)
+        elif decision is current:
+            results[place] = _made(wanted, current)
+        else:
+            states[tp] = decision
+    if not states:
+        return []
+    outcome = await write_partition_states(context, states)
+    context.cluster.set_leadership(outcome.written, ChangeKind.ISR_REQUESTED)
+    # Somebody else has written: what is stored counts from now on.
+    read_again = await refresh_leadership(context, outcome.conflicts, active.log)
+    _note_failures(active, outcome.failures)
+    for place, tp, _, wanted in changes:
+        if tp in outcome.written:
+            results[place] = _made(wanted, outcome.written[tp])
+        elif tp in states:
+            conflict = tp not in outcome.failures
+            code = INVALID_UPDATE_VERSION if conflict else UNKNOWN_SERVER_ERROR
+            results[place] = _refused(wanted, code)
+    return [*outcome.written, *read_again]
+
+
+def _note_failures(active: ActiveController, failures: Mapping[TopicPartition, str]) -> None:
+    for tp, reason in failures.items():
+        active.log.error("ISR change not written", partition=str(tp), reason=reason)
+
+
+def _refused(wanted: IsrChange, error_code: int) -> IsrChangeResult:
+    return IsrChangeResult(wanted.topic, wanted.partition, error_code)
+
+
+def _made(wanted: IsrChange, state: LeaderAndIsr) -> IsrChangeResult:
+    return IsrChangeResult(wanted.topic, wanted.partition, NONE, state)

@@ -1,0 +1,101 @@
+"""Whether a leader's change of an ISR is accepted: decided here, without effects.
+
+The order of the rules is that of ``KafkaController.processAlterPartition``, which its tests fix: an
+error about epochs wins over one about the contents. How the leader goes on depends on the error:
+``INELIGIBLE_REPLICA`` and ``OPERATION_NOT_ATTEMPTED`` bring it back to the stored ISR; after most
+others it keeps its pending ISR until a LeaderAndIsr with a higher leader epoch.
+
+A broker's controller trusts the sender in three points. Here, as in KRaft's
+``ReplicationControlManager``, they are ``INVALID_REQUEST``: a sender that is not the leader, an ISR
+without its leader, an ISR with others than the partition's replicas.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from regent.controller.broker_requests import UNKNOWN_BROKER_EPOCH, IsrChange
+from regent.controller.state.context import ControllerContext
+from regent.model.partition import LeaderAndIsr, LeaderRecoveryState, TopicPartition
+from regent.protocol.error_codes import (
+    FENCED_LEADER_EPOCH,
+    INELIGIBLE_REPLICA,
+    INVALID_REQUEST,
+    INVALID_UPDATE_VERSION,
+    NOT_CONTROLLER,
+    OPERATION_NOT_ATTEMPTED,
+)
+
+
+def decide(
+    change: IsrChange,
+    *,
+    tp: TopicPartition,
+    sender: int,
+    current: LeaderAndIsr,
+    context: ControllerContext,
+) -> LeaderAndIsr | int:
+    """The state that the change leads to, or Kafka's error code.
+
+    Args:
+        tp: The partition that the change is about.
+        sender: The broker that asks.
+        current: The partition's state.
+
+    Returns:
+        ``current`` itself if there is nothing to write: the change was made before, and its answer
+        was lost.
+    """
+    if change.partition_epoch > current.partition_epoch or (
+        change.leader_epoch > current.leader_epoch
+    ):
+        return NOT_CONTROLLER  # the sender has heard of a newer controller than us
+    if change.leader_epoch < current.leader_epoch:
+        return FENCED_LEADER_EPOCH
+    if sender != current.leader:
+        return INVALID_REQUEST
+    if (change.isr, change.leader_recovery_state) == (current.isr, current.leader_recovery_state):
+        return current
+    if change.partition_epoch < current.partition_epoch:
+        return INVALID_UPDATE_VERSION
+    if not _is_sound(change, current, replicas=context.cluster.replicas(tp)):
+        return INVALID_REQUEST
+    if not all(_is_eligible(broker_id, change, context) for broker_id in change.isr):
+        by_id = isinstance(change.topic, uuid.UUID)
+        return INELIGIBLE_REPLICA if by_id else OPERATION_NOT_ATTEMPTED
+    return LeaderAndIsr(
+        current.leader,
+        current.leader_epoch,
+        change.isr,
+        context.term.epoch,
+        current.partition_epoch,
+        change.leader_recovery_state,
+    )
+
+
+def _is_sound(change: IsrChange, current: LeaderAndIsr, *, replicas: tuple[int, ...]) -> bool:
+    """Whether the wanted state can be one of the partition at all."""
+    try:
+        wanted = LeaderRecoveryState(change.leader_recovery_state)
+    except ValueError:
+        return False
+    if wanted is LeaderRecoveryState.RECOVERING and (
+        len(change.isr) > 1 or current.leader_recovery_state == LeaderRecoveryState.RECOVERED
+    ):
+        return False
+    members = frozenset(change.isr)
+    return (
+        len(members) == len(change.isr) and current.leader in members and members <= set(replicas)
+    )
+
+
+def _is_eligible(broker_id: int, change: IsrChange, context: ControllerContext) -> bool:
+    """Whether a broker may be in the ISR: alive, not stopping (KAFKA-14140), in the life that the
+    leader knows.
+
+    A replica on a failed disk cannot catch up; the controller takes it out itself.
+    """
+    if not context.is_broker_online(broker_id):
+        return False
+    known = change.broker_epochs.get(broker_id, UNKNOWN_BROKER_EPOCH)
+    return known in (UNKNOWN_BROKER_EPOCH, context.cluster.brokers[broker_id].epoch)

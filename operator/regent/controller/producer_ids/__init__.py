@@ -1,0 +1,1 @@
+"""Producer ids of transactional and idempotent producers."""

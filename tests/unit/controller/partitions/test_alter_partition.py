@@ -1,0 +1,278 @@
+"""ISR changes that leaders ask for: the rules in their order, and what follows from a change."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from regent.controller import effects
+from regent.controller import events as e
+from regent.controller.active_controller import ActiveController
+from regent.controller.broker_requests import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    Asked,
+    IsrChange,
+    IsrChangeResult,
+)
+from regent.controller.partitions.alter_partition import process_alter_partition
+from regent.model.errors import ControllerMovedError
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.protocol.error_codes import (
+    FENCED_LEADER_EPOCH,
+    INELIGIBLE_REPLICA,
+    INVALID_REQUEST,
+    INVALID_UPDATE_VERSION,
+    NOT_CONTROLLER,
+    OPERATION_NOT_ATTEMPTED,
+    STALE_BROKER_EPOCH,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from regent.zk_data import paths
+from tests.unit.controller.world import World
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+ID = uuid.UUID(int=77)
+EPOCH = 5
+"""Leader epoch of the partitions."""
+
+
+def cluster(**states: Any) -> tuple[World, ActiveController]:
+    world = World()
+    world.start_broker(1, 2, 3)
+    world.create_topic("t", {0: (1, 2, 3), 1: (2, 1, 3)}, topic_id=ID)
+    world.set_state(T0, 1, (1, 2), leader_epoch=EPOCH, **states)
+    world.set_state(T1, 2, (2, 1), leader_epoch=EPOCH)
+    active = world.fail_over()
+    world.driver.take_sent()
+    world.driver.views.clear()
+    return world, active
+
+
+def request(
+    active: ActiveController,
+    *changes: IsrChange,
+    broker_id: int = 1,
+    broker_epoch: int | None = None,
+) -> AlterPartitionRequest:
+    if broker_epoch is None:
+        broker_epoch = active.context.cluster.brokers[broker_id].epoch
+    return AlterPartitionRequest(broker_id, broker_epoch, changes)
+
+
+def ask(
+    world: World, active: ActiveController, *requests: AlterPartitionRequest
+) -> list[AlterPartitionResponse]:
+    asked = [Asked(each, number) for number, each in enumerate(requests)]
+    return world.run(process_alter_partition(active, asked))
+
+
+def change(*isr: int, **fields: Any) -> IsrChange:
+    """A change of T0 by its leader, that is granted as it is."""
+    given = {"topic": "t", "partition": 0, "leader_epoch": EPOCH, "partition_epoch": 0}
+    return IsrChange(**{**given, "isr": isr, **fields})
+
+
+def error_of(answers: list[AlterPartitionResponse]) -> int:
+    (answer,) = answers
+    assert answer.error_code == 0
+    (result,) = answer.results
+    assert (result.state is None) == (result.error_code != 0)
+    return result.error_code
+
+
+class TestAGrantedChange:
+    def test_it_is_written_under_the_present_controller_epoch_and_answered(self) -> None:
+        world, active = cluster()
+        answers = ask(world, active, request(active, change(1, 2, 3)))
+        state = LeaderAndIsr(1, EPOCH, (1, 2, 3), active.context.term.epoch, 1)
+        assert answers == [AlterPartitionResponse(0, (IsrChangeResult("t", 0, 0, state),))]
+        assert world.state(T0) == state
+        assert active.context.cluster.leadership[T0] == state
+
+    def test_the_order_of_the_isr_is_the_leaders(self) -> None:
+        world, active = cluster()
+        ask(world, active, request(active, change(3, 1, 2)))
+        state = world.state(T0)
+        assert state is not None
+        assert state.isr == (3, 1, 2)
+
+    def test_it_is_announced_to_all_without_leader_and_isr(self) -> None:
+        world, active = cluster()
+        ask(world, active, request(active, change(1)))
+        (sent,) = world.driver.sent
+        assert tuple(sent.partitions) == (T0,)
+        assert sent.update_metadata_receivers == (1, 2, 3)
+        assert sent.leader_and_isr == {}
+        assert world.driver.views == [frozenset({"t"})]
+
+    def test_it_may_name_the_topic_by_its_id(self) -> None:
+        world, active = cluster()
+        answers = ask(world, active, request(active, change(1, topic=ID)))
+        assert answers[0].results[0].topic == ID
+        assert error_of(answers) == 0
+
+    def test_changes_of_several_brokers_are_one_write_and_one_announcement(self) -> None:
+        world, active = cluster()
+        world.driver.performed.clear()
+        ask(
+            world,
+            active,
+            request(active, change(1)),
+            request(active, change(2, 1, 3, partition=1), broker_id=2),
+        )
+        writes = [x for x in world.driver.performed if isinstance(x, effects.Write)]
+        assert [len(write.operations) for write in writes] == [2]
+        (sent,) = world.driver.sent
+        assert set(sent.partitions) == {T0, T1}
+
+    def test_a_reassignment_that_is_complete_with_it_goes_on_after_the_answer(self) -> None:
+        world = World()
+        world.start_broker(1, 2)
+        world.create_topic("t", {0: ReplicaAssignment((2, 1), (2,), (1,))})
+        world.set_state(T0, 1, (1,), leader_epoch=EPOCH)
+        active = world.fail_over()
+        current = active.context.cluster.leadership[T0]
+        wanted = change(
+            1, 2, leader_epoch=current.leader_epoch, partition_epoch=current.partition_epoch
+        )
+        assert error_of(ask(world, active, request(active, wanted))) == 0
+        assert e.PartitionReassignmentIsrChange((T0,)) in world.driver.enqueued
+
+    def test_nothing_follows_where_another_controller_was_elected(self) -> None:
+        world, active = cluster()
+        world.elect_rival()
+        with pytest.raises(ControllerMovedError):
+            ask(world, active, request(active, change(1)))
+        assert world.driver.sent == []
+        assert active.context.cluster.leadership[T0].isr == (1, 2)
+
+
+class TestARepeatedRequest:
+    """The answer was lost, or is late: the leader asks for the same again."""
+
+    def test_it_has_the_same_answer_and_writes_nothing(self) -> None:
+        world, active = cluster()
+        first = ask(world, active, request(active, change(1)))
+        world.driver.take_sent()
+        world.driver.performed.clear()
+        assert ask(world, active, request(active, change(1))) == first
+        assert world.driver.performed == []
+
+    def test_both_that_wait_together_have_the_same_answer(self) -> None:
+        world, active = cluster()
+        once, again = ask(world, active, request(active, change(1)), request(active, change(1)))
+        assert once == again
+        assert once.results[0].state == world.state(T0)
+
+
+class TestRefusals:
+    def test_of_a_former_life_of_a_broker_and_of_an_unknown_one(self) -> None:
+        world, active = cluster()
+        stale = request(active, change(1), broker_epoch=1)
+        unknown = request(active, change(1), broker_id=9, broker_epoch=1)
+        refused = AlterPartitionResponse(STALE_BROKER_EPOCH)
+        assert ask(world, active, stale, unknown) == [refused, refused]
+
+    @pytest.mark.parametrize(
+        ("wanted", "error"),
+        [
+            (change(1, topic=uuid.UUID(int=78)), UNKNOWN_TOPIC_ID),
+            (change(1, topic="unknown"), UNKNOWN_TOPIC_OR_PARTITION),
+            (change(1, partition=2), UNKNOWN_TOPIC_OR_PARTITION),
+            (change(1, topic=ID, partition=2), UNKNOWN_TOPIC_OR_PARTITION),
+            (change(1, leader_epoch=EPOCH + 1), NOT_CONTROLLER),
+            (change(1, partition_epoch=1), NOT_CONTROLLER),
+            (change(1, leader_epoch=EPOCH - 1, partition_epoch=1), NOT_CONTROLLER),
+            (change(1, leader_epoch=EPOCH - 1), FENCED_LEADER_EPOCH),
+            (change(1, partition_epoch=-1), INVALID_UPDATE_VERSION),
+            (change(), INVALID_REQUEST),
+            (change(2), INVALID_REQUEST),
+            (change(1, 4), INVALID_REQUEST),
+            (change(1, 1), INVALID_REQUEST),
+            (change(1, leader_recovery_state=1), INVALID_REQUEST),
+            (change(1, leader_recovery_state=2), INVALID_REQUEST),
+            (change(2, 1, partition=1), INVALID_REQUEST),
+        ],
+    )
+    def test_of_a_change_that_does_not_fit_the_partition(
+        self, wanted: IsrChange, error: int
+    ) -> None:
+        world, active = cluster()
+        before = dict(active.context.cluster.leadership)
+        assert error_of(ask(world, active, request(active, wanted))) == error
+        assert world.driver.sent == []
+        assert dict(active.context.cluster.leadership) == before
+
+    def test_an_error_about_epochs_wins_over_one_about_contents(self) -> None:
+        world, active = cluster()
+        wanted = change(4, leader_epoch=EPOCH - 1)
+        assert error_of(ask(world, active, request(active, wanted))) == FENCED_LEADER_EPOCH
+
+    @pytest.mark.parametrize(
+        ("topic", "error"), [("t", OPERATION_NOT_ATTEMPTED), (ID, INELIGIBLE_REPLICA)]
+    )
+    def test_of_a_member_that_is_stopping(self, topic: str | uuid.UUID, error: int) -> None:
+        world, active = cluster()
+        active.context.mark_shutting_down(3)
+        wanted = change(1, 2, 3, topic=topic)
+        assert error_of(ask(world, active, request(active, wanted))) == error
+
+    def test_of_a_member_that_is_down(self) -> None:
+        world, active = cluster()
+        active.context.remove_live_brokers([3])
+        wanted = change(1, 2, 3, topic=ID)
+        assert error_of(ask(world, active, request(active, wanted))) == INELIGIBLE_REPLICA
+
+    def test_of_a_member_in_a_life_that_is_over(self) -> None:
+        world, active = cluster()
+        alive = active.context.cluster.brokers[3].epoch
+        former = change(1, 2, 3, topic=ID, broker_epochs={3: alive - 1})
+        unknown = change(1, 2, 3, topic=ID, broker_epochs={3: -1})
+        present = change(1, 3, topic=ID, partition_epoch=1, broker_epochs={3: alive})
+        assert error_of(ask(world, active, request(active, former))) == INELIGIBLE_REPLICA
+        assert error_of(ask(world, active, request(active, unknown))) == 0
+        assert error_of(ask(world, active, request(active, present))) == 0
+
+    def test_one_refused_change_does_not_affect_the_others(self) -> None:
+        world, active = cluster()
+        answers = ask(world, active, request(active, change(4), change(1, partition=9), change(1)))
+        errors = [result.error_code for result in answers[0].results]
+        assert errors == [INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, 0]
+
+    def test_of_a_state_that_somebody_else_has_written_which_counts_from_now_on(self) -> None:
+        world, active = cluster()
+        world.set_state(T0, 1, (1, 2, 3), leader_epoch=EPOCH)
+        assert error_of(ask(world, active, request(active, change(1)))) == INVALID_UPDATE_VERSION
+        stored = world.state(T0)
+        assert active.context.cluster.leadership[T0] == stored
+        (sent,) = world.driver.sent
+        assert sent.partitions[T0].leader_and_isr == stored
+
+
+class TestRecovery:
+    """A leader that was elected uncleanly has recovered (KIP-704)."""
+
+    def test_it_may_end(self) -> None:
+        world, active = cluster(leader_recovery_state=1)
+        wanted = change(1, leader_recovery_state=0)
+        assert error_of(ask(world, active, request(active, wanted))) == 0
+        state = world.state(T0)
+        assert state is not None
+        assert state.leader_recovery_state == 0
+
+    def test_it_does_not_go_on_with_others_in_the_isr(self) -> None:
+        world, active = cluster(leader_recovery_state=1)
+        wanted = change(1, 3, leader_recovery_state=1)
+        assert error_of(ask(world, active, request(active, wanted))) == INVALID_REQUEST
+
+
+def test_the_state_of_a_topic_in_deletion_can_change_still() -> None:
+    world, active = cluster()
+    active.context.queue_topic_for_deletion("t")
+    assert error_of(ask(world, active, request(active, change(1)))) == 0
+    assert world.exists(paths.partition_state(T0))
