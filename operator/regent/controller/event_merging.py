@@ -9,11 +9,11 @@ run of handlings. What may become one is decided here, by the kind of the event 
    because this process is not the controller, then so would the later one be, or a failover between
    them has read everything.)
 2. *Sets* (modified topics, brokers or ISRs; answers of brokers, or their requests, of one kind):
-   the event joins the waiting one of its kind, and so overtakes what stands between them. That must
-   not change the order in which one source speaks: watches fire in the order of ZooKeeper's
+   the event joins the waiting one of its kind, and so overtakes what stands between them. That
+   must not change the order in which one source speaks: watches fire in the order of ZooKeeper's
    changes, a broker answers in the order of the requests that it gets, and sends its own in an
-   order. Events of different sources could have come in any order. So an event joins unless one of *another* kind
-   from its own source stands behind the one it would join.
+   order. Events of different sources could have come in any order. So an event joins unless one
+   of *another* kind from its own source stands behind the one it would join.
 3. Commands are a source of their own and are never merged: each keeps its place among them and its
    answer.
 4. Nothing else is merged, and no set overtakes it: it decides whether we are the controller.
