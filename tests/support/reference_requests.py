@@ -114,7 +114,8 @@ def update_metadata(request: UpdateMetadataRequest, *, version: int) -> Any:
             ),
             rack=broker.rack,
         )
-        for broker in request.brokers.brokers.values()
+        for broker in (*request.brokers.brokers.values(), request.brokers.announced)
+        if broker is not None
     ]
     return construct(
         message[version],

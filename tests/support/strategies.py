@@ -90,4 +90,5 @@ def control_requests(draw: Any) -> ControlRequests:
             broker_id: {tp: StopReplicaPartition(draw(int32), draw(st.booleans())) for tp in some()}
             for broker_id in live
         },
+        announced=draw(st.none() | brokers().map(lambda some: next(iter(some.values())))),
     )

@@ -47,7 +47,7 @@ def updates_of(requests: ControlRequests) -> PartitionUpdates:
 
 def update_metadata_to(requests: ControlRequests, broker_id: int) -> UpdateMetadataRequest:
     """The UpdateMetadata to one broker."""
-    brokers = BrokerList(requests.brokers)
+    brokers = BrokerList(requests.brokers, requests.announced)
     return UpdateMetadataRequest(header_for(requests, broker_id), brokers, updates_of(requests))
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
+from regent.model.cluster import Address
 from regent.zk_data.operations import DEFAULT_JUTE_MAX_BUFFER
 
 FIRST_BALANCE_CHECK_MS: Final = 5_000
@@ -46,6 +49,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
             have it; None: the brokers alone say.
         default_replication_factor: For topics that ask for none.
         jute_max_buffer: ``jute.maxbuffer`` of the ZooKeeper servers, in bytes.
+        served: Security protocol -> where brokers and clients reach this process with it. Empty: it
+            cannot be asked anything, and is not announced.
         election_path: Where the replicas of this Regent elect one among themselves. A Regent with
             another one is not deposed.
         election_backoff_ms: Wait before ``/controller`` is taken from another holder again, after
@@ -64,6 +69,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     inter_broker_protocol: tuple[int, int] | None = None
     default_replication_factor: int = 1
     jute_max_buffer: int = DEFAULT_JUTE_MAX_BUFFER
+    served: Mapping[str, Address] = MappingProxyType({})
     election_path: str = "/regent/election"
     election_backoff_ms: int = 1_000
     election_backoff_max_ms: int = 60_000

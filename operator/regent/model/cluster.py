@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 
@@ -15,6 +17,13 @@ class EndPoint(msgspec.Struct, frozen=True):
 
     listener: str
     security_protocol: str
+    host: str
+    port: int
+
+
+class Address(NamedTuple):
+    """Where something can be reached."""
+
     host: str
     port: int
 

@@ -50,6 +50,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
         update_metadata_receivers: Brokers that get an UpdateMetadata.
         deleted_partitions: Of the announced ones those that are sent with leader -2.
         stop_replica: Receiver -> partition -> what to do with its replica.
+        announced: The controller itself as a live broker of UpdateMetadata; None: it is not one.
     """
 
     controller_id: int
@@ -62,6 +63,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
     update_metadata_receivers: tuple[int, ...]
     deleted_partitions: frozenset[TopicPartition]
     stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
+    announced: Broker | None = None
 
     @property
     def update_metadata(self) -> tuple[TopicPartition, ...]:
@@ -90,10 +92,12 @@ class BrokerList(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         brokers: By id.
+        announced: As in :class:`ControlRequests`.
         encoded: Bytes by version, filled in by the encoder.
     """
 
     brokers: Mapping[int, Broker]
+    announced: Broker | None = None
     encoded: dict[int, bytes] = msgspec.field(default_factory=dict)
 
 

@@ -46,8 +46,9 @@ class SharedMetadata:
     def of(self, requests: ControlRequests) -> Metadata:
         """The values of a batch, whose list of brokers is that of the batch before if it is the
         same. To be asked once for each batch."""
-        if self._brokers.brokers != requests.brokers:
-            self._brokers = BrokerList(requests.brokers)
+        known = self._brokers
+        if (known.brokers, known.announced) != (requests.brokers, requests.announced):
+            self._brokers = BrokerList(requests.brokers, requests.announced)
         whole = PartitionUpdates(
             requests.partitions,
             deleted=requests.deleted_partitions,

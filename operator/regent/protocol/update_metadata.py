@@ -9,7 +9,6 @@ partition epoch 0, the rest kept.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -17,6 +16,7 @@ import msgspec
 from regent.model.cluster import Broker
 from regent.model.partition import INITIAL_LEADER_EPOCH, LEADER_DURING_DELETE
 from regent.protocol.control_requests import (
+    BrokerList,
     PartitionUpdates,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
@@ -76,7 +76,7 @@ def encode_update_metadata(request: UpdateMetadataRequest, *, version: int) -> t
         partitions = updates.encoded[version] = _encode_partitions(updates, version)
     live = brokers.encoded.get(version)
     if live is None:
-        live = brokers.encoded[version] = _encode_brokers(brokers.brokers, version)
+        live = brokers.encoded[version] = _encode_brokers(brokers, version)
     return own, partitions, live
 
 
@@ -109,10 +109,13 @@ def _entries(updates: PartitionUpdates, encoding: Encoding) -> tuple[list[bytes]
     ], encoding.tags
 
 
-def _encode_brokers(brokers: Mapping[int, Broker], version: int) -> bytes:
+def _encode_brokers(brokers: BrokerList, version: int) -> bytes:
     encoding = FLEXIBLE if is_flexible(version) else LEGACY
-    parts = [encoding.array_length(len(brokers))]
-    parts += [_live_broker(broker, encoding) for broker in brokers.values()]
+    live = [*brokers.brokers.values()]
+    if brokers.announced is not None:
+        live.append(brokers.announced)
+    parts = [encoding.array_length(len(live))]
+    parts += [_live_broker(broker, encoding) for broker in live]
     parts.append(encoding.tags)
     return b"".join(parts)
 

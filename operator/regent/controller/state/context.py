@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
+from regent.controller.brokers.announcement import announced_controller
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
 from regent.controller.state.leader_balance import LeaderBalance
@@ -63,6 +64,7 @@ class ControllerContext:
         self.balance = LeaderBalance(self.cluster, leaves_out=self.is_topic_queued_for_deletion)
         self.trail = StateChangeTrail()
         self.cluster.recorder = self.trail
+        self._announced: tuple[Mapping[int, Broker], Broker | None] = ({}, None)
         self._broker_facts: dict[int, tuple[int, BrokerFacts]] = {}
         self._live_broker_facts: tuple[BrokerFacts, ...] | None = None
         self._shutting_down: dict[int, None] = {}
@@ -82,6 +84,16 @@ class ControllerContext:
         self.elections_to_repeat: dict[TopicPartition, None] = {}
 
     # Brokers
+
+    @property
+    def announced(self) -> Broker | None:
+        """How the controller itself appears among the live brokers."""
+        made_for, announced = self._announced
+        brokers = self.cluster.brokers
+        if made_for is not brokers:
+            announced = announced_controller(self.term.controller_id, brokers, self.term.served)
+            self._announced = (brokers, announced)
+        return announced
 
     @property
     def live_broker_ids(self) -> tuple[int, ...]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import msgspec
+
+from regent.model.cluster import Address
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -12,8 +17,10 @@ class Term(msgspec.Struct, frozen=True):
         controller_id: Our id in ``/controller``.
         epoch: Our controller epoch.
         epoch_zk_version: dataVersion of ``/controller_epoch``: the fence of every write.
+        served: As in :class:`~regent.controller.config.ControllerConfig`.
     """
 
     controller_id: int
     epoch: int
     epoch_zk_version: int
+    served: Mapping[str, Address] = MappingProxyType({})

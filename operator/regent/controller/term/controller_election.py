@@ -99,7 +99,7 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
             return None
         version = found
     log.info("Controller elected", controller_id=config.controller_id, epoch=epoch)
-    return ControllerContext(Term(config.controller_id, epoch, version))
+    return ControllerContext(Term(config.controller_id, epoch, version, config.served))
 
 
 def _refuse_to_depose(holder: ZNode, config: ControllerConfig) -> None:

@@ -126,6 +126,7 @@ class ControllerBrokerRequestBatch:
             if being_deleted
             else frozenset(),
             stop_replica=stop_replica,
+            announced=context.announced,
         )
 
     def _states(self) -> dict[TopicPartition, PartitionState]:

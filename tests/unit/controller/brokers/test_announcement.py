@@ -1,0 +1,66 @@
+"""The controller as a live broker of UpdateMetadata."""
+
+from __future__ import annotations
+
+from regent.controller.brokers.announcement import announced_controller, listeners_not_served
+from regent.model.cluster import Address, Broker, EndPoint
+from tests.unit.controller.world import CONTROLLER_ID, World
+
+SERVED = {"PLAINTEXT": Address("regent", 9095), "SSL": Address("regent", 9096)}
+
+
+def broker(broker_id: int, **listeners: str) -> Broker:
+    endpoints = tuple(
+        EndPoint(name, protocol, f"broker-{broker_id}", 9000 + i)
+        for i, (name, protocol) in enumerate(listeners.items())
+    )
+    return Broker(broker_id, 1, endpoints)
+
+
+def test_it_has_every_listener_of_the_brokers_under_the_brokers_names() -> None:
+    brokers = {
+        1: broker(1, INTERNAL="PLAINTEXT", CLIENTS="SSL"),
+        2: broker(2, INTERNAL="PLAINTEXT", OTHERS="PLAINTEXT"),
+    }
+    announced = announced_controller(7, brokers, SERVED)
+    assert announced is not None
+    assert announced.broker_id == 7
+    assert announced.endpoints == (
+        EndPoint("INTERNAL", "PLAINTEXT", "regent", 9095),
+        EndPoint("CLIENTS", "SSL", "regent", 9096),
+        EndPoint("OTHERS", "PLAINTEXT", "regent", 9095),
+    )
+    assert listeners_not_served(brokers, SERVED) == {}
+
+
+def test_a_listener_whose_security_is_not_served_is_left_out_and_named() -> None:
+    brokers = {1: broker(1, INTERNAL="SASL_SSL", CLIENTS="PLAINTEXT")}
+    announced = announced_controller(7, brokers, SERVED)
+    assert announced is not None
+    assert [endpoint.listener for endpoint in announced.endpoints] == ["CLIENTS"]
+    assert listeners_not_served(brokers, SERVED) == {"INTERNAL": "SASL_SSL"}
+
+
+def test_without_any_it_is_not_announced() -> None:
+    assert announced_controller(7, {1: broker(1, INTERNAL="SASL_SSL")}, SERVED) is None
+    assert announced_controller(7, {}, SERVED) is None
+
+
+def test_every_batch_announces_it_and_no_broker_of_the_cluster_is_added() -> None:
+    world = World(served=SERVED)
+    world.start_broker(1, 2)
+    world.create_topic("t", {0: (1, 2)})
+    active = world.fail_over()
+    assert list(active.context.cluster.brokers) == [1, 2]
+    assert world.driver.sent
+    for requests in world.driver.sent:
+        assert list(requests.brokers) == [1, 2]
+        assert requests.announced is not None
+        assert requests.announced.broker_id == CONTROLLER_ID
+
+
+def test_without_an_endpoint_nothing_is_announced() -> None:
+    world = World()
+    world.start_broker(1)
+    world.fail_over()
+    assert {requests.announced for requests in world.driver.sent} == {None}
