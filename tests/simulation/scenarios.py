@@ -19,10 +19,10 @@ from regent.controller.commands import (
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.topics import decode_partition_state
-from tests.simulation.checkers import require
 from tests.simulation.convergence import check_converged
 from tests.simulation.driver import Disturbance, RegentProcess
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
+from tests.simulation.trace import require
 from tests.simulation.workload import UNCLEAN
 from tests.simulation.world import World
 
