@@ -44,21 +44,24 @@ async def delete_after_failover(active: ActiveController) -> None:
 
 
 async def take_answer(active: ActiveController, response: StopReplicaResponse) -> None:
-    """Drop the notes about replicas that a broker has deleted by now."""
+    """Drop the notes about replicas that a broker has deleted by now, whatever it was asked for."""
     context, broker_id = active.context, response.broker_id
-    asked = context.stray_replicas.get(broker_id)
-    if not asked or response.error_code:
+    asked = context.stray_replicas.get(broker_id, {})
+    doubtful = context.doubtful_replicas.get(broker_id, {})
+    if response.error_code or not (asked or doubtful):
         return
-    confirmed: list[str] = []
+    topics: dict[str, None] = {}
     for tp, wanted in response.partitions.items():
-        remaining = asked.get(tp.topic)
-        if remaining is None or not wanted.delete or tp in response.partition_errors:
+        remaining = asked.get(tp.topic, {})
+        is_noted = tp in remaining or tp in doubtful
+        if not (is_noted and wanted.delete) or tp in response.partition_errors:
             continue
+        topics[tp.topic] = None
+        doubtful.pop(tp, None)
         remaining.pop(tp, None)
         if not remaining:
-            del asked[tp.topic]
-            if not _is_doubtful(context, broker_id, tp.topic):
-                confirmed.append(tp.topic)
+            asked.pop(tp.topic, None)
+    confirmed = [t for t in topics if t not in asked and not _is_doubtful(context, broker_id, t)]
     if confirmed:
         active.log.info(
             "Stray replicas deleted",
@@ -130,6 +133,8 @@ async def _delete(
     """
     context = active.context
     notes = await read(broker_ids, active.log)
+    if not notes:
+        return
     findings = await find(context, notes, active.log, have_just_started=have_just_started)
     batch = ControllerBrokerRequestBatch(context)
     void: list[Note] = []
