@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,9 +21,14 @@ GARBAGE = (b"", b"{", b"null", b"[]", b'{"version":1}', b"\xff\xfe", b'{"partiti
 
 
 class Faults:
-    """Causes faults, and undoes all of them at the end of turbulence."""
+    """Causes faults, and undoes all of them at the end of turbulence.
+
+    Attributes:
+        counts: How often each fault has happened, those of the network and at effects included.
+    """
 
     def __init__(self, world: World) -> None:
+        self.counts: Counter[str] = Counter()
         self._world = world
         self._undo: list[Callable[[], object]] = []
         self._damaged: dict[str, bytes] = {}
@@ -33,14 +39,18 @@ class Faults:
         if not enabled:
             return False
         (name,) = self._world.rng.choices(list(enabled), list(enabled.values()))
-        return bool(getattr(self, name)())
+        happened = bool(getattr(self, name)())
+        self.counts[name] += happened
+        return happened
 
     def disturbance(self, process: RegentProcess) -> Disturbance | None:
         """What befalls a process at an effect, by chance."""
         probability = self._world.swarm.disturbance
         if not probability or self._world.rng.random() >= probability:
             return None
-        return self._world.rng.choice(list(Disturbance))
+        disturbance = self._world.rng.choice(list(Disturbance))
+        self.counts[disturbance.name.lower()] += 1
+        return disturbance
 
     def end(self) -> None:
         """Whatever is broken works again, or can be started again."""

@@ -179,6 +179,7 @@ class Network:
         response = self._deliver(channel.sender.name, channel.request())
         if self._world.is_turbulent and rng.random() < self._world.swarm.lost_answers:
             self._world.trace.line("network", "loses answer", f"of broker-{channel.broker_id}")
+            self._world.faults.counts["lose_answer"] += 1
         else:
             channel.response = response
         return True
@@ -192,6 +193,7 @@ class Network:
 
     def _deliver_stray(self, request: ControlRequest) -> None:
         if self._world.brokers[request.header.broker_id].is_running:
+            self._world.faults.counts["late_request"] += 1
             self._deliver("stray", request)
 
     def _deliver(self, sender: str, request: ControlRequest) -> ControlResponse:
