@@ -15,6 +15,7 @@ from regent.controller.transitions.partition_state_znodes import read_partition_
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.controller import decode_controller
 from regent.zk_data.reassign_partitions import decode_reassign_partitions
 from regent.zk_data.stray_replicas import strays_on
 from tests.simulation.broker import SimulatedBroker
@@ -60,7 +61,15 @@ def check_brokers_obey(world: World, epoch: int) -> None:
 def _only_active(world: World) -> RegentProcess:
     active = [p for p in world.regents if p.is_alive and p.controller.active is not None]
     require(len(active) == 1, f"active controllers: {active}")
-    return active[0]
+    (process,) = active
+    node = world.zookeeper.get(paths.CONTROLLER)
+    require(
+        node is not None
+        and node.ephemeral_owner == process.client.session_id
+        and decode_controller(node.data) == process.config.controller_id,
+        f"{process} is active, but {paths.CONTROLLER} is {node}",
+    )
+    return process
 
 
 def _check_nothing_is_pending(world: World) -> None:

@@ -125,5 +125,6 @@ class LeadershipChecker:
         self, tp: TopicPartition, state: LeaderAndIsr
     ) -> None:
         for member in state.isr:
-            missing = self._world.ledger.missing(tp, self._world.brokers[member].logs.get(tp))
+            log = self._world.brokers[member].logs.get(tp)
+            missing = self._world.ledger.missing(tp, log)
             require(not missing, f"{tp}: broker {member} is in sync without {missing}")

@@ -47,6 +47,7 @@ class TopicChecker:
         if isinstance(operation, Create):
             self._forget_topic(topic)
             self._seen.ever_created[topic] = None
+            self._world.ledger.topic_created(topic)
         assert isinstance(operation, Create | SetData)
         try:
             znode = decode_topic(topic, operation.data)

@@ -54,7 +54,7 @@ def reports_of_the_past_count(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(kafka_controller, "_dispatch_active", process)
 
 
-@defect(caught_by="still have it|is not deleted|leadership are|replica states are|keeps a refusal")
+@defect(caught_by="a is not deleted", story="deletion, and an answer comes late")
 def answers_of_the_past_count(patch: pytest.MonkeyPatch) -> None:
     """An answer to a former term, or of a former life of the broker, is taken for a new one."""
 

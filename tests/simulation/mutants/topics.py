@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers import answers
 from regent.controller.effects import ReadChildren, Write
 from regent.controller.reassignment import reassignments
 from regent.controller.state.context import ControllerContext
@@ -21,6 +23,8 @@ from regent.controller.topics import (
 from regent.controller.topics.topic_deletion_manager import TopicDeletionManager
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.model.partition import TopicPartition
+from regent.protocol.control_requests import StopReplicaResponse
 from regent.zk_data import paths
 from regent.zk_data.operations import Delete
 from tests.simulation.mutants.registry import defect, nothing
@@ -102,3 +106,34 @@ def strays_left_on_disk(patch: pytest.MonkeyPatch) -> None:
     """What a broker could not delete while it was away stays there for good."""
     patch.setattr(stray_replicas, "delete_on_started", lambda *_: nothing())
     patch.setattr(stray_replicas, "delete_after_failover", lambda *_: nothing())
+
+
+@defect(
+    caught_by="deleted records are committed again", story="a topic again after a broker was away"
+)
+def strays_taken_for_the_new_topic(patch: pytest.MonkeyPatch) -> None:
+    """What a broker kept of a deleted topic while it was away is left where it is."""
+    patch.setattr(ControllerBrokerRequestBatch, "add_stray_deletion", lambda *_: None)
+    patch.setattr(stray_replicas, "take_answer", lambda *_: nothing())
+
+
+@defect(caught_by="while brokers .* still have it", story="deletion, and an answer comes late")
+def refused_deletions_taken_for_done(patch: pytest.MonkeyPatch) -> None:
+    """Whatever a broker answers, its replicas are deleted."""
+
+    async def process(active: ActiveController, responses: Sequence[StopReplicaResponse]) -> None:
+        good = [msgspec.structs.replace(r, error_code=0, partition_errors={}) for r in responses]
+        await original(active, good)
+
+    original = answers.process_stop_replica_responses
+    patch.setattr(answers, "process_stop_replica_responses", process)
+
+
+@defect(caught_by="Illegal replica transition")
+def answers_count_twice(patch: pytest.MonkeyPatch) -> None:
+    """An answer that arrives again completes the deletion of a replica again."""
+
+    def named(_: ActiveController, response: StopReplicaResponse) -> list[TopicPartition]:
+        return [tp for tp, asked in response.partitions.items() if asked.delete]
+
+    patch.setattr(answers, "_deletions_started", named)

@@ -15,7 +15,7 @@ from regent.controller.znodes.permitted_reads import (
     read_permitted,
 )
 from regent.model.errors import MalformedZNodeError
-from regent.model.partition import TopicPartition
+from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.zk_data.operations import Check, Create, Delete, SetData, ZkError
 from regent.zk_data.stray_replicas import (
     PARENTS,
@@ -38,7 +38,8 @@ async def remember(
 ) -> set[str]:
     """Note replicas that their broker is to delete, before nobody else knows of them any more.
 
-    The answer of a live broker that is asked to delete them removes the note.
+    The answer of a live broker that is asked to delete them, under the present leader epoch or
+    whatever epoch it knows, removes the note.
 
     Returns:
         The topics of which a replica could not be noted.
@@ -71,7 +72,10 @@ async def remember(
     for (broker_id, topic), numbers in notes.items():
         if broker_id in context.cluster.brokers and topic not in failed:
             asked = context.stray_replicas.setdefault(broker_id, {}).setdefault(topic, {})
-            asked.update((TopicPartition(topic, number), None) for number in numbers)
+            for number in numbers:
+                tp = TopicPartition(topic, number)
+                current = context.cluster.leadership.get(tp)
+                asked[tp] = NO_EPOCH if current is None else current.leader_epoch
     return failed
 
 

@@ -22,7 +22,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.topics.stray_replica_findings import Finding, find
 from regent.controller.topics.stray_replica_notes import Note, brokers_with_notes, forget, read
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
-from regent.model.partition import TopicPartition
+from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse, StopReplicaResponse
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
 
@@ -56,6 +56,8 @@ async def take_answer(active: ActiveController, response: StopReplicaResponse) -
         is_noted = tp in remaining or tp in doubtful
         if not (is_noted and wanted.delete) or tp in response.partition_errors:
             continue
+        if 0 <= wanted.leader_epoch < remaining.get(tp, NO_EPOCH):
+            continue  # created again since that request, and to be deleted again
         topics[tp.topic] = None
         doubtful.pop(tp, None)
         remaining.pop(tp, None)
@@ -111,7 +113,7 @@ async def _delete_and_create(
     """Delete replicas of a former topic, and create those of the present one in their place."""
     asked = active.context.stray_replicas.setdefault(broker_id, {})
     for tp in partitions:
-        asked.setdefault(tp.topic, {})[tp] = None
+        asked.setdefault(tp.topic, {})[tp] = NO_EPOCH
     batch = ControllerBrokerRequestBatch(active.context)
     batch.add_stray_deletion(broker_id, partitions)
     await batch.send()
@@ -157,7 +159,7 @@ async def _delete(
             continue
         asked = context.stray_replicas.setdefault(broker_id, {}).setdefault(topic, {})
         fresh = [tp for tp in others if tp not in asked]  # the others: in this very term
-        asked.update(others)
+        asked.update(dict.fromkeys(others, NO_EPOCH))
         deletes_itself = context.is_topic_queued_for_deletion(topic)
         replicas = context.cluster.replicas
         stopped = [

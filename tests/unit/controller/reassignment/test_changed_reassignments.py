@@ -13,6 +13,7 @@ from regent.controller.topics.topic_changes import (
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
 from regent.zk_data import paths
+from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.driving import once
 from tests.unit.controller.reassignment.moving import T0, T1, Cluster, writes
 from tests.unit.controller.world import leader_and_isr, stop_replica
@@ -36,6 +37,22 @@ class TestChangeOfMind:
         ], "with an epoch that they have not been told: brokers refuse one that they know"
         assert leader_and_isr(sent) == {1: {T0: False}, 2: {T0: False}}
         assert writes(cluster) == [paths.partition_state(T0), paths.topic("t")]
+
+    def test_the_answer_to_an_earlier_deletion_says_nothing_about_a_later_one(self) -> None:
+        """A replica is created again before its broker's answer comes, and leaves again."""
+        cluster = Cluster((1,)).start()
+        deletions = []
+        for _ in range(2):
+            cluster.move(3)
+            cluster.forget()
+            assert cluster.alter({T0: None})[T0].error_code == 0
+            (asked,) = (s for s in stop_replica(cluster.world.driver.sent) if s[3])
+            deletions.append(asked)
+        for (broker_id, tp, epoch, _), is_noted in zip(deletions, (True, False), strict=True):
+            deleted = {tp: StopReplicaPartition(epoch, delete=True)}
+            answer = StopReplicaResponse(broker_id, 0, {}, deleted)
+            cluster.world.run(process_stop_replica_responses(cluster.active, [answer]))
+            assert cluster.world.exists(strays_of(3, "t")) is is_noted
 
     def test_a_new_replica_that_leads_hands_over_first(self) -> None:
         cluster = Cluster((1, 2), brokers=(1, 2, 3)).start()
