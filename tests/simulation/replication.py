@@ -88,8 +88,7 @@ class Replication:
             return False
         del own.records[common_prefix(own.records, source.records) :]
         led.ends[broker.broker_id] = len(own.records)
-        if led.advance_high_watermark(replica.state.leader):
-            self._world.ledger.commit(tp, source.records[: source.high_watermark])
+        self._commit(replica.state.leader, tp, led)
         own.records += source.records[len(own.records) :][:RECORDS_PER_FETCH]
         own.high_watermark = min(source.high_watermark, len(own.records))
         return True
@@ -101,10 +100,14 @@ class Replication:
         replica = broker.replicas[tp]
         number = self._world.ledger.next_number()
         replica.log.records.append(Record(replica.state.leader_epoch, number))
-        self._commit(broker, tp, replica)
+        self._commit(broker.broker_id, tp, replica)
 
-    def _commit(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> None:
-        if replica.advance_high_watermark(broker.broker_id):
+    def _commit(self, leader: int, tp: TopicPartition, replica: Replica) -> None:
+        """Who leads a partition of a topic that was deleted meanwhile, as nobody could tell the
+        broker, commits nothing of the topic that has its name now."""
+        if not replica.advance_high_watermark(leader):
+            return
+        if self._world.safety.was_ever_written(tp, replica.state):
             self._world.ledger.commit(tp, replica.log.records[: replica.log.high_watermark])
 
     def _lead(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> bool:
@@ -176,7 +179,7 @@ class Replication:
         replica.state = msgspec.structs.replace(state, partition_epoch=result.version)
         broker.changed_isrs[tp] = None
         self._world.trace.line(broker.name, "changes ISR", f"{tp} {isr} version={result.version}")
-        self._commit(broker, tp, replica)
+        self._commit(broker.broker_id, tp, replica)
         return True
 
     def _is_outrun(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> bool:

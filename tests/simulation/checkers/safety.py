@@ -65,6 +65,10 @@ class SafetyChecker:
     def was_ever_created(self, topic: str) -> bool:
         return topic in self.seen.ever_created
 
+    def was_ever_written(self, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        """Whether that was the state of the partition since its topic was created."""
+        return state in reversed(self.seen.history.get(tp, []))
+
     def was_led_by_preferred(self, tp: TopicPartition) -> bool:
         """Whether the first replica of the present assignment has ever led; True for a partition
         that is gone by now."""

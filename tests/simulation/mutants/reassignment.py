@@ -78,7 +78,7 @@ def topic_nodes_overwritten(patch: pytest.MonkeyPatch) -> None:
 @defect(caught_by="that are in sync|in sync without|to be online under")
 def replicas_in_sync_deleted(patch: pytest.MonkeyPatch) -> None:
     """What is not wanted any more is deleted, be it the only copy."""
-    patch.setattr(reassignments, "shed", lambda *_: _no_failures())
+    patch.setattr(reassignments, "raise_epochs", lambda *_: _no_failures())
 
     async def delete(active: ActiveController, replicas: Any) -> dict[Any, str]:
         await original(active, replicas)

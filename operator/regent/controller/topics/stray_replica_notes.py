@@ -71,12 +71,19 @@ async def remember(
         )
     for (broker_id, topic), numbers in notes.items():
         if broker_id in context.cluster.brokers and topic not in failed:
-            asked = context.stray_replicas.setdefault(broker_id, {}).setdefault(topic, {})
-            for number in numbers:
-                tp = TopicPartition(topic, number)
-                current = context.cluster.leadership.get(tp)
-                asked[tp] = NO_EPOCH if current is None else current.leader_epoch
+            _expect_answer(context, broker_id, [TopicPartition(topic, n) for n in numbers])
     return failed
+
+
+def _expect_answer(
+    context: ControllerContext, broker_id: int, partitions: Iterable[TopicPartition]
+) -> None:
+    """A live broker is about to be asked to delete replicas, under their present leader epochs."""
+    asked = context.stray_replicas.setdefault(broker_id, {})
+    for tp in partitions:
+        current = context.cluster.leadership.get(tp)
+        epoch = NO_EPOCH if current is None else current.leader_epoch
+        asked.setdefault(tp.topic, {})[tp] = epoch
 
 
 async def _write(

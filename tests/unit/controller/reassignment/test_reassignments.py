@@ -155,7 +155,7 @@ class TestCompletion:
         cluster = Cluster((1,)).start()
         cluster.move(2)
         cluster.sync(1, 2)
-        last = [s for s in cluster.world.driver.sent if T0 in s.update_metadata][-1]
+        last = [s for s in cluster.world.driver.sent if T0 in s.partitions][-1]
         assert last.partitions[T0].leader_and_isr == cluster.state()
         assert last.partitions[T0].assignment == ReplicaAssignment((2,))
         assert set(last.update_metadata_receivers) == {1, 2, 3, 4, 5}

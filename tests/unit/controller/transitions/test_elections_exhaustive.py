@@ -77,7 +77,7 @@ def test_every_election_among_three_replicas(strategy: ElectionStrategy) -> None
 
         sent = world.driver.sent
         received = leader_and_isr(sent)
-        announced = [tp for requests in sent for tp in requests.update_metadata]
+        announced = [tp for requests in sent for tp in requests.partitions]
         for isr, tp in PARTITION_OF.items():
             case = (strategy.name, isr, online, leaving)
             stored = world.state(tp)

@@ -47,7 +47,7 @@ def effects(world: World) -> tuple[object, ...]:
     """What has followed, in the order of the attributes of :class:`Effects`."""
     sent = world.driver.sent
     receivers = {b for requests in sent for b in requests.update_metadata_receivers}
-    announced = any(TP in requests.update_metadata for requests in sent)
+    announced = any(TP in requests.partitions for requests in sent)
     assert receivers == ({1, 2} if sent and receivers else set()), "all live brokers, or none"
     stops = [(epoch, delete) for _, _, epoch, delete in stop_replica(sent)]
     assert len(stops) <= 1
