@@ -71,7 +71,7 @@ class Workload:
         leaders = [
             (broker, tp)
             for broker in self._world.brokers.values()
-            if broker.is_running
+            if broker.is_responsive
             for tp, replica in broker.replicas.items()
             if replica.is_leader
         ]

@@ -170,7 +170,7 @@ class World:
         """What befalls a process at an effect."""
         if self.disturb is not None:
             return self.disturb(process, effect)
-        found = self.faults.disturbance(process) if self.is_turbulent else None
+        found = self.faults.disturbance(effect) if self.is_turbulent else None
         if found is not None and found.is_crash:
             self.restart_regent_after(process.slot, self.rng.randint(100, 12_000))
         return found
@@ -194,13 +194,19 @@ class World:
         self.is_turbulent = False
         self.faults.end()
 
-    def settle(self) -> None:
+    def settle(self, *, until: Callable[[], bool] = lambda: False) -> None:
         """Let everybody do what there is to do, until nothing is left; then what recurs happens
-        once more, and everybody does what follows from it."""
+        once more, and everybody does what follows from it.
+
+        Args:
+            until: Ends it before, between two steps.
+        """
         acts = [act for act, _ in self._actors(CALM_SPEEDS)]
         deadline_ms = self.clock.now_ms() + SETTLE_TIME_MS
         has_recurred = False
         for _ in range(SETTLE_STEPS):
+            if until():
+                return
             first = self.rng.randrange(len(acts))
             if any(act() for act in (*acts[first:], *acts[:first])):
                 self.clock.advance(1)

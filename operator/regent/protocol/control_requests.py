@@ -63,11 +63,6 @@ class ControlRequests(msgspec.Struct, frozen=True):
     deleted_partitions: frozenset[TopicPartition]
     stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
 
-    @property
-    def update_metadata(self) -> tuple[TopicPartition, ...]:
-        """The partitions of the UpdateMetadata."""
-        return tuple(self.partitions)
-
 
 class ControlHeader(NamedTuple):
     """What every request to a broker begins with.

@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.offline_replicas import on_replicas_become_offline
 from regent.controller.brokers.refused_requests import take_answer
-from regent.controller.effects import (
-    Enqueue,
-    PublishView,
-)
+from regent.controller.effects import Enqueue, PublishView
 from regent.controller.events import BrokerChange
 from regent.controller.log import examples
 from regent.controller.state.causes import CauseKind

@@ -9,10 +9,7 @@ from regent.controller.brokers.offline_replicas import (
     on_replicas_become_offline,
     without_started_deletions,
 )
-from regent.controller.effects import (
-    PublishView,
-    UpdateChannels,
-)
+from regent.controller.effects import PublishView, UpdateChannels
 from regent.controller.reassignment.reassignments import resume_for_targets
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import ReplicaState

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.offline_replicas import without_started_deletions
-from regent.controller.effects import (
-    ReadChildren,
-    Write,
-)
+from regent.controller.effects import ReadChildren, Write
 from regent.controller.state.states import ReplicaState
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import read_permitted

@@ -27,7 +27,7 @@ class Unsafe(str):
 async def announce(active: ActiveController, partitions: Collection[TopicPartition]) -> None:
     """Raise leader epochs, so that leaders take the assignments of the context over. Partitions
     that never had a leader have nobody to tell."""
-    failures = await _raise_epochs(active, dict.fromkeys(partitions, ()))
+    failures = await raise_epochs(active, dict.fromkeys(partitions, ()))
     if failures:
         active.log.error(
             "Assignments not announced",
@@ -36,23 +36,18 @@ async def announce(active: ActiveController, partitions: Collection[TopicPartiti
         )
 
 
-async def shed(
+async def raise_epochs(
     active: ActiveController, losing: Mapping[TopicPartition, tuple[int, ...]]
 ) -> dict[TopicPartition, str]:
-    """The same, and replicas leave the ISR, one of the others leads.
+    """Raise leader epochs; replicas that are lost leave the ISR, one of the others leads.
 
     Args:
-        losing: Partitions with replicas that the context's assignment does not have any more.
+        losing: Partitions, each with the replicas that the context's assignment does not have any
+            more.
 
     Returns:
         Partitions where that did not take place, with reasons. Nothing of them has changed.
     """
-    return await _raise_epochs(active, losing)
-
-
-async def _raise_epochs(
-    active: ActiveController, losing: Mapping[TopicPartition, tuple[int, ...]]
-) -> dict[TopicPartition, str]:
     context = active.context
     led = [tp for tp in losing if context.partition_state(tp) is not PartitionState.NEW]
     if not led:

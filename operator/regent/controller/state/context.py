@@ -49,8 +49,9 @@ class ControllerContext:
         elections_to_repeat: Partitions whose election failed for another reason than the want of
             an eligible replica: an unreadable znode, for instance. No watch reports its end.
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
-        stray_replicas: By broker and topic, replicas of topics that are gone which the broker was
-            asked to delete: see :mod:`regent.controller.topics.stray_replicas`.
+        stray_replicas: By broker and topic, replicas that are noted as to be deleted and that the
+            broker was asked to delete, each with the leader epoch of that request: see
+            :mod:`regent.controller.topics.stray_replicas`.
         doubtful_replicas: By broker, replicas that may be of a former topic of the same name.
     """
 
@@ -77,7 +78,7 @@ class ControllerContext:
         self.topics_with_deletion_started: dict[str, None] = {}
         self.topics_ineligible_for_deletion: dict[str, None] = {}
         self.topics_not_removed: dict[str, None] = {}
-        self.stray_replicas: dict[int, dict[str, dict[TopicPartition, None]]] = {}
+        self.stray_replicas: dict[int, dict[str, dict[TopicPartition, int]]] = {}
         self.doubtful_replicas: dict[int, dict[TopicPartition, None]] = {}
         self.elections_to_repeat: dict[TopicPartition, None] = {}
 
