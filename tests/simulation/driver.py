@@ -106,6 +106,8 @@ class RegentProcess:
             unclean_leader_election_enable=world.swarm.unclean_default,
             auto_leader_rebalance_enable=world.swarm.balance_check_s is not None,
             leader_imbalance_check_interval_s=world.swarm.balance_check_s or 0,
+            # It would put right what mutants do wrong with watches.
+            watch_check_interval_s=None,
         )
         self.controller = KafkaController(
             self.config,

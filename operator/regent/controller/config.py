@@ -46,6 +46,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
             have it; None: the brokers alone say.
         default_replication_factor: For topics that ask for none.
         jute_max_buffer: ``jute.maxbuffer`` of the ZooKeeper servers, in bytes.
+        watch_check_interval_s: How often is looked up what watches are to report; None: never.
         election_path: Where the replicas of this Regent elect one among themselves. A Regent with
             another one is not deposed.
         election_backoff_ms: Wait before ``/controller`` is taken from another holder again, after
@@ -64,6 +65,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     inter_broker_protocol: tuple[int, int] | None = None
     default_replication_factor: int = 1
     jute_max_buffer: int = DEFAULT_JUTE_MAX_BUFFER
+    watch_check_interval_s: int | None = 60
     election_path: str = "/regent/election"
     election_backoff_ms: int = 1_000
     election_backoff_max_ms: int = 60_000

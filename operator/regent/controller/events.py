@@ -268,6 +268,12 @@ class AutoPreferredReplicaLeaderElection(ControllerEvent, frozen=True):
     state = ControllerState.AUTO_LEADER_BALANCE
 
 
+class WatchCheck(ControllerEvent, frozen=True):
+    """It is time to look for what a watch should have reported."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
 class ConfigChange(ControllerEvent, frozen=True):
     """Children of ``/config/changes`` changed."""
 

@@ -20,7 +20,7 @@ from regent.controller.elections import auto_leader_balance, preferred_replica_e
 from regent.controller.log import ControllerLog
 from regent.controller.partitions import isr_changes
 from regent.controller.reassignment import reassignment_changes
-from regent.controller.term import failover, failure_policy
+from regent.controller.term import failover, failure_policy, watch_check
 from regent.controller.term.life_cycle import LifeCycle
 from regent.controller.topics import topic_changes, topic_commands, topic_configuration
 from regent.model.errors import ControllerError
@@ -158,5 +158,6 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.AutoPreferredReplicaLeaderElection: lambda active, _: (
         auto_leader_balance.process_auto_preferred_replica_leader_election(active)
     ),
+    e.WatchCheck: lambda active, _: watch_check.process_watch_check(active),
     e.ConfigChange: lambda active, _: config_changes.process_config_change(active),
 }
