@@ -36,7 +36,7 @@ def topics_not_watched(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(topic_changes, "ReadChildren", lambda p, watch=False: ReadChildren(p))
 
 
-@defect(caught_by="still ha|keeps|Illegal replica transition|refusals are")
+@defect(caught_by="still ha|keeps|Illegal replica transition|refusals are|in sync without")
 def deletion_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     """The znodes go as soon as the brokers have been asked."""
 
@@ -105,7 +105,7 @@ def last_nodes_one_by_one(patch: pytest.MonkeyPatch) -> None:
 def strays_left_on_disk(patch: pytest.MonkeyPatch) -> None:
     """What a broker could not delete while it was away stays there for good."""
     patch.setattr(stray_replicas, "delete_on_started", lambda *_: nothing())
-    patch.setattr(stray_replicas, "delete_after_failover", lambda *_: nothing())
+    patch.setattr(stray_replicas, "delete_at_failover", lambda *_: nothing())
 
 
 @defect(

@@ -41,38 +41,16 @@ async def delete_on_started(active: ActiveController, broker_ids: Sequence[int])
     await _delete(active, await read(broker_ids, active.log), have_just_started=True)
 
 
-async def delete_before_first_leaders(active: ActiveController) -> None:
-    """Have live brokers delete what was left on them of partitions that nobody has led yet.
-
-    To be called before those get their first leaders: all their live replicas will be in sync, and
-    one with a former topic's records would bring them back.
-    """
-    cluster = active.context.cluster
-    if len(cluster.leadership) == cluster.partition_count:
-        return
-    notes = await _notes_of_live_brokers(active)
-    led = cluster.leadership
-    never_led = {
-        note: [tp for tp in partitions if tp not in led] for note, partitions in notes.items()
-    }
-    await _delete(
-        active, {note: some for note, some in never_led.items() if some}, have_just_started=False
-    )
-
-
-async def delete_after_failover(active: ActiveController) -> None:
+async def delete_at_failover(active: ActiveController) -> None:
     """Have all live brokers delete what was left on them, and has no successor there.
 
-    To be called when reassignments have been resumed: replicas that leave by one are noted, too,
-    and may still be in the assignment.
+    To be called before partitions that nobody has led yet get their first leaders: all their live
+    replicas will be in sync, and one with a former topic's records would bring them back.
     """
-    await _delete(active, await _notes_of_live_brokers(active), have_just_started=False)
-
-
-async def _notes_of_live_brokers(active: ActiveController) -> Notes:
     noted = await brokers_with_notes(active.log)
     live = [b for b in active.context.cluster.brokers if str(b) in noted]
-    return await read(live, active.log) if live else {}
+    if live:
+        await _delete(active, await read(live, active.log), have_just_started=False)
 
 
 async def take_answer(active: ActiveController, response: StopReplicaResponse) -> None:
