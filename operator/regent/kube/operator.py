@@ -133,7 +133,8 @@ class KubeOperator:
         if type_ == "DELETED":
             metadata = body["metadata"]
             key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
-            self._enqueue(self.cache.delete(key, uid=metadata.get("uid", "")))
+            uid, version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
+            self._enqueue(self.cache.delete(key, uid=uid, version=version))
         else:
             self._enqueue(self.cache.put(body))
 

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Final
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeError
+from regent.kube.errors import KubeError, KubeNotFoundError
 from regent.kube.health import KubeHealth
 from regent.kube.listing import ALL_NAMESPACES, Listing, list_topics, version_now
 from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted
 from regent.kube.rights import Lack, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
+from regent.kube.status_writer import object_path
 from regent.kube.work_queue import backoff_s
 
 logger = logging.getLogger(__name__)
@@ -88,6 +89,7 @@ class Resync:
                 await self._list()
             except KubeError as error:
                 problem = str(error)
+                self._health.not_listed(problem)
             else:
                 if self.can_read:
                     logger.info("Serving KafkaTopics", extra={"count": len(self._cache)})
@@ -117,33 +119,65 @@ class Resync:
         """
         while True:
             await asyncio.sleep(self._settings.check_interval_s * (0.9 + 0.2 * self._jitter()))
-            if await self._are_rights_changed() or await self._is_history_restarted():
+            if (
+                self._health.unlisted is not None
+                or await self._are_rights_changed()
+                or await self._may_have_gone_back()
+            ):
                 await self._list_again()
 
     async def _list_again(self) -> None:
         try:
             missed = await self._list()
         except KubeError as error:
-            logger.warning(
-                "KafkaTopics cannot be listed, retrying at the next resync",
-                extra={"error": str(error)},
-            )
+            if self._health.unlisted != str(error):
+                logger.warning(
+                    "KafkaTopics cannot be listed, retrying", extra={"error": str(error)}
+                )
+            self._health.not_listed(str(error))
             return
         if missed:
             logger.info(
                 "A list showed changes that no watch reported", extra={"count": len(missed)}
             )
 
-    async def _is_history_restarted(self) -> bool:
-        """Whether a backup of the API server's store was restored."""
+    async def _may_have_gone_back(self) -> bool:
+        """Whether a backup of the API server's store may have been restored: then a list tells.
+
+        The version of a list shows it only until versions have caught up. After that the last write
+        and the last deletion show it: a backup that is older than they are has neither.
+        """
         if not self.can_read:
             return False
-        since = self._cache.newest_version
+        since, newest, deleted = (
+            self._cache.newest_version,
+            self._cache.newest,
+            self._cache.last_deletion,
+        )
         try:
             version = await version_now(self._client, self._readable[0])
+            if is_history_restarted(version, since=since):
+                return True
+            if newest is not None and await self._version_of(newest.key, newest.uid) < int(
+                newest.version
+            ):
+                return True
+            return deleted is not None and await self._version_of(*deleted) > 0
         except KubeError:
-            return False  # what the API server does not serve is reported by those who need it
-        return is_history_restarted(version, since=since)
+            return True  # the list says what is wrong
+
+    async def _version_of(self, key: ObjectKey, uid: str) -> int:
+        """The version of an object; 0: it does not exist, or another one has its name.
+
+        Raises:
+            KubeError: As the client does.
+        """
+        try:
+            metadata = (await self._client.get(object_path(key)))["metadata"]
+        except KubeNotFoundError:
+            return 0
+        version = metadata["resourceVersion"]
+        return int(version) if metadata["uid"] == uid and version.isdigit() else 0
 
     async def _are_rights_changed(self) -> bool:
         """Whether rights are others than the last list has found.
@@ -184,7 +218,9 @@ class Resync:
         """Take in a list that was asked for when the newest known version was ``since``; the keys
         of the objects that it is news for.
         """
-        is_restarted = is_history_restarted(listing.version, since=since)
+        is_restarted = self._cache.shows_earlier_state(
+            listing.bodies, listed_version=listing.version, since=since
+        )
         if is_restarted:
             logger.warning(
                 "The API server has gone back to an earlier state; all resources are read anew",
@@ -199,7 +235,7 @@ class Resync:
             if known is not None and known.key.namespace in listing.unreadable
         ]
         news = self._cache.replace_all(
-            (*listing.bodies, *kept), listed_version=listing.version, since=since
+            (*listing.bodies, *kept), listed_version=listing.version, is_restarted=is_restarted
         )
         self._on_news(news)
         if listing.readable != self._readable or is_restarted:

@@ -32,6 +32,13 @@ class _RefusedReplicas(msgspec.Struct):
     sample: list[_RefusedReplica]
 
 
+class _Kubernetes(msgspec.Struct):
+    problem: str | None
+    unlisted: str | None
+    unreadableNamespaces: dict[str, str]  # noqa: N815
+    unwritableNamespaces: dict[str, str]  # noqa: N815
+
+
 class _Status(msgspec.Struct):
     """What is shown of ``/status``. Fields with a default are missing in earlier versions."""
 
@@ -42,6 +49,7 @@ class _Status(msgspec.Struct):
     refusal: str | None = None
     refusedReplicas: _RefusedReplicas | None = None  # noqa: N815
     refusedMetadata: dict[str, str] | None = None  # noqa: N815
+    kubernetes: _Kubernetes | None = None
 
 
 _WHY_FIELDS: Final[Mapping[str, type]] = {"controllerId": int, "isActive": bool}

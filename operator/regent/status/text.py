@@ -21,6 +21,7 @@ def render_status(report: Report) -> str:
     console = Console(highlight=False, markup=False, emoji=False, width=width)
     warnings = [
         *_refused_requests(report["regent"] or {}),
+        *_unserved(report["regent"] or {}),
         *(f"Unreadable  {problem}" for problem in report["problems"]),
     ]
     with console.capture() as captured:
@@ -85,6 +86,17 @@ def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:
         yield f"Refused     and {further} replicas more"
     for broker_id, error in (regent.get("refusedMetadata") or {}).items():
         yield f"Refused     broker {broker_id} refuses metadata: {error}"
+
+
+def _unserved(regent: Mapping[str, Any]) -> Iterator[str]:
+    """Which KafkaTopics are not served. Not every version of Regent says so."""
+    kubernetes = regent.get("kubernetes") or {}
+    for key in ("problem", "unlisted"):
+        if kubernetes.get(key):
+            yield f"Kubernetes  no KafkaTopic is served: {kubernetes[key]}"
+    for key in ("unreadableNamespaces", "unwritableNamespaces"):
+        for namespace, missing in kubernetes.get(key, {}).items():
+            yield (f"Kubernetes  statuses in namespace {namespace} may be out of date: {missing}")
 
 
 def _brokers(report: Report) -> Table:
