@@ -40,6 +40,7 @@ from regent.protocol.control_requests import (
 )
 from regent.runtime.collector import Collector
 from regent.runtime.controller_event_manager import ControllerEventManager
+from regent.runtime.hand_over import hand_over
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import Connect
 from regent.runtime.state_change_report import state_change_report
@@ -347,20 +348,12 @@ class _Parts:
                 for task in done:
                     task.result()
         finally:
-            await self._hand_over(events)
+            await hand_over(self.manager, events, self.connections)
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             self.interpreter.close()
             await self.connections.close()
-
-    async def _hand_over(self, events: asyncio.Task[None]) -> None:
-        """Finish the event in progress and give ``/controller`` up, unless the loop has failed."""
-        handed_over = asyncio.Event()
-        self.manager.put(e.Shutdown(reply_to=lambda _: handed_over.set()))
-        waiting = asyncio.create_task(handed_over.wait())
-        await asyncio.wait([waiting, events], return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
 
     # ConnectionListener
 

@@ -71,6 +71,8 @@ def _headline(found: Json, topic: Json, live: Sequence[int]) -> str:
 def _how_to_get_a_leader(
     found: Json, topic: Json, live: Sequence[int], trail: Json | None
 ) -> Iterator[str]:
+    if found["isClosed"]:
+        return
     if found["hasState"] and found["leaderEpoch"] is None:
         yield "Correct the znode, or delete the topic."
         return
@@ -228,6 +230,9 @@ def _from_zookeeper(found: Json) -> Iterator[str]:
 
 def tell_topic(topic: Json, *, live: Sequence[int]) -> Iterator[str]:
     """About a topic as a whole: one line, and one about its deletion."""
+    if topic["partitionCount"] is None:
+        yield f"Topic {topic['name']}: which partitions it has cannot be read."
+        return
     state = f"{topic['partitionCount']} partitions"
     if topic["partitionCount"] == 1:
         state = "1 partition"

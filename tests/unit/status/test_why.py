@@ -80,7 +80,7 @@ def report_on(
 
     async def read() -> dict[str, Any]:
         reader, problems = ClusterReader(Reads(world.zookeeper), ""), []  # type: ignore[var-annotated]
-        brokers = await read_brokers(reader, problems)
+        brokers = await read_brokers(reader, problems) or []
         target = await resolve(reader, text) if partition is None else Target(text, partition)
         regent: Any = None
         if controller is not None and controller.active is not None:
@@ -359,7 +359,7 @@ class TestWithoutARegent:
         world.put(paths.partition_state(T0), b"{")
         report = report_on(world, "t-0")
         told = "\n".join(tell(report))
-        assert f"Malformed: {paths.partition_state(T0)}" in told
+        assert f"Unreadable: {paths.partition_state(T0)}" in told
         assert "t-0: its state in ZooKeeper cannot be read" in told
         assert "Correct the znode" in told
         assert exit_status(report) is ExitStatus.OFFLINE_PARTITIONS
@@ -369,7 +369,9 @@ class TestWithoutARegent:
         world.put(paths.topic("t"), b"{")
         for text in ("t", "t-0"):
             told = "\n".join(story(world, text))
-            assert f"Malformed: {paths.topic('t')}" in told
+            assert f"Unreadable: {paths.topic('t')}" in told
+            assert "all in sync" not in told
+            assert exit_status(report_on(world, text)) is ExitStatus.UNREADABLE_ZNODES
 
     def test_a_partition_that_never_had_a_leader(self) -> None:
         world, _ = cluster()

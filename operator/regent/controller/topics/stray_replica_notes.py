@@ -9,14 +9,11 @@ from regent.controller.effects import Write
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import (
-    UnreadableZNode,
-    list_permitted,
-    read_permitted,
-)
+from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.zk_data.operations import Check, Create, Delete, SetData, ZkError
+from regent.zk_data.permitted_reads import UnreadableZNode
 from regent.zk_data.stray_replicas import (
     PARENTS,
     STRAY_REPLICAS,
