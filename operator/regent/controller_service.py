@@ -134,7 +134,7 @@ class ControllerService:
             self._pending.pop(future, None)
             return not_controller(commands)
         self._loop.call_soon_threadsafe(
-            self._put, e.CommandsReceived(commands, reply_to=partial(_resolve, future))
+            self._put, e.commands_received(commands, reply_to=partial(_resolve, future))
         )
         return await asyncio.wrap_future(future)
 

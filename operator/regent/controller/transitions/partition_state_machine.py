@@ -55,8 +55,8 @@ class PartitionStateMachine:
         self._log = log
 
     def startup_states(self, *, unreadable: Collection[TopicPartition] = ()) -> None:
-        """Initial states at failover: New without leadership, Online if the leader is live, else
-        Offline.
+        """Initial states at failover: New without leadership, Online if the leader is live (or
+        shutting down, which it does until it is gone), else Offline.
 
         Args:
             unreadable: Partitions whose state znode is malformed. They are Offline: it is unknown
@@ -64,7 +64,7 @@ class PartitionStateMachine:
         """
         context = self._context
         leadership = context.cluster.leadership
-        live = frozenset(context.live_broker_ids)
+        live = frozenset(context.cluster.brokers)
         states = dict.fromkeys(context.cluster.all_partitions(), PartitionState.ONLINE)
         if len(leadership) < len(states):
             for tp in states:
@@ -341,7 +341,9 @@ class PartitionStateMachine:
         dead = [
             tp
             for tp, state in states.items()
-            if not any(context.is_replica_online(r, tp) for r in state.isr)
+            if not any(
+                context.is_replica_online(r, tp, include_shutting_down=True) for r in state.isr
+            )
         ]
         if strategy.unclean is UncleanElection.ALWAYS:
             return dict.fromkeys(dead, True)
