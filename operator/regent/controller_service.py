@@ -212,6 +212,7 @@ class ControllerService:
             "controllerEpoch": view.controller_epoch,
             "state": self.state.name,
             "refusal": self._refusal(),
+            "shuttingDownBrokers": list(view.shutting_down),
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             **self._refusals(),

@@ -89,6 +89,18 @@ def test_requests_that_brokers_refuse_are_named(capsys: pytest.CaptureFixture[st
     assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED" in output
 
 
+def test_brokers_that_are_stopping_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    regent = {
+        "controllerId": 1000,
+        "isActive": True,
+        "shuttingDownBrokers": [2, 3],
+        "eventQueueSize": 0,
+        "channelQueueSizes": {},
+    }
+    print_status(report(regent=regent, regentProblem=None))
+    assert "Stopping    2, 3: " in capsys.readouterr().out
+
+
 def test_a_regent_of_an_earlier_version_reports_no_refusals(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -96,7 +108,9 @@ def test_a_regent_of_an_earlier_version_reports_no_refusals(
         "controllerId": 1000, "isActive": True, "eventQueueSize": 0, "channelQueueSizes": {}
     }  # fmt: skip
     print_status(report(regent=regent, regentProblem=None))
-    assert "Refused" not in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "Refused" not in output
+    assert "Stopping" not in output
 
 
 def test_what_others_wrote_gives_the_terminal_no_commands(
