@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult, Outcome
+from regent.controller.commands import (
+    Accepted,
+    ControlledShutdown,
+    ControlledShutdownResult,
+    Outcome,
+)
 from regent.controller.events import ControlledShutdownReceived
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState
@@ -180,7 +185,9 @@ class OrderlyStops:
             if context.is_replica_online(member, tp, include_shutting_down=True)
         ]
         if context.partition_state(tp) is PartitionState.OFFLINE:
-            require(not online, f"{process} leaves {tp} without a leader, {online} are live: {state}")
+            require(
+                not online, f"{process} leaves {tp} without a leader, {online} are live: {state}"
+            )
         staying = [member for member in online if member not in leaving]
         if isinstance(process.event, ControlledShutdownReceived) and state.leader in leaving:
             require(

@@ -102,7 +102,7 @@ def _nothing(world: World) -> None:
     pass
 
 
-def topics_with_records(world: World) -> None:
+def _topics(world: World) -> None:
     """Two topics: one that may elect uncleanly, one with a single replica each."""
     world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
     world.workload.create_topic("b", {0: (3,), 1: (1, 3)}, {UNCLEAN: "true"})
@@ -114,14 +114,14 @@ def topics_with_records(world: World) -> None:
 
 
 def _broker_3_is_down(world: World) -> None:
-    topics_with_records(world)
+    _topics(world)
     world.settle()
     world.brokers[3].stop()
 
 
 def _only_3_has_everything(world: World) -> None:
     """Brokers 1 and 2 have returned too late: 3, the last in sync of a-1, is gone."""
-    topics_with_records(world)
+    _topics(world)
     world.settle()
     world.brokers[2].stop()
     world.settle()
@@ -130,7 +130,7 @@ def _only_3_has_everything(world: World) -> None:
     world.brokers[2].start()
 
 
-def fail_over(world: World) -> None:
+def _fail_over(world: World) -> None:
     (process,) = world.regents
     process.put(e.NotEligible())
     process.put(e.Eligible())
@@ -182,10 +182,10 @@ def _recreate_until_return(world: World) -> None:
 
 def _damaged(world: World) -> None:
     """A controller that has come to power since cannot read the state of a partition."""
-    topics_with_records(world)
+    _topics(world)
     world.settle()
     world.faults.damage(paths.partition_state(TopicPartition("a", 0)))
-    fail_over(world)
+    _fail_over(world)
 
 
 def _crash_of_a_broker(world: World) -> None:
@@ -241,7 +241,7 @@ def _state(world: World, tp: TopicPartition) -> LeaderAndIsr:
 
 def _leaders_have_moved(world: World) -> None:
     """Broker 1 has restarted and leads nothing."""
-    topics_with_records(world)
+    _topics(world)
     world.settle()
     _crash_of_a_broker(world)
     world.settle()
@@ -331,30 +331,30 @@ def _delete_on_the_way(world: World) -> None:
 
 
 SCENARIOS: dict[str, Scenario] = {
-    "reassignment": Scenario(topics_with_records, _reassign),
-    "reassignment to a broker that is down": Scenario(topics_with_records, _ask_for_reassignment),
-    "reassignment to another target, or cancelled": Scenario(topics_with_records, _change_of_mind),
-    "reassignment of a topic that is deleted": Scenario(topics_with_records, _delete_on_the_way),
-    "failover": Scenario(topics_with_records, fail_over),
-    "failover with a broker down": Scenario(_broker_3_is_down, fail_over),
+    "reassignment": Scenario(_topics, _reassign),
+    "reassignment to a broker that is down": Scenario(_topics, _ask_for_reassignment),
+    "reassignment to another target, or cancelled": Scenario(_topics, _change_of_mind),
+    "reassignment of a topic that is deleted": Scenario(_topics, _delete_on_the_way),
+    "failover": Scenario(_topics, _fail_over),
+    "failover with a broker down": Scenario(_broker_3_is_down, _fail_over),
     "creation by commands": Scenario(_nothing, _create),
     "creation by hand with a broker down": Scenario(_broker_3_is_down, _create_by_hand),
-    "growth": Scenario(topics_with_records, _grow),
+    "growth": Scenario(_topics, _grow),
     "unclean election is allowed": Scenario(_only_3_has_everything, _allow_unclean),
-    "deletion": Scenario(topics_with_records, _delete),
+    "deletion": Scenario(_topics, _delete),
     "deletion while a broker is away": Scenario(_broker_3_is_down, _delete_until_return),
     "a topic again while a broker is away": Scenario(_broker_3_is_down, _recreate_until_return),
-    "deletion and another topic": Scenario(topics_with_records, _recreate),
+    "deletion and another topic": Scenario(_topics, _recreate),
     "deletion of what cannot be read": Scenario(_damaged, _delete, is_whole_before=False),
-    "a broker crashes and returns": Scenario(topics_with_records, _crash_of_a_broker),
-    "a broker bounces": Scenario(topics_with_records, _bounce),
-    "two brokers go and return": Scenario(topics_with_records, _two_brokers),
+    "a broker crashes and returns": Scenario(_topics, _crash_of_a_broker),
+    "a broker bounces": Scenario(_topics, _bounce),
+    "two brokers go and return": Scenario(_topics, _two_brokers),
     "unclean election by command": Scenario(_only_3_has_everything, _elect_uncleanly),
     "preferred election by hand": Scenario(_leaders_have_moved, _elect_preferred_leaders),
     "preferred election by commands": Scenario(_leaders_have_moved, _elect_by_commands),
-    "leaders are out of balance": Scenario(topics_with_records, _crash_of_a_broker, balance_check_s=5),
-    "a log directory fails": Scenario(topics_with_records, _log_dir),
-    "a log directory of leaders fails": Scenario(topics_with_records, _log_dir_of_leaders),
-    "a broker refuses, and is restarted": Scenario(topics_with_records, _refusing_broker),
-    "a disconnection": Scenario(topics_with_records, _disconnection),
+    "leaders are out of balance": Scenario(_topics, _crash_of_a_broker, balance_check_s=5),
+    "a log directory fails": Scenario(_topics, _log_dir),
+    "a log directory of leaders fails": Scenario(_topics, _log_dir_of_leaders),
+    "a broker refuses, and is restarted": Scenario(_topics, _refusing_broker),
+    "a disconnection": Scenario(_topics, _disconnection),
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tests.simulation.scenarios import Scenario, fail_over, topics_with_records
+from tests.simulation.scenarios import SCENARIOS, Scenario
 from tests.simulation.world import World
+
+topics_with_records, fail_over, *_ = SCENARIOS["failover"]
 
 
 def _one(world: World) -> None:
@@ -69,7 +71,9 @@ SHUTDOWN_SCENARIOS: dict[str, Scenario] = {
     "two brokers stop in order": Scenario(topics_with_records, _two),
     "all brokers stop in order": Scenario(topics_with_records, _all),
     "a broker dies while it stops": Scenario(topics_with_records, _dies_meanwhile),
-    "a leader dies while another broker stops": Scenario(topics_with_records, _leader_dies_meanwhile),
+    "a leader dies while another broker stops": Scenario(
+        topics_with_records, _leader_dies_meanwhile
+    ),
     "a broker stops, and lives on": Scenario(topics_with_records, _given_up),
     "a failover while a broker stops": Scenario(topics_with_records, _failover_meanwhile),
     "the last in sync stops": Scenario(_last_in_sync, _until_others_return),

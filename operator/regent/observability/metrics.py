@@ -76,8 +76,8 @@ _GAUGES = {
     "is not their preferred replica.",
     "global_topic_count": "GlobalTopicCount: topics of the cluster.",
     "global_partition_count": "GlobalPartitionCount: partitions of the cluster.",
-    "active_broker_count": "ActiveBrokerCount: live brokers, without those that are shutting down.",
-    "shutting_down_broker_count": "Brokers that have asked to be shut down and are still registered.",
+    "active_broker_count": "ActiveBrokerCount: live brokers that are not shutting down.",
+    "shutting_down_broker_count": "Brokers that asked to be shut down and are still registered.",
     "topics_to_delete_count": "TopicsToDeleteCount: topics whose deletion is not finished.",
     "topics_ineligible_to_delete_count": "TopicsIneligibleToDeleteCount: of those, topics that "
     "wait for a broker or a move.",

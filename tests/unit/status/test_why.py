@@ -156,8 +156,8 @@ class TestTrueStories:
             f"{LATER}.",
             f"  Since controller epoch 1 began at {BEGAN}:",
             "    Before: broker 1 led; leader epoch 5, ISR [1, 2, 3], as of controller epoch 0.",
-            f"    {LATER}  Broker 1 is stopping (controlled shutdown). Broker 2 was elected leader, "
-            "since the leader before is stopping. Leader epoch 6, ISR [2, 3].",
+            f"    {LATER}  Broker 1 is stopping (controlled shutdown). Broker 2 was elected "
+            "leader, since the leader before is stopping. Leader epoch 6, ISR [2, 3].",
         ]
         request = e.commands_received((ControlledShutdown(3, -1),), reply_to="token")
         world.process(controller, request)
@@ -169,7 +169,8 @@ class TestTrueStories:
         world.deliver(controller)
         (absence, _) = story(world, "t-0", controller)[2:4]
         assert absence == (
-            f"  Broker 1 is not in the ISR since {LATER}: it was stopping. It is down since {LATER}."
+            f"  Broker 1 is not in the ISR since {LATER}: it was stopping. It is down since "
+            f"{LATER}."
         )
 
     def test_a_broker_that_is_back_and_not_in_sync_yet(self) -> None:

@@ -38,9 +38,7 @@ GIVEN_UP_AFTER_MS: Final = 60_000
 async def expect_the_end(active: ActiveController, brokers: Sequence[Broker]) -> None:
     """Brokers have just asked to be shut down: look after them if they are still there later."""
     for broker in brokers:
-        event = ControlledShutdownOverdue(
-            active.context.term.epoch, broker.broker_id, broker.epoch
-        )
+        event = ControlledShutdownOverdue(active.context.term.epoch, broker.broker_id, broker.epoch)
         await ArmTimer(f"shutdown of broker {broker.broker_id}", GIVEN_UP_AFTER_MS, event)
 
 

@@ -82,7 +82,9 @@ async def release_again(active: ActiveController, partitions: Iterable[TopicPart
         return
     leadership = context.cluster.leadership
     again = [
-        tp for tp in partitions if any(broker_id in leadership[tp].isr for broker_id in shutting_down)
+        tp
+        for tp in partitions
+        if any(broker_id in leadership[tp].isr for broker_id in shutting_down)
     ]
     brokers = [context.cluster.brokers[broker_id] for broker_id in shutting_down]
     with context.trail.because(CauseKind.CONTROLLED_SHUTDOWN, brokers=brokers):

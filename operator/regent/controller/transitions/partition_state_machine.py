@@ -311,9 +311,7 @@ class PartitionStateMachine:
         for tp, state in states.items():
             if tp in failures:
                 continue
-            given = election_input(
-                self._context, tp, state, unclean_enabled=unclean.get(tp, False)
-            )
+            given = election_input(self._context, tp, state, unclean_enabled=unclean.get(tp, False))
             elected = None if given is None else strategy.elect(given)
             if given is None or elected is None:
                 failures[tp] = NoCandidate(

@@ -1,4 +1,4 @@
-"""A broker that is about to stop hands its partitions over: ControlledShutdown (KIP-40, KIP-380)."""
+"""A broker that is about to stop leaves its partitions: ControlledShutdown (KIP-40, KIP-380)."""
 
 from __future__ import annotations
 
@@ -179,10 +179,11 @@ class TestOneBroker:
 
         def write_twice(effect: effects.Effect[object]) -> None:
             nonlocal applied
-            if isinstance(effect, effects.Write) and not applied:
-                if any(op.path == paths.partition_state(LED) for op in effect.operations):
-                    applied = True
-                    world.driver.client.write(effect.operations, guard=effect.guard)
+            if not isinstance(effect, effects.Write) or applied:
+                return
+            if any(op.path == paths.partition_state(LED) for op in effect.operations):
+                applied = True
+                world.driver.client.write(effect.operations, guard=effect.guard)
 
         world.driver.before = write_twice
         (result,) = shut_down(world, active, 1)
