@@ -135,7 +135,7 @@ class ControllerService:
             self._pending.pop(future, None)
             return not_controller(commands)
         self._loop.call_soon_threadsafe(
-            self._put, e.CommandsReceived(commands, reply_to=partial(_resolve, future))
+            self._put, e.commands_received(commands, reply_to=partial(_resolve, future))
         )
         return await asyncio.wrap_future(future)
 
@@ -213,6 +213,7 @@ class ControllerService:
             "controllerEpoch": view.controller_epoch,
             "state": self.state.name,
             "refusal": self._refusal(),
+            "shuttingDownBrokers": list(view.shutting_down),
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             **self._refusals(),

@@ -42,6 +42,7 @@ def check_converged(world: World) -> None:
         _check_balance(loaded, process.config.leader_imbalance_per_broker_percentage)
     _check_deletions(world, loaded)
     _check_requests(world, loaded)
+    world.orderly_stops.check_converged()
     check_brokers_obey(world, loaded.term.epoch)
     for broker in world.brokers.values():
         if broker.is_running:
@@ -160,6 +161,7 @@ def _check_context(process: RegentProcess, loaded: ControllerContext) -> None:
         ("replica states", _settled_replicas(context), _settled_replicas(loaded)),
         ("offline", context.offline_partition_count, loaded.offline_partition_count),
     ]
+    pairs.append(("shutting down", list(context.shutting_down_broker_ids), []))
     pairs.append(("refusals", context.refusals.sample(), ()))
     for what, have, want in pairs:
         require(have == want, f"{process}: {what} are {_difference(have, want)} loaded again")

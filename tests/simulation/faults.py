@@ -207,6 +207,13 @@ class Faults:
         self._world.start_broker_after(broker, self._world.rng.randint(1, 5_000))
         return True
 
+    def stop_broker_in_order(self) -> bool:
+        """By SIGTERM with controlled.shutdown.enable: it asks the controller first."""
+        broker, rng = self._broker(), self._world.rng
+        return broker is not None and self._world.orderly_stops.begin(
+            broker, is_given_up=rng.random() < 0.2, is_slow=rng.random() < 0.3
+        )
+
     def bounce_broker(self) -> bool:
         """Stop and start before anybody can notice the absence."""
         broker = self._broker()

@@ -22,6 +22,7 @@ FAULTS = (
     "delete_controller_node",
     "crash_broker",
     "stop_broker",
+    "stop_broker_in_order",
     "bounce_broker",
     "expire_broker",
     "pause_broker",

@@ -11,6 +11,7 @@ from regent.controller import effects as fx
 from tests.simulation.describing import ZooKeeperEffect
 from tests.simulation.driver import Disturbance
 from tests.simulation.scenarios import SCENARIOS, Cut, play
+from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
 
 AT_EVERY_WRITE = (
@@ -19,6 +20,7 @@ AT_EVERY_WRITE = (
     Disturbance.LOSE_AFTER,
     Disturbance.EXPIRE_AFTER,
 )
+ALL_SCENARIOS = SCENARIOS | SHUTDOWN_SCENARIOS
 
 
 def cuts(performed: list[fx.Effect[object]]) -> Iterator[Cut]:
@@ -38,9 +40,9 @@ def cuts(performed: list[fx.Effect[object]]) -> Iterator[Cut]:
 
 
 @pytest.mark.parametrize("rivals", [False, True], ids=["a fresh Regent", "a broker meanwhile"])
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", ALL_SCENARIOS)
 def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool) -> None:
-    scenario = SCENARIOS[name]
+    scenario = ALL_SCENARIOS[name]
     performed = play(scenario, rivals=rivals)
     failures = []
     for cut in cuts(performed):

@@ -22,6 +22,7 @@ from tests.simulation.driver import Disturbance, RegentProcess
 from tests.simulation.elector import Elector
 from tests.simulation.faults import Faults
 from tests.simulation.network import Network
+from tests.simulation.orderly_stops import OrderlyStops
 from tests.simulation.replicated_log import Ledger
 from tests.simulation.replication import Replication
 from tests.simulation.rival import RivalController
@@ -32,7 +33,7 @@ from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from tests.support.broker_znodes import encode_cluster_id
 
 SESSION_TIMEOUT_MS = 6_000
-SETTLE_TIME_MS = 120_000
+SETTLE_TIME_MS = 240_000
 SETTLE_STEPS = 60_000
 
 Disturb = Callable[[RegentProcess, Effect[Any]], Disturbance | None]
@@ -75,6 +76,7 @@ class World:
         self.regents: list[RegentProcess] = []
         self.safety = SafetyChecker(self)
         self.workload = Workload(self)
+        self.orderly_stops = OrderlyStops(self)
         self._lives = 0
         self._open_for_business()
 

@@ -14,7 +14,8 @@ run of handlings. What may become one is decided here, by the kind of the event 
    order of its requests. Events of different sources could have come in any order. So an event
    joins unless one of *another* kind from its own source stands behind the one it would join.
 3. Commands are a source of their own and are never merged: each keeps its place among them and its
-   answer.
+   answer. Only requests of brokers that shut down are one set: several brokers are, where one has
+   waited for another. Each broker is a source by itself, and waits for its answer.
 4. Nothing else is merged, and no set overtakes it: it decides whether we are the controller.
 
 Two kinds jump the queue. The expiry of the session: what waits was meant for a controller that no
@@ -50,6 +51,9 @@ _READ_AGAIN: Final = frozenset(
 _MODIFICATIONS: Final = frozenset(
     {e.PartitionModifications, e.BrokerModifications, e.PartitionReassignmentIsrChange}
 )
+_REQUESTS: Final = frozenset({e.ControlledShutdownReceived})
+_ANSWERED: Final = frozenset({e.CommandsReceived}) | _REQUESTS
+"""Somebody waits for the outcome, whatever becomes of the controller."""
 _ANSWERS: Final = frozenset(
     {
         e.LeaderAndIsrResponseReceived,
@@ -58,6 +62,9 @@ _ANSWERS: Final = frozenset(
     }
 )
 _ZOOKEEPER: Final = "ZooKeeper"
+
+
+_MERGED: Final = _READ_AGAIN | _MODIFICATIONS | _ANSWERS | _REQUESTS
 
 
 class WaitingEvent(NamedTuple):
@@ -146,7 +153,7 @@ class EventQueue:
                 self._entries.appendleft(_Entry(event, queued_at=now, place=-1))
         elif isinstance(event, e.Shutdown):
             self._shut_down(event, now)
-        elif self._is_shutting_down and not isinstance(event, e.CommandsReceived):
+        elif self._is_shutting_down and type(event) not in _ANSWERED:
             return
         elif not self._merge(event):
             self._append(event, now)
@@ -175,7 +182,7 @@ class EventQueue:
 
     def _shut_down(self, event: e.Shutdown, now: float) -> None:
         kept = [x for x in self._entries if x.kind in (e.Expire, e.Shutdown)]
-        commands = [x for x in self._entries if x.kind is e.CommandsReceived]
+        commands = [x for x in self._entries if x.kind in _ANSWERED]
         self.clear()
         shutdown = _Entry(event, queued_at=now, place=self._next_place)
         self._entries.extend([*kept, shutdown, *commands])
@@ -209,7 +216,7 @@ class EventQueue:
         self._next_place += 1
         entry = _Entry(event, queued_at=now, place=place)
         self._entries.append(entry)
-        if kind in _READ_AGAIN or kind in _MODIFICATIONS or kind in _ANSWERS:
+        if kind in _MERGED:
             self._last_of_kind[kind] = entry
             self._note(event, place)
         elif kind is not e.CommandsReceived:

@@ -6,12 +6,17 @@ No rules live here. What becomes of the controller when an event cannot be proce
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController, Chance
-from regent.controller.brokers import answers, broker_changes, log_dir_events
+from regent.controller.brokers import (
+    abandoned_shutdowns,
+    answers,
+    broker_changes,
+    log_dir_events,
+)
 from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.configs import config_changes
@@ -56,9 +61,8 @@ class KafkaController:
             await failure_policy.settle(
                 self._life, error, event=type(event).__name__, log=self._log
             )
-        if isinstance(event, e.CommandsReceived):
-            await Respond(event.reply_to, outcomes or topic_commands.not_controller(event.commands))
-        elif isinstance(event, e.Shutdown):
+        await _answer(e.requests_of(event), outcomes)
+        if isinstance(event, e.Shutdown):
             await Respond(event.reply_to, True)
 
     async def _dispatch(self, event: e.ControllerEvent) -> tuple[Outcome, ...] | None:
@@ -85,14 +89,28 @@ class KafkaController:
         return None
 
 
+async def _answer(
+    requests: Sequence[e.CommandsReceived], outcomes: Sequence[Outcome] | None
+) -> None:
+    """Answer each request with the outcomes of its commands, which come in the same order."""
+    position = 0
+    for request in requests:
+        end = position + len(request.commands)
+        answer = tuple(outcomes[position:end]) if outcomes else ()
+        await Respond(request.reply_to, answer or topic_commands.not_controller(request.commands))
+        position = end
+
+
 async def _dispatch_active(
     active: ActiveController, event: e.ControllerEvent
 ) -> tuple[Outcome, ...] | None:
     if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.term.epoch:
         return None
     active.context.trail.begin_event(type(event).__name__, await CurrentTime())
-    if isinstance(event, e.CommandsReceived):
-        return await topic_commands.process_commands(active, event.commands)
+    requests = e.requests_of(event)
+    if requests:
+        commands = [command for request in requests for command in request.commands]
+        return await topic_commands.process_commands(active, commands)
     await _PROCESS[type(event)](active, event)
     return None
 
@@ -159,5 +177,6 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
         auto_leader_balance.process_auto_preferred_replica_leader_election(active)
     ),
     e.WatchCheck: lambda active, _: watch_check.process_watch_check(active),
+    e.ControlledShutdownOverdue: abandoned_shutdowns.process_controlled_shutdown_overdue,
     e.ConfigChange: lambda active, _: config_changes.process_config_change(active),
 }

@@ -47,6 +47,7 @@ class _Status(msgspec.Struct):
     eventQueueSize: int  # noqa: N815
     channelQueueSizes: dict[str, int]  # noqa: N815
     refusal: str | None = None
+    shuttingDownBrokers: list[int] | None = None  # noqa: N815
     refusedReplicas: _RefusedReplicas | None = None  # noqa: N815
     refusedMetadata: dict[str, str] | None = None  # noqa: N815
     kubernetes: _Kubernetes | None = None

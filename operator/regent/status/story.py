@@ -18,7 +18,11 @@ from regent.status.sentences import (
 
 Json = Mapping[str, Any]
 
-_OF_LIVE_BROKERS: Final = (CauseKind.BROKER_STARTED, CauseKind.BROKER_BOUNCED)
+_OF_LIVE_BROKERS: Final = (
+    CauseKind.BROKER_STARTED,
+    CauseKind.BROKER_BOUNCED,
+    CauseKind.CONTROLLED_SHUTDOWN,
+)
 
 
 def tell_partition(
@@ -148,6 +152,8 @@ def _broker_now(replica: int, live: Sequence[int], trail: Json | None, regent: J
     when = "" if last is None or last["kind"] not in kinds else f" since {moment(last['timeMs'])}"
     if replica not in live:
         return f"It is down{when}."
+    if regent is not None and regent["brokers"].get(str(replica), {}).get("isShuttingDown"):
+        return f"It is stopping{when}."
     return f"It is live{when}, and has not caught up."
 
 

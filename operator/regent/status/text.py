@@ -70,6 +70,9 @@ def _regent(report: Report) -> list[str]:
     lines = [f"Regent      {regent['controllerId']} ({role})"]
     if regent.get("refusal"):
         lines.append(f"Refusal     it does not take the cluster: {regent['refusal']}")
+    if regent.get("shuttingDownBrokers"):
+        stopping = ", ".join(str(broker_id) for broker_id in regent["shuttingDownBrokers"])
+        lines.append(f"Stopping    {stopping}: no candidates for leaders, ISRs and replicas")
     queues = ", ".join(f"broker {b}: {n}" for b, n in regent["channelQueueSizes"].items())
     partitions = f", partitions for {queues}" if queues else ""
     return [*lines, f"Queues      {regent['eventQueueSize']} events{partitions}"]

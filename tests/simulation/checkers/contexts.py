@@ -40,7 +40,10 @@ class ContextChecker:
                 offline += 1
             if state is PartitionState.ONLINE and not being_deleted:
                 require(
-                    leadership is not None and context.is_replica_online(leadership.leader, tp),
+                    leadership is not None
+                    and context.is_replica_online(
+                        leadership.leader, tp, include_shutting_down=True
+                    ),
                     f"{process} holds {tp} to be online under {leadership}",
                 )
             if leadership is not None:
@@ -59,6 +62,7 @@ class ContextChecker:
         )
         self._check_refusals(process, context)
         self._trails.event_ended(process, context)
+        self._world.orderly_stops.event_ended(process, context)
 
     def _check_refusals(self, process: RegentProcess, context: ControllerContext) -> None:
         """A refusal is kept from the answer on, and only of replicas that there are."""

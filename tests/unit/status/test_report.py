@@ -95,6 +95,18 @@ def test_a_regent_of_an_earlier_version_reports_no_refusals() -> None:
     }  # fmt: skip
     output = render_status(report(regent=regent, regentProblem=None))
     assert "Refused" not in output
+    assert "Stopping" not in output
+
+
+def test_brokers_that_are_stopping_are_named() -> None:
+    regent = {
+        "controllerId": 1000,
+        "isActive": True,
+        "shuttingDownBrokers": [2, 3],
+        "eventQueueSize": 0,
+        "channelQueueSizes": {},
+    }
+    assert "Stopping    2, 3: " in render_status(report(regent=regent, regentProblem=None))
 
 
 def test_what_others_wrote_gives_the_terminal_no_commands() -> None:

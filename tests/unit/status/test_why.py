@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from regent.controller import events as e
+from regent.controller.commands import ControlledShutdown
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.model.partition import TopicPartition
@@ -142,6 +143,34 @@ class TestTrueStories:
         assert story(world, "t-0", controller)[-1] == (
             f"    {LATER}  The leader, broker 2, took broker 1 into the ISR. Leader epoch 6, "
             "ISR [2, 3, 1]."
+        )
+
+    def test_a_broker_that_stops_in_order(self) -> None:
+        world, controller = cluster()
+        request = e.commands_received((ControlledShutdown(1, -1),), reply_to="token")
+        world.process(controller, request)
+        assert story(world, "t-0", controller) == [
+            "",
+            "t-0: broker 2 leads; leader epoch 6, ISR [2, 3], replicas [1, 2, 3].",
+            f"  Broker 1 is not in the ISR since {LATER}: it was stopping. It is stopping since "
+            f"{LATER}.",
+            f"  Since controller epoch 1 began at {BEGAN}:",
+            "    Before: broker 1 led; leader epoch 5, ISR [1, 2, 3], as of controller epoch 0.",
+            f"    {LATER}  Broker 1 is stopping (controlled shutdown). Broker 2 was elected "
+            "leader, since the leader before is stopping. Leader epoch 6, ISR [2, 3].",
+        ]
+        request = e.commands_received((ControlledShutdown(3, -1),), reply_to="token")
+        world.process(controller, request)
+        assert story(world, "t-1", controller)[-1] == (
+            f"    {LATER}  Broker 3 is stopping (controlled shutdown). Broker 3 was taken out of "
+            "the ISR. Leader epoch 6, ISR [2]."
+        )
+        world.stop_broker(1)
+        world.deliver(controller)
+        (absence, _) = story(world, "t-0", controller)[2:4]
+        assert absence == (
+            f"  Broker 1 is not in the ISR since {LATER}: it was stopping. It is down since "
+            f"{LATER}."
         )
 
     def test_a_broker_that_is_back_and_not_in_sync_yet(self) -> None:
@@ -455,6 +484,7 @@ class TestSentences:
         about_brokers = kind in (
             CauseKind.BROKER_FAILED, CauseKind.BROKER_STARTED,
             CauseKind.BROKER_BOUNCED, CauseKind.LOG_DIR_FAILED,
+            CauseKind.CONTROLLED_SHUTDOWN, CauseKind.SHUTDOWN_GIVEN_UP,
         )  # fmt: skip
         cause = {"kind": kind, "event": "SomeEvent", "timeMs": 0, "brokers": [broker]}
         sentence = cause_sentence(cause, {1, 3})

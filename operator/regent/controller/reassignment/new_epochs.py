@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import chain
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.log import examples
@@ -63,7 +64,7 @@ async def raise_epochs(
     for tp, state in written.items():
         _add_to_batch(context, tp, state, batch)
         if losing[tp]:
-            is_led = context.is_replica_online(state.leader, tp)
+            is_led = context.is_replica_online(state.leader, tp, include_shutting_down=True)
             context.set_partition_state(
                 tp, PartitionState.ONLINE if is_led else PartitionState.OFFLINE
             )
@@ -101,11 +102,14 @@ def leadership_without(
         )
     if state.leader not in lost:
         return LeaderAndMembers(state.leader, isr)
-    leader = next(
-        (r for r in context.cluster.replicas(tp) if r in isr and context.is_replica_online(r, tp)),
-        NO_LEADER,
-    )
-    if leader == NO_LEADER and context.is_replica_online(state.leader, tp):
+    online = context.is_replica_online
+    remaining = [
+        r
+        for r in context.cluster.replicas(tp)
+        if r in isr and online(r, tp, include_shutting_down=True)
+    ]
+    leader = next(chain((r for r in remaining if online(r, tp)), remaining, (NO_LEADER,)))
+    if leader == NO_LEADER and online(state.leader, tp, include_shutting_down=True):
         return Unsafe(
             f"replica {state.leader} leads, and none of {list(isr)}, which are in sync and would "
             "stay, is live"

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers import controlled_shutdown
 from regent.controller.configs.unclean_election_config import load_unclean_election_default
 from regent.controller.effects import (
     CurrentTime,
@@ -68,6 +69,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     context.add_live_brokers(brokers.values())
     await UpdateChannels(context.term.epoch, opened=list(brokers.values()))
     await _announce_brokers(active)
+    await controlled_shutdown.resume(active)
     await _delete_notifications(active)
     unreadable = await _load_topics(active)
     refuse_id_of_a_replica(context)
@@ -81,6 +83,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     await active.replicas.startup()
     active.partitions.startup_states(unreadable=unreadable)
     await active.partitions.trigger_online()
+    await controlled_shutdown.release_all(active)
     await resume_reassignments(active)
     await active.deletions.resume()
     await process_replica_leader_election(active)

@@ -36,6 +36,10 @@ def expected_election(
             clean = [r for r in live if r in isr]
             if clean:
                 return clean[0], tuple(r for r in isr if r in live), live
+            last = [r for r in reachable if r in isr]  # all of them are shutting down
+            if last:
+                told = [r for r in reachable if r in live or r in last]
+                return last[0], tuple(r for r in isr if r in reachable), told
             if strategy.unclean is UncleanElection.ALWAYS and live:
                 return live[0], (live[0],), live
             return None
