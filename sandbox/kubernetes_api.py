@@ -138,6 +138,22 @@ class KubernetesApi(Startable):
             elif process is self.api_server:
                 self.wait_until_ready()
 
+    def advance_store(self, revision: int) -> None:
+        """Start etcd alone, if it does not run, and write to it until it is at a revision: so
+        `resourceVersion`s go on from there. What is written is no object of the API."""
+        if not self.etcd.is_running:
+            self.etcd.start()
+        self._wait_for_etcd()
+        body = json.dumps({"key": base64.b64encode(b"/sandbox").decode()})
+        connection = http.client.HTTPConnection(LOOPBACK, self._etcd_port, timeout=10)
+        try:
+            reached = 0
+            while reached < revision:
+                connection.request("POST", "/v3/kv/put", body)
+                reached = int(json.load(connection.getresponse())["header"]["revision"])
+        finally:
+            connection.close()
+
     def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until the API is ready."""
         wait_until(

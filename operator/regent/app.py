@@ -77,7 +77,7 @@ class App:
                 liveness=self._liveness_problem,
                 readiness=self._readiness_problem,
                 remark=self._remark,
-                status=self._controller.status,
+                status=self._status,
                 state_changes=self._controller.state_changes,
             )
         except OSError as error:
@@ -156,6 +156,10 @@ class App:
 
     def _readiness_problem(self) -> str | None:
         return self._controller.readiness_problem() or self._kube_health.problem()
+
+    def _status(self) -> dict[str, object]:
+        kubernetes = None if self._settings.without_kubernetes else self._kube_health.status()
+        return {**self._controller.status(), "kubernetes": kubernetes}
 
     def _remark(self) -> str | None:
         return self._kube_health.remark()

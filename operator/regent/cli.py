@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -43,6 +45,17 @@ class _UnreachableError(click.ClickException):
 @click.version_option(package_name="regent")
 def main() -> None:
     """Regent is the Kafka controller of a cluster that runs on ZooKeeper."""
+
+
+def _print(text: str) -> None:
+    """Print what a command has to say, and end quietly, as Unix tools do, if the reader has ended:
+    by SIGPIPE, which Python ignores. (click would end with 1, which means something else here.)"""
+    try:
+        click.echo(text, nl=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
 
 
 def _setting_options(names: Iterable[str]) -> Callable[[Any], Any]:
@@ -128,17 +141,17 @@ def status(config_file: Path | None, url: str | None, as_json: bool, **options: 
     \b
     Exit status, the first that applies:
       0  there is a controller, and every partition has a leader
-      1  a setting is invalid, or ZooKeeper refuses to be read
+      1  a setting is invalid, or ZooKeeper refuses all that is needed
       2  the command is used wrongly
       3  no ZooKeeper server answers
       4  there is no controller
       5  partitions have no leader
-      6  znodes are malformed
+      6  znodes are malformed, or may not be read
     """
     from regent.client_settings import zookeeper_settings
     from regent.status.endpoint import default_url
     from regent.status.report import exit_status, read_status
-    from regent.status.text import print_status
+    from regent.status.text import render_status
 
     logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
     settings = load_settings(_given(options), file=config_file)
@@ -146,10 +159,7 @@ def status(config_file: Path | None, url: str | None, as_json: bool, **options: 
         report = read_status(zookeeper_settings(settings), url=url or default_url(settings))
     except ZooKeeperUnavailableError as error:
         raise _UnreachableError(str(error)) from error
-    if as_json:
-        click.echo(json.dumps(report, indent=2))
-    else:
-        print_status(report)
+    _print(json.dumps(report, indent=2) + "\n" if as_json else render_status(report))
     sys.exit(exit_status(report))
 
 
@@ -183,13 +193,13 @@ def why(
 
     \b
     Exit status, the first that applies:
-      1  a setting is invalid, or ZooKeeper refuses to be read
+      1  a setting is invalid, or ZooKeeper refuses all that is needed
       2  the command is used wrongly
       3  no ZooKeeper server answers
       7  there is no such topic or partition
       4  there is no controller
       5  partitions of it have no leader
-      6  znodes are malformed
+      6  znodes are malformed, or may not be read
       8  nobody could be asked what has changed: see --url
       0  none of these
     """
@@ -205,10 +215,9 @@ def why(
         )
     except ZooKeeperUnavailableError as error:
         raise _UnreachableError(str(error)) from error
-    if as_json:
-        click.echo(json.dumps(report, indent=2))
-    else:
-        click.echo("\n".join(tell(report)).lstrip("\n"))
+    _print(
+        (json.dumps(report, indent=2) if as_json else "\n".join(tell(report)).lstrip("\n")) + "\n"
+    )
     sys.exit(exit_status(report))
 
 
@@ -278,10 +287,10 @@ def crds(directory: Path | None) -> None:
         for path in write_crds(directory):
             click.echo(path)
         return
-    click.echo("---\n".join(render_crds().values()), nl=False)
+    _print("---\n".join(render_crds().values()))
 
 
 @main.command("settings")
 def show_settings() -> None:
     """Print all settings of `regent run` as Markdown."""
-    click.echo(render_markdown(), nl=False)
+    _print(render_markdown())

@@ -77,6 +77,9 @@ class Connections:
     def is_fenced(self) -> bool:
         return self._session.is_fenced()
 
+    def last_contact(self) -> float:
+        return self._session.last_contact
+
     def session_problem(self) -> str | None:
         return self._session.problem
 

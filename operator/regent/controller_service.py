@@ -39,6 +39,7 @@ from regent.protocol.control_requests import (
 )
 from regent.runtime.collector import Collector
 from regent.runtime.controller_event_manager import ControllerEventManager
+from regent.runtime.hand_over import hand_over
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import Connect
 from regent.runtime.state_change_report import state_change_report
@@ -133,7 +134,7 @@ class ControllerService:
             self._pending.pop(future, None)
             return not_controller(commands)
         self._loop.call_soon_threadsafe(
-            self._put, e.CommandsReceived(commands, reply_to=partial(_resolve, future))
+            self._put, e.commands_received(commands, reply_to=partial(_resolve, future))
         )
         return await asyncio.wrap_future(future)
 
@@ -211,6 +212,7 @@ class ControllerService:
             "controllerEpoch": view.controller_epoch,
             "state": self.state.name,
             "refusal": self._refusal(),
+            "shuttingDownBrokers": list(view.shutting_down),
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             **self._refusals(),
@@ -346,20 +348,12 @@ class _Parts:
                 for task in done:
                     task.result()
         finally:
-            await self._hand_over(events)
+            await hand_over(self.manager, events, self.connections)
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             self.interpreter.close()
             await self.connections.close()
-
-    async def _hand_over(self, events: asyncio.Task[None]) -> None:
-        """Finish the event in progress and give ``/controller`` up, unless the loop has failed."""
-        handed_over = asyncio.Event()
-        self.manager.put(e.Shutdown(reply_to=lambda _: handed_over.set()))
-        waiting = asyncio.create_task(handed_over.wait())
-        await asyncio.wait([waiting, events], return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
 
     # ConnectionListener
 

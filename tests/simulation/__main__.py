@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 
 from tests.simulation.simulation import DEFAULT_STEPS, SeedFailedError, simulate
 
@@ -18,7 +19,8 @@ def main() -> int:
     parser.add_argument("--trace", action="store_true", help="print every line")
     parser.add_argument("--keep-going", action="store_true", help="go on after a failure")
     arguments = parser.parse_args()
-    began, failed, lines = time.monotonic(), [], 0
+    began, failed, steps = time.monotonic(), [], 0
+    faults: Counter[str] = Counter()
     for seed in range(arguments.seed, arguments.seed + arguments.seeds):
         try:
             finished = simulate(
@@ -31,11 +33,15 @@ def main() -> int:
                 print(error)
                 break
             continue
-        lines += finished.lines
+        steps += finished.steps
+        faults += finished.faults
         if arguments.seeds == 1:
             print(f"seed {seed}: {finished}")
     took = time.monotonic() - began
-    print(f"{arguments.seeds} seeds, {lines} lines, {took:.1f} s, failed: {failed}")
+    for name, count in faults.most_common():
+        print(f"{count:>9} {name}")
+    print(f"{arguments.seeds} seeds, {steps} steps with {faults.total()} faults in {took:.1f} s")
+    print(f"failed: {failed or 'none'}")
     return 1 if failed else 0
 
 

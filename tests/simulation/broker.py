@@ -59,14 +59,15 @@ class SimulatedBroker:
         epoch: Own broker epoch, the czxid of the last registration; -1 before the first.
         logs: Contents of the disk.
         failed: Partitions on a log directory that has failed since the start.
-        refuses: Partitions that it does not lead or follow any more, until it is restarted: some
-            defect of its own.
+        refuses: Partitions that it does not lead, follow or delete any more, until it is restarted:
+            some defect of its own.
         refuses_whole_requests: Whether the answer about one of them is an error of the whole
             request, of which then nothing is done.
         replicas: Hosted partitions.
         metadata: Leadership of every partition that the controller has announced.
         known_brokers: Live brokers as last announced.
         changed_isrs: ISR changes that nobody was notified of yet.
+        is_paused: Stopped as by a long garbage collection: it neither acts nor answers.
         was_away: Whether it has been taken for dead since it was started: what was announced
             meanwhile has passed it by.
     """
@@ -77,6 +78,7 @@ class SimulatedBroker:
         self.name = f"broker-{broker_id}"
         self.logs: dict[TopicPartition, Log] = {}
         self.is_running = False
+        self.is_paused = False
         self.client: InMemoryClient | None = None
         self._port = 9092
         self._forget()
@@ -96,6 +98,10 @@ class SimulatedBroker:
 
     def __repr__(self) -> str:
         return self.name
+
+    @property
+    def is_responsive(self) -> bool:
+        return self.is_running and not self.is_paused
 
     # Life
 
@@ -153,6 +159,7 @@ class SimulatedBroker:
         assert self.client is not None
         self._world.trace.line(self.name, "crashes")
         self.is_running = False
+        self.is_paused = False
         self._world.abandon(self.client)
         self._forget()
 
@@ -161,8 +168,26 @@ class SimulatedBroker:
         assert self.client is not None
         self._world.trace.line(self.name, "stops")
         self.is_running = False
+        self.is_paused = False
         self.client.close()
         self._forget()
+
+    def pause(self) -> None:
+        """Nothing moves until :meth:`resume`; ZooKeeper may end the session meanwhile."""
+        assert self.client is not None
+        self._world.trace.line(self.name, "pauses")
+        self.is_paused = True
+        self.was_away = True
+        self._world.lost_contact(self.client)
+
+    def resume(self) -> None:
+        """Go on as if no time had passed."""
+        if not self.is_paused:
+            return
+        self._world.trace.line(self.name, "resumes")
+        self.is_paused = False
+        if self.is_running and self.client is not None:
+            self._world.found_contact(self.client)
 
     def reconnect(self) -> bool:
         """Find ZooKeeper again after the session was expired."""
@@ -284,6 +309,8 @@ class SimulatedBroker:
                     errors[tp] = KAFKA_STORAGE_ERROR
                 elif replica and 0 <= leader_epoch < replica.state.leader_epoch:
                     errors[tp] = FENCED_LEADER_EPOCH
+                elif delete and tp in self.refuses:
+                    errors[tp] = UNKNOWN_SERVER_ERROR
                 elif delete:
                     self.replicas.pop(tp, None)
                     self.logs.pop(tp, None)

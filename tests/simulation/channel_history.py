@@ -33,7 +33,7 @@ from regent.protocol.control_requests import (
 from regent.protocol.metadata_updates import SharedMetadata
 from regent.protocol.partition_state import PartitionState
 from regent.protocol.pending_requests import MAX_OVERTAKEN, PendingRequests
-from tests.simulation.checkers import require
+from tests.simulation.trace import require
 from tests.support.unmerged_requests import requests_to
 
 RECEIVER = 1

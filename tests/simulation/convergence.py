@@ -15,12 +15,13 @@ from regent.controller.transitions.partition_state_znodes import read_partition_
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.controller import decode_controller
 from regent.zk_data.reassign_partitions import decode_reassign_partitions
 from regent.zk_data.stray_replicas import strays_on
 from tests.simulation.broker import SimulatedBroker
-from tests.simulation.checkers import require
+from tests.simulation.checkers.observed import BY_HAND
 from tests.simulation.driver import RegentProcess
-from tests.simulation.trace import TracingLog
+from tests.simulation.trace import TracingLog, require
 from tests.simulation.zookeeper import InMemoryZooKeeper
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def check_converged(world: World) -> None:
         _check_balance(loaded, process.config.leader_imbalance_per_broker_percentage)
     _check_deletions(world, loaded)
     _check_requests(world, loaded)
+    world.orderly_stops.check_converged()
     check_brokers_obey(world, loaded.term.epoch)
     for broker in world.brokers.values():
         if broker.is_running:
@@ -60,7 +62,15 @@ def check_brokers_obey(world: World, epoch: int) -> None:
 def _only_active(world: World) -> RegentProcess:
     active = [p for p in world.regents if p.is_alive and p.controller.active is not None]
     require(len(active) == 1, f"active controllers: {active}")
-    return active[0]
+    (process,) = active
+    node = world.zookeeper.get(paths.CONTROLLER)
+    require(
+        node is not None
+        and node.ephemeral_owner == process.client.session_id
+        and decode_controller(node.data) == process.config.controller_id,
+        f"{process} is active, but {paths.CONTROLLER} is {node}",
+    )
+    return process
 
 
 def _check_nothing_is_pending(world: World) -> None:
@@ -151,6 +161,7 @@ def _check_context(process: RegentProcess, loaded: ControllerContext) -> None:
         ("replica states", _settled_replicas(context), _settled_replicas(loaded)),
         ("offline", context.offline_partition_count, loaded.offline_partition_count),
     ]
+    pairs.append(("shutting down", list(context.shutting_down_broker_ids), []))
     pairs.append(("refusals", context.refusals.sample(), ()))
     for what, have, want in pairs:
         require(have == want, f"{process}: {what} are {_difference(have, want)} loaded again")
@@ -217,7 +228,7 @@ def _check_partitions(world: World, loaded: ControllerContext) -> None:
             require(not replicas, f"{tp} was never born although {replicas} are live")
             continue
         if not any(member in live for member in leadership.isr):
-            may_be_unclean = world.safety.is_unclean_enabled(tp.topic) and replicas
+            may_be_unclean = world.safety.unclean.is_enabled(tp.topic) and replicas
             require(not may_be_unclean, f"{tp} has no leader, not even an unclean one")
             continue
         require(leadership.leader in live, f"{tp} has no leader: {leadership}")
@@ -302,7 +313,8 @@ def _check_broker(
         # keeps the entry: nobody knows of the topic any more. Kafka has it so, too.
         # So does one that lives on while it is taken for dead, and one of a topic whose node
         # somebody removes by hand.
-        forgotten = world.safety.deleted_under.get(tp.topic, loaded.term.epoch) < loaded.term.epoch
+        deleted_under = world.safety.seen.deleted_under.get(tp.topic, loaded.term.epoch)
+        forgotten = deleted_under < loaded.term.epoch
         excused = loaded.cluster.assignment(tp) or forgotten or broker.was_away
         require(excused, f"{broker} still announces {tp}")
     for tp, log in broker.logs.items():
@@ -316,7 +328,7 @@ def _check_broker(
             not knows_ids or log.topic_id == known or loaded.is_topic_queued_for_deletion(tp.topic),
             f"{broker} has {tp} under the id {log.topic_id}, it is {known}",
         )
-        by_hand = world.safety.deleted_under.get(tp.topic) == -1
+        by_hand = world.safety.seen.deleted_under.get(tp.topic) == BY_HAND
         require(is_hosted or by_hand, f"{broker} keeps {tp}, which it does not host")
 
 

@@ -13,6 +13,8 @@ def describe_event(event: e.ControllerEvent) -> str:
     if isinstance(event, e.CommandsReceived):
         return f"{event.commands}"
     name = type(event).__name__
+    if isinstance(event, e.ControlledShutdownReceived):
+        return f"{name} {[request.commands for request in event.requests]}"
     answers = getattr(event, "responses", None)
     if answers is not None:
         return name + "".join(f" broker-{a.broker_id} {a.error_code}" for a in answers)

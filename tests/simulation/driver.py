@@ -49,18 +49,31 @@ class Disturbance(enum.Enum):
     LOSE_BEFORE = "loses connection before"
     LOSE_HALFWAY = "loses connection halfway through"
     LOSE_AFTER = "loses connection after"
+    EXPIRE_BEFORE = "loses its session before"
+    EXPIRE_HALFWAY = "loses its session halfway through"
+    EXPIRE_AFTER = "loses its session after"
+
+    def can_befall(self, effect: fx.Effect[Any]) -> bool:
+        """An effect on ZooKeeper takes time; any other one happens or does not."""
+        if isinstance(effect, ZooKeeperEffect):
+            return not self.is_halfway or isinstance(effect, fx.Write)
+        return self in (Disturbance.CRASH_BEFORE, Disturbance.CRASH_AFTER)
 
     @property
     def is_crash(self) -> bool:
-        return self in (
-            Disturbance.CRASH_BEFORE,
-            Disturbance.CRASH_HALFWAY,
-            Disturbance.CRASH_AFTER,
-        )
+        return self.name.startswith("CRASH")
+
+    @property
+    def is_expiry(self) -> bool:
+        return self.name.startswith("EXPIRE")
 
     @property
     def is_halfway(self) -> bool:
-        return self in (Disturbance.CRASH_HALFWAY, Disturbance.LOSE_HALFWAY)
+        return self.name.endswith("HALFWAY")
+
+    @property
+    def is_after(self) -> bool:
+        return self.name.endswith("AFTER")
 
 
 class RegentProcess:
@@ -93,6 +106,8 @@ class RegentProcess:
             unclean_leader_election_enable=world.swarm.unclean_default,
             auto_leader_rebalance_enable=world.swarm.balance_check_s is not None,
             leader_imbalance_check_interval_s=world.swarm.balance_check_s or 0,
+            # It would put right what mutants do wrong with watches.
+            watch_check_interval_s=None,
         )
         self.controller = KafkaController(
             self.config,
@@ -298,7 +313,7 @@ class RegentProcess:
         self._world.trace.line(self.name, disturbance.value, describe_effect(effect))
         error: RegentError | None = None
         try:
-            if disturbance in (Disturbance.CRASH_AFTER, Disturbance.LOSE_AFTER):
+            if disturbance.is_after:
                 self._ask_zookeeper(effect)
             elif disturbance.is_halfway and isinstance(effect, fx.Write):
                 half = effect.operations[: len(effect.operations) // 2]
@@ -308,6 +323,8 @@ class RegentProcess:
         if disturbance.is_crash:
             self.crash()
             return
+        if disturbance.is_expiry and self._world.zookeeper.is_alive(self.client.session_id):
+            self._world.zookeeper.expire(self.client.session_id)
         self.client.disconnect()
         self._world.lost_contact(self.client)
         if isinstance(effect, fx.Multi):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from regent.controller import events as e
+from regent.controller.effects import Effect
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData
 from tests.simulation.broker import SimulatedBroker
@@ -20,9 +22,14 @@ GARBAGE = (b"", b"{", b"null", b"[]", b'{"version":1}', b"\xff\xfe", b'{"partiti
 
 
 class Faults:
-    """Causes faults, and undoes all of them at the end of turbulence."""
+    """Causes faults, and undoes all of them at the end of turbulence.
+
+    Attributes:
+        counts: How often each fault has happened, those of the network and at effects included.
+    """
 
     def __init__(self, world: World) -> None:
+        self.counts: Counter[str] = Counter()
         self._world = world
         self._undo: list[Callable[[], object]] = []
         self._damaged: dict[str, bytes] = {}
@@ -33,14 +40,18 @@ class Faults:
         if not enabled:
             return False
         (name,) = self._world.rng.choices(list(enabled), list(enabled.values()))
-        return bool(getattr(self, name)())
+        happened = bool(getattr(self, name)())
+        self.counts[name] += happened
+        return happened
 
-    def disturbance(self, process: RegentProcess) -> Disturbance | None:
+    def disturbance(self, effect: Effect[Any]) -> Disturbance | None:
         """What befalls a process at an effect, by chance."""
         probability = self._world.swarm.disturbance
         if not probability or self._world.rng.random() >= probability:
             return None
-        return self._world.rng.choice(list(Disturbance))
+        disturbance = self._world.rng.choice([d for d in Disturbance if d.can_befall(effect)])
+        self.counts[disturbance.name.lower()] += 1
+        return disturbance
 
     def end(self) -> None:
         """Whatever is broken works again, or can be started again."""
@@ -48,6 +59,8 @@ class Faults:
         world.network.heal()
         for process in world.regents:
             process.is_paused = process.is_cut_off = False
+        for broker in world.brokers.values():
+            broker.resume()
         for undo in self._undo:
             undo()
         self._undo.clear()
@@ -63,7 +76,7 @@ class Faults:
         return self._world.rng.choice(candidates) if candidates else None
 
     def _broker(self) -> SimulatedBroker | None:
-        candidates = [b for b in self._world.brokers.values() if b.is_running]
+        candidates = [b for b in self._world.brokers.values() if b.is_responsive]
         return self._world.rng.choice(candidates) if candidates else None
 
     # Regent
@@ -194,6 +207,13 @@ class Faults:
         self._world.start_broker_after(broker, self._world.rng.randint(1, 5_000))
         return True
 
+    def stop_broker_in_order(self) -> bool:
+        """By SIGTERM with controlled.shutdown.enable: it asks the controller first."""
+        broker, rng = self._broker(), self._world.rng
+        return broker is not None and self._world.orderly_stops.begin(
+            broker, is_given_up=rng.random() < 0.2, is_slow=rng.random() < 0.3
+        )
+
     def bounce_broker(self) -> bool:
         """Stop and start before anybody can notice the absence."""
         broker = self._broker()
@@ -201,6 +221,21 @@ class Faults:
             return False
         broker.stop()
         return broker.start()
+
+    def pause_broker(self) -> bool:
+        """Like a garbage collection that outlasts the session, or nearly so: it wakes up as what it
+        was."""
+        broker = self._broker()
+        if broker is None:
+            return False
+        duration_ms = self._world.rng.randint(500, 15_000)
+        broker.pause()
+        self._world.clock.after(duration_ms, broker.resume)
+        return True
+
+    def late_answer(self) -> bool:
+        """A controller gets an answer that was on its way when the channel was closed."""
+        return self._world.network.deliver_late_answer()
 
     def expire_broker(self) -> bool:
         """The process lives on without its session and registers again later."""

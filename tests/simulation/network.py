@@ -21,6 +21,9 @@ from tests.support.unmerged_requests import requests_to
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+LATE_ANSWERS = 20
+"""How many answers of a channel may arrive once more after its end."""
+
 
 def describe(request: ControlRequest) -> str:
     """What a request says."""
@@ -105,6 +108,7 @@ class Channel(Generic[WaitingT]):
         self.waiting = waiting
         self.in_flight: ControlRequest | None = None
         self.response: ControlResponse | None = None
+        self.answers: deque[ControlResponse] = deque(maxlen=LATE_ANSWERS)
 
     @property
     def is_busy(self) -> bool:
@@ -125,6 +129,7 @@ class Network:
         self._channels: list[Channel[Any]] = []
         self._cut: dict[tuple[str, int], None] = {}
         self._strays: list[ControlRequest] = []
+        self._late: deque[tuple[Sender, ControlResponse]] = deque(maxlen=LATE_ANSWERS)
 
     def open(self, sender: Sender, broker_id: int, waiting: WaitingT) -> Channel[WaitingT]:
         channel = Channel(sender, broker_id, waiting)
@@ -137,6 +142,8 @@ class Network:
         may_stray = self._world.swarm.strays and self._world.is_turbulent
         if channel.is_busy and channel.response is None and may_stray:
             self._strays.append(channel.request())
+        self._late.extend((channel.sender, answer) for answer in channel.answers)
+        channel.answers.clear()
 
     def cut(self, sender: str, broker_id: int, duration_ms: int) -> None:
         """Nothing passes between the two for some time."""
@@ -174,11 +181,16 @@ class Network:
         channel = rng.choice(ready)
         if channel.response is not None:
             response, channel.response, channel.in_flight = channel.response, None, None
+            channel.answers.append(response)
             channel.sender.receive(response)
+            if self._world.is_turbulent and rng.random() < self._world.swarm.repeated_answers:
+                self._world.faults.counts["repeat_answer"] += 1
+                channel.sender.receive(response)
             return True
         response = self._deliver(channel.sender.name, channel.request())
         if self._world.is_turbulent and rng.random() < self._world.swarm.lost_answers:
             self._world.trace.line("network", "loses answer", f"of broker-{channel.broker_id}")
+            self._world.faults.counts["lose_answer"] += 1
         else:
             channel.response = response
         return True
@@ -186,12 +198,27 @@ class Network:
     def _can_pass(self, channel: Channel[Any]) -> bool:
         return (
             channel.sender.can_send
-            and self._world.brokers[channel.broker_id].is_running
+            and self._world.brokers[channel.broker_id].is_responsive
             and (channel.sender.name, channel.broker_id) not in self._cut
         )
 
+    def deliver_late_answer(self) -> bool:
+        """A sender gets an answer to a channel that it has closed since. Whether there is one.
+
+        It may be the second time: the first was dropped or not, as the sender had it then.
+        """
+        if not self._late:
+            return False
+        sender, response = self._late.popleft()
+        self._world.trace.line(
+            "network", "answers late", f"{sender.name} broker-{response.broker_id} {response}"
+        )
+        sender.receive(response)
+        return True
+
     def _deliver_stray(self, request: ControlRequest) -> None:
-        if self._world.brokers[request.header.broker_id].is_running:
+        if self._world.brokers[request.header.broker_id].is_responsive:
+            self._world.faults.counts["late_request"] += 1
             self._deliver("stray", request)
 
     def _deliver(self, sender: str, request: ControlRequest) -> ControlResponse:

@@ -69,19 +69,42 @@ def common_prefix(one: list[Record], other: list[Record]) -> int:
 
 
 class Ledger:
-    """Every record that a leader has called committed: it must never be lost.
+    """Every record that a leader has called committed: it must never be lost. And which records are
+    of a topic that is deleted: they must never be found in a topic of that name again.
 
     A partition that was led by a broker from outside the ISR is struck off for good: there the loss
     was allowed.
+
+    Attributes:
+        last_number: Of the last record that was produced, anywhere.
     """
 
     def __init__(self) -> None:
+        self.last_number = 0
+        self._last_before_creation: dict[str, int] = {}
         self._committed: dict[TopicPartition, list[Record]] = {}
         self._unclean: dict[TopicPartition, None] = {}
         self._being_deleted: dict[str, None] = {}
 
+    def next_number(self) -> int:
+        """A number for a new record."""
+        self.last_number += 1
+        return self.last_number
+
+    def topic_created(self, topic: str) -> None:
+        """From now on the name is that of another topic."""
+        self._last_before_creation[topic] = self.last_number
+
+    def of_former_topic(self, tp: TopicPartition, records: list[Record]) -> list[Record]:
+        """Those of the records that were produced before the partition's topic was created."""
+        last = self._last_before_creation.get(tp.topic, 0)
+        return [record for record in records if record.number <= last]
+
     def commit(self, tp: TopicPartition, records: list[Record]) -> None:
         """A leader's log up to its high watermark."""
+        former = self.of_former_topic(tp, records)
+        if former:
+            raise InvariantViolatedError(f"{tp}: deleted records are committed again: {former}")
         if tp in self._unclean or tp.topic in self._being_deleted:
             return
         known = self._committed.setdefault(tp, [])

@@ -38,13 +38,12 @@ class Replication:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._records = 0
 
     def act(self) -> bool:
         """Some broker does something that it has to do. Whether there was anything."""
         brokers = list(self._world.brokers.values())
         first = self._world.rng.randrange(len(brokers))
-        return any(self._act_of(b) for b in (*brokers[first:], *brokers[:first]) if b.is_running)
+        return any(self._act_of(b) for b in (*brokers[first:], *brokers[:first]) if b.is_responsive)
 
     def _act_of(self, broker: SimulatedBroker) -> bool:
         if broker.reconnect() or broker.register():
@@ -69,7 +68,7 @@ class Replication:
     ) -> Replica | None:
         """The leader's replica, if it is alive and both agree about the leader epoch."""
         leader = self._world.brokers.get(replica.state.leader)
-        if leader is None or not leader.is_running or leader is broker:
+        if leader is None or not leader.is_responsive or leader is broker:
             return None
         led = leader.replicas.get(tp)
         if led is None or not led.is_leader:
@@ -89,8 +88,7 @@ class Replication:
             return False
         del own.records[common_prefix(own.records, source.records) :]
         led.ends[broker.broker_id] = len(own.records)
-        if led.advance_high_watermark(replica.state.leader):
-            self._world.ledger.commit(tp, source.records[: source.high_watermark])
+        self._commit(replica.state.leader, tp, led)
         own.records += source.records[len(own.records) :][:RECORDS_PER_FETCH]
         own.high_watermark = min(source.high_watermark, len(own.records))
         return True
@@ -100,12 +98,16 @@ class Replication:
     def produce(self, broker: SimulatedBroker, tp: TopicPartition) -> None:
         """A client appends a record to what it takes for the leader."""
         replica = broker.replicas[tp]
-        self._records += 1
-        replica.log.records.append(Record(replica.state.leader_epoch, self._records))
-        self._commit(broker, tp, replica)
+        number = self._world.ledger.next_number()
+        replica.log.records.append(Record(replica.state.leader_epoch, number))
+        self._commit(broker.broker_id, tp, replica)
 
-    def _commit(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> None:
-        if replica.advance_high_watermark(broker.broker_id):
+    def _commit(self, leader: int, tp: TopicPartition, replica: Replica) -> None:
+        """Who leads a partition of a topic that was deleted meanwhile, as nobody could tell the
+        broker, commits nothing of the topic that has its name now."""
+        if not replica.advance_high_watermark(leader):
+            return
+        if self._world.safety.was_ever_written(tp, replica.state):
             self._world.ledger.commit(tp, replica.log.records[: replica.log.high_watermark])
 
     def _lead(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> bool:
@@ -137,7 +139,7 @@ class Replication:
                 hosted = None if follower is None else follower.replicas.get(tp)
                 if (
                     follower is not None
-                    and follower.is_running
+                    and follower.is_responsive
                     and hosted is not None
                     and hosted.is_fetching
                     and hosted.state.leader_epoch == replica.state.leader_epoch
@@ -147,7 +149,7 @@ class Replication:
 
     def _is_gone(self, tp: TopicPartition, member: int) -> bool:
         follower = self._world.brokers.get(member)
-        return follower is None or not follower.is_running or tp in follower.failed
+        return follower is None or not follower.is_responsive or tp in follower.failed
 
     def _is_missed(self, tp: TopicPartition, replica: Replica, member: int) -> bool:
         """Whether a follower has been gone for so long that the leader gives it up."""
@@ -177,7 +179,7 @@ class Replication:
         replica.state = msgspec.structs.replace(state, partition_epoch=result.version)
         broker.changed_isrs[tp] = None
         self._world.trace.line(broker.name, "changes ISR", f"{tp} {isr} version={result.version}")
-        self._commit(broker, tp, replica)
+        self._commit(broker.broker_id, tp, replica)
         return True
 
     def _is_outrun(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> bool:

@@ -80,7 +80,7 @@ class RivalController:
 
     @property
     def can_send(self) -> bool:
-        return True
+        return not self._broker.is_paused
 
     def receive(self, response: ControlResponse) -> None:
         """Answers are of no interest, but that somebody newer is about is noticed some day."""
@@ -90,6 +90,8 @@ class RivalController:
     def act(self) -> bool:
         """One ZooKeeper transaction, or one batch of requests."""
         client = self._broker.client
+        if self._broker.is_paused:
+            return False
         if not self._broker.is_running or client is None or not client.is_connected:
             if self._reign is not None and not self._broker.is_running:
                 self._resign("the broker has died")

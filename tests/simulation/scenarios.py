@@ -16,13 +16,14 @@ from regent.controller.commands import (
     ElectionType,
     ElectLeaders,
 )
+from regent.controller.state.states import ReplicaState
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.topics import decode_partition_state
-from tests.simulation.checkers import require
 from tests.simulation.convergence import check_converged
 from tests.simulation.driver import Disturbance, RegentProcess
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
+from tests.simulation.trace import require
 from tests.simulation.workload import UNCLEAN
 from tests.simulation.world import World
 
@@ -107,6 +108,10 @@ def _topics(world: World) -> None:
     world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
     world.workload.create_topic("b", {0: (3,), 1: (1, 3)}, {UNCLEAN: "true"})
     world.settle()
+    _produce_everywhere(world)
+
+
+def _produce_everywhere(world: World) -> None:
     for broker in world.brokers.values():
         for tp, replica in broker.replicas.items():
             if replica.is_leader:
@@ -178,6 +183,15 @@ def _recreate_until_return(world: World) -> None:
     world.workload.create_topic("a", {0: (1, 3), 1: (3, 2)})
     world.settle()
     world.brokers[3].start()
+
+
+def _recreate_after_return(world: World) -> None:
+    """Broker 3 is back before the topic of the former name is created, which it leads."""
+    _delete_until_return(world)
+    world.settle()
+    world.workload.create_topic("a", {0: (3, 1), 1: (2, 3)})
+    world.settle()
+    _produce_everywhere(world)
 
 
 def _damaged(world: World) -> None:
@@ -295,6 +309,28 @@ ELSEWHERE: dict[TopicPartition, tuple[int, ...]] = {A0: (3, 1), A1: (1, 2), B0: 
 """Another place for each partition: fewer, other, and more replicas."""
 
 
+def _late_refusal(world: World) -> None:
+    """A broker refuses a deletion, restarts and is asked again; then its refusal comes late."""
+    broker, tp = world.brokers[2], TopicPartition("a", 0)
+    broker.refuses.update(dict.fromkeys(broker.replicas))
+    _delete(world)
+    world.settle()
+    broker.stop()
+    broker.start()
+    world.settle(until=lambda: _is_being_deleted(world, broker.broker_id, tp))
+    while world.network.deliver_late_answer():
+        pass
+
+
+def _is_being_deleted(world: World, broker_id: int, tp: TopicPartition) -> bool:
+    """Whether a broker has been asked to delete a replica, and nobody has answered yet."""
+    active = world.regents[0].controller.active
+    return (
+        active is not None
+        and active.context.replica_state(broker_id, tp) is ReplicaState.DELETION_STARTED
+    )
+
+
 def _reassign(world: World) -> None:
     world.workload.reassign(ELSEWHERE)
 
@@ -344,6 +380,8 @@ SCENARIOS: dict[str, Scenario] = {
     "deletion": Scenario(_topics, _delete),
     "deletion while a broker is away": Scenario(_broker_3_is_down, _delete_until_return),
     "a topic again while a broker is away": Scenario(_broker_3_is_down, _recreate_until_return),
+    "deletion, and an answer comes late": Scenario(_topics, _late_refusal),
+    "a topic again after a broker was away": Scenario(_broker_3_is_down, _recreate_after_return),
     "deletion and another topic": Scenario(_topics, _recreate),
     "deletion of what cannot be read": Scenario(_damaged, _delete, is_whole_before=False),
     "a broker crashes and returns": Scenario(_topics, _crash_of_a_broker),

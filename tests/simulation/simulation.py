@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,11 +19,15 @@ class Finished(NamedTuple):
         digest: Of the whole trace: equal for equal seeds and steps.
         lines: Length of the trace.
         simulated_ms: How much time has passed inside.
+        steps: Steps of turbulence: somebody acted, or time passed.
+        faults: How often each fault has happened.
     """
 
     digest: str
     lines: int
     simulated_ms: int
+    steps: int
+    faults: Counter[str]
 
 
 class SeedFailedError(AssertionError):
@@ -47,4 +52,6 @@ def simulate(
             f"{world.trace.tail()}\n\n{violated}\n\n"
             f"replay: python -m tests.simulation --seed {seed} --steps {steps} --trace"
         ) from violated
-    return Finished(world.trace.digest, world.trace.count, world.clock.now_ms())
+    return Finished(
+        world.trace.digest, world.trace.count, world.clock.now_ms(), steps, world.faults.counts
+    )

@@ -22,8 +22,11 @@ FAULTS = (
     "delete_controller_node",
     "crash_broker",
     "stop_broker",
+    "stop_broker_in_order",
     "bounce_broker",
     "expire_broker",
+    "pause_broker",
+    "late_answer",
     "fail_log_dir",
     "cut_link",
     "malform",
@@ -68,6 +71,7 @@ class Swarm:
         work: Weight of each enabled kind of work.
         disturbance: Probability that an effect on ZooKeeper ends in a crash or a lost connection.
         lost_answers: Probability that a broker's answer is lost and its request sent again.
+        repeated_answers: Probability that an answer arrives twice.
         strays: Whether a request of a closed channel may still arrive.
         unclean_default: unclean.leader.election.enable in the settings.
         balance_check_s: How often the balance of leaders is checked; None: never.
@@ -86,6 +90,7 @@ class Swarm:
     work: dict[str, float] = field(default_factory=dict)
     disturbance: float = 0.0
     lost_answers: float = 0.0
+    repeated_answers: float = 0.0
     strays: bool = False
     unclean_default: bool = False
     balance_check_s: int | None = None
@@ -113,20 +118,24 @@ class Swarm:
             "fault": rng.choice((0.0, 0.3, 1.0, 2.0)) if faults else 0.0,
             "work": rng.uniform(0.5, 4.0),
         }
+        rivals = rng.random() < 0.5
         return cls(
             brokers=rng.choice((3, 3, 4)),
             regents=rng.choice((1, 2, 2)),
-            rivals=rng.random() < 0.5,
+            rivals=rivals,
             protocol=protocol,
             speeds=speeds,
             faults=faults,
             work=work or {"create_topic_by_hand": 1.0},
             disturbance=rng.choice((0.0, 0.003, 0.01, 0.04)),
             lost_answers=rng.choice((0.0, 0.05, 0.2)),
+            repeated_answers=rng.choice((0.0, 0.0, 0.1)),
             strays=rng.random() < 0.5,
             unclean_default=rng.random() < 0.15,
             balance_check_s=rng.choice((None, 2, 20)),
-            reuses_names=protocol >= (2, 8) and rng.random() < 0.5,
+            # Without topic ids a broker's own controller takes what is left of a deleted topic for
+            # the new one's.
+            reuses_names=(protocol >= (2, 8) or not rivals) and rng.random() < 0.5,
             ends_with_one_down=rng.random() < 0.4,
             max_partitions=rng.choice((1, 2, 1_000)),
         )

@@ -1,4 +1,5 @@
-"""For every effect of every story: a crash or a lost connection before, inside and after it."""
+"""For every effect of every story: a crash, a lost connection and a lost session before, inside and
+after it."""
 
 from __future__ import annotations
 
@@ -7,33 +8,41 @@ from collections.abc import Iterator
 import pytest
 
 from regent.controller import effects as fx
+from tests.simulation.describing import ZooKeeperEffect
 from tests.simulation.driver import Disturbance
 from tests.simulation.scenarios import SCENARIOS, Cut, play
+from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
+
+AT_EVERY_WRITE = (
+    Disturbance.CRASH_BEFORE,
+    Disturbance.LOSE_BEFORE,
+    Disturbance.LOSE_AFTER,
+    Disturbance.EXPIRE_AFTER,
+)
+ALL_SCENARIOS = SCENARIOS | SHUTDOWN_SCENARIOS
 
 
 def cuts(performed: list[fx.Effect[object]]) -> Iterator[Cut]:
     """Every fault of the controller in a scenario in which it performs these effects.
 
     AFTER means: applied, but the answer is lost. A crash before an effect that writes nothing is
-    the same as a crash after the effect before it.
+    the same as a crash after the effect before it. A lost session shows at an effect on ZooKeeper.
     """
     for number, effect in enumerate(performed, start=1):
-        is_write = isinstance(effect, fx.Write | fx.Multi)
         yield Cut(number, Disturbance.CRASH_AFTER)
-        if is_write:
-            yield Cut(number, Disturbance.CRASH_BEFORE)
-            yield Cut(number, Disturbance.LOSE_BEFORE)
-            yield Cut(number, Disturbance.LOSE_AFTER)
+        if isinstance(effect, ZooKeeperEffect):
+            yield Cut(number, Disturbance.EXPIRE_BEFORE)
+        if isinstance(effect, fx.Write | fx.Multi):
+            yield from (Cut(number, d) for d in AT_EVERY_WRITE)
         if isinstance(effect, fx.Write) and len(effect.operations) > 1:
-            yield Cut(number, Disturbance.CRASH_HALFWAY)
-            yield Cut(number, Disturbance.LOSE_HALFWAY)
+            yield from (Cut(number, d) for d in Disturbance if d.is_halfway)
 
 
 @pytest.mark.parametrize("rivals", [False, True], ids=["a fresh Regent", "a broker meanwhile"])
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", ALL_SCENARIOS)
 def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool) -> None:
-    scenario = SCENARIOS[name]
+    scenario = ALL_SCENARIOS[name]
     performed = play(scenario, rivals=rivals)
     failures = []
     for cut in cuts(performed):

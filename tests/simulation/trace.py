@@ -13,6 +13,12 @@ class InvariantViolatedError(AssertionError):
     """The simulation has reached a state that must not exist."""
 
 
+def require(condition: object, message: str) -> None:
+    """Raise if an invariant does not hold."""
+    if not condition:
+        raise InvariantViolatedError(message)
+
+
 class Trace:
     """Keeps the last lines and a digest of all: two runs of one seed have the same.
 

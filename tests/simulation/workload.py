@@ -11,6 +11,7 @@ from regent.controller.commands import (
     AlterPartitionReassignments,
     AlterTopicConfig,
     Command,
+    ControlledShutdown,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -71,7 +72,7 @@ class Workload:
         leaders = [
             (broker, tp)
             for broker in self._world.brokers.values()
-            if broker.is_running
+            if broker.is_responsive
             for tp, replica in broker.replicas.items()
             if replica.is_leader
         ]
@@ -94,7 +95,7 @@ class Workload:
         self._token += 1
         self._unanswered[self._token] = (to, commands)
         self._world.trace.line("client", "submits", f"#{self._token} to {to.name} {commands}")
-        to.put(e.CommandsReceived(commands, reply_to=self._token))
+        to.put(e.commands_received(commands, reply_to=self._token))
         return True
 
     def answered(self, process: RegentProcess, token: int, outcomes: tuple[Outcome, ...]) -> None:
@@ -111,6 +112,8 @@ class Workload:
                 and not self._world.safety.was_ever_created(command.topic)
             ):
                 raise InvariantViolatedError(f"#{token}: accepted, but there is no topic")
+            if isinstance(command, ControlledShutdown):
+                self._world.orderly_stops.answered(process, command, outcome)
             if isinstance(outcome, Accepted) and isinstance(command, ElectLeaders):
                 self._check_elections(token, command, outcome.result)
 

@@ -22,6 +22,7 @@ from tests.simulation.driver import Disturbance, RegentProcess
 from tests.simulation.elector import Elector
 from tests.simulation.faults import Faults
 from tests.simulation.network import Network
+from tests.simulation.orderly_stops import OrderlyStops
 from tests.simulation.replicated_log import Ledger
 from tests.simulation.replication import Replication
 from tests.simulation.rival import RivalController
@@ -32,7 +33,7 @@ from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from tests.support.broker_znodes import encode_cluster_id
 
 SESSION_TIMEOUT_MS = 6_000
-SETTLE_TIME_MS = 120_000
+SETTLE_TIME_MS = 240_000
 SETTLE_STEPS = 60_000
 
 Disturb = Callable[[RegentProcess, Effect[Any]], Disturbance | None]
@@ -75,6 +76,7 @@ class World:
         self.regents: list[RegentProcess] = []
         self.safety = SafetyChecker(self)
         self.workload = Workload(self)
+        self.orderly_stops = OrderlyStops(self)
         self._lives = 0
         self._open_for_business()
 
@@ -170,7 +172,7 @@ class World:
         """What befalls a process at an effect."""
         if self.disturb is not None:
             return self.disturb(process, effect)
-        found = self.faults.disturbance(process) if self.is_turbulent else None
+        found = self.faults.disturbance(effect) if self.is_turbulent else None
         if found is not None and found.is_crash:
             self.restart_regent_after(process.slot, self.rng.randint(100, 12_000))
         return found
@@ -194,13 +196,19 @@ class World:
         self.is_turbulent = False
         self.faults.end()
 
-    def settle(self) -> None:
+    def settle(self, *, until: Callable[[], bool] = lambda: False) -> None:
         """Let everybody do what there is to do, until nothing is left; then what recurs happens
-        once more, and everybody does what follows from it."""
+        once more, and everybody does what follows from it.
+
+        Args:
+            until: Ends it before, between two steps.
+        """
         acts = [act for act, _ in self._actors(CALM_SPEEDS)]
         deadline_ms = self.clock.now_ms() + SETTLE_TIME_MS
         has_recurred = False
         for _ in range(SETTLE_STEPS):
+            if until():
+                return
             first = self.rng.randrange(len(acts))
             if any(act() for act in (*acts[first:], *acts[:first])):
                 self.clock.advance(1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -69,11 +70,15 @@ class SimulatedConnections:
         self._port: InMemoryZooKeeperPort | None = None
         self._is_fenced = True
         self._losses = 0
+        self._lost_at = float("-inf")
 
     # ConnectionsPort
 
     def is_fenced(self) -> bool:
         return self._is_fenced
+
+    def last_contact(self) -> float:
+        return time.monotonic() if self.is_connected else self._lost_at
 
     def session_problem(self) -> str | None:
         return self.why_not_connected
@@ -129,6 +134,7 @@ class SimulatedConnections:
         if self._client is None:
             return
         self._losses += 1
+        self._lost_at = time.monotonic()
         loss = self._losses
         self._client.disconnect()
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,6 +112,23 @@ def test_crds_writes_files(runner: CliRunner, tmp_path: Path) -> None:
     assert result.exit_code == 0
     written = {path.name for path in tmp_path.iterdir()}
     assert written == {path.name for path in (ROOT / "crds").glob("*.yaml")}
+
+
+@pytest.mark.parametrize("command", ["settings", "crds"])
+def test_a_command_whose_output_nobody_reads_ends_quietly_by_sigpipe(command: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "regent", command],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGPIPE, b"")
 
 
 def test_settings_prints_the_documentation(runner: CliRunner) -> None:

@@ -122,12 +122,48 @@ class ListPartitionReassignments(msgspec.Struct, frozen=True):
     partitions: tuple[TopicPartition, ...] | None = None
 
 
+class ControlledShutdown(msgspec.Struct, frozen=True):
+    """A broker asks to be relieved of its partitions, since it is about to stop (KIP-40).
+
+    Attributes:
+        broker_epoch: Which life of the broker asks (KIP-380): the czxid of its registration; -1 if
+            it does not know.
+    """
+
+    broker_id: int
+    broker_epoch: int
+
+
+class ControlledShutdownResult(msgspec.Struct, frozen=True):
+    """What has become of a :class:`ControlledShutdown`.
+
+    Attributes:
+        error_code: Kafka's. STALE_BROKER_EPOCH and BROKER_NOT_AVAILABLE: nothing was done.
+        message: Empty unless there is an error.
+        remaining_partitions: Partitions with several replicas that the broker still leads, as no
+            other in-sync replica stays. They are without a leader when it stops.
+        below_min_insync_replicas: Partitions whose ISR, which the broker has left, has fewer
+            members than min.insync.replicas: producers with acks=all are refused.
+    """
+
+    error_code: int = 0
+    message: str = ""
+    remaining_partitions: tuple[TopicPartition, ...] = ()
+    below_min_insync_replicas: tuple[TopicPartition, ...] = ()
+
+
 TopicCommand = (
     CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
 )
 """What custom resources of topics ask for."""
 
-Command = TopicCommand | ElectLeaders | AlterPartitionReassignments | ListPartitionReassignments
+Command = (
+    TopicCommand
+    | ElectLeaders
+    | AlterPartitionReassignments
+    | ListPartitionReassignments
+    | ControlledShutdown
+)
 
 
 class Reason(enum.StrEnum):
@@ -192,7 +228,8 @@ class Accepted(msgspec.Struct, frozen=True):
             configuration (``dict[str, dict[str, str]]``; unknown topics are left out).
             :class:`ElectLeaders` and :class:`AlterPartitionReassignments`: partition ->
             :class:`PartitionResult`. :class:`ListPartitionReassignments`: partition -> its
-            ``ReplicaAssignment``.
+            ``ReplicaAssignment``. :class:`ControlledShutdown`: a
+            :class:`ControlledShutdownResult`, with Kafka's error code if nothing was done.
     """
 
     result: Any = None

@@ -51,6 +51,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
         jute_max_buffer: ``jute.maxbuffer`` of the ZooKeeper servers, in bytes.
         served: Security protocol -> where brokers and clients reach this process with it. Empty: it
             cannot be asked anything, and is not announced.
+        watch_check_interval_s: How often is looked up what watches are to report; None: never.
         election_path: Where the replicas of this Regent elect one among themselves. A Regent with
             another one is not deposed.
         election_backoff_ms: Wait before ``/controller`` is taken from another holder again, after
@@ -70,6 +71,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     default_replication_factor: int = 1
     jute_max_buffer: int = DEFAULT_JUTE_MAX_BUFFER
     served: Mapping[str, Address] = MappingProxyType({})
+    watch_check_interval_s: int | None = 60
     election_path: str = "/regent/election"
     election_backoff_ms: int = 1_000
     election_backoff_max_ms: int = 60_000

@@ -15,7 +15,8 @@ run of handlings. What may become one is decided here, by the kind of the event 
    order. Events of different sources could have come in any order. So an event joins unless one
    of *another* kind from its own source stands behind the one it would join.
 3. Commands are a source of their own and are never merged: each keeps its place among them and its
-   answer.
+   answer. Only requests of brokers that shut down are one set: several brokers are, where one has
+   waited for another. Each broker waits for its answer.
 4. Nothing else is merged, and no set overtakes it: it decides whether we are the controller.
 
 Two kinds jump the queue. The expiry of the session: what waits was meant for a controller that no
@@ -44,6 +45,7 @@ _READ_AGAIN: Final = frozenset(
         e.LogDirEventNotification,
         e.ReplicaLeaderElection,
         e.AutoPreferredReplicaLeaderElection,
+        e.WatchCheck,
         e.ConfigChange,
     }
 )
@@ -57,9 +59,17 @@ _ANSWERS: Final = frozenset(
         e.StopReplicaResponseReceived,
     }
 )
-_REQUESTS: Final = frozenset({e.AlterPartitionReceived, e.AllocateProducerIdsReceived})
-_SETS: Final = _MODIFICATIONS | _ANSWERS | _REQUESTS
+_REQUESTS: Final = frozenset(
+    {
+        e.AlterPartitionReceived,
+        e.AllocateProducerIdsReceived,
+        e.ControlledShutdownReceived,
+    }
+)
 _ZOOKEEPER: Final = "ZooKeeper"
+
+
+_MERGED: Final = _READ_AGAIN | _MODIFICATIONS | _ANSWERS | _REQUESTS
 
 
 class WaitingEvent(NamedTuple):
@@ -118,7 +128,7 @@ def _sources(event: e.ControllerEvent) -> tuple[Hashable, ...]:
     kind = type(event)
     if kind in _ANSWERS:
         return tuple(dict.fromkeys(response.broker_id for response in _members(event)))
-    if kind in _REQUESTS:
+    if kind in (e.AlterPartitionReceived, e.AllocateProducerIdsReceived):
         return tuple(("requests", each.request.broker_id) for each in _members(event))
     if kind in _READ_AGAIN or kind in _MODIFICATIONS:
         return (_ZOOKEEPER,)
@@ -213,7 +223,7 @@ class EventQueue:
         self._next_place += 1
         entry = _Entry(event, queued_at=now, place=place)
         self._entries.append(entry)
-        if kind in _READ_AGAIN or kind in _SETS:
+        if kind in _MERGED:
             self._last_of_kind[kind] = entry
             self._note(event, place)
         elif kind is not e.CommandsReceived:

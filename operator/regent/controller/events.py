@@ -19,7 +19,7 @@ from regent.controller.broker_requests import (
     AlterPartitionResponse,
     Asked,
 )
-from regent.controller.commands import Command, not_controller
+from regent.controller.commands import Command, ControlledShutdown, not_controller
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import (
@@ -43,6 +43,7 @@ class ControllerState(enum.IntEnum):
     TOPIC_DELETION = 4
     AUTO_LEADER_BALANCE = 6
     MANUAL_LEADER_BALANCE = 7
+    CONTROLLED_SHUTDOWN = 8
     ALTER_PARTITION_REASSIGNMENT = 5
     ISR_CHANGE = 9
     LEADER_AND_ISR_RESPONSE = 10
@@ -61,6 +62,7 @@ TIMERS: Final[dict[ControllerState, str]] = {
     ControllerState.TOPIC_DELETION: "TopicDeletionRateAndTimeMs",
     ControllerState.AUTO_LEADER_BALANCE: "AutoLeaderBalanceRateAndTimeMs",
     ControllerState.MANUAL_LEADER_BALANCE: "ManualLeaderBalanceRateAndTimeMs",
+    ControllerState.CONTROLLED_SHUTDOWN: "ControlledShutdownRateAndTimeMs",
     ControllerState.ALTER_PARTITION_REASSIGNMENT: "PartitionReassignmentRateAndTimeMs",
     ControllerState.ISR_CHANGE: "IsrChangeRateAndTimeMs",
     ControllerState.LEADER_AND_ISR_RESPONSE: "LeaderAndIsrResponseReceivedRateAndTimeMs",
@@ -303,6 +305,12 @@ class AutoPreferredReplicaLeaderElection(ControllerEvent, frozen=True):
     state = ControllerState.AUTO_LEADER_BALANCE
 
 
+class WatchCheck(ControllerEvent, frozen=True):
+    """It is time to look for what a watch should have reported."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
 class ConfigChange(ControllerEvent, frozen=True):
     """Children of ``/config/changes`` changed."""
 
@@ -343,3 +351,49 @@ class CommandsReceived(AnsweredEvent, frozen=True):
 
     def refusals(self) -> tuple[Answer, ...]:
         return (Answer(self.reply_to, not_controller(self.commands)),)
+
+
+class ControlledShutdownReceived(AnsweredEvent, frozen=True):
+    """Brokers ask to be shut down, each in a request of its own. They are one set.
+
+    Attributes:
+        requests: Each has commands :class:`~regent.controller.commands.ControlledShutdown` only,
+            and is answered by itself.
+    """
+
+    state = ControllerState.CONTROLLED_SHUTDOWN
+    requests: tuple[CommandsReceived, ...]
+
+    def refusals(self) -> tuple[Answer, ...]:
+        return tuple(answer for request in self.requests for answer in request.refusals())
+
+
+class ControlledShutdownOverdue(ControllerEvent, frozen=True):
+    """A broker has asked to be shut down, and should have stopped by now.
+
+    Attributes:
+        controller_epoch: The term in which it asked; in another it has time again.
+        broker_epoch: The life of the broker that asked.
+    """
+
+    state = ControllerState.CONTROLLED_SHUTDOWN
+    controller_epoch: int
+    broker_id: int
+    broker_epoch: int
+
+
+def commands_received(
+    commands: tuple[Command, ...], *, reply_to: Any
+) -> CommandsReceived | ControlledShutdownReceived:
+    """The event of a request with commands: requests of brokers that shut down can be merged."""
+    received = CommandsReceived(commands, reply_to)
+    if commands and all(isinstance(command, ControlledShutdown) for command in commands):
+        return ControlledShutdownReceived((received,))
+    return received
+
+
+def requests_of(event: ControllerEvent) -> tuple[CommandsReceived, ...]:
+    """The requests that an event answers."""
+    if isinstance(event, ControlledShutdownReceived):
+        return event.requests
+    return (event,) if isinstance(event, CommandsReceived) else ()

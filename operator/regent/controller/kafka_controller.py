@@ -7,11 +7,18 @@ No rules live here. What becomes of the controller when an event cannot be proce
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController, Chance
-from regent.controller.brokers import answers, broker_changes, log_dir_events
+from regent.controller.brokers import (
+    abandoned_shutdowns,
+    answers,
+    broker_changes,
+    log_dir_events,
+)
+from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.configs import config_changes
 from regent.controller.effects import CurrentTime, Respond
@@ -20,7 +27,7 @@ from regent.controller.log import ControllerLog
 from regent.controller.partitions import alter_partition, isr_changes
 from regent.controller.producer_ids import allocate_producer_ids
 from regent.controller.reassignment import reassignment_changes
-from regent.controller.term import failover, failure_policy
+from regent.controller.term import failover, failure_policy, watch_check
 from regent.controller.term.life_cycle import LifeCycle
 from regent.controller.topics import topic_changes, topic_commands, topic_configuration
 from regent.model.errors import ControllerError
@@ -92,14 +99,24 @@ async def _dispatch_active(
     if isinstance(event, e.ChannelEvent) and event.controller_epoch != active.context.term.epoch:
         return None
     active.context.trail.begin_event(type(event).__name__, await CurrentTime())
-    if isinstance(event, e.CommandsReceived):
-        return (await topic_commands.process_commands(active, event.commands),)
+    requests = e.requests_of(event)
+    if requests:
+        return await _process_commands(active, requests)
     if isinstance(event, e.AlterPartitionReceived):
         return await alter_partition.process_alter_partition(active, event.asked)
     if isinstance(event, e.AllocateProducerIdsReceived):
         return await allocate_producer_ids.process_allocate_producer_ids(active, event.asked)
     await _PROCESS[type(event)](active, event)
     return None
+
+
+async def _process_commands(
+    active: ActiveController, requests: Sequence[e.CommandsReceived]
+) -> list[tuple[Outcome, ...]]:
+    """Carry out the commands of requests together. Returns the outcomes for each request."""
+    commands = [command for request in requests for command in request.commands]
+    outcomes = iter(await topic_commands.process_commands(active, commands))
+    return [tuple(islice(outcomes, len(request.commands))) for request in requests]
 
 
 async def _channel_failed(active: ActiveController, event: e.ChannelFailed) -> None:
@@ -163,5 +180,7 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.AutoPreferredReplicaLeaderElection: lambda active, _: (
         auto_leader_balance.process_auto_preferred_replica_leader_election(active)
     ),
+    e.WatchCheck: lambda active, _: watch_check.process_watch_check(active),
+    e.ControlledShutdownOverdue: abandoned_shutdowns.process_controlled_shutdown_overdue,
     e.ConfigChange: lambda active, _: config_changes.process_config_change(active),
 }

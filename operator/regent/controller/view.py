@@ -111,7 +111,8 @@ class ClusterView(msgspec.Struct, frozen=True):
         is_active: Whether this process is the controller.
         controller_id: Id of the active controller as far as known, -1 if there is none.
         controller_epoch: Epoch under which this view was taken; 0 before the first election.
-        brokers: Live brokers by id.
+        brokers: Live brokers by id, also those that are shutting down.
+        shutting_down: Brokers of those that have asked to be shut down.
         topics: Topics by name, in no order.
         broker_facts: What is known of each live broker, and of those that are down and have
             replicas, as far as topic configurations depend on it.
@@ -127,3 +128,4 @@ class ClusterView(msgspec.Struct, frozen=True):
     topics: Mapping[str, TopicView] = {}
     cluster_id: str | None = None
     broker_facts: tuple[BrokerFacts, ...] = ()
+    shutting_down: tuple[int, ...] = ()

@@ -21,6 +21,8 @@ class KubeHealth:
 
     Attributes:
         restarts: How often a defect restarted the Kubernetes side.
+        unlisted: Why no KafkaTopic can be listed now: there is no CustomResourceDefinition, the API
+            server does not answer. None: they can.
         unreadable: Namespaces that cannot be served now, each with what is missing.
         unwritable: Namespaces in which finalizers or statuses cannot be written now, each with what
             is missing.
@@ -28,6 +30,7 @@ class KubeHealth:
 
     def __init__(self) -> None:
         self.restarts = 0
+        self.unlisted: str | None = None
         self.unreadable: Mapping[str, str] = {}
         self.unwritable: Mapping[str, str] = {}
         self._defect: str | None = None
@@ -43,6 +46,14 @@ class KubeHealth:
         """The Kubernetes side starts."""
         self._began_at = time.monotonic()
 
+    def ended(self) -> None:
+        """The Kubernetes side has ended: another replica serves, and finds out what it lacks."""
+        self.unlisted, self.unreadable, self.unwritable = None, {}, {}
+
+    def not_listed(self, problem: str) -> None:
+        """An attempt to list KafkaTopics has failed. To be logged by the caller."""
+        self.unlisted = problem
+
     def listed(self, *, unreadable: Mapping[str, str], unwritable: Mapping[str, str]) -> None:
         """Namespaces were listed; these lack a right, each with what is missing."""
         before, now = {**self.unreadable, **self.unwritable}, {**unreadable, **unwritable}
@@ -56,13 +67,15 @@ class KubeHealth:
                 )
         for namespace in before.keys() - now.keys():
             logger.info("A namespace can be served again", extra={"namespace": namespace})
-        self.unreadable, self.unwritable = unreadable, unwritable
+        self.unlisted, self.unreadable, self.unwritable = None, unreadable, unwritable
 
     def problem(self) -> str | None:
         """Why custom resources are not served, or None.
 
         Namespaces that lack a right are not among it: one of them must not take a process out of
-        service that serves all others. See :meth:`remark`.
+        service that serves all others. Nor is a missing CustomResourceDefinition, or an API server
+        that does not answer: the process is the Kafka controller all the same, and another one
+        would be no better off. See :meth:`remark`.
         """
         if self._defect is None or time.monotonic() - self._began_at > STABLE_AFTER_S:
             return None
@@ -70,4 +83,14 @@ class KubeHealth:
 
     def remark(self) -> str | None:
         """What somebody has to correct although the process is in service, or None."""
-        return "; ".join((*self.unreadable.values(), *self.unwritable.values())) or None
+        unlisted = () if self.unlisted is None else (self.unlisted,)
+        return "; ".join((*unlisted, *self.unreadable.values(), *self.unwritable.values())) or None
+
+    def status(self) -> dict[str, object]:
+        """For ``/status``."""
+        return {
+            "problem": self.problem(),
+            "unlisted": self.unlisted,
+            "unreadableNamespaces": dict(self.unreadable),
+            "unwritableNamespaces": dict(self.unwritable),
+        }

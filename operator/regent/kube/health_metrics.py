@@ -28,6 +28,11 @@ class KubeHealthCollector(Collector):
             "1 while custom resources are not served reliably after a defect, else 0.",
             value=int(self._health.problem() is not None),
         )
+        yield GaugeMetricFamily(
+            "regent_kafkatopics_unlisted",
+            "1 while no KafkaTopic can be listed, for instance without its CRD, else 0.",
+            value=int(self._health.unlisted is not None),
+        )
         unreadable = GaugeMetricFamily(
             "regent_namespace_unreadable",
             "1 for each namespace whose KafkaTopics this replica may not read.",

@@ -93,11 +93,19 @@ class CachedObject:
         return parse_kafka_topic(self.body)
 
 
+class _Deletion(NamedTuple):
+    """An object that is gone, and the resourceVersion of its deletion; 0 if that is not known."""
+
+    key: ObjectKey
+    version: int
+
+
 class ObjectCache:
     """The objects by key, indexed by topic."""
 
     def __init__(self) -> None:
-        self._deleted: dict[str, None] = {}  # uids in the order of their deletion
+        # By uid, in the order in which they were found out: the versions of deletions, if known.
+        self._deleted: dict[str, _Deletion] = {}
         self._objects: dict[ObjectKey, CachedObject] = {}
         self._by_topic: dict[str, dict[ObjectKey, None]] = {}
         self._newest = 0
@@ -117,7 +125,7 @@ class ObjectCache:
     def newest_version(self) -> int:
         """The newest resourceVersion of anything that was taken in; 0 if there is none.
 
-        What is listed from now on cannot be older, unless :meth:`is_history_restarted`.
+        What is listed from now on cannot be older, unless :meth:`shows_earlier_state`.
         """
         return self._newest
 
@@ -159,11 +167,19 @@ class ObjectCache:
             news.update(() if old is None else self.keys_of_topic(old.topic))
         return frozenset(news)
 
-    def delete(self, key: ObjectKey, *, uid: str) -> frozenset[ObjectKey]:
+    @property
+    def newest(self) -> CachedObject | None:
+        """The object that was written last, None if there is none."""
+        return max(self._objects.values(), key=lambda known: _number(known.version), default=None)
+
+    def delete(self, key: ObjectKey, *, uid: str, version: str = "") -> frozenset[ObjectKey]:
         """Forget an object that was deleted for good, which no later version can revive; the keys
         of the objects that it is news for.
+
+        Args:
+            version: resourceVersion of the deletion, as a watch reports it.
         """
-        self._deleted[uid] = None
+        self._deleted[uid] = _Deletion(key, _number(version))
         while len(self._deleted) > _DELETED_MAX:
             del self._deleted[next(iter(self._deleted))]
         return self.remove(key, uid=uid)
@@ -180,19 +196,63 @@ class ObjectCache:
         self._unindex(old)
         return frozenset((key, *self.keys_of_topic(old.topic)))
 
-    def replace_all(
+    @property
+    def last_deletion(self) -> tuple[ObjectKey, str] | None:
+        """Key and uid of the object whose deletion was found out last, None if there was none."""
+        uid = next(reversed(self._deleted), None)
+        return None if uid is None else (self._deleted[uid].key, uid)
+
+    def shows_earlier_state(
         self, bodies: Iterable[Mapping[str, Any]], *, listed_version: str, since: int = 0
+    ) -> bool:
+        """Whether a list shows that the API server has gone back to an earlier state: a backup of
+        etcd was restored, and versions are given anew from there.
+
+        Why that is sound: etcd's revisions only grow, and a list shows every object as it was at
+        the revision that is the list's version. So in one history a list that was asked for after
+        a version was seen has no lower version itself; and if its version is not lower than that of
+        a known object, or of a known deletion, then it has that object in the same version or a
+        later one, and what was deleted is not in it. What contradicts that belongs to another
+        history, however far this one has come meanwhile. An object that contradicts nothing is
+        either unchanged or newer: its listed version is taken in as always.
+
+        Args:
+            listed_version: resourceVersion of the list, or of the oldest of several; "0" or empty:
+                nothing could be listed.
+            since: :attr:`newest_version` before the list was asked for.
+        """
+        if is_history_restarted(listed_version, since=since):
+            return True
+        until = _number(listed_version)
+        return any(self._is_contradicted(_cached(body), until=until) for body in bodies)
+
+    def _is_contradicted(self, listed: CachedObject, *, until: int) -> bool:
+        deletion = self._deleted.get(listed.uid)
+        if deletion is not None:
+            return 0 < deletion.version <= until
+        known = self._objects.get(listed.key)
+        if known is None or known.uid != listed.uid or _number(known.version) > until:
+            return False
+        if known.version == listed.version:
+            return _essence(known) != _essence(listed)
+        return _number(listed.version) < _number(known.version)
+
+    def replace_all(
+        self,
+        bodies: Iterable[Mapping[str, Any]],
+        *,
+        listed_version: str,
+        is_restarted: bool = False,
     ) -> frozenset[ObjectKey]:
         """Take in a complete list; the keys of the objects that it is news for.
 
         Args:
             listed_version: resourceVersion of the list: a known object that is missing from the
                 list and not newer than it was deleted.
-            since: :attr:`newest_version` before the list was asked for.
+            is_restarted: Whether :meth:`shows_earlier_state` says so of the list.
         """
         news: set[ObjectKey] = set()
         present: set[ObjectKey] = set()
-        is_restarted = is_history_restarted(listed_version, since=since)
         if is_restarted:
             news.update(self._forget())
         self._note_version(listed_version)
@@ -227,16 +287,14 @@ class ObjectCache:
 
 
 def is_history_restarted(listed_version: str, *, since: int) -> bool:
-    """Whether the API server has gone back to an earlier state: a backup of etcd was restored.
-
-    Versions are given anew from there, so what is known cannot be compared with what is there. A
-    list is as new as the moment it was asked for.
-
-    Args:
-        listed_version: resourceVersion of a list; "0" or empty: nothing could be listed.
-        since: :attr:`ObjectCache.newest_version` before the list was asked for.
+    """Whether the version of a list alone shows an earlier state; see
+    :meth:`ObjectCache.shows_earlier_state`. False once the versions have caught up.
     """
-    return listed_version.isdigit() and 0 < int(listed_version) < since
+    return 0 < _number(listed_version) < since
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdigit() else 0
 
 
 def _key(body: Mapping[str, Any]) -> ObjectKey:

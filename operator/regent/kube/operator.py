@@ -30,21 +30,20 @@ from prometheus_client import CollectorRegistry
 from regent.controller.view import ClusterView
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
-from regent.kube.errors import KubeApiError, KubeError
+from regent.kube.errors import KubeApiError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
 from regent.kube.health import KubeHealth
 from regent.kube.kopf_runner import KopfOptions, run_kopf
-from regent.kube.listing import ALL_NAMESPACES, Listing, list_topics, version_now
 from regent.kube.metrics import ResourceMetrics
-from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted
-from regent.kube.rights import Lack, lack_of, missing_rights
+from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.kube.resync import Resync
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_reconciler import ReconcilerParts, TopicReconciler
 from regent.kube.waiting import cancel, unless_set
-from regent.kube.work_queue import WorkQueue, backoff_s
+from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.reconcile.request import Absence
 from regent.runtime.ports import ControllerPort
@@ -52,8 +51,6 @@ from regent.runtime.ports import ControllerPort
 logger = logging.getLogger(__name__)
 
 _FLUSH_TIMEOUT_S: Final = 5.0
-
-_SECOND_LIST_AFTER_S: Final = 15.0
 
 
 class KubeOperator:
@@ -75,14 +72,8 @@ class KubeOperator:
         jitter = random.random  # no secret
         self._controller = controller
         self._settings = settings
-        self._client = client
-        self._health = health
         self._why_inactive = why_inactive
         self._was_active_at = asyncio.get_running_loop().time()
-        self._readable: tuple[str, ...] = ()
-        self._is_refused = False
-        self.namespaces_changed = asyncio.Event()
-        self._jitter = jitter
         self._loop = asyncio.get_running_loop()
         self._is_open = True
         self._is_active = controller.view.is_active
@@ -91,6 +82,15 @@ class KubeOperator:
         self.cache = ObjectCache()
         self.queue: WorkQueue[ObjectKey] = WorkQueue(jitter=jitter)
         self.configs = TopicConfigs()
+        self.resync = Resync(
+            client,
+            settings,
+            cache=self.cache,
+            health=health,
+            jitter=jitter,
+            on_news=self._enqueue,
+            on_resync=self._compare_everything,
+        )
         self.batcher = CommandBatcher(controller, timeout_s=settings.submit_timeout_s)
         self.writer = StatusWriter(client, self.cache, on_news=self._enqueue)
         self.recorder = EventRecorder(client, now=now, instance=socket.gethostname())
@@ -111,49 +111,12 @@ class KubeOperator:
             )
         )
 
-    @property
-    def can_read(self) -> bool:
-        """Whether there is a namespace that can be watched now."""
-        return bool(self._readable)
-
-    @property
-    def watched(self) -> tuple[str, ...]:
-        """The namespaces to be watched if :attr:`can_read`; none: all of them."""
-        return () if self._readable == (ALL_NAMESPACES,) else self._readable
-
-    async def load(self) -> None:
-        """List all resources; waits for the API server, for the CRD and for the right to read at
-        least one namespace as long as it takes.
-        """
-        failures = 0
-        while True:
-            try:
-                await self._list()
-            except KubeError as error:
-                problem = str(error)
-            else:
-                if self.can_read:
-                    logger.info("Serving KafkaTopics", extra={"count": len(self.cache)})
-                    return
-                problem = "no namespace can be read"
-            failures += 1
-            delay_s = self.delay_after(failures)
-            logger.warning(
-                "KafkaTopics cannot be listed, retrying",
-                extra={"delay_s": round(delay_s, 1), "problem": problem},
-            )
-            await asyncio.sleep(delay_s)
-
-    def delay_after(self, failures: int) -> float:
-        """Seconds to wait after failures in a row of something that everything depends on."""
-        return backoff_s(min(failures, 5), jitter=self._jitter())
-
     def start(self) -> list[asyncio.Task[None]]:
         """Start the tasks that do the work and listen to the controller."""
         self._controller.subscribe(_weak_listener(self))
         names = [("command batcher", self.batcher.run()), ("event recorder", self.recorder.run())]
-        names.append(("resync", self._resync()))
-        names.append(("checks", self._check()))
+        names.append(("resync", self.resync.run()))
+        names.append(("checks", self.resync.check()))
         names.extend(
             (f"worker {index}", work(self.queue, self._reconcile))
             for index in range(self._settings.concurrency)
@@ -170,7 +133,8 @@ class KubeOperator:
         if type_ == "DELETED":
             metadata = body["metadata"]
             key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
-            self._enqueue(self.cache.delete(key, uid=metadata.get("uid", "")))
+            uid, version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
+            self._enqueue(self.cache.delete(key, uid=uid, version=version))
         else:
             self._enqueue(self.cache.put(body))
 
@@ -190,8 +154,15 @@ class KubeOperator:
             return await self.reconciler.reconcile(key)
         except KubeApiError as error:
             if error.status == HTTPStatus.FORBIDDEN:
-                self._is_refused = True
+                self.resync.request_refused()
             raise
+
+    def _compare_everything(self) -> None:
+        """After a resync: whatever a watch or a notification has lost shows now."""
+        self.configs.invalidate_all()
+        keys = self.cache.keys()
+        for index, key in enumerate(keys):
+            self.queue.add_after(key, self._settings.resync_spread_s * index / len(keys))
 
     def _enqueue(self, keys: frozenset[ObjectKey]) -> None:
         for key in sorted(keys):
@@ -236,115 +207,6 @@ class KubeOperator:
             if keys:
                 self.configs.invalidate(topic)
                 self._enqueue(frozenset(keys))
-
-    async def _resync(self) -> None:
-        """List and compare everything every few minutes."""
-        # What was deleted between the first list and the beginning of the watch is in neither.
-        await asyncio.sleep(_SECOND_LIST_AFTER_S)
-        await self._list_again()
-        while True:
-            await asyncio.sleep(self._settings.resync_interval_s * (0.9 + 0.2 * self._jitter()))
-            await self._list_again()
-            self.configs.invalidate_all()
-            keys = self.cache.keys()
-            for index, key in enumerate(keys):
-                self.queue.add_after(key, self._settings.resync_spread_s * index / len(keys))
-
-    async def _list_again(self) -> None:
-        try:
-            missed = await self._list()
-        except KubeError as error:
-            logger.warning(
-                "KafkaTopics cannot be listed, retrying at the next resync",
-                extra={"error": str(error)},
-            )
-            return
-        if missed:
-            logger.info(
-                "A list showed changes that no watch reported", extra={"count": len(missed)}
-            )
-
-    async def _check(self) -> None:
-        """Check again and again what no watch reports: that a right was granted or taken away, and
-        that the API server has gone back to an earlier state.
-        """
-        while True:
-            await asyncio.sleep(self._settings.check_interval_s * (0.9 + 0.2 * self._jitter()))
-            if await self._are_rights_changed() or await self._is_history_restarted():
-                await self._list_again()
-
-    async def _is_history_restarted(self) -> bool:
-        """Whether a backup of the API server's store was restored."""
-        if not self.can_read:
-            return False
-        since = self.cache.newest_version
-        try:
-            version = await version_now(self._client, self._readable[0])
-        except KubeError:
-            return False  # what the API server does not serve is reported by those who need it
-        return is_history_restarted(version, since=since)
-
-    async def _are_rights_changed(self) -> bool:
-        """Whether rights are others than the last list has found.
-
-        Namespaces that lacked none then are asked about only after a request was refused.
-        """
-        suspects = {**self._health.unreadable, **self._health.unwritable}
-        if self._is_refused:
-            suspects |= dict.fromkeys(self._settings.namespaces or (ALL_NAMESPACES,), "")
-        self._is_refused = False
-        for namespace in suspects:
-            try:
-                missing = await missing_rights(self._client, namespace)
-            except KubeError as error:
-                logger.warning(
-                    "Rights cannot be checked, retrying later",
-                    extra={"namespace": namespace, "error": str(error)},
-                )
-                self._is_refused = True
-                return False
-            known = Lack(
-                self._health.unreadable.get(namespace), self._health.unwritable.get(namespace)
-            )
-            if lack_of(missing, namespace) != known:
-                return True
-        return False
-
-    async def _list(self) -> frozenset[ObjectKey]:
-        """List all resources and take the list in; the keys of the objects that it is news for.
-
-        Raises:
-            KubeError: As :func:`~regent.kube.listing.list_topics` does.
-        """
-        since = self.cache.newest_version
-        return self._take(await list_topics(self._client, self._settings), since=since)
-
-    def _take(self, listing: Listing, *, since: int) -> frozenset[ObjectKey]:
-        """Take in a list that was asked for when the newest known version was ``since``; the keys
-        of the objects that it is news for.
-        """
-        is_restarted = is_history_restarted(listing.version, since=since)
-        if is_restarted:
-            logger.warning(
-                "The API server has gone back to an earlier state; all resources are read anew",
-                extra={"listed_version": listing.version},
-            )
-        self._health.listed(unreadable=listing.unreadable, unwritable=listing.unwritable)
-        # What was seen of a namespace that cannot be read any more still claims its topics.
-        keys = self.cache.keys()
-        kept = [
-            known.body
-            for known in map(self.cache.get, keys)
-            if known is not None and known.key.namespace in listing.unreadable
-        ]
-        news = self.cache.replace_all(
-            (*listing.bodies, *kept), listed_version=listing.version, since=since
-        )
-        self._enqueue(news)
-        if listing.readable != self._readable or is_restarted:
-            self._readable = listing.readable
-            self.namespaces_changed.set()
-        return news
 
 
 async def run_kube(
@@ -398,7 +260,7 @@ async def run_kube(
         stack.callback(operator.close)
         if on_operator is not None:
             on_operator(operator)
-        if not await unless_set(operator.load(), stop_event):
+        if not await unless_set(operator.resync.load(), stop_event):
             return
         tasks = operator.start()
         stack.push_async_callback(cancel, tasks)
@@ -421,22 +283,22 @@ async def _watch(
     stop_event: asyncio.Event,
 ) -> None:
     """Watch what can be read until ``stop_event`` is set or one of the tasks fails."""
-    failures = 0
+    resync, failures = operator.resync, 0
     while not stop_event.is_set():
-        if not operator.can_read and not await unless_set(operator.load(), stop_event):
+        if not resync.can_read and not await unless_set(resync.load(), stop_event):
             return
-        operator.namespaces_changed.clear()
+        resync.namespaces_changed.clear()
         stopping = asyncio.create_task(stop_event.wait(), name="kube stop")
-        changing = asyncio.create_task(operator.namespaces_changed.wait(), name="kube namespaces")
+        changing = asyncio.create_task(resync.namespaces_changed.wait(), name="kube namespaces")
         try:
-            await run_kopf(options, namespaces=operator.watched, until=(stopping, changing, *tasks))
+            await run_kopf(options, namespaces=resync.watched, until=(stopping, changing, *tasks))
         except Exception:
             # The API server took a right away, the CRD went: what is left is served.
             failures += 1
-            delay_s = operator.delay_after(failures)
+            delay_s = resync.delay_after(failures)
             logger.exception("Watching failed, restarting", extra={"delay_s": round(delay_s, 1)})
             await unless_set(asyncio.sleep(delay_s), stop_event)
-            await unless_set(operator.load(), stop_event)
+            await unless_set(resync.load(), stop_event)
         finally:
             await cancel((stopping, changing))
         for task in tasks:

@@ -105,6 +105,7 @@ class KubernetesSide:
             )
         finally:
             self.operator = None
+            self._health.ended()
             await cancel((ending,))
 
     def _set_operator(self, operator: KubeOperator) -> None:

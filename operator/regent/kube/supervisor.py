@@ -2,6 +2,9 @@
 
 The Kafka controller lives in the same process and goes on leading: a defect in what serves custom
 resources must not cost the cluster its controller. A permanent defect is met with growing pauses.
+
+A cancellation that comes from within is a defect, too: somebody awaited what another part of the
+process, or a library, had cancelled.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ async def supervise(
         health.began()
         try:
             await run()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if _is_to_end():
+                raise
             if now() - began_at > FORGET_AFTER_S:
                 defects = 0
             defects += 1
@@ -52,3 +57,9 @@ async def supervise(
                 extra={"delay_s": round(delay_s, 1), "defects": defects},
             )
             await unless_set(asyncio.sleep(delay_s), stop_event)
+
+
+def _is_to_end() -> bool:
+    """Whether somebody has cancelled the task that this runs in."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

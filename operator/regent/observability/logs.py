@@ -39,6 +39,17 @@ class JsonFormatter(pythonjsonlogger.json.JsonFormatter):
             timestamp="time",
         )
 
+    def jsonify_log_record(self, log_data: dict[str, Any]) -> str:
+        """One line of JSON, whatever a library adds to its records: kopf adds its settings."""
+        try:
+            return super().jsonify_log_record(log_data)
+        except (TypeError, ValueError, RecursionError):
+            return super().jsonify_log_record({k: _plain(v) for k, v in log_data.items()})
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, str | int | float | None) else repr(value)
+
 
 class TextFormatter(logging.Formatter):
     """``time LEVEL message key=value ...``."""

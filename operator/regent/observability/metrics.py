@@ -34,6 +34,7 @@ class ControllerGauges(msgspec.Struct, frozen=True):
     global_topic_count: int = 0
     global_partition_count: int = 0
     active_broker_count: int = 0
+    shutting_down_broker_count: int = 0
     topics_to_delete_count: int = 0
     topics_ineligible_to_delete_count: int = 0
     replicas_to_delete_count: int = 0
@@ -56,6 +57,7 @@ def gauges_of(context: ControllerContext | None) -> ControllerGauges:
         global_topic_count=len(context.cluster.topics),
         global_partition_count=context.cluster.partition_count,
         active_broker_count=context.live_broker_count,
+        shutting_down_broker_count=len(context.shutting_down_broker_ids),
         topics_to_delete_count=len(context.topics_to_be_deleted),
         topics_ineligible_to_delete_count=len(context.topics_ineligible_for_deletion),
         replicas_to_delete_count=context.replicas_to_delete_count,
@@ -74,7 +76,8 @@ _GAUGES = {
     "is not their preferred replica.",
     "global_topic_count": "GlobalTopicCount: topics of the cluster.",
     "global_partition_count": "GlobalPartitionCount: partitions of the cluster.",
-    "active_broker_count": "ActiveBrokerCount: live brokers.",
+    "active_broker_count": "ActiveBrokerCount: live brokers that are not shutting down.",
+    "shutting_down_broker_count": "Brokers that asked to be shut down and are still registered.",
     "topics_to_delete_count": "TopicsToDeleteCount: topics whose deletion is not finished.",
     "topics_ineligible_to_delete_count": "TopicsIneligibleToDeleteCount: of those, topics that "
     "wait for a broker or a move.",

@@ -65,11 +65,6 @@ class ControlRequests(msgspec.Struct, frozen=True):
     stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
     announced: Broker | None = None
 
-    @property
-    def update_metadata(self) -> tuple[TopicPartition, ...]:
-        """The partitions of the UpdateMetadata."""
-        return tuple(self.partitions)
-
 
 class ControlHeader(NamedTuple):
     """What every request to a broker begins with.

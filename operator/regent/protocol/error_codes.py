@@ -11,6 +11,7 @@ from regent.protocol.control_requests import ControlResponse
 UNKNOWN_SERVER_ERROR: Final = -1
 NONE: Final = 0
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+BROKER_NOT_AVAILABLE: Final = 8
 STALE_CONTROLLER_EPOCH: Final = 11
 INVALID_TOPIC_EXCEPTION: Final = 17
 UNSUPPORTED_VERSION: Final = 35

@@ -166,6 +166,11 @@ class ConnectionsPort(Protocol):
         May be called from any thread."""
         ...
 
+    def last_contact(self) -> float:
+        """When the last request was sent that ZooKeeper has answered, by ``time.monotonic()``;
+        minus infinity if none was. May be called from any thread."""
+        ...
+
     def session_problem(self) -> str | None:
         """Why there is no connection to ZooKeeper, as far as is known. May be called from any
         thread."""

@@ -59,9 +59,12 @@ class ViewPublisher:
             self._rebuild = True
         else:
             self._dirty.update(dict.fromkeys(sorted(topics)))
-        before = self.view.brokers
-        self._swap(is_complete=self.view.is_complete)
-        self._brokers_changed |= active is not None and self.view.brokers is not before
+        before = self.view
+        self._swap(is_complete=before.is_complete)
+        self._brokers_changed |= active is not None and (
+            self.view.brokers is not before.brokers
+            or self.view.shutting_down != before.shutting_down
+        )
         self._wake.set()
 
     def reset(self) -> None:
@@ -117,6 +120,7 @@ class ViewPublisher:
             brokers={} if active is None else active.context.cluster.brokers,
             topics=self._topics if active is not None else {},
             cluster_id=None if active is None else active.context.cluster.cluster_id,
+            shutting_down=() if active is None else tuple(active.context.shutting_down_broker_ids),
             broker_facts=() if active is None else active.context.broker_facts(),
         )
 

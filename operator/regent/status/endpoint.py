@@ -32,6 +32,13 @@ class _RefusedReplicas(msgspec.Struct):
     sample: list[_RefusedReplica]
 
 
+class _Kubernetes(msgspec.Struct):
+    problem: str | None
+    unlisted: str | None
+    unreadableNamespaces: dict[str, str]  # noqa: N815
+    unwritableNamespaces: dict[str, str]  # noqa: N815
+
+
 class _Status(msgspec.Struct):
     """What is shown of ``/status``. Fields with a default are missing in earlier versions."""
 
@@ -40,8 +47,10 @@ class _Status(msgspec.Struct):
     eventQueueSize: int  # noqa: N815
     channelQueueSizes: dict[str, int]  # noqa: N815
     refusal: str | None = None
+    shuttingDownBrokers: list[int] | None = None  # noqa: N815
     refusedReplicas: _RefusedReplicas | None = None  # noqa: N815
     refusedMetadata: dict[str, str] | None = None  # noqa: N815
+    kubernetes: _Kubernetes | None = None
 
 
 _WHY_FIELDS: Final[Mapping[str, type]] = {"controllerId": int, "isActive": bool}
@@ -136,7 +145,7 @@ def of_this_cluster(
     """The answer, unless it comes from a Regent that serves another Kafka cluster.
 
     The cluster id decides. A Regent that does not know it (yet) is believed, unless it takes itself
-    for the controller and ``/controller`` names another one.
+    for the controller and ``/controller`` names another one, or there is none.
     """
     if answer.status is None:
         return answer
@@ -148,7 +157,8 @@ def of_this_cluster(
             problem=f"the Regent at {url} serves another Kafka cluster: {found}, not {expected}"
         )
     own_id, holder = answer.status["controllerId"], cluster["controller"]["id"]
-    if answer.status["isActive"] and own_id != holder:
+    is_known = cluster["controller"]["kind"] != "unknown"
+    if answer.status["isActive"] and is_known and own_id != holder:
         return EndpointAnswer(
             problem=f"the Regent at {url} serves another Kafka cluster: it is the controller with "
             f"id {own_id} there, here it is {'none' if holder is None else holder}"

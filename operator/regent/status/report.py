@@ -7,6 +7,7 @@ import enum
 
 from regent.status.cluster import Report, read_cluster
 from regent.status.endpoint import ask_regent, of_this_cluster
+from regent.status.reader import open_cluster
 from regent.zookeeper.settings import ZooKeeperSettings
 
 
@@ -19,29 +20,34 @@ class ExitStatus(enum.IntEnum):
     HEALTHY = 0
     NO_CONTROLLER = 4
     OFFLINE_PARTITIONS = 5
-    MALFORMED_ZNODES = 6
+    UNREADABLE_ZNODES = 6
 
 
 def read_status(settings: ZooKeeperSettings, *, url: str) -> Report:
     """The report as it is printed as JSON.
 
     Raises:
-        ConfigurationError: The chroot does not exist.
+        ConfigurationError: The chroot does not exist, or hardly anything below it may be read.
         ZooKeeperUnavailableError: No server answered.
     """
-    report = asyncio.run(read_cluster(settings))
+    report = asyncio.run(_read(settings))
     answer = of_this_cluster(ask_regent(url), report, url=url)
     report["regent"] = answer.status
     report["regentProblem"] = answer.problem
     return report
 
 
+async def _read(settings: ZooKeeperSettings) -> Report:
+    async with open_cluster(settings) as reader:
+        return await read_cluster(reader)
+
+
 def exit_status(report: Report) -> ExitStatus:
     """What a script has to know first."""
-    if report["controller"]["id"] is None:
+    if report["controller"]["kind"] == "none":
         return ExitStatus.NO_CONTROLLER
     if report["partitions"]["offline"]:
         return ExitStatus.OFFLINE_PARTITIONS
     if report["problems"]:
-        return ExitStatus.MALFORMED_ZNODES
+        return ExitStatus.UNREADABLE_ZNODES
     return ExitStatus.HEALTHY

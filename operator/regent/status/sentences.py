@@ -60,6 +60,11 @@ def cause_sentence(cause: Json, concerned: Collection[int]) -> str:
         case CauseKind.BROKER_BOUNCED:
             epochs = ", ".join(str(b["epoch"]) for b in named)
             return f"{who} {was} restarted (new broker epoch {epochs})."
+        case CauseKind.CONTROLLED_SHUTDOWN:
+            are = "is" if len(named) == 1 else "are"
+            return f"{who} {are} stopping (controlled shutdown)."
+        case CauseKind.SHUTDOWN_GIVEN_UP:
+            return f"{who} asked to be shut down, and did not stop."
         case CauseKind.LOG_DIR_FAILED:
             return f"{who} lost a log directory with this partition."
         case kind:
@@ -118,7 +123,7 @@ def _how(kind: str, before: Json | None, after: Json, *, found_with: Json) -> st
         case ChangeKind.ELECTED_REASSIGN:
             return f"Broker {leader} was elected leader from the target replicas."
         case ChangeKind.ELECTED_CONTROLLED_SHUTDOWN:
-            return f"Broker {leader} was elected leader, since the leader before is shutting down."
+            return f"Broker {leader} was elected leader, since the leader before is stopping."
         case ChangeKind.REPLICA_OFFLINE:
             return _replica_offline(before, after)
         case ChangeKind.OBSERVED:
@@ -192,7 +197,7 @@ def reason_of_absence(replica: int, change: Json) -> str:
     if change["kind"] == ChangeKind.ELECTED_UNCLEAN:
         return "an unclean election left it out"
     if change["kind"] == ChangeKind.ELECTED_CONTROLLED_SHUTDOWN:
-        return "it is shutting down"
+        return "it was stopping"
     cause = change["cause"]
     if replica not in [b["id"] for b in cause["brokers"]]:
         return _ABSENCES.get(cause["kind"], "it was offline")
@@ -202,6 +207,7 @@ def reason_of_absence(replica: int, change: Json) -> str:
 _ABSENCES_OF_BROKERS: Final[Mapping[str, str]] = {
     CauseKind.BROKER_FAILED: "it failed",
     CauseKind.BROKER_BOUNCED: "it was restarted",
+    CauseKind.CONTROLLED_SHUTDOWN: "it was stopping",
     CauseKind.LOG_DIR_FAILED: "it lost the log directory",
 }
 _ABSENCES: Final[Mapping[str, str]] = {

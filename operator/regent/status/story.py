@@ -18,7 +18,11 @@ from regent.status.sentences import (
 
 Json = Mapping[str, Any]
 
-_OF_LIVE_BROKERS: Final = (CauseKind.BROKER_STARTED, CauseKind.BROKER_BOUNCED)
+_OF_LIVE_BROKERS: Final = (
+    CauseKind.BROKER_STARTED,
+    CauseKind.BROKER_BOUNCED,
+    CauseKind.CONTROLLED_SHUTDOWN,
+)
 
 
 def tell_partition(
@@ -71,6 +75,8 @@ def _headline(found: Json, topic: Json, live: Sequence[int]) -> str:
 def _how_to_get_a_leader(
     found: Json, topic: Json, live: Sequence[int], trail: Json | None
 ) -> Iterator[str]:
+    if found["isClosed"]:
+        return
     if found["hasState"] and found["leaderEpoch"] is None:
         yield "Correct the znode, or delete the topic."
         return
@@ -146,6 +152,8 @@ def _broker_now(replica: int, live: Sequence[int], trail: Json | None, regent: J
     when = "" if last is None or last["kind"] not in kinds else f" since {moment(last['timeMs'])}"
     if replica not in live:
         return f"It is down{when}."
+    if regent is not None and regent["brokers"].get(str(replica), {}).get("isShuttingDown"):
+        return f"It is stopping{when}."
     return f"It is live{when}, and has not caught up."
 
 
@@ -228,6 +236,9 @@ def _from_zookeeper(found: Json) -> Iterator[str]:
 
 def tell_topic(topic: Json, *, live: Sequence[int]) -> Iterator[str]:
     """About a topic as a whole: one line, and one about its deletion."""
+    if topic["partitionCount"] is None:
+        yield f"Topic {topic['name']}: which partitions it has cannot be read."
+        return
     state = f"{topic['partitionCount']} partitions"
     if topic["partitionCount"] == 1:
         state = "1 partition"

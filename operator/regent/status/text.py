@@ -15,19 +15,22 @@ _UNBOUNDED: Final = 100_000
 """Columns of what is no terminal: a program that reads a pipe needs whole lines."""
 
 
-def print_status(report: Report) -> None:
-    """Print to standard output."""
+def render_status(report: Report) -> str:
+    """The report for standard output: in colours and as wide as the terminal, if that is one."""
     width = None if sys.stdout.isatty() else _UNBOUNDED
     console = Console(highlight=False, markup=False, emoji=False, width=width)
-    for line in (_controller(report), _partitions(report), *_regent(report)):
-        console.print(_plain(line))
-    console.print(_brokers(report))
     warnings = [
         *_refused_requests(report["regent"] or {}),
-        *(f"Malformed   {problem}" for problem in report["problems"]),
+        *_unserved(report["regent"] or {}),
+        *(f"Unreadable  {problem}" for problem in report["problems"]),
     ]
-    for warning in warnings:
-        console.print(_plain(warning), style="red")
+    with console.capture() as captured:
+        for line in (_controller(report), _partitions(report), *_regent(report)):
+            console.print(_plain(line))
+        console.print(_brokers(report))
+        for warning in warnings:
+            console.print(_plain(warning), style="red")
+    return captured.get()
 
 
 def _plain(text: str) -> str:
@@ -41,17 +44,20 @@ def _controller(report: Report) -> str:
     controller = report["controller"]
     who = {
         "none": "none",
+        "unknown": "unknown: /controller cannot be read",
         "broker": f"broker {controller['id']}'s own controller",
         "regent": f"Regent ({controller['id']})",
     }[controller["kind"]]
-    return f"Controller  {who}, epoch {controller['epoch']}"
+    epoch = "unknown" if controller["epoch"] is None else controller["epoch"]
+    return f"Controller  {who}, epoch {epoch}"
 
 
 def _partitions(report: Report) -> str:
     counts = report["partitions"]
+    unknown = f", {counts['unknown']} unknown" if counts["unknown"] else ""
     return (
         f"Partitions  {counts['total']} in {counts['topics']} topics: {counts['online']} online, "
-        f"{counts['offline']} offline, {counts['new']} new, "
+        f"{counts['offline']} offline, {counts['new']} new{unknown}, "
         f"{counts['underReplicated']} under-replicated"
     )
 
@@ -64,6 +70,9 @@ def _regent(report: Report) -> list[str]:
     lines = [f"Regent      {regent['controllerId']} ({role})"]
     if regent.get("refusal"):
         lines.append(f"Refusal     it does not take the cluster: {regent['refusal']}")
+    if regent.get("shuttingDownBrokers"):
+        stopping = ", ".join(str(broker_id) for broker_id in regent["shuttingDownBrokers"])
+        lines.append(f"Stopping    {stopping}: no candidates for leaders, ISRs and replicas")
     queues = ", ".join(f"broker {b}: {n}" for b, n in regent["channelQueueSizes"].items())
     partitions = f", partitions for {queues}" if queues else ""
     return [*lines, f"Queues      {regent['eventQueueSize']} events{partitions}"]
@@ -82,13 +91,25 @@ def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:
         yield f"Refused     broker {broker_id} refuses metadata: {error}"
 
 
+def _unserved(regent: Mapping[str, Any]) -> Iterator[str]:
+    """Which KafkaTopics are not served. Not every version of Regent says so."""
+    kubernetes = regent.get("kubernetes") or {}
+    for key in ("problem", "unlisted"):
+        if kubernetes.get(key):
+            yield f"Kubernetes  no KafkaTopic is served: {kubernetes[key]}"
+    for key in ("unreadableNamespaces", "unwritableNamespaces"):
+        for namespace, missing in kubernetes.get(key, {}).items():
+            yield (f"Kubernetes  statuses in namespace {namespace} may be out of date: {missing}")
+
+
 def _brokers(report: Report) -> Table:
     table = Table("Broker", "Epoch", "Rack", "Leads", "Hosts", "Out of sync", "Endpoints")
     for broker in report["brokers"]:
         table.add_row(
-            *(str(broker[key]) for key in ("id", "epoch")),
+            str(broker["id"]),
+            "-" if broker["epoch"] is None else str(broker["epoch"]),
             _plain(broker["rack"] or "-"),
             *(str(broker[key]) for key in ("leads", "hosts", "outOfSync")),
-            _plain(" ".join(broker["endpoints"])),
+            _plain(" ".join(broker["endpoints"]) or "-"),
         )
     return table

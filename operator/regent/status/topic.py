@@ -13,11 +13,13 @@ from regent.status.reader import ClusterReader
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
 from regent.zk_data.operations import DatedZNode
+from regent.zk_data.permitted_reads import UnreadableZNode
 from regent.zk_data.topics import decode_partition_state, decode_topic
 
 Report = dict[str, Any]
 
-_OFFLINE, _UNDER_REPLICATED, _CHANGED, _CALM = range(4)
+_GROUPS: Final = range(5)
+_OFFLINE, _UNKNOWN, _UNDER_REPLICATED, _CHANGED, _CALM = _GROUPS
 """Groups of partitions, in the order in which they are described."""
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
@@ -81,7 +83,7 @@ async def read_topic(
     (node,) = await reader.get_data([paths.topic(target.topic)])
     if node is None:
         return None
-    assignments: Mapping[int, ReplicaAssignment] = {}
+    assignments: Mapping[int, ReplicaAssignment] | None = None
     try:
         znode = decode_topic(target.topic, node.data)
         assignments = dict(sorted(znode.assignments.items()))
@@ -89,16 +91,19 @@ async def read_topic(
         problems += [f"{path}: partition {p}: {why}" for p, why in znode.problems.items()]
     except MalformedZNodeError as error:
         problems.append(str(error))
-    chosen = list(assignments) if target.partition is None else [target.partition]
-    if target.partition is not None and target.partition not in assignments:
+    count = None if assignments is None else len(assignments)
+    if assignments is None:
+        assignments = {}
+    elif target.partition is not None and target.partition not in assignments:
         return None
+    chosen = [p for p in assignments if target.partition in (None, p)]
     (marker,) = await reader.get_data([paths.delete_topic(target.topic)])
     config = await _configuration(reader, target.topic, problems)
     states = await _states(reader, target.topic, {p: assignments[p] for p in chosen}, problems)
     return {
         "name": target.topic,
         "partition": target.partition,
-        "partitionCount": len(assignments),
+        "partitionCount": count,
         "isMarkedForDeletion": marker is not None,
         "minInsyncReplicas": _number(config.get(MIN_INSYNC_REPLICAS)),
         "allowsUncleanElection": _boolean(config.get(UNCLEAN_ELECTION)),
@@ -143,10 +148,10 @@ async def _chosen(
     problems: list[str],
 ) -> Report:
     """Counts, and the partitions that are described, as they are now, with times."""
-    (children,) = await reader.get_children([paths.BROKER_IDS])
+    children = await reader.children(paths.BROKER_IDS)
     live = {broker_id for c in children or () if (broker_id := paths.broker_id_of(c)) is not None}
     changed = frozenset(changed)
-    groups: dict[int, list[Report]] = {_OFFLINE: [], _UNDER_REPLICATED: [], _CHANGED: [], _CALM: []}
+    groups: dict[int, list[Report]] = {group: [] for group in _GROUPS}
     for partition in partitions:
         groups[_group(partition, live, changed)].append(partition)
     shown = list(chain.from_iterable(groups.values()))[:PARTITIONS_MAX]
@@ -168,6 +173,8 @@ async def _chosen(
 
 
 def _group(partition: Report, live: Container[int | None], changed: Container[int]) -> int:
+    if partition["isClosed"]:
+        return _UNKNOWN
     if partition["leader"] not in live:
         return _OFFLINE
     if len(partition["isr"]) < len(partition["replicas"]):
@@ -182,6 +189,8 @@ def _partition(
     dated: DatedZNode | None,
     problems: list[str],
 ) -> Report:
+    is_closed = dated is not None and isinstance(dated.node, UnreadableZNode)
+    times = None if is_closed else dated
     report: Report = {
         "partition": partition,
         "assignment": assignment,
@@ -189,13 +198,14 @@ def _partition(
         "addingReplicas": list(assignment.adding_replicas),
         "removingReplicas": list(assignment.removing_replicas),
         "hasState": dated is not None,
+        "isClosed": is_closed,
         "leader": None,
         "leaderEpoch": None,
         "isr": [],
         "controllerEpoch": None,
         "partitionEpoch": None,
-        "createdMs": None if dated is None else dated.created_ms,
-        "changedMs": None if dated is None else dated.modified_ms,
+        "createdMs": None if times is None else times.created_ms,
+        "changedMs": None if times is None else times.modified_ms,
     }
     if dated is None:
         return report

@@ -7,6 +7,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from regent.model.errors import ConfigurationError
 from regent.status.cluster import read_brokers, read_cluster_id, read_controller
 from regent.status.endpoint import EndpointAnswer, ask_why, of_this_cluster
 from regent.status.reader import ClusterReader, open_cluster
@@ -27,7 +28,7 @@ class ExitStatus(enum.IntEnum):
     EXPLAINED = 0
     NO_CONTROLLER = 4
     OFFLINE_PARTITIONS = 5
-    MALFORMED_ZNODES = 6
+    UNREADABLE_ZNODES = 6
     UNKNOWN_TOPIC = 7
     NO_TRAIL = 8
 
@@ -39,7 +40,7 @@ def read_why(settings: ZooKeeperSettings, text: str, partition: int | None, *, u
         text: A topic, or one of its partitions, unless ``partition`` is given.
 
     Raises:
-        ConfigurationError: The chroot does not exist.
+        ConfigurationError: The chroot does not exist, or what everything rests on may not be read.
         ZooKeeperUnavailableError: No server answered.
     """
     return asyncio.run(_read_why(settings, text, partition, url=url))
@@ -51,6 +52,8 @@ async def _read_why(
     async with open_cluster(settings) as reader:
         problems: list[str] = []
         brokers = await read_brokers(reader, problems)
+        if brokers is None:
+            raise ConfigurationError(f"{problems[0]}; without it no partition can be explained")
         report: Report = {
             "clusterId": await read_cluster_id(reader, problems),
             "controller": await read_controller(reader, brokers, problems),
@@ -100,12 +103,12 @@ def exit_status(report: Report) -> ExitStatus:
     """What a script has to know first."""
     if report["topic"] is None:
         return ExitStatus.UNKNOWN_TOPIC
-    if report["controller"]["id"] is None:
+    if report["controller"]["kind"] == "none":
         return ExitStatus.NO_CONTROLLER
     if report["topic"]["offline"] and not report["topic"]["isMarkedForDeletion"]:
         return ExitStatus.OFFLINE_PARTITIONS
     if report["problems"]:
-        return ExitStatus.MALFORMED_ZNODES
+        return ExitStatus.UNREADABLE_ZNODES
     return ExitStatus.EXPLAINED if report["regent"] is not None else ExitStatus.NO_TRAIL
 
 
@@ -120,7 +123,7 @@ def tell(report: Report) -> Iterator[str]:
     if topic["partition"] is None or topic["isMarkedForDeletion"]:
         yield from tell_topic(topic, live=report["liveBrokers"])
     yield from _tell_of_the_controller(report)
-    yield from _malformed(report)
+    yield from _unreadable(report)
     known = [] if regent is None else regent["partitions"]
     trails = {p["partition"]: p for p in known}
     for found in topic["partitions"]:
@@ -139,7 +142,7 @@ def tell(report: Report) -> Iterator[str]:
 
 def _tell_of_what_is_unknown(report: Report) -> Iterator[str]:
     yield f"There is no topic or partition {report['target']!r} in ZooKeeper."
-    yield from _malformed(report)
+    yield from _unreadable(report)
     regent = report["regent"]
     if regent is not None and regent["removed"] is not None:
         yield removed_sentence(regent["topic"], regent["removed"])
@@ -147,8 +150,8 @@ def _tell_of_what_is_unknown(report: Report) -> Iterator[str]:
         yield f"Why it is gone is not known: {report['regentProblem']} (see --url)."
 
 
-def _malformed(report: Report) -> Iterator[str]:
-    return (f"Malformed: {problem}" for problem in report["problems"])
+def _unreadable(report: Report) -> Iterator[str]:
+    return (f"Unreadable: {problem}" for problem in report["problems"])
 
 
 def _tell_of_the_controller(report: Report) -> Iterator[str]:
@@ -158,6 +161,7 @@ def _tell_of_the_controller(report: Report) -> Iterator[str]:
     if report["regent"] is None:
         who = {
             "none": "",
+            "unknown": "",
             "broker": f" The controller is broker {controller['id']}'s own, which keeps none.",
             "regent": f" The controller is the Regent with the id {controller['id']}.",
         }[controller["kind"]]

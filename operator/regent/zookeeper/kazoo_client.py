@@ -18,6 +18,7 @@ import logging
 import select
 import socket
 import ssl
+import threading
 import time
 from typing import Any, Final, Protocol
 
@@ -36,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 _RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 0.5}
 """Pauses between rounds over all servers, in seconds. kazoo's default grows up to an hour."""
+
+_CLOSE_TIMEOUT_S: Final = 5.0
 
 _CONNECTED_STATES: Final = (KeeperState.CONNECTED, KeeperState.CONNECTED_RO)
 
@@ -110,8 +113,15 @@ class OneSessionClient(KazooClient):
             assert session is not None
             self._observer.connected(session[0])
 
+    def _safe_close(self) -> None:
+        # kazoo's own waits for the session timeout, but no less than ten seconds.
+        self.handler.stop()
+        if not self._connection.stop(_CLOSE_TIMEOUT_S):
+            raise WriterNotClosedException(f"no end within {_CLOSE_TIMEOUT_S:g} s")
+
     def dispose(self) -> None:
-        """End the session, if it is not over, and the threads. Blocks, for some seconds at worst.
+        """End the session, if it is not over, and the threads. Blocks, for :data:`_CLOSE_TIMEOUT_S`
+        at worst: a server that is frozen finds the request to close the session when it goes on.
 
         Must not be called from one of kazoo's threads.
         """
@@ -122,8 +132,8 @@ class OneSessionClient(KazooClient):
                 self.stop()
             self.close()
         except WriterNotClosedException:
-            # A connection attempt is stuck in the operating system. Its thread is a daemon and
-            # finds the client stopped when it comes back.
+            # The server does not answer, or a connection attempt is stuck in the operating system.
+            # The thread is a daemon and finds the client stopped when it comes back.
             logger.warning("A ZooKeeper connection did not close in time and is abandoned")
 
 
@@ -180,6 +190,9 @@ class _Handler(SequentialThreadingHandler):
 
 
 class _Connection(ConnectionHandler):
+    _connection_routine: Any  # a thread, or None
+    connection_stopped: threading.Event
+
     def __init__(
         self,
         client: OneSessionClient,
@@ -195,6 +208,15 @@ class _Connection(ConnectionHandler):
         self._observer = observer
         self._handshake_timeout_s = handshake_timeout_s
         self._is_encrypted = is_encrypted
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Wait until the thread has ended, or the time is up; whether it has ended. (kazoo's own
+        waits for the time and then for the thread, which a frozen server does not let go.)"""
+        has_stopped: bool = self.connection_stopped.wait(timeout)
+        if has_stopped and self._connection_routine:
+            self._connection_routine.join()
+            self._connection_routine = None
+        return has_stopped
 
     def _invoke(self, timeout: float, request: object, xid: int | None = None) -> Any:
         if not isinstance(request, Connect):

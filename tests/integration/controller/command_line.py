@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,3 +19,21 @@ def run_regent(*arguments: str | Path, **environment: str) -> Outcome:
         environment={"PYTHONPATH": str(ROOT / "operator"), "COLUMNS": "160", **environment},
         timeout_s=180,
     )
+
+
+def run_without_reader(*arguments: str | Path) -> Outcome:
+    """Run ``regent ARGUMENTS | true``: whoever should read the output has ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "regent", *arguments],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+            timeout=180,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    return Outcome("", ended.stderr.decode(), ended.returncode)

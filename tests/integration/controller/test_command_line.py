@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,7 +20,7 @@ from sandbox.ports import LOOPBACK
 from sandbox.process import Outcome
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, controller_id_of, regent
-from tests.integration.controller.command_line import run_regent
+from tests.integration.controller.command_line import run_regent, run_without_reader
 from tests.integration.controller.znodes import Znodes, difference
 
 pytestmark = pytest.mark.integration
@@ -90,6 +91,7 @@ def test_status_shows_a_brokers_own_controller(cluster: Cluster) -> None:
         "online": len(cluster.znodes.states()),
         "offline": 0,
         "new": 0,
+        "unknown": 0,
         "underReplicated": 0,
     }
     assert [broker["id"] for broker in report["brokers"]] == cluster.broker_ids
@@ -229,6 +231,15 @@ def test_status_shows_regent(cluster: Cluster, process: RegentProcess) -> None:
     ).stdout
     assert f"Regent ({controller_id}), epoch {epoch}" in text
     assert f"Regent      {controller_id} (active)" in text
+
+
+@pytest.mark.parametrize("command", [["status"], ["status", "--json"], ["why", "shown"]])
+def test_a_command_whose_output_nobody_reads_ends_quietly(
+    cluster: Cluster, process: RegentProcess, command: list[str]
+) -> None:
+    url = f"http://{LOOPBACK}:{process.port}"
+    outcome = run_without_reader(*command, "--zookeeper", cluster.kafka.zookeeper, "--url", url)
+    assert (outcome.exit_code, outcome.stderr) == (-signal.SIGPIPE, "")
 
 
 def test_status_of_one_cluster_does_not_take_the_regent_of_another_for_its_own(

@@ -185,6 +185,55 @@ def kubeconfig(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
 
+@pytest.fixture
+def limited(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Regent's own user, which has only the rights that a test grants."""
+    copy = tmp_path / "kubeconfig"
+    copy.write_text(api.kubeconfig_for("regent").read_text())
+    monkeypatch.setenv("KUBECONFIG", str(copy))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+
+def grant(
+    api: KubernetesApi,
+    namespace: str,
+    *reading: str,
+    patch: bool = True,
+    patch_status: bool = True,
+) -> None:
+    """The chart's Role for Regent's user, with these verbs for reading."""
+    patches = {True: ["patch"], False: []}
+    kafka = {"apiGroups": ["kafka.regent.dev"]}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "regent", "namespace": namespace},
+        "rules": [
+            {**kafka, "resources": ["kafkatopics"], "verbs": [*reading, "get", *patches[patch]]},
+            *(
+                {**kafka, "resources": ["kafkatopics/status"], "verbs": verbs}
+                for verbs in [patches[patch_status]]
+                if verbs
+            ),
+            {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+            {
+                "apiGroups": ["coordination.k8s.io"],
+                "resources": ["leases"],
+                "verbs": ["get", "create", "patch"],
+            },
+        ],
+    }
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "regent", "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "regent"},
+        "subjects": [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}],
+    }
+    for manifest in (role, binding):
+        api.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+
+
 @asynccontextmanager
 async def running(
     controller: ControllerPort, namespace: Namespace, **settings: Any

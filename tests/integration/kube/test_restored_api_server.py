@@ -64,3 +64,32 @@ async def test_resources_are_served_again_after_a_backup_was_restored(
         await namespace.wait_condition("orders", "Ready", "True")
     assert len(controller.view.topics["orders"].partitions) == 14
     assert "later" in controller.view.topics
+
+
+async def test_a_backup_is_noticed_even_if_versions_have_caught_up_before_anybody_looks(
+    api: KubernetesApi,
+    namespace: Namespace,
+    controller: LiveController,
+    kubeconfig: None,
+    state: Path,
+    tmp_path: Path,
+) -> None:
+    data, backup = state / "etcd-data", tmp_path / "backup"
+    async with running(controller, namespace, check_interval_s=0.5) as operator:
+        namespace.apply(topic("orders"))
+        await namespace.wait_condition("orders", "Ready", "True")
+        stop(api)
+        shutil.copytree(data, backup)
+        api.start()
+        namespace.patch("orders", partitions=5)
+        await namespace.wait_condition("orders", "Ready", "True")
+        newest = operator.cache.newest_version
+
+        stop(api)
+        shutil.rmtree(data)
+        shutil.copytree(backup, data)
+        api.advance_store(newest + 100)
+        api.start()
+        # What the resource says now, and not what was known of it, decides.
+        body = await namespace.wait_condition("orders", "Stalled", "True", "PartitionsDecrease")
+        assert body["spec"]["partitions"] == 3

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from regent.controller.commands import Command, Outcome
 from sandbox import KubernetesApi
-from tests.integration.kube.conftest import Namespace, supervised, topic, wait_for
+from tests.integration.kube.conftest import Namespace, grant, supervised, topic, wait_for
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
@@ -46,63 +44,14 @@ async def test_a_defect_restarts_the_kubernetes_side_and_the_controller_goes_on(
         assert not controller.service.has_ended
 
 
-@pytest.fixture
-def limited(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Regent's own user, which has only the rights that a test grants."""
-    copy = tmp_path / "kubeconfig"
-    copy.write_text(api.kubeconfig_for("regent").read_text())
-    monkeypatch.setenv("KUBECONFIG", str(copy))
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-
-
-def _grant(
-    api: KubernetesApi,
-    namespace: str,
-    *reading: str,
-    patch: bool = True,
-    patch_status: bool = True,
-) -> None:
-    """The chart's Role for Regent's user, with these verbs for reading."""
-    patches = {True: ["patch"], False: []}
-    kafka = {"apiGroups": ["kafka.regent.dev"]}
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": {"name": "regent", "namespace": namespace},
-        "rules": [
-            {**kafka, "resources": ["kafkatopics"], "verbs": [*reading, "get", *patches[patch]]},
-            *(
-                {**kafka, "resources": ["kafkatopics/status"], "verbs": verbs}
-                for verbs in [patches[patch_status]]
-                if verbs
-            ),
-            {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
-            {
-                "apiGroups": ["coordination.k8s.io"],
-                "resources": ["leases"],
-                "verbs": ["get", "create", "patch"],
-            },
-        ],
-    }
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "regent", "namespace": namespace},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "regent"},
-        "subjects": [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}],
-    }
-    for manifest in (role, binding):
-        api.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
-
-
 @pytest.mark.usefixtures("limited")
 async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served(
     api: KubernetesApi, namespace: Namespace, cluster: SimulatedCluster
 ) -> None:
     closed, missing = Namespace(api, f"{namespace.name}-closed"), f"{namespace.name}-missing"
     api.kubectl("create", "namespace", closed.name)
-    _grant(api, namespace.name, "list", "watch")
-    _grant(api, closed.name, "list")
+    grant(api, namespace.name, "list", "watch")
+    grant(api, closed.name, "list")
     namespaces = [namespace.name, closed.name, missing]
     namespace.apply(topic("orders", deletionPolicy="Retain"))
     closed.apply(topic("payments", deletionPolicy="Retain"))
@@ -118,7 +67,7 @@ async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served
         ) in remark
         assert health.problem() is None, "one bad namespace takes no process out of service"
 
-        _grant(api, closed.name, "list", "watch")
+        grant(api, closed.name, "list", "watch")
         await closed.wait_condition("payments", "Ready", "True")
         await wait_for(lambda: list(health.unreadable) == [missing], describe="one to be left")
         # It is watched, not only listed.
@@ -128,7 +77,7 @@ async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served
         await namespace.wait_condition("orders", "Synced", "True")
 
         api.kubectl("create", "namespace", missing)
-        _grant(api, missing, "list", "watch")
+        grant(api, missing, "list", "watch")
         await wait_for(lambda: not health.unreadable, describe="all to be readable")
 
 
@@ -149,18 +98,18 @@ async def test_a_right_to_write_that_is_taken_away_is_named(
     missing: str,
 ) -> None:
     """Statuses are out of date then, and cannot say so."""
-    _grant(api, namespace.name, "list", "watch")
+    grant(api, namespace.name, "list", "watch")
     namespace.apply(topic("orders"))
     async with supervised(LiveController(cluster), [namespace.name]) as health:
         await namespace.wait_condition("orders", "Ready", "True")
         assert health.remark() is None
-        _grant(api, namespace.name, "list", "watch", patch=patch, patch_status=patch_status)
+        grant(api, namespace.name, "list", "watch", patch=patch, patch_status=patch_status)
         namespace.apply(topic("payments"))
         await wait_for(lambda: health.remark() is not None, describe="a remark")
         assert f"missing right: {missing} in namespace {namespace.name};" in (health.remark() or "")
         assert (*health.unreadable, *health.unwritable) == (namespace.name,)
         assert health.problem() is None
 
-        _grant(api, namespace.name, "list", "watch")
+        grant(api, namespace.name, "list", "watch")
         await namespace.wait_condition("payments", "Ready", "True")
         await wait_for(lambda: health.remark() is None, describe="no remark any more")

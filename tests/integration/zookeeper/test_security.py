@@ -201,6 +201,44 @@ async def test_status_with_the_credentials_of_a_regent_that_uses_sasl(
         znodes.client.set_acls("/private/cluster/id", [only_regent])
     report = reported(await asyncio.to_thread(run_status, *options))
     assert report["clusterId"] == "abc"
-    refused = await asyncio.to_thread(run_status, "--zookeeper", chroot)
-    assert refused.exit_code == 1
-    assert refused.stderr == "Error: ZooKeeper answered NOAUTH for /private/cluster/id\n"
+    report = reported(await asyncio.to_thread(run_status, "--zookeeper", chroot))
+    assert report["clusterId"] is None
+    assert report["problems"] == [
+        "/cluster/id: ZooKeeper answered NOAUTH: the right to read it is missing"
+    ]
+
+
+async def test_status_shows_everything_but_the_znodes_that_are_closed_to_it(
+    sasl_server: ZooKeeper,
+) -> None:
+    chroot = "/partly-closed"
+    nodes = {
+        "/controller": b'{"version":1,"brokerid":1,"timestamp":"0"}',
+        "/controller_epoch": b"7",
+        "/brokers/topics/closed": b'{"partitions":{"0":[1]}}',
+        "/brokers/topics/open": b'{"partitions":{"0":[1],"1":[1]}}',
+        "/brokers/ids/1": b'{"version":5,"host":"h","port":1,"jmx_port":-1,"endpoints":["PLAINTEXT://h:1"],'
+        b'"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"timestamp":"0"}',
+    } | {
+        f"/brokers/topics/open/partitions/{number}/state": b'{"controller_epoch":7,"leader":1,'
+        b'"version":1,"leader_epoch":0,"isr":[1]}'
+        for number in (0, 1)
+    }
+    closed = ["/brokers/topics/closed", "/brokers/topics/open/partitions/1/state"]
+    only_regent = make_acl("sasl", "regent", all=True)
+    with Znodes(sasl_server.connect_string) as znodes:
+        for path, data in nodes.items():
+            znodes.client.create(chroot + path, data, makepath=True)
+        for path in closed:
+            znodes.client.set_acls(chroot + path, [only_regent])
+    outcome = await asyncio.to_thread(
+        run_status, "--zookeeper", f"{sasl_server.connect_string}{chroot}"
+    )
+    assert outcome.exit_code == 6, outcome
+    report = json.loads(outcome.stdout)
+    assert report["problems"] == [
+        f"{path}: ZooKeeper answered NOAUTH: the right to read it is missing" for path in closed
+    ]
+    assert report["controller"] == {"id": 1, "epoch": 7, "kind": "broker"}
+    partitions = report["partitions"]
+    assert (partitions["total"], partitions["online"], partitions["unknown"]) == (2, 1, 1)

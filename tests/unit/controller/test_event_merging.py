@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regent.controller import events as e
-from regent.controller.commands import CreateTopic
+from regent.controller.commands import ControlledShutdown, CreateTopic
 from regent.controller.event_merging import EventQueue
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
@@ -46,6 +46,10 @@ def stopped(broker_id: int, code: int = 0) -> e.StopReplicaResponseReceived:
 
 def commands(number: int) -> e.CommandsReceived:
     return e.CommandsReceived((CreateTopic(f"t{number}", 1),), reply_to=number)
+
+
+def shutdown_of(broker_id: int) -> e.ControllerEvent:
+    return e.commands_received((ControlledShutdown(broker_id, 1),), reply_to=broker_id)
 
 
 def merged(*events: e.ControllerEvent) -> list[e.ControllerEvent]:
@@ -113,6 +117,33 @@ def test_commands_keep_their_order_and_are_not_merged() -> None:
     assert merged(commands(1), commands(1), commands(2)) == [commands(1), commands(1), commands(2)]
 
 
+def test_brokers_that_wait_to_be_shut_down_are_one_set_with_an_answer_each() -> None:
+    between = (commands(1), led(1), updated(2))
+    (both, *rest) = merged(shutdown_of(1), *between, shutdown_of(2))
+    assert rest == list(between)
+    assert isinstance(both, e.ControlledShutdownReceived)
+    assert [request.reply_to for request in both.requests] == [1, 2]
+    assert [request.commands for request in both.requests] == [
+        (ControlledShutdown(1, 1),),
+        (ControlledShutdown(2, 1),),
+    ]
+
+
+def test_a_request_with_other_commands_is_no_request_of_a_broker() -> None:
+    mixed = (ControlledShutdown(1, 1), CreateTopic("t", 1))
+    assert type(e.commands_received(mixed, reply_to=1)) is e.CommandsReceived
+    assert type(e.commands_received((), reply_to=1)) is e.CommandsReceived
+
+
+def test_a_hand_over_leaves_brokers_that_wait_to_be_answered() -> None:
+    shutdown = e.Shutdown(reply_to=1)
+    assert merged(led(1), shutdown_of(1), shutdown, shutdown_of(2)) == [
+        shutdown,
+        shutdown_of(1),
+        shutdown_of(2),
+    ]
+
+
 def test_the_expiry_of_the_session_comes_first_and_once() -> None:
     assert merged(commands(1), e.Expire(), e.Expire()) == [e.Expire(), commands(1)]
 
@@ -163,12 +194,15 @@ any_event: st.SearchStrategy[Any] = st.one_of(
         unique,
     ),
     unique.map(commands),
+    unique.map(shutdown_of),
 )
 
 
 def _source(event: e.ControllerEvent) -> Hashable:
     if isinstance(event, e.CommandsReceived):
         return "commands"
+    if isinstance(event, e.ControlledShutdownReceived):
+        return f"request {event.requests[0].reply_to}"
     responses = getattr(event, "responses", None)
     if responses is not None:
         broker_id: int = responses[0].broker_id
@@ -184,7 +218,7 @@ def _covers(taken: e.ControllerEvent, put: e.ControllerEvent) -> bool:
     if taken == put:
         return True
     fields = taken.__struct_fields__
-    if fields not in (("topics",), ("broker_ids",), ("responses",)):
+    if fields not in (("topics",), ("broker_ids",), ("responses",), ("requests",)):
         return False
     return set(map(repr, getattr(put, fields[0]))) <= set(map(repr, getattr(taken, fields[0])))
 

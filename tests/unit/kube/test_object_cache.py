@@ -206,7 +206,8 @@ def test_a_list_of_an_earlier_state_replaces_all_that_is_known() -> None:
     cache.delete(key("back"), uid="uid-back")
 
     restored, since = [body("kept", "40"), body("back", "50")], cache.newest_version
-    news = cache.replace_all(restored, listed_version="65", since=since)
+    assert cache.shows_earlier_state(restored, listed_version="65", since=since)
+    news = cache.replace_all(restored, listed_version="65", is_restarted=True)
     assert news == {key("kept"), key("back"), key("later")}
     assert set(cache.keys()) == {key("kept"), key("back")}
     known = cache.get(key("kept"))
@@ -221,8 +222,9 @@ def test_an_earlier_state_is_found_once() -> None:
     cache = ObjectCache()
     cache.replace_all([body("kept", "90")], listed_version="90")
     kept = body("kept", "90")
-    cache.replace_all([kept], listed_version="65", since=cache.newest_version)
-    assert not is_history_restarted("65", since=cache.newest_version)
+    assert cache.shows_earlier_state([kept], listed_version="65", since=cache.newest_version)
+    cache.replace_all([kept], listed_version="65", is_restarted=True)
+    assert not cache.shows_earlier_state([kept], listed_version="65", since=cache.newest_version)
 
 
 @pytest.mark.parametrize("version", ["65", "60", "0", ""])
@@ -232,9 +234,52 @@ def test_what_was_learned_while_a_list_was_made_speaks_of_no_earlier_state(versi
     cache.replace_all([body("known", "40")], listed_version="60")
     since = cache.newest_version
     cache.put(body("known", "90", generation=2))
-    news = cache.replace_all([body("known", "40")], listed_version=version, since=since)
-    assert news == frozenset()
+    listed = [body("known", "40")]
+    assert not cache.shows_earlier_state(listed, listed_version=version, since=since)
+    assert cache.replace_all(listed, listed_version=version) == frozenset()
     assert is_history_restarted("59", since=since)
+
+
+@pytest.mark.parametrize(
+    ("listed", "is_earlier"),
+    [
+        ([body("known", "40")], True),
+        ([body("known", "90", status={"partitions": 9})], True),
+        ([body("known", "90")], False),
+        ([body("known", "140", generation=2)], False),
+        ([body("known", "40", uid="another")], False),
+        ([body("known", "90"), body("gone", "50")], True),
+        ([body("known", "90"), body("gone", "150", uid="another")], False),
+        ([body("known", "90"), body("later", "40")], False),
+        ([], False),
+    ],
+)
+def test_objects_of_an_earlier_state_show_it_after_its_versions_have_caught_up(
+    listed: list[dict[str, Any]], is_earlier: bool
+) -> None:
+    cache = ObjectCache()
+    cache.replace_all([body("known", "90"), body("gone", "50")], listed_version="90")
+    cache.delete(key("gone"), uid="uid-gone", version="95")
+    cache.put(body("later", "300"))  # learned while the list was made
+    assert cache.shows_earlier_state(listed, listed_version="200", since=95) is is_earlier
+
+
+def test_a_list_from_before_a_deletion_or_a_write_shows_no_earlier_state() -> None:
+    cache = ObjectCache()
+    cache.replace_all([body("known", "40"), body("gone", "50")], listed_version="60")
+    cache.put(body("known", "90"))
+    cache.delete(key("gone"), uid="uid-gone", version="95")
+    listed = [body("known", "40"), body("gone", "50")]
+    assert not cache.shows_earlier_state(listed, listed_version="60", since=60)
+
+
+def test_the_last_write_and_the_last_deletion_are_known() -> None:
+    cache = ObjectCache()
+    assert (cache.newest, cache.last_deletion) == (None, None)
+    cache.replace_all([body("old", "9"), body("new", "10")], listed_version="20")
+    cache.delete(key("gone"), uid="uid-gone", version="15")
+    assert cache.newest is cache.get(key("new"))
+    assert cache.last_deletion == (key("gone"), "uid-gone")
 
 
 @pytest.mark.parametrize("spec", ["text", [1], 5, None])

@@ -66,3 +66,41 @@ def test_readiness_names_the_defect() -> None:
     assert "7 outcomes for 8 commands" in (health.problem() or "")
     health.began()
     assert health.problem() is not None, "it has not proved to be stable yet"
+
+
+class Cancelled(Side):
+    """Ends as a task does that awaits something which another part has cancelled."""
+
+    async def run(self) -> None:
+        try:
+            await super().run()
+        except ZeroDivisionError:
+            raise asyncio.CancelledError from None
+
+
+def test_a_cancellation_that_nobody_asked_for_is_a_defect(caplog: pytest.LogCaptureFixture) -> None:
+    health = KubeHealth()
+
+    async def scenario() -> Side:
+        side = Cancelled(0, 0)
+        await supervise(side.run, stop_event=side.stop, health=health, jitter=lambda: 1.0)
+        return side
+
+    assert len(run(scenario()).began_at) == 3
+    assert health.restarts == 2
+    assert "CancelledError" in caplog.text
+
+
+async def test_who_cancels_the_supervisor_ends_it() -> None:
+    async def serve() -> None:
+        await asyncio.Event().wait()
+
+    health = KubeHealth()
+    supervisor = asyncio.create_task(
+        supervise(serve, stop_event=asyncio.Event(), health=health, jitter=lambda: 1.0)
+    )
+    await asyncio.sleep(0)
+    supervisor.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await supervisor
+    assert health.restarts == 0

@@ -22,7 +22,7 @@ from regent.protocol.control_requests import (
     UpdateMetadataRequest,
 )
 from tests.support.stub_broker import stub_brokers
-from tests.unit.network.test_broker_channel import channels, leader_epochs, only_update_metadata
+from tests.unit.network.open_channels import channels, leader_epochs, only_update_metadata
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
+import queue
 
 import pytest
 
@@ -29,6 +31,22 @@ def test_json_has_the_fields_beside_the_message() -> None:
         "partitions": [1, 2],
         "odd": "{1}",
     }
+
+
+@dataclasses.dataclass
+class _Settings:
+    """What a library logs beside its message: no JSON can be made of it."""
+
+    queue: queue.SimpleQueue[int] = dataclasses.field(default_factory=queue.SimpleQueue)
+
+
+@pytest.mark.parametrize("value", [_Settings(), {("t", 1): 2}])
+def test_json_is_made_of_whatever_a_library_logs(value: object) -> None:
+    line = JsonFormatter().format(record(settings=value, path="/a"))
+    entry = json.loads(line)
+    assert (entry["message"], entry["path"]) == ("Something happened", "/a")
+    assert "settings" in entry
+    assert "\n" not in line
 
 
 def test_text_has_them_behind_it() -> None:

@@ -88,7 +88,9 @@ def test_numbers_are_those_of_the_context() -> None:
     context.set_replica_state(1, TopicPartition("marked", 0), ReplicaState.DELETION_SUCCESSFUL)
     context.set_replica_state(2, TopicPartition("marked", 0), ReplicaState.DELETION_INELIGIBLE)
     context.refusals.update(1, refused={TopicPartition("kept", 0): "X"}, done=())
+    context.mark_shutting_down(1)
     gauges = gauges_of(context)
+    assert gauges.shutting_down_broker_count == 1
     assert gauges.active_controller_count == 1
     assert gauges.refused_replicas_count == 1
     assert gauges.offline_partitions_count == 1

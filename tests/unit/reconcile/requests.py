@@ -11,6 +11,7 @@ from typing import Any
 from regent.controller.commands import CreateTopic, Outcome, TopicCommand
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.cluster import Broker
+from regent.model.topic import topic_id_to_text
 from regent.reconcile.claims import Claim, claim_of
 from regent.reconcile.plan import Plan
 from regent.reconcile.request import Absence, Attempt, TopicRequest
@@ -21,6 +22,22 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ID = uuid.UUID(int=77)
 SPARE_ID = uuid.UUID(int=123)
 """The id that a new topic gets."""
+
+OWNED = {
+    "observedGeneration": 1,
+    "ownership": "Created",
+    "topicId": topic_id_to_text(ID),
+}
+"""The status of a resource whose topic it has created."""
+
+READY = {
+    "Ready": "True/AsDeclared",
+    "Reconciling": "False/Idle",
+    "Stalled": "False/NotStalled",
+    "Synced": "True/AsDeclared",
+    "Healthy": "True/AllInSync",
+}
+"""The conditions of a resource whose topic is as declared, and healthy."""
 
 
 def resource(
@@ -179,3 +196,9 @@ def after(plan: Plan, **changes: Any) -> dict[str, Any]:
     """The status of a plan as the API would hold it, for the next request."""
     assert plan.status is not None
     return {**plan.status.to_api(), **changes}
+
+
+def owned(**changes: Any) -> KafkaTopic:
+    """A resource that has created its topic."""
+    status = {**OWNED, **changes.pop("status", {})}
+    return resource(finalizer=True, status=status, **changes)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
-import msgspec
 import pytest
 
 from regent.controller.commands import (
@@ -17,9 +15,7 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
-from regent.controller.view import PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
-from regent.model.topic_config import BrokerFacts
 from regent.reconcile.outside_term import INACTIVE_GRACE_S
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.topics import plan_topic
@@ -27,11 +23,11 @@ from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
     ID,
+    READY,
     SPARE_ID,
     after,
     attempt,
-    claim,
-    partition,
+    owned,
     request,
     resource,
     said,
@@ -39,24 +35,6 @@ from tests.unit.reconcile.requests import (
     topic,
     view,
 )
-
-OWNED = {
-    "observedGeneration": 1,
-    "ownership": "Created",
-    "topicId": topic_id_to_text(ID),
-}
-READY = {
-    "Ready": "True/AsDeclared",
-    "Reconciling": "False/Idle",
-    "Stalled": "False/NotStalled",
-    "Synced": "True/AsDeclared",
-    "Healthy": "True/AllInSync",
-}
-
-
-def owned(**changes: Any) -> Any:
-    status = {**OWNED, **changes.pop("status", {})}
-    return resource(finalizer=True, status=status, **changes)
 
 
 class TestCreation:
@@ -316,328 +294,3 @@ class TestBrokersThatAreNotAlive:
         refusal = Rejected(Reason.BROKERS_UNAVAILABLE, "broker 3 is not live", "assignment")
         plan = plan_topic(request(attempts=[attempt(command, refusal, retry_in_s=2)]))
         assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
-
-
-class TestLimits:
-    def test_topics_whose_size_brokers_rely_on_do_not_grow(self) -> None:
-        name = "__consumer_offsets"
-        subject = owned(topicName=name, partitions=3)
-        plan = plan_topic(request(subject, view(topic(name=name)), config={}))
-        assert plan.commands == ()
-        assert state(plan)["Stalled"] == "True/InvalidPartitions"
-        assert "set partitions to 2" in said(plan).message
-
-    def test_partitions_do_not_shrink(self) -> None:
-        plan = plan_topic(request(owned(partitions=1), view(topic()), config={}))
-        assert plan.commands == ()
-        assert state(plan)["Stalled"] == "True/PartitionsDecrease"
-        assert "set partitions to 2" in said(plan).message
-
-    def test_another_replication_factor_needs_another_resource(self) -> None:
-        subject = owned(replicas=3, partitions=3, config={"retention.ms": 1})
-        plan = plan_topic(request(subject, view(topic()), config={}))
-        assert plan.commands == (
-            CreatePartitions("orders", 3),
-            AlterTopicConfig("orders", {"retention.ms": "1"}),
-        )
-        assert state(plan)["Stalled"] == "True/ReplicasMismatch"
-        assert said(plan).message.startswith("spec.replicas: the topic has 2 replicas")
-        assert "set replicas to 2, or have kafka-reassign-partitions" in said(plan).message
-        assert "PartitionReassignment" not in said(plan).message
-
-    def test_mixed_replication_factors(self) -> None:
-        plan = plan_topic(request(owned(), view(topic((1, 2), (1, 2, 3))), config={}))
-        assert "2 and 3 replicas" in said(plan).message
-
-    def test_a_reassignment_under_way_counts_as_its_target(self) -> None:
-        moving = TopicView(
-            "orders",
-            ID,
-            (
-                partition(0, (3, 2, 1), (1, 2), adding=(3,), removing=(1,)),
-                partition(1, (2, 1)),
-            ),
-        )
-        plan = plan_topic(request(owned(), view(moving), config={}))
-        assert state(plan)["Stalled"] == "False/NotStalled"
-        assert state(plan)["Synced"] == "True/AsDeclared"
-
-    def test_another_place_needs_another_resource(self) -> None:
-        subject = owned(replicaAssignment=[[1, 2], [3, 1]])
-        plan = plan_topic(request(subject, view(topic()), config={}))
-        assert state(plan)["Stalled"] == "True/ReplicaAssignmentMismatch"
-        assert "partition 1 on [2, 1] instead of [3, 1]" in said(plan).message
-
-    def test_a_refusal_comes_before_a_limit(self) -> None:
-        subject = owned(replicas=3, config={"retention.ms": 1})
-        refused = attempt(
-            AlterTopicConfig("orders", {"retention.ms": "1"}),
-            Rejected(Reason.INVALID_CONFIG, "no", 'config["retention.ms"]'),
-        )
-        plan = plan_topic(request(subject, view(topic()), config={}, attempts=[refused]))
-        assert said(plan).reason == "InvalidConfig"
-        assert said(plan).message.startswith("spec.config[retention.ms]: no; spec.replicas: ")
-
-
-class TestSpec:
-    @pytest.mark.parametrize(
-        ("changes", "reason", "field"),
-        [
-            ({"name": "x" * 250}, "InvalidTopicName", "metadata.name"),
-            ({"replicas": None}, "InvalidReplicationFactor", "spec.replicas"),
-            (
-                {"partitions": 1, "replicaAssignment": [[1]], "replicas": 1},
-                "InvalidReplicationFactor",
-                "spec.replicas",
-            ),
-            ({"replicaAssignment": [[1]]}, "InvalidReplicaAssignment", "spec.replicaAssignment"),
-            (
-                {"replicaAssignment": [[1], [1, 2]]},
-                "InvalidReplicaAssignment",
-                "spec.replicaAssignment",
-            ),
-            (
-                {"replicaAssignment": [[1, 1], [1, 2]]},
-                "InvalidReplicaAssignment",
-                "spec.replicaAssignment",
-            ),
-            ({"config": {"nonsense": 1}}, "InvalidConfig", "spec.config[nonsense]"),
-            (
-                {"config": {"min.insync.replicas": "two"}},
-                "InvalidConfig",
-                "spec.config[min.insync.replicas]",
-            ),
-            (
-                {"config": {"min.insync.replicas": 3}},
-                "InvalidConfig",
-                "spec.config[min.insync.replicas]",
-            ),
-            (
-                {"config": {"min.compaction.lag.ms": 9, "max.compaction.lag.ms": 8}},
-                "InvalidConfig",
-                "spec.config[min.compaction.lag.ms]",
-            ),
-        ],
-    )
-    def test_what_is_impossible_is_refused_and_nothing_is_sent(
-        self, changes: dict[str, Any], reason: str, field: str
-    ) -> None:
-        plan = plan_topic(request(resource(**changes)))
-        assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
-        assert state(plan)["Stalled"] == f"True/{reason}"
-        assert said(plan).message.startswith(f"{field}: ")
-
-    def test_a_resource_that_is_ready_already_is_refused_as_well(self) -> None:
-        declared = owned(config={"min.insync.replicas": "two"})
-        plan = plan_topic(request(declared, view(topic()), config={}))
-        assert state(plan)["Stalled"] == "True/InvalidConfig"
-        assert plan.commands == ()
-
-    def test_what_a_live_broker_could_not_load_is_refused(self) -> None:
-        old = BrokerFacts(broker_id=2, versions=((1, 1),), has_answered=True)
-        seen = msgspec.structs.replace(view(), broker_facts=(old, BrokerFacts(broker_id=1)))
-        plan = plan_topic(request(resource(config={"compression.type": "zstd"}), seen))
-        assert state(plan)["Stalled"] == "True/InvalidConfig"
-        assert "broker 2 runs Kafka 1.1" in said(plan).message
-        assert plan.commands == ()
-
-    def test_a_broker_that_has_not_answered_yet_says_nothing_about_what_is_there(self) -> None:
-        config = {"compression.type": "zstd"}
-        seen = msgspec.structs.replace(view(topic()), broker_facts=(BrokerFacts(broker_id=1),))
-        plan = plan_topic(request(owned(config=config), seen, config=config))
-        assert said(plan).reason == "AsDeclared"
-
-    def test_what_somebody_else_has_configured_badly_is_told_and_does_not_block(self) -> None:
-        facts = BrokerFacts(broker_id=1, versions=((3, 9),), settings={}, has_answered=True)
-        seen = msgspec.structs.replace(view(topic()), broker_facts=(facts,))
-        plan = plan_topic(request(owned(), seen, config={"retention.ms": "soon"}))
-        assert said(plan).reason == "AsDeclared"
-        assert "'retention.ms' cannot be 'soon'" in said(plan).message
-
-    def test_several_problems_are_counted(self) -> None:
-        plan = plan_topic(request(resource(config={f"nonsense.{i}": 1 for i in range(5)})))
-        assert said(plan).message.endswith("; and 2 more")
-
-    def test_the_topic_is_shown_all_the_same(self) -> None:
-        plan = plan_topic(request(owned(config={"nonsense": 1}), view(topic()), config={}))
-        assert state(plan)["Healthy"] == "True/AllInSync"
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
-
-
-class TestConflict:
-    def test_the_older_one_of_two_that_own_nothing_wins(self) -> None:
-        other = claim(resource(name="elder", uid="u0"), created="2026-05-01T09:00:00Z")
-        plan = plan_topic(request(resource(), view(topic()), config={}, others=[other]))
-        assert plan.commands == ()
-        assert state(plan)["Stalled"] == "True/ResourceConflict"
-        assert "KafkaTopic shop/elder" in said(plan).message
-
-    def test_the_loser_lets_go_of_everything(self) -> None:
-        other = claim(resource(name="owner", uid="u0", status=OWNED))
-        plan = plan_topic(request(owned(), view(topic()), config={}, others=[other]))
-        assert plan.finalizer is FinalizerAction.REMOVE
-        assert plan.status is not None
-        assert plan.status.ownership is None
-
-    @pytest.mark.parametrize(("uid", "wins"), [("u0", False), ("u2", True)])
-    def test_the_uid_decides_a_tie(self, uid: str, wins: bool) -> None:
-        other = claim(resource(name="twin", uid=uid))
-        plan = plan_topic(request(resource(), view(topic()), config={}, others=[other]))
-        assert (state(plan)["Ready"] == "True/AsDeclared") is wins
-
-    def test_an_observer_never_loses(self) -> None:
-        other = claim(resource(name="elder", uid="u0"))
-        subject = resource(managementPolicy="Observe")
-        plan = plan_topic(request(subject, view(topic()), config={}, claims=[other]))
-        assert state(plan)["Ready"] == "True/Observed"
-
-
-class TestAdoption:
-    def test_an_existing_topic_is_taken_over(self) -> None:
-        plan = plan_topic(request(resource(config={"flush.ms": 1}), view(topic()), config={}))
-        assert plan.commands == (AlterTopicConfig("orders", {"flush.ms": "1"}),)
-        assert [event.reason for event in plan.events] == ["TopicAdopted"]
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.ADOPTED
-
-    def test_a_preview_shows_the_difference(self) -> None:
-        subject = resource(adoptionPolicy="Preview", partitions=3, config={"flush.ms": 1})
-        plan = plan_topic(request(subject, view(topic()), config={"retention.ms": "9"}))
-        assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
-        assert state(plan)["Stalled"] == "True/AdoptionPreview"
-        assert said(plan).message.endswith(
-            "partitions is 2 instead of 3; config[flush.ms] is unset instead of 1"
-        )
-
-    def test_refused(self) -> None:
-        plan = plan_topic(request(resource(adoptionPolicy="Refuse"), view(topic()), config={}))
-        assert state(plan)["Stalled"] == "True/AdoptionRefused"
-        assert plan.status is not None
-        assert plan.status.ownership is None
-
-    @pytest.mark.parametrize(
-        ("policy", "expected"),
-        [("Adopt", "True/AsDeclared"), ("Refuse", "False/AdoptionRefused")],
-    )
-    def test_another_id_is_another_topic(self, policy: str, expected: str) -> None:
-        other = topic(topic_id=uuid.UUID(int=78))
-        plan = plan_topic(request(owned(adoptionPolicy=policy), view(other), config={}))
-        assert state(plan)["Ready"] == expected
-        if policy == "Adopt":
-            assert "deleted and created again" in plan.events[0].message
-
-    @pytest.mark.parametrize("before", [None, topic_id_to_text(ID)])
-    def test_without_ids_nobody_can_tell(self, before: str | None) -> None:
-        subject = owned(adoptionPolicy="Refuse", status={"topicId": before})
-        plan = plan_topic(request(subject, view(topic(topic_id=None)), config={}))
-        assert state(plan)["Ready"] == "True/AsDeclared"
-
-    def test_the_finalizer_stands_in_for_a_lost_status(self) -> None:
-        subject = resource(finalizer=True)
-        assert request(subject, view(topic()), config={}).owns_topic
-        assert not request(resource(finalizer=True, adoptionPolicy="Refuse")).owns_topic
-
-
-class TestManagement:
-    @pytest.mark.parametrize("policy", ["Paused", "Observe"])
-    def test_differences_are_shown_and_nothing_is_written(self, policy: str) -> None:
-        subject = resource(managementPolicy=policy, partitions=3)
-        plan = plan_topic(request(subject, view(topic()), config={}))
-        assert plan.commands == ()
-        assert plan.finalizer is FinalizerAction.LEAVE
-        assert said(plan).status.value == "True"
-        assert state(plan)["Synced"] == "False/Drifted"
-        assert plan.status is not None
-        assert len(plan.status.drift) == 1
-
-    @pytest.mark.parametrize("policy", ["Paused", "Observe"])
-    def test_a_missing_topic_stalls(self, policy: str) -> None:
-        plan = plan_topic(request(resource(managementPolicy=policy)))
-        assert plan.commands == ()
-        assert state(plan)["Stalled"] == "True/TopicNotFound"
-
-    def test_paused_keeps_what_it_owns(self) -> None:
-        plan = plan_topic(request(owned(managementPolicy="Paused"), view(topic()), config={}))
-        assert plan.finalizer is FinalizerAction.LEAVE
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
-
-    def test_observing_lets_go(self) -> None:
-        plan = plan_topic(request(owned(managementPolicy="Observe"), view(topic()), config={}))
-        assert plan.finalizer is FinalizerAction.REMOVE
-        assert plan.status is not None
-        assert plan.status.ownership is None
-
-    @pytest.mark.parametrize(
-        ("policy", "held", "action"),
-        [
-            ("Delete", False, FinalizerAction.ADD),
-            ("Protect", False, FinalizerAction.ADD),
-            ("Protect", True, FinalizerAction.LEAVE),
-            ("Retain", True, FinalizerAction.REMOVE),
-            ("Retain", False, FinalizerAction.LEAVE),
-        ],
-    )
-    def test_the_finalizer_follows_the_policy(
-        self, policy: str, held: bool, action: FinalizerAction
-    ) -> None:
-        subject = resource(finalizer=held, deletionPolicy=policy, status=OWNED)
-        assert plan_topic(request(subject, view(topic()), config={})).finalizer is action
-
-
-class TestHealth:
-    def _plan(self, *partitions: Any) -> Plan:
-        return plan_topic(request(owned(), view(TopicView("orders", ID, partitions)), config={}))
-
-    def test_under_replicated_is_unhealthy_but_ready(self) -> None:
-        plan = self._plan(partition(0, (1, 2)), partition(1, (2, 1), (2,)))
-        assert state(plan) == {**READY, "Healthy": "False/UnderReplicated"}
-        assert plan.status is not None
-        assert [p.partition for p in plan.status.partition_states] == [1, 0]
-
-    def test_leaderless_is_not_ready(self) -> None:
-        plan = self._plan(
-            partition(0, (1, 2), leader=-1, state=PartitionHealth.OFFLINE), partition(1, (2, 1))
-        )
-        assert state(plan)["Ready"] == "False/PartitionsLeaderless"
-        assert state(plan)["Reconciling"] == "True/PartitionsLeaderless"
-        assert state(plan)["Healthy"] == "False/PartitionsLeaderless"
-        assert "on brokers [1, 2]" in said(plan).message
-
-    def test_a_topic_that_a_broker_refuses_is_neither_ready_nor_healthy(self) -> None:
-        """ZooKeeper shows a leader and a full ISR all the while."""
-        refusal = ((2, "UNKNOWN_SERVER_ERROR"),)
-        plan = self._plan(partition(0, (1, 2)), partition(1, (2, 1), refusals=refusal))
-        assert state(plan)["Ready"] == "False/ReplicasRefused"
-        assert state(plan)["Stalled"] == "True/ReplicasRefused"
-        assert state(plan)["Healthy"] == "False/ReplicasRefused"
-        assert said(plan, ConditionType.HEALTHY).message == (
-            "broker 2 refuses 1 partitions [1] with UNKNOWN_SERVER_ERROR; the broker's log says why"
-        )
-        assert plan.status is not None
-        assert plan.status.partition_states[0].partition == 1
-
-    def test_many_refusals_make_a_short_message(self) -> None:
-        refusals = tuple((broker_id, f"ERROR_{broker_id}") for broker_id in range(8))
-        plan = self._plan(*(partition(i, (1, 2), refusals=refusals) for i in range(50)))
-        message = said(plan, ConditionType.HEALTHY).message
-        assert "broker 0 refuses 50 partitions [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] with" in message
-        assert "; and 3 more;" in message
-
-    def test_without_a_first_leader_it_is_still_being_created(self) -> None:
-        plan = self._plan(
-            partition(0, (1, 2), (), leader=-1, state=PartitionHealth.NEW), partition(1, (2, 1))
-        )
-        assert state(plan)["Ready"] == "False/Creating"
-
-    def test_the_sample_is_bounded(self) -> None:
-        many = [partition(i, (1, 2)) for i in range(50)]
-        many[40] = partition(40, (1, 2), (1,))
-        many[45] = partition(45, (1, 2), leader=-1, state=PartitionHealth.OFFLINE)
-        plan = plan_topic(
-            request(owned(partitions=50), view(TopicView("orders", ID, tuple(many))), config={})
-        )
-        assert plan.status is not None
-        assert [p.partition for p in plan.status.partition_states][:4] == [45, 40, 0, 1]
-        assert len(plan.status.partition_states) == 20

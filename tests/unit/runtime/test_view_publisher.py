@@ -72,6 +72,17 @@ async def test_after_a_failover_the_view_is_complete() -> None:
         assert (topic.replication_factor, topic.leaderless, topic.under_replicated) == (2, 0, 0)
 
 
+async def test_a_broker_that_is_shutting_down_is_a_change() -> None:
+    process = await cluster()
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        assert process.controller.active is not None
+        process.controller.active.context.mark_shutting_down(2)
+        assert await told(publisher, frozenset()) == frozenset()
+        assert publisher.view.shutting_down == (2,)
+        assert set(publisher.view.brokers) == {1, 2}
+
+
 async def test_a_changed_topic_is_replaced_and_the_others_are_kept() -> None:
     process = await cluster()
     async with publishing(process) as publisher:

@@ -28,7 +28,8 @@ STANDBY = {**ACTIVE, "isActive": False}
 
 
 def cluster(*, cluster_id: str | None = "ours", controller_id: int | None = 1000) -> dict[str, Any]:
-    return {"clusterId": cluster_id, "controller": {"id": controller_id}}
+    kind = "none" if controller_id is None else "regent"
+    return {"clusterId": cluster_id, "controller": {"id": controller_id, "kind": kind}}
 
 
 @pytest.fixture
@@ -195,8 +196,12 @@ def test_a_server_that_drips_is_not_waited_for(head: bytes) -> None:
         (ACTIVE, cluster()),
         (STANDBY, cluster(controller_id=2)),
         ({**ACTIVE, "clusterId": None}, cluster(cluster_id=None)),
+        (ACTIVE, {"clusterId": None, "controller": {"id": None, "kind": "unknown"}}),
     ],
-    ids=["active", "standby", "just replaced", "no id yet", "standby without id", "no id at all"],
+    ids=[
+        *("active", "standby", "just replaced", "no id yet", "standby without id", "no id at all"),
+        "/controller is closed",
+    ],
 )
 def test_a_regent_of_this_cluster_is_believed(
     status: Mapping[str, Any], here: dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from regent.status.report import ExitStatus, exit_status
-from regent.status.text import print_status
+from regent.status.text import render_status
 
 Report = dict[str, Any]
 
@@ -18,7 +18,8 @@ def report(**values: Any) -> Report:
         "controller": {"id": 1000, "epoch": 7, "kind": "regent"},
         "brokers": [],
         "partitions": {
-            "topics": 1, "total": 2, "online": 2, "offline": 0, "new": 0, "underReplicated": 0
+            "topics": 1, "total": 2, "online": 2, "offline": 0, "new": 0, "unknown": 0,
+            "underReplicated": 0,
         },
         "problems": [],
         "regent": None,
@@ -27,6 +28,7 @@ def report(**values: Any) -> Report:
     }  # fmt: skip
 
 
+UNKNOWN = {"id": None, "epoch": 7, "kind": "unknown"}
 NOBODY = {"id": None, "epoch": 7, "kind": "none"}
 OFFLINE = {**report()["partitions"], "online": 1, "offline": 1}
 
@@ -38,7 +40,8 @@ OFFLINE = {**report()["partitions"], "online": 1, "offline": 1}
         ({"partitions": OFFLINE}, ExitStatus.OFFLINE_PARTITIONS),
         ({"controller": NOBODY}, ExitStatus.NO_CONTROLLER),
         ({"controller": NOBODY, "partitions": OFFLINE}, ExitStatus.NO_CONTROLLER),
-        ({"problems": ["/brokers/topics/t: no JSON"]}, ExitStatus.MALFORMED_ZNODES),
+        ({"problems": ["/brokers/topics/t: no JSON"]}, ExitStatus.UNREADABLE_ZNODES),
+        ({"problems": ["/controller: x"], "controller": UNKNOWN}, ExitStatus.UNREADABLE_ZNODES),
         ({"problems": ["x"], "partitions": OFFLINE}, ExitStatus.OFFLINE_PARTITIONS),
     ],
 )
@@ -46,19 +49,18 @@ def test_the_exit_status_names_the_worst(values: Report, expected: ExitStatus) -
     assert exit_status(report(**values)) is expected
 
 
-def test_a_pipe_gets_whole_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_whole_lines() -> None:
     endpoints = [f"LISTENER_{n}://broker-1.kafka.example.com:{n}" for n in range(9000, 9020)]
     broker = {"id": 1, "epoch": 2, "rack": "[bold]a", "leads": 0, "hosts": 0, "outOfSync": 0}
-    print_status(
+    output = render_status(
         report(brokers=[{**broker, "endpoints": endpoints}], problems=["/x: " + "y" * 500])
     )
-    output = capsys.readouterr().out
     assert " ".join(endpoints) in output
     assert "[bold]a" in output
     assert "/x: " + "y" * 500 in output
 
 
-def test_a_regent_that_does_not_lead_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_regent_that_does_not_lead_says_why() -> None:
     regent = {
         "controllerId": 1000,
         "isActive": False,
@@ -66,13 +68,12 @@ def test_a_regent_that_does_not_lead_says_why(capsys: pytest.CaptureFixture[str]
         "eventQueueSize": 0,
         "channelQueueSizes": {},
     }
-    print_status(report(regent=regent, regentProblem=None))
-    output = capsys.readouterr().out
+    output = render_status(report(regent=regent, regentProblem=None))
     assert "1000 (standby)" in output
     assert "does not take the cluster: broker 1 uses inter.broker.protocol.version 3.0" in output
 
 
-def test_requests_that_brokers_refuse_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_requests_that_brokers_refuse_are_named() -> None:
     sample = [{"topic": "orders", "partition": 3, "broker_id": 2, "error": "UNKNOWN_SERVER_ERROR"}]
     regent = {
         "controllerId": 1000,
@@ -82,33 +83,40 @@ def test_requests_that_brokers_refuse_are_named(capsys: pytest.CaptureFixture[st
         "refusedReplicas": {"count": 5, "sample": sample},
         "refusedMetadata": {"2": "CLUSTER_AUTHORIZATION_FAILED"},
     }
-    print_status(report(regent=regent, regentProblem=None))
-    output = capsys.readouterr().out
+    output = render_status(report(regent=regent, regentProblem=None))
     assert "broker 2 refuses orders-3: UNKNOWN_SERVER_ERROR" in output
     assert "and 4 replicas more" in output
     assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED" in output
 
 
-def test_a_regent_of_an_earlier_version_reports_no_refusals(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_regent_of_an_earlier_version_reports_no_refusals() -> None:
     regent = {
         "controllerId": 1000, "isActive": True, "eventQueueSize": 0, "channelQueueSizes": {}
     }  # fmt: skip
-    print_status(report(regent=regent, regentProblem=None))
-    assert "Refused" not in capsys.readouterr().out
+    output = render_status(report(regent=regent, regentProblem=None))
+    assert "Refused" not in output
+    assert "Stopping" not in output
 
 
-def test_what_others_wrote_gives_the_terminal_no_commands(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_brokers_that_are_stopping_are_named() -> None:
+    regent = {
+        "controllerId": 1000,
+        "isActive": True,
+        "shuttingDownBrokers": [2, 3],
+        "eventQueueSize": 0,
+        "channelQueueSizes": {},
+    }
+    assert "Stopping    2, 3: " in render_status(report(regent=regent, regentProblem=None))
+
+
+def test_what_others_wrote_gives_the_terminal_no_commands() -> None:
     command = "\x1b]0;title\x07\x1b[2J"
     broker = {"id": 1, "epoch": 2, "rack": command, "leads": 0, "hosts": 0, "outOfSync": 0}
     regent = {
         "controllerId": 1000, "isActive": False, "refusal": command, "eventQueueSize": 0,
         "channelQueueSizes": {},
     }  # fmt: skip
-    print_status(
+    output = render_status(
         report(
             brokers=[{**broker, "endpoints": [command]}],
             problems=[command + "\ud800é"],
@@ -116,7 +124,6 @@ def test_what_others_wrote_gives_the_terminal_no_commands(
             regentProblem=None,
         )
     )
-    output = capsys.readouterr().out
     assert "\x1b]" not in output
     assert "[2J" in output
     assert "\\x1b]0;title" in output

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from regent.controller import events as e
+from regent.controller.commands import ControlledShutdown
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.model.partition import TopicPartition
@@ -80,7 +81,7 @@ def report_on(
 
     async def read() -> dict[str, Any]:
         reader, problems = ClusterReader(Reads(world.zookeeper), ""), []  # type: ignore[var-annotated]
-        brokers = await read_brokers(reader, problems)
+        brokers = await read_brokers(reader, problems) or []
         target = await resolve(reader, text) if partition is None else Target(text, partition)
         regent: Any = None
         if controller is not None and controller.active is not None:
@@ -142,6 +143,34 @@ class TestTrueStories:
         assert story(world, "t-0", controller)[-1] == (
             f"    {LATER}  The leader, broker 2, took broker 1 into the ISR. Leader epoch 6, "
             "ISR [2, 3, 1]."
+        )
+
+    def test_a_broker_that_stops_in_order(self) -> None:
+        world, controller = cluster()
+        request = e.commands_received((ControlledShutdown(1, -1),), reply_to="token")
+        world.process(controller, request)
+        assert story(world, "t-0", controller) == [
+            "",
+            "t-0: broker 2 leads; leader epoch 6, ISR [2, 3], replicas [1, 2, 3].",
+            f"  Broker 1 is not in the ISR since {LATER}: it was stopping. It is stopping since "
+            f"{LATER}.",
+            f"  Since controller epoch 1 began at {BEGAN}:",
+            "    Before: broker 1 led; leader epoch 5, ISR [1, 2, 3], as of controller epoch 0.",
+            f"    {LATER}  Broker 1 is stopping (controlled shutdown). Broker 2 was elected "
+            "leader, since the leader before is stopping. Leader epoch 6, ISR [2, 3].",
+        ]
+        request = e.commands_received((ControlledShutdown(3, -1),), reply_to="token")
+        world.process(controller, request)
+        assert story(world, "t-1", controller)[-1] == (
+            f"    {LATER}  Broker 3 is stopping (controlled shutdown). Broker 3 was taken out of "
+            "the ISR. Leader epoch 6, ISR [2]."
+        )
+        world.stop_broker(1)
+        world.deliver(controller)
+        (absence, _) = story(world, "t-0", controller)[2:4]
+        assert absence == (
+            f"  Broker 1 is not in the ISR since {LATER}: it was stopping. It is down since "
+            f"{LATER}."
         )
 
     def test_a_broker_that_is_back_and_not_in_sync_yet(self) -> None:
@@ -359,7 +388,7 @@ class TestWithoutARegent:
         world.put(paths.partition_state(T0), b"{")
         report = report_on(world, "t-0")
         told = "\n".join(tell(report))
-        assert f"Malformed: {paths.partition_state(T0)}" in told
+        assert f"Unreadable: {paths.partition_state(T0)}" in told
         assert "t-0: its state in ZooKeeper cannot be read" in told
         assert "Correct the znode" in told
         assert exit_status(report) is ExitStatus.OFFLINE_PARTITIONS
@@ -369,7 +398,9 @@ class TestWithoutARegent:
         world.put(paths.topic("t"), b"{")
         for text in ("t", "t-0"):
             told = "\n".join(story(world, text))
-            assert f"Malformed: {paths.topic('t')}" in told
+            assert f"Unreadable: {paths.topic('t')}" in told
+            assert "all in sync" not in told
+            assert exit_status(report_on(world, text)) is ExitStatus.UNREADABLE_ZNODES
 
     def test_a_partition_that_never_had_a_leader(self) -> None:
         world, _ = cluster()
@@ -453,6 +484,7 @@ class TestSentences:
         about_brokers = kind in (
             CauseKind.BROKER_FAILED, CauseKind.BROKER_STARTED,
             CauseKind.BROKER_BOUNCED, CauseKind.LOG_DIR_FAILED,
+            CauseKind.CONTROLLED_SHUTDOWN, CauseKind.SHUTDOWN_GIVEN_UP,
         )  # fmt: skip
         cause = {"kind": kind, "event": "SomeEvent", "timeMs": 0, "brokers": [broker]}
         sentence = cause_sentence(cause, {1, 3})

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers import abandoned_shutdowns
 from regent.controller.brokers.offline_replicas import on_replicas_become_offline
 from regent.controller.brokers.refused_requests import take_answer
-from regent.controller.effects import (
-    Enqueue,
-    PublishView,
-)
+from regent.controller.effects import Enqueue, PublishView
 from regent.controller.events import BrokerChange
 from regent.controller.log import examples
 from regent.controller.state.causes import CauseKind
@@ -80,6 +78,7 @@ async def process_update_metadata_response(
     refused, broker_id = active.context.refusals.metadata, response.broker_id
     if not response.error_code:
         refused.pop(broker_id, None)
+        await abandoned_shutdowns.take_answer(active, response)
         return
     error = error_name(response.error_code)
     if refused.get(broker_id) != error:

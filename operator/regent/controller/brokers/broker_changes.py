@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers import shutting_down_notes
 from regent.controller.brokers.offline_replicas import (
     on_replicas_become_offline,
     without_started_deletions,
 )
-from regent.controller.effects import (
-    PublishView,
-    UpdateChannels,
-)
+from regent.controller.effects import PublishView, UpdateChannels
 from regent.controller.reassignment.reassignments import resume_for_targets
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import ReplicaState
@@ -46,6 +44,7 @@ async def process_broker_change(active: ActiveController) -> None:
         live=list(current),
     )
     bounced_ids = [b.broker_id for b in bounced]
+    stopped = [b for b in (*dead, *bounced_ids) if b in context.shutting_down_broker_ids]
     await UpdateChannels(context.term.epoch, opened=[*new, *bounced], closed=[*dead, *bounced_ids])
     if new:
         with context.trail.because(CauseKind.BROKER_STARTED, brokers=new):
@@ -61,6 +60,8 @@ async def process_broker_change(active: ActiveController) -> None:
         with context.trail.because(CauseKind.BROKER_FAILED, brokers=[known[i] for i in dead]):
             context.remove_live_brokers(dead)
             await on_broker_failure(active, dead)
+    if stopped:
+        await shutting_down_notes.forget(context, stopped)
     await PublishView(frozenset())
 
 
@@ -93,7 +94,6 @@ async def on_broker_failure(active: ActiveController, broker_ids: Sequence[int])
     context = active.context
     for broker_id in broker_ids:
         context.set_replicas_on_offline_dirs(broker_id, ())
-        context.clear_shutting_down(broker_id)
     await on_replicas_become_offline(
         active, {b: list(context.replica_states_on(b)) for b in broker_ids}
     )

@@ -113,7 +113,7 @@ def _refusal(
     current = context.cluster.leadership.get(tp)
     leader = current.leader if current and state is PartitionState.ONLINE else None
     if election_type is ElectionType.UNCLEAN:
-        if leader is not None and context.is_replica_online(leader, tp):
+        if leader is not None and context.is_replica_online(leader, tp, include_shutting_down=True):
             return PartitionResult(ELECTION_NOT_NEEDED, f"{tp} has the live leader {leader}")
         return None
     preferred = replicas[0] if replicas else None

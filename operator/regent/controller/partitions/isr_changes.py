@@ -6,6 +6,7 @@ The notifications are honoured at any version: brokers of a rolling upgrade stil
 from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.partition_release import release_again
 from regent.controller.effects import PublishView, ReadChildren, Write
 from regent.controller.reassignment.reassignments import complete_where_in_sync
 from regent.controller.state.causes import CauseKind
@@ -41,6 +42,7 @@ async def process_isr_change_notification(active: ActiveController) -> None:
         batch = ControllerBrokerRequestBatch(context)
         batch.add_update_metadata(known)
         await batch.send()
+    await release_again(active, known)
     await complete_where_in_sync(active, known)
     await Write([Delete(path, missing_ok=True) for path in nodes], guard=epoch_guard(context))
     await PublishView(frozenset(tp.topic for tp in known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import chain
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.log import examples
@@ -27,7 +28,7 @@ class Unsafe(str):
 async def announce(active: ActiveController, partitions: Collection[TopicPartition]) -> None:
     """Raise leader epochs, so that leaders take the assignments of the context over. Partitions
     that never had a leader have nobody to tell."""
-    failures = await _raise_epochs(active, dict.fromkeys(partitions, ()))
+    failures = await raise_epochs(active, dict.fromkeys(partitions, ()))
     if failures:
         active.log.error(
             "Assignments not announced",
@@ -36,23 +37,18 @@ async def announce(active: ActiveController, partitions: Collection[TopicPartiti
         )
 
 
-async def shed(
+async def raise_epochs(
     active: ActiveController, losing: Mapping[TopicPartition, tuple[int, ...]]
 ) -> dict[TopicPartition, str]:
-    """The same, and replicas leave the ISR, one of the others leads.
+    """Raise leader epochs; replicas that are lost leave the ISR, one of the others leads.
 
     Args:
-        losing: Partitions with replicas that the context's assignment does not have any more.
+        losing: Partitions, each with the replicas that the context's assignment does not have any
+            more.
 
     Returns:
         Partitions where that did not take place, with reasons. Nothing of them has changed.
     """
-    return await _raise_epochs(active, losing)
-
-
-async def _raise_epochs(
-    active: ActiveController, losing: Mapping[TopicPartition, tuple[int, ...]]
-) -> dict[TopicPartition, str]:
     context = active.context
     led = [tp for tp in losing if context.partition_state(tp) is not PartitionState.NEW]
     if not led:
@@ -68,7 +64,7 @@ async def _raise_epochs(
     for tp, state in written.items():
         _add_to_batch(context, tp, state, batch)
         if losing[tp]:
-            is_led = context.is_replica_online(state.leader, tp)
+            is_led = context.is_replica_online(state.leader, tp, include_shutting_down=True)
             context.set_partition_state(
                 tp, PartitionState.ONLINE if is_led else PartitionState.OFFLINE
             )
@@ -106,11 +102,14 @@ def leadership_without(
         )
     if state.leader not in lost:
         return LeaderAndMembers(state.leader, isr)
-    leader = next(
-        (r for r in context.cluster.replicas(tp) if r in isr and context.is_replica_online(r, tp)),
-        NO_LEADER,
-    )
-    if leader == NO_LEADER and context.is_replica_online(state.leader, tp):
+    online = context.is_replica_online
+    remaining = [
+        r
+        for r in context.cluster.replicas(tp)
+        if r in isr and online(r, tp, include_shutting_down=True)
+    ]
+    leader = next(chain((r for r in remaining if online(r, tp)), remaining, (NO_LEADER,)))
+    if leader == NO_LEADER and online(state.leader, tp, include_shutting_down=True):
         return Unsafe(
             f"replica {state.leader} leads, and none of {list(isr)}, which are in sync and would "
             "stay, is live"

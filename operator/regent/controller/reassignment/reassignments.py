@@ -26,7 +26,7 @@ from regent.controller.effects import PublishView
 from regent.controller.log import examples
 from regent.controller.reassignment.algebra import completed, is_complete, replicas_lost
 from regent.controller.reassignment.completion_election import COMPLETION
-from regent.controller.reassignment.new_epochs import announce, shed
+from regent.controller.reassignment.new_epochs import announce, raise_epochs
 from regent.controller.reassignment.request_node import drop_requests
 from regent.controller.reassignment.stored_assignments import store_assignments
 from regent.controller.state.causes import CauseKind
@@ -249,7 +249,7 @@ async def _remove_unneeded(
     before = {tp: _assignment(context, tp) for tp in losing}
     for tp in losing:
         context.set_assignment(tp, changes[tp])
-    failures = await shed(active, losing)
+    failures = await raise_epochs(active, losing)
     lost = {tp: replicas for tp, replicas in losing.items() if tp not in failures}
     failures |= await _delete_replicas(active, lost)
     for tp in failures:

@@ -47,6 +47,8 @@ class ClusterState:
         inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
         unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable.
         announced_states: The values of partitions as brokers are sent them, with their bytes.
+        shutting_down: Brokers that have asked to be shut down (ControlledShutdown), in that order.
+            Each is registered in the life in which it asked.
         recorder: Is given every change of leadership before it takes place; None: nobody is.
     """
 
@@ -56,6 +58,7 @@ class ClusterState:
         self.unclean_leader_election_default = False
         self.recorder: LeadershipRecorder | None = None
         self.announced_states = AnnouncedStates()
+        self.shutting_down: dict[int, None] = {}
         self._brokers: dict[int, Broker] = {}
         self._topic_ids: dict[str, uuid.UUID] = {}
         self._topics_by_id: dict[uuid.UUID, str] = {}
@@ -85,6 +88,8 @@ class ClusterState:
     def remove_brokers(self, broker_ids: Iterable[int]) -> None:
         gone = dict.fromkeys(broker_ids)
         self._brokers = {i: b for i, b in self._brokers.items() if i not in gone}
+        for broker_id in gone:
+            self.shutting_down.pop(broker_id, None)
 
     # Topics
 

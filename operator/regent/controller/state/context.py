@@ -50,9 +50,12 @@ class ControllerContext:
         elections_to_repeat: Partitions whose election failed for another reason than the want of
             an eligible replica: an unreadable znode, for instance. No watch reports its end.
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
-        stray_replicas: By broker and topic, replicas of topics that are gone which the broker was
-            asked to delete: see :mod:`regent.controller.topics.stray_replicas`.
+        stray_replicas: By broker and topic, replicas that are noted as to be deleted and that the
+            broker was asked to delete, each with the leader epoch of that request: see
+            :mod:`regent.controller.topics.stray_replicas`.
         doubtful_replicas: By broker, replicas that may be of a former topic of the same name.
+        unconfirmed_shutdowns: Brokers that shut down for longer than that takes: each was sent a
+            request, and one that answers has given it up.
     """
 
     def __init__(self, term: Term, cluster: ClusterState | None = None) -> None:
@@ -67,7 +70,7 @@ class ControllerContext:
         self._announced: tuple[Mapping[int, Broker], Broker | None] = ({}, None)
         self._broker_facts: dict[int, tuple[int, BrokerFacts]] = {}
         self._live_broker_facts: tuple[BrokerFacts, ...] | None = None
-        self._shutting_down: dict[int, None] = {}
+        self.unconfirmed_shutdowns: dict[int, None] = {}
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self._partition_states: dict[TopicPartition, PartitionState] = {}
         self._without_leader: dict[TopicPartition, None] = {}
@@ -79,7 +82,7 @@ class ControllerContext:
         self.topics_with_deletion_started: dict[str, None] = {}
         self.topics_ineligible_for_deletion: dict[str, None] = {}
         self.topics_not_removed: dict[str, None] = {}
-        self.stray_replicas: dict[int, dict[str, dict[TopicPartition, None]]] = {}
+        self.stray_replicas: dict[int, dict[str, dict[TopicPartition, int]]] = {}
         self.doubtful_replicas: dict[int, dict[TopicPartition, None]] = {}
         self.elections_to_repeat: dict[TopicPartition, None] = {}
 
@@ -98,16 +101,16 @@ class ControllerContext:
     @property
     def live_broker_ids(self) -> tuple[int, ...]:
         """Live brokers without those that are shutting down."""
-        return tuple(b for b in self.cluster.brokers if b not in self._shutting_down)
+        return tuple(b for b in self.cluster.brokers if b not in self.cluster.shutting_down)
 
     @property
     def live_broker_count(self) -> int:
         brokers = self.cluster.brokers
-        return len(brokers) - sum(b in brokers for b in self._shutting_down)
+        return len(brokers) - sum(b in brokers for b in self.cluster.shutting_down)
 
     @property
     def shutting_down_broker_ids(self) -> Collection[int]:
-        return self._shutting_down.keys()
+        return self.cluster.shutting_down.keys()
 
     def add_live_brokers(self, brokers: Iterable[Broker]) -> None:
         """Add brokers or replace their registrations."""
@@ -122,6 +125,7 @@ class ControllerContext:
             self.refusals.forget_broker(broker_id)
             self.stray_replicas.pop(broker_id, None)
             self.doubtful_replicas.pop(broker_id, None)
+            self.unconfirmed_shutdowns.pop(broker_id, None)
 
     def learn_broker_facts(self, broker_epoch: int, facts: BrokerFacts) -> None:
         """Remember what one life of a broker has said about itself."""
@@ -151,14 +155,16 @@ class ControllerContext:
         return known
 
     def mark_shutting_down(self, broker_id: int) -> None:
-        self._shutting_down[broker_id] = None
+        self.cluster.shutting_down[broker_id] = None
+        self.unconfirmed_shutdowns.pop(broker_id, None)
 
     def clear_shutting_down(self, broker_id: int) -> None:
-        self._shutting_down.pop(broker_id, None)
+        self.cluster.shutting_down.pop(broker_id, None)
+        self.unconfirmed_shutdowns.pop(broker_id, None)
 
     def is_broker_online(self, broker_id: int, *, include_shutting_down: bool = False) -> bool:
         return broker_id in self.cluster.brokers and (
-            include_shutting_down or broker_id not in self._shutting_down
+            include_shutting_down or broker_id not in self.cluster.shutting_down
         )
 
     def is_replica_online(

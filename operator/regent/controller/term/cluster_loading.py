@@ -15,13 +15,14 @@ from regent.controller.log import ControllerLog
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard, read_partition_states
-from regent.controller.znodes.permitted_reads import UnreadableZNode, read_permitted
+from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError, UnsupportedClusterError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import SetData, Written, ZkError, ZNode
+from regent.zk_data.permitted_reads import UnreadableZNode
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 
 REGISTRATION_SINCE_2_7 = 5

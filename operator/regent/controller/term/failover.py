@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers import controlled_shutdown
 from regent.controller.configs.unclean_election_config import load_unclean_election_default
 from regent.controller.effects import (
     CurrentTime,
@@ -35,6 +36,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading
 from regent.controller.term.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
+from regent.controller.term.watch_check import schedule_watch_check
 from regent.controller.topics import stray_replicas, topic_changes
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
@@ -67,6 +69,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     context.add_live_brokers(brokers.values())
     await UpdateChannels(context.term.epoch, opened=list(brokers.values()))
     await _announce_brokers(active)
+    await controlled_shutdown.resume(active)
     await _delete_notifications(active)
     unreadable = await _load_topics(active)
     refuse_id_of_a_replica(context)
@@ -76,15 +79,16 @@ async def on_controller_failover(active: ActiveController) -> None:
     await _set_up_features(active)
     await cluster_loading.give_topic_ids(active, context.cluster.topics)
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
-    await stray_replicas.delete_before_first_leaders(active)
+    await stray_replicas.delete_at_failover(active)
     await active.replicas.startup()
     active.partitions.startup_states(unreadable=unreadable)
     await active.partitions.trigger_online()
+    await controlled_shutdown.release_all(active)
     await resume_reassignments(active)
     await active.deletions.resume()
-    await stray_replicas.delete_after_failover(active)
     await process_replica_leader_election(active)
     await schedule_first_check(active)
+    await schedule_watch_check(active)
     log.info(
         "Controller failover completed",
         epoch=context.term.epoch,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from regent.controller.events import (
     BrokerChange,
     BrokerModifications,
@@ -29,6 +31,15 @@ _CHILD_EVENTS: dict[str, ControllerEvent] = {
     paths.LOG_DIR_EVENT_NOTIFICATION: LogDirEventNotification(),
     paths.CONFIG_CHANGES: ConfigChange(),
 }
+
+NEEDED: Final[tuple[ControllerEvent, ...]] = (
+    ControllerChange(),
+    ClusterIdChange(),
+    *_CHILD_EVENTS.values(),
+    ZkPartitionReassignment(),
+    ReplicaLeaderElection(),
+)
+"""What the watches of those paths stand for that a controller needs, whatever the cluster has."""
 
 
 def event_of(watched: WatchedEvent) -> ControllerEvent | None:

@@ -9,14 +9,11 @@ from regent.controller.effects import Write
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import (
-    UnreadableZNode,
-    list_permitted,
-    read_permitted,
-)
+from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
 from regent.model.errors import MalformedZNodeError
-from regent.model.partition import TopicPartition
+from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.zk_data.operations import Check, Create, Delete, SetData, ZkError
+from regent.zk_data.permitted_reads import UnreadableZNode
 from regent.zk_data.stray_replicas import (
     PARENTS,
     STRAY_REPLICAS,
@@ -41,7 +38,8 @@ async def remember(
 ) -> set[str]:
     """Note replicas that their broker is to delete, before nobody else knows of them any more.
 
-    The answer of a live broker that is asked to delete them removes the note.
+    The answer of a live broker that is asked to delete them, under the present leader epoch or
+    whatever epoch it knows, removes the note.
 
     Returns:
         The topics of which a replica could not be noted.
@@ -73,9 +71,19 @@ async def remember(
         )
     for (broker_id, topic), numbers in notes.items():
         if broker_id in context.cluster.brokers and topic not in failed:
-            asked = context.stray_replicas.setdefault(broker_id, {}).setdefault(topic, {})
-            asked.update((TopicPartition(topic, number), None) for number in numbers)
+            _expect_answer(context, broker_id, [TopicPartition(topic, n) for n in numbers])
     return failed
+
+
+def _expect_answer(
+    context: ControllerContext, broker_id: int, partitions: Iterable[TopicPartition]
+) -> None:
+    """A live broker is about to be asked to delete replicas, under their present leader epochs."""
+    asked = context.stray_replicas.setdefault(broker_id, {})
+    for tp in partitions:
+        current = context.cluster.leadership.get(tp)
+        epoch = NO_EPOCH if current is None else current.leader_epoch
+        asked.setdefault(tp.topic, {})[tp] = epoch
 
 
 async def _write(

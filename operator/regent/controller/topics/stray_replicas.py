@@ -28,7 +28,7 @@ from regent.controller.topics.stray_replica_notes import (
     read,
 )
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
-from regent.model.partition import TopicPartition
+from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse, StopReplicaResponse
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
 
@@ -41,56 +41,39 @@ async def delete_on_started(active: ActiveController, broker_ids: Sequence[int])
     await _delete(active, await read(broker_ids, active.log), have_just_started=True)
 
 
-async def delete_before_first_leaders(active: ActiveController) -> None:
-    """Have live brokers delete what was left on them of partitions that nobody has led yet.
-
-    To be called before those get their first leaders: all their live replicas will be in sync, and
-    one with a former topic's records would bring them back.
-    """
-    cluster = active.context.cluster
-    if len(cluster.leadership) == cluster.partition_count:
-        return
-    notes = await _notes_of_live_brokers(active)
-    led = cluster.leadership
-    never_led = {
-        note: [tp for tp in partitions if tp not in led] for note, partitions in notes.items()
-    }
-    await _delete(
-        active, {note: some for note, some in never_led.items() if some}, have_just_started=False
-    )
-
-
-async def delete_after_failover(active: ActiveController) -> None:
+async def delete_at_failover(active: ActiveController) -> None:
     """Have all live brokers delete what was left on them, and has no successor there.
 
-    To be called when reassignments have been resumed: replicas that leave by one are noted, too,
-    and may still be in the assignment.
+    To be called before partitions that nobody has led yet get their first leaders: all their live
+    replicas will be in sync, and one with a former topic's records would bring them back.
     """
-    await _delete(active, await _notes_of_live_brokers(active), have_just_started=False)
-
-
-async def _notes_of_live_brokers(active: ActiveController) -> Notes:
     noted = await brokers_with_notes(active.log)
     live = [b for b in active.context.cluster.brokers if str(b) in noted]
-    return await read(live, active.log) if live else {}
+    if live:
+        await _delete(active, await read(live, active.log), have_just_started=False)
 
 
 async def take_answer(active: ActiveController, response: StopReplicaResponse) -> None:
-    """Drop the notes about replicas that a broker has deleted by now."""
+    """Drop the notes about replicas that a broker has deleted by now, whatever it was asked for."""
     context, broker_id = active.context, response.broker_id
-    asked = context.stray_replicas.get(broker_id)
-    if not asked or response.error_code:
+    asked = context.stray_replicas.get(broker_id, {})
+    doubtful = context.doubtful_replicas.get(broker_id, {})
+    if response.error_code or not (asked or doubtful):
         return
-    confirmed: list[str] = []
+    topics: dict[str, None] = {}
     for tp, wanted in response.partitions.items():
-        remaining = asked.get(tp.topic)
-        if remaining is None or not wanted.delete or tp in response.partition_errors:
+        remaining = asked.get(tp.topic, {})
+        is_noted = tp in remaining or tp in doubtful
+        if not (is_noted and wanted.delete) or tp in response.partition_errors:
             continue
+        if 0 <= wanted.leader_epoch < remaining.get(tp, NO_EPOCH):
+            continue  # created again since that request, and to be deleted again
+        topics[tp.topic] = None
+        doubtful.pop(tp, None)
         remaining.pop(tp, None)
         if not remaining:
-            del asked[tp.topic]
-            if not _is_doubtful(context, broker_id, tp.topic):
-                confirmed.append(tp.topic)
+            asked.pop(tp.topic, None)
+    confirmed = [t for t in topics if t not in asked and not _is_doubtful(context, broker_id, t)]
     if confirmed:
         active.log.info(
             "Stray replicas deleted",
@@ -140,7 +123,7 @@ async def _delete_and_create(
     """Delete replicas of a former topic, and create those of the present one in their place."""
     asked = active.context.stray_replicas.setdefault(broker_id, {})
     for tp in partitions:
-        asked.setdefault(tp.topic, {})[tp] = None
+        asked.setdefault(tp.topic, {})[tp] = NO_EPOCH
     batch = ControllerBrokerRequestBatch(active.context)
     batch.add_stray_deletion(broker_id, partitions)
     await batch.send()
@@ -183,7 +166,7 @@ async def _delete(active: ActiveController, notes: Notes, *, have_just_started: 
             continue
         asked = context.stray_replicas.setdefault(broker_id, {}).setdefault(topic, {})
         fresh = [tp for tp in others if tp not in asked]  # the others: in this very term
-        asked.update(others)
+        asked.update(dict.fromkeys(others, NO_EPOCH))
         deletes_itself = context.is_topic_queued_for_deletion(topic)
         replicas = context.cluster.replicas
         stopped = [

@@ -1,4 +1,4 @@
-"""Commands: create, grow, configure and delete topics; elect leaders.
+"""Commands: create, grow, configure and delete topics; elect leaders; shut brokers down.
 
 A command is checked first and refused with a reason, then written as Kafka's ``AdminZkClient``
 writes: the same znodes in the same order. What follows (partition states, requests to brokers)
@@ -8,7 +8,8 @@ arrive together are read and written together.
 Commands on topics touch ZooKeeper only, so one that fails leaves the context in no doubt: whatever
 fails but the controller's own standing is the answer to that one command, and the others are
 carried out. An election or a reassignment changes the context: what is wrong with a partition is
-the answer for it, and an unexpected error ends the term, as it does in an event.
+the answer for it, and an unexpected error ends the term, as it does in an event. So does the
+shutdown of a broker.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.controlled_shutdown import shut_down_brokers
 from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
     AlterTopicConfig,
     Command,
+    ControlledShutdown,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -51,10 +54,10 @@ from regent.model.errors import (
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Written
 
-_BULK = (CreateTopic, DeleteTopic)
+_BULK = (CreateTopic, DeleteTopic, ControlledShutdown)
 """Kinds of commands that are read and written together."""
 
-_CHANGE_CONTEXT = (AlterPartitionReassignments, ElectLeaders)
+_CHANGE_CONTEXT = (AlterPartitionReassignments, ControlledShutdown, ElectLeaders)
 """Kinds of commands that touch more than ZooKeeper: one that fails leaves the context in doubt."""
 
 
@@ -109,6 +112,12 @@ async def _carry_out(active: ActiveController, commands: Sequence[Command]) -> l
             return await create_topics(active, [c for c in commands if isinstance(c, CreateTopic)])
         case DeleteTopic():
             return await _delete_topics(active, [c for c in commands if isinstance(c, DeleteTopic)])
+        case ControlledShutdown():
+            return [
+                *await shut_down_brokers(
+                    active, [c for c in commands if isinstance(c, ControlledShutdown)]
+                )
+            ]
         case CreatePartitions() as command:
             return [await create_partitions(active, command)]
         case AlterTopicConfig() as command:

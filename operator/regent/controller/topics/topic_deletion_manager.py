@@ -12,6 +12,7 @@ Source: ``TopicDeletionManager.scala``; all eligible topics go together (KAFKA-9
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
 from regent.controller.effects import PublishView
@@ -173,14 +174,9 @@ class TopicDeletionManager:
             partitions,
             lambda b, tp: context.replica_state(b, tp) is not ReplicaState.DELETION_SUCCESSFUL,
         )
-        live = {
-            b: [tp for tp in tps if context.is_replica_online(b, tp)]
-            for b, tps in undeleted.items()
-        }
-        dead = {
-            b: [tp for tp in tps if not context.is_replica_online(b, tp)]
-            for b, tps in undeleted.items()
-        }
+        online = partial(context.is_replica_online, include_shutting_down=True)
+        live = {b: [tp for tp in tps if online(b, tp)] for b, tps in undeleted.items()}
+        dead = {b: [tp for tp in tps if not online(b, tp)] for b, tps in undeleted.items()}
         stopped = {
             b: [tp for tp in tps if context.replica_state(b, tp) is not ReplicaState.OFFLINE]
             for b, tps in dead.items()

@@ -38,7 +38,7 @@ class ControllerBrokerRequestBatch:
         self._receivers: dict[int, None] = {}
         self._everybody_receives = False
         self._stop_replica: dict[int, dict[TopicPartition, bool]] = {}
-        self._strays: dict[int, dict[TopicPartition, None]] = {}
+        self._unchecked_stops: dict[int, dict[TopicPartition, None]] = {}
 
     def add_leader_and_isr(
         self, broker_ids: Iterable[int], partitions: Collection[TopicPartition], *, is_new: bool
@@ -72,20 +72,31 @@ class ControllerBrokerRequestBatch:
         self._update_metadata.update(dict.fromkeys(partitions))
 
     def add_stop_replica(
-        self, broker_id: int, partitions: Iterable[TopicPartition], *, delete: bool
+        self,
+        broker_id: int,
+        partitions: Collection[TopicPartition],
+        *,
+        delete: bool,
+        checks_epoch: bool = True,
     ) -> None:
-        """Stop replicas on a broker. ``delete`` sticks."""
+        """Stop replicas on a broker. ``delete`` sticks.
+
+        Args:
+            checks_epoch: Whether the broker is to refuse it if it knows a higher leader epoch (or,
+                from 2.6 to 3.3, the same: KAFKA-13972).
+        """
         entries = self._stop_replica.setdefault(broker_id, {})
         for tp in partitions:
             entries[tp] = delete or entries.get(tp, False)
+        if not checks_epoch:
+            self._unchecked_stops.setdefault(broker_id, {}).update(dict.fromkeys(partitions))
 
     def add_stray_deletion(self, broker_id: int, partitions: Collection[TopicPartition]) -> None:
         """Have a broker delete what it holds of former topics, whatever epoch it knows that under.
 
         The leadership of a topic that has the same name now says nothing about those replicas.
         """
-        self.add_stop_replica(broker_id, partitions, delete=True)
-        self._strays.setdefault(broker_id, {}).update(dict.fromkeys(partitions))
+        self.add_stop_replica(broker_id, partitions, delete=True, checks_epoch=False)
 
     async def send(self) -> None:
         """Hand everything collected to the channels and empty the batch."""
@@ -103,7 +114,7 @@ class ControllerBrokerRequestBatch:
             if broker_id in brokers and entries
         }
         stop_replica = {
-            broker_id: self._stop_entries(entries, self._strays.get(broker_id, ()))
+            broker_id: self._stop_entries(entries, self._unchecked_stops.get(broker_id, ()))
             for broker_id, entries in self._stop_replica.items()
             if broker_id in brokers and entries
         }
@@ -174,14 +185,14 @@ class ControllerBrokerRequestBatch:
         return {topic: known[topic] for topic in topics if topic in known}
 
     def _stop_entries(
-        self, entries: Mapping[TopicPartition, bool], strays: Collection[TopicPartition]
+        self, entries: Mapping[TopicPartition, bool], unchecked: Collection[TopicPartition]
     ) -> dict[TopicPartition, StopReplicaPartition]:
         leadership = self._context.cluster.leadership
         result: dict[TopicPartition, StopReplicaPartition] = {}
         for tp, delete in entries.items():
             if self._context.is_topic_queued_for_deletion(tp.topic):
                 epoch = EPOCH_DURING_DELETE
-            elif tp in strays:
+            elif tp in unchecked:
                 epoch = NO_EPOCH
             else:
                 current = leadership.get(tp)

@@ -40,17 +40,27 @@ def offline(
     recovery_state: int,
     unclean_enabled: bool,
     marks_recovery: bool,
+    live_or_shutting_down: Collection[int] = (),
 ) -> Elected | None:
     """The leader is gone: the first live replica in the ISR, or with ``unclean_enabled`` any.
 
+    Where all that is left of the ISR is shutting down, the first of those leads once more: it
+    serves until it stops, and nothing is lost meanwhile. (Upstream leaves the partition offline, or
+    elects from outside the ISR.)
+
     Args:
-        live: Live brokers on whose log directories the replica is readable.
+        live: Live brokers that are not shutting down, on whose log directories the replica is
+            readable.
+        live_or_shutting_down: The same with those that are shutting down.
         recovery_state: Present leader recovery state, kept by a clean election.
         marks_recovery: Whether brokers know RECOVERING (inter.broker.protocol.version >= 3.2).
     """
     leader = next((r for r in assignment if r in live and r in isr), None)
     if leader is not None:
         return Elected(leader, tuple(r for r in isr if r in live), recovery_state)
+    leader = next((r for r in assignment if r in live_or_shutting_down and r in isr), None)
+    if leader is not None:
+        return Elected(leader, tuple(r for r in isr if r in live_or_shutting_down), recovery_state)
     if not unclean_enabled:
         return None
     leader = next((r for r in assignment if r in live), None)
@@ -174,10 +184,17 @@ class OfflineElection(ElectionStrategy):
             recovery_state=given.recovery_state,
             unclean_enabled=given.unclean_enabled,
             marks_recovery=given.marks_recovery,
+            live_or_shutting_down=given.live_or_shutting_down,
         )
 
     def recipients(self, given: ElectionInput) -> tuple[int, ...]:
-        return given.live
+        """Live replicas. One that is shutting down only where such a one is to lead: it would
+        begin to fetch again."""
+        if len(given.live) == len(given.live_or_shutting_down) or any(
+            r in given.isr for r in given.live
+        ):
+            return given.live
+        return tuple(r for r in given.live_or_shutting_down if r in given.live or r in given.isr)
 
 
 class ReassignElection(ElectionStrategy):

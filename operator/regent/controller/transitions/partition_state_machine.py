@@ -24,10 +24,10 @@ from regent.controller.transitions import election
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.election import (
     Elected,
-    ElectionInput,
     ElectionStrategy,
     UncleanElection,
 )
+from regent.controller.transitions.election_input import election_input
 from regent.controller.transitions.failed_elections import Failures, NoCandidate, note_outcome
 from regent.controller.transitions.partition_state_znodes import (
     epoch_guard,
@@ -55,8 +55,8 @@ class PartitionStateMachine:
         self._log = log
 
     def startup_states(self, *, unreadable: Collection[TopicPartition] = ()) -> None:
-        """Initial states at failover: New without leadership, Online if the leader is live, else
-        Offline.
+        """Initial states at failover: New without leadership, Online if the leader is live (or
+        shutting down, which it does until it is gone), else Offline.
 
         Args:
             unreadable: Partitions whose state znode is malformed. They are Offline: it is unknown
@@ -64,7 +64,7 @@ class PartitionStateMachine:
         """
         context = self._context
         leadership = context.cluster.leadership
-        live = frozenset(context.live_broker_ids)
+        live = frozenset(context.cluster.brokers)
         states = dict.fromkeys(context.cluster.all_partitions(), PartitionState.ONLINE)
         if len(leadership) < len(states):
             for tp in states:
@@ -311,7 +311,7 @@ class PartitionStateMachine:
         for tp, state in states.items():
             if tp in failures:
                 continue
-            given = self._election_input(tp, state, unclean_enabled=unclean.get(tp, False))
+            given = election_input(self._context, tp, state, unclean_enabled=unclean.get(tp, False))
             elected = None if given is None else strategy.elect(given)
             if given is None or elected is None:
                 failures[tp] = NoCandidate(
@@ -339,7 +339,9 @@ class PartitionStateMachine:
         dead = [
             tp
             for tp, state in states.items()
-            if not any(context.is_replica_online(r, tp) for r in state.isr)
+            if not any(
+                context.is_replica_online(r, tp, include_shutting_down=True) for r in state.isr
+            )
         ]
         if strategy.unclean is UncleanElection.ALWAYS:
             return dict.fromkeys(dead, True)
@@ -352,29 +354,6 @@ class PartitionStateMachine:
             if flags[tp.topic] is None:
                 failures[tp] = "the configuration of its topic cannot be read"
         return {tp: bool(flags[tp.topic]) for tp in dead}
-
-    def _election_input(
-        self, tp: TopicPartition, state: LeaderAndIsr, *, unclean_enabled: bool
-    ) -> ElectionInput | None:
-        """None if the partition has no assignment."""
-        context = self._context
-        assignment = context.cluster.assignment(tp)
-        if assignment is None:
-            return None
-        online = context.is_replica_online
-        leaving = context.shutting_down_broker_ids
-        present = tuple(r for r in assignment.replicas if online(r, tp, include_shutting_down=True))
-        return ElectionInput(
-            assignment=assignment,
-            leader=state.leader,
-            isr=state.isr,
-            recovery_state=state.leader_recovery_state,
-            live=tuple(r for r in present if r not in leaving) if leaving else present,
-            live_or_shutting_down=present,
-            shutting_down=leaving,
-            unclean_enabled=unclean_enabled,
-            marks_recovery=context.cluster.inter_broker_protocol >= (3, 2),
-        )
 
     def _set_leadership(
         self,

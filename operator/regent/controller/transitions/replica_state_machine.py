@@ -40,7 +40,8 @@ class ReplicaStateMachine:
     async def startup(self) -> None:
         """Initial states at failover, then one LeaderAndIsr per live broker with all its replicas.
 
-        Replicas on live brokers start Online. Those on dead brokers start DeletionIneligible and go
+        Replicas on live brokers start Online. What a broker that is shutting down has left is
+        Offline, and stays stopped. Those on dead brokers start DeletionIneligible and go
         Offline at once, which takes them out of the ISRs. Replicas that a predecessor may have
         deleted at the end of a reassignment are not started again: that would copy them once more,
         only to be deleted.
@@ -57,9 +58,13 @@ class ReplicaStateMachine:
         all_led = len(leadership) == context.cluster.partition_count
         leaving = _leaving_replicas(context)
         for broker_id, partitions in hosted.items():
-            if context.is_broker_online(broker_id):
+            if broker_id in context.cluster.brokers:
                 context.set_replica_states(broker_id, partitions, ReplicaState.ONLINE)
                 led = partitions if all_led else [tp for tp in partitions if tp in leadership]
+                if broker_id in context.shutting_down_broker_ids:
+                    stopped = [tp for tp in led if broker_id not in leadership[tp].isr]
+                    context.set_replica_states(broker_id, stopped, ReplicaState.OFFLINE)
+                    led = [tp for tp in led if broker_id in leadership[tp].isr]
                 if broker_id in leaving:
                     led = [tp for tp in led if tp not in leaving[broker_id]]
                 if led:

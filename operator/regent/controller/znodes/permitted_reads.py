@@ -1,61 +1,29 @@
 """Reading sets of znodes of which some may be closed to us.
 
-A set is read in a few requests, and ZooKeeper refuses a request over one znode without the right to
-read it. The others are good all the same: a topic that somebody has locked up must not cost the
-cluster its controller.
+A topic that somebody has locked up must not cost the cluster its controller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from collections.abc import Sequence
 
-from regent.controller.effects import Effect, ReadChildren, ReadData
+from regent.controller.effects import ReadChildren, ReadData
 from regent.controller.log import ControllerLog, examples
-from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.zk_data.operations import ZNode
-
-T = TypeVar("T")
-
-NO_AUTH: Final = "NOAUTH"
-UNREADABLE_MAX: Final = 100
-"""With more znodes than that it is not these that are wrong but our rights."""
-
-
-class UnreadableZNode(ZNode):
-    """A node of which nothing may be read: who asks for its data gets what a decoder would say.
-
-    Its version and its transactions are -1: it must not be written back.
-    """
-
-    __slots__ = ()
-
-    @classmethod
-    def at(cls, path: str) -> UnreadableZNode:
-        """The node at a path, which is kept where others have their data."""
-        return cls(path.encode(), version=-1, czxid=-1, mzxid=-1)
-
-    @property
-    def data(self) -> NoReturn:
-        """There is none.
-
-        Raises:
-            MalformedZNodeError: Always.
-        """
-        raise MalformedZNodeError(self[0].decode(), "ZooKeeper answered NOAUTH")
+from regent.zk_data.permitted_reads import NO_AUTH, UnreadableZNode, read_in_parts
 
 
 async def read_permitted(paths: Sequence[str], *, watch: bool = False) -> Sequence[ZNode | None]:
     """``ReadData`` in which a node that may not be read is an :class:`UnreadableZNode`.
 
     Raises:
-        UnexpectedZooKeeperError: More than :data:`UNREADABLE_MAX` nodes may not be read.
+        UnexpectedZooKeeperError: As :func:`~regent.zk_data.permitted_reads.read_in_parts` does.
     """
 
     async def request(some: Sequence[str]) -> Sequence[ZNode | None]:
         return await ReadData(some, watch=watch)
 
-    return await _read_in_parts(paths, request, UnreadableZNode.at)
+    return await read_in_parts(paths, request, UnreadableZNode.at)
 
 
 async def list_permitted(
@@ -65,8 +33,7 @@ async def list_permitted(
     have none.
 
     Raises:
-        UnexpectedZooKeeperError: The children of more than :data:`UNREADABLE_MAX` nodes may not be
-            listed.
+        UnexpectedZooKeeperError: As :func:`~regent.zk_data.permitted_reads.read_in_parts` does.
     """
     closed: list[str] = []
 
@@ -77,7 +44,7 @@ async def list_permitted(
         closed.append(path)
         return ()
 
-    found = await _read_in_parts(paths, request, without_children)
+    found = await read_in_parts(paths, request, without_children)
     if closed:
         log.error(
             "Children of znodes may not be listed",
@@ -86,32 +53,3 @@ async def list_permitted(
             answer=NO_AUTH,
         )
     return found
-
-
-async def _read_in_parts(
-    paths: Sequence[str],
-    request: Callable[[Sequence[str]], Coroutine[Effect[Any], Any, Sequence[T]]],
-    unreadable: Callable[[str], T],
-) -> Sequence[T]:
-    """What ``request`` reads, with ``unreadable`` in the place of each node that may not be read.
-
-    Finds those by halving, since ZooKeeper refuses a request as a whole.
-    """
-    refused = 0
-
-    async def read(some: Sequence[str]) -> list[T]:
-        nonlocal refused
-        try:
-            return list(await request(some))
-        except UnexpectedZooKeeperError as error:
-            if error.code != NO_AUTH:
-                raise
-            if len(some) > 1:
-                middle = len(some) // 2
-                return await read(some[:middle]) + await read(some[middle:])
-            refused += 1
-            if refused > UNREADABLE_MAX:
-                raise
-            return [unreadable(some[0])]
-
-    return await read(paths)

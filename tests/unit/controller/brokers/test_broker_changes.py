@@ -55,10 +55,10 @@ class TestStartup:
         world.run(process_broker_change(active))
         to_others, to_new, replicas = world.driver.sent
         assert to_others.update_metadata_receivers == (1, 2)
-        assert to_others.update_metadata == ()
+        assert tuple(to_others.partitions) == ()
         assert list(to_others.brokers) == [1, 2, 3]
         assert to_new.update_metadata_receivers == (3,)
-        assert set(to_new.update_metadata) == {T0, T1}
+        assert set(to_new.partitions) == {T0, T1}
         assert replicas.leader_and_isr == {3: {T1: False}}
 
     def test_its_channel_opens_before_anything_is_sent(self) -> None:
@@ -160,7 +160,7 @@ class TestFailure:
         world.run(process_broker_change(active))
         (requests,) = world.driver.sent
         assert requests.update_metadata_receivers == (1, 2)
-        assert requests.update_metadata == ()
+        assert tuple(requests.partitions) == ()
         assert list(requests.brokers) == [1, 2]
 
     @pytest.mark.parametrize("dead", [1, 3])
@@ -327,7 +327,7 @@ class TestModifications:
         world.start_broker(1, port=9999)
         world.run(process_broker_modifications(active, 1))
         (requests,) = world.driver.sent
-        assert requests.update_metadata == ()
+        assert tuple(requests.partitions) == ()
         assert requests.update_metadata_receivers == (1, 2, 3)
         assert requests.brokers[1].endpoints[0].port == 9999
 

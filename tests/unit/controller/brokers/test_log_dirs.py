@@ -65,7 +65,7 @@ class TestAnswers:
         world, active = cluster()
         answer(world, active, 1, {T1: KAFKA_STORAGE_ERROR})
         assert world.state(T1) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
-        announced = [r for r in world.driver.sent if T1 in r.update_metadata]
+        announced = [r for r in world.driver.sent if T1 in r.partitions]
         assert announced
         assert announced[-1].offline_replicas == {T1: (1,)}
 

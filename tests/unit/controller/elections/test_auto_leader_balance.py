@@ -18,6 +18,7 @@ from regent.zk_data import paths
 from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.world import World
 
+TIMER = "leader balance"
 CHECK = e.AutoPreferredReplicaLeaderElection()
 
 
@@ -52,7 +53,7 @@ class TestTimer:
     def test_the_first_check_is_five_seconds_after_the_election(self) -> None:
         world = cluster(0)
         world.fail_over()
-        (timer,) = world.driver.timers.values()
+        timer = world.driver.timers[TIMER]
         assert (timer.after_ms, timer.event) == (5_000, CHECK)
 
     def test_each_check_arms_the_next(self) -> None:
@@ -60,13 +61,13 @@ class TestTimer:
         active = fail_over(world)
         world.driver.timers.clear()
         check(world, active)
-        (timer,) = world.driver.timers.values()
+        timer = world.driver.timers[TIMER]
         assert (timer.after_ms, timer.event) == (17_000, CHECK)
 
     def test_where_it_is_disabled_nothing_is_ever_checked(self) -> None:
         world = cluster(20, auto_leader_rebalance_enable=False)
         world.fail_over()
-        assert world.driver.timers == {}
+        assert TIMER not in world.driver.timers
 
     def test_the_event_checks_and_is_nothing_to_a_process_that_is_not_the_controller(self) -> None:
         world = cluster(20)

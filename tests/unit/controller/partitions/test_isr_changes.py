@@ -44,7 +44,7 @@ def test_a_changed_isr_is_read_and_announced_to_everybody() -> None:
     world.run(process_isr_change_notification(active))
     assert active.context.cluster.leadership[T0] == LeaderAndIsr(1, 5, (1,), 0, 1)
     (requests,) = world.driver.sent
-    assert requests.update_metadata == (T0,)
+    assert tuple(requests.partitions) == (T0,)
     assert requests.update_metadata_receivers == (1, 2)
     assert requests.leader_and_isr == {}
     assert requests.partitions[T0].leader_and_isr == active.context.cluster.leadership[T0]
@@ -58,7 +58,7 @@ def test_many_notifications_are_read_together_and_announced_in_one_batch() -> No
     world.driver.performed.clear()
     world.run(process_isr_change_notification(active))
     (requests,) = world.driver.sent
-    assert set(requests.update_metadata) == {T0, T1}
+    assert set(requests.partitions) == {T0, T1}
     reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
     assert [len(e.paths) for e in reads] == [20, 2]
 
@@ -81,7 +81,7 @@ def test_malformed_ones_and_unknown_partitions_do_not_disturb_the_others() -> No
     notify(world, 2, TopicPartition("unknown", 0), T0)
     world.run(process_isr_change_notification(active))
     (requests,) = world.driver.sent
-    assert requests.update_metadata == (T0,)
+    assert tuple(requests.partitions) == (T0,)
     (reported,) = world.log.errors("Malformed notification")
     assert reported["path"] == broken
     assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
@@ -94,7 +94,7 @@ def test_a_notification_that_vanishes_meanwhile_is_no_obstacle() -> None:
     world.driver.before = once(effects.ReadData, lambda: world.delete(path))
     world.run(process_isr_change_notification(active))
     (requests,) = world.driver.sent
-    assert requests.update_metadata == (T1,)
+    assert tuple(requests.partitions) == (T1,)
 
 
 def test_nothing_known_is_nothing_to_announce() -> None:

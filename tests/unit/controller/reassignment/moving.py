@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.commands import Accepted, AlterPartitionReassignments, PartitionResult
@@ -17,6 +18,7 @@ from regent.controller.reassignment.reassignment_changes import (
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.operations import SetData
 from regent.zk_data.reassign_partitions import (
     decode_reassign_partitions,
     encode_reassign_partitions,
@@ -136,3 +138,14 @@ class Cluster:
         known = self.active.context.cluster.assignment(TopicPartition("t", partition))
         assert known == stored
         return stored
+
+
+def writes(cluster: Cluster) -> list[str]:
+    """Paths of the nodes that the controller has changed, in order."""
+    return [
+        operation.path
+        for effect in cluster.world.driver.performed
+        if isinstance(effect, effects.Write)
+        for operation in effect.operations
+        if isinstance(operation, SetData)
+    ]

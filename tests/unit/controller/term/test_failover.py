@@ -110,7 +110,7 @@ class TestOrder:
     def test_the_list_of_live_brokers_is_announced_before_any_leader(self, world: World) -> None:
         first = world.driver.sent[0]
         assert first.update_metadata_receivers == (1, 2)
-        assert first.update_metadata == ()
+        assert tuple(first.partitions) == ()
         assert first.leader_and_isr == {}
         assert list(first.brokers) == [1, 2]
 

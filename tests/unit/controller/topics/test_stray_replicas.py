@@ -319,6 +319,14 @@ class TestATopicOfThatNameAgain:
         assert stop_replica(world.driver.sent) == []
         assert world.exists(NOTE)
 
+    def test_what_it_has_deleted_it_need_not_be_asked_about(self) -> None:
+        """The replica leaves before the broker has been sent its leadership."""
+        world, active = self.back_under_another_controller()
+        answer(world, active, 3, T1)
+        assert world.exists(NOTE)
+        answer(world, active, 3, T0)
+        assert not world.exists(NOTE)
+
     def test_a_note_that_has_become_void_is_dropped(self) -> None:
         world, active = self.created_again(isr=(1,))
         world.put(NOTE, b'{"version":1,"partitions":[0]}')

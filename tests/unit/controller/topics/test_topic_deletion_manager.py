@@ -80,7 +80,7 @@ class TestStart:
         world, active = cluster()
         delete(world, active, "t")
         first, *others = world.driver.sent
-        assert first.update_metadata == (T0, T1)
+        assert tuple(first.partitions) == (T0, T1)
         assert first.deleted_partitions == {T0, T1}
         assert first.update_metadata_receivers == BROKERS
         assert first.stop_replica == {}

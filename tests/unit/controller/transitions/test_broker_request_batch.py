@@ -74,7 +74,7 @@ def test_everybody_learns_of_a_leader_by_update_metadata() -> None:
         loaded(1, 2, 3, 4), lambda b: b.add_leader_and_isr((1, 2), [A0], is_new=False)
     )
     assert requests.leader_and_isr == {1: {A0: False}, 2: {A0: False}}
-    assert requests.update_metadata == (A0,)
+    assert tuple(requests.partitions) == (A0,)
     assert requests.update_metadata_receivers == (1, 2, 3, 4)
 
 
@@ -170,7 +170,7 @@ def test_a_broker_that_is_shutting_down_is_still_told() -> None:
 
 def test_update_metadata_may_carry_nothing_but_the_brokers() -> None:
     requests = requests_of(loaded(1, 2), lambda b: b.add_update_metadata(broker_ids=(2,)))
-    assert requests.update_metadata == ()
+    assert tuple(requests.partitions) == ()
     assert requests.update_metadata_receivers == (2,)
 
 
@@ -179,7 +179,7 @@ def test_partitions_without_leadership_are_not_announced() -> None:
     unborn = TopicPartition("a", 2)
     context.set_assignment(unborn, ReplicaAssignment((1,)))
     requests = requests_of(context, lambda b: b.add_update_metadata([unborn, A0]))
-    assert requests.update_metadata == (A0,)
+    assert tuple(requests.partitions) == (A0,)
     assert unborn not in requests.partitions
 
 
@@ -189,7 +189,7 @@ def test_everybody_forgets_a_deleted_partition_whose_leadership_is_unknown() -> 
     context.set_assignment(damaged, ReplicaAssignment((1,)))
     context.queue_topic_for_deletion("a")
     requests = requests_of(context, lambda b: b.add_update_metadata([damaged, A0]))
-    assert requests.update_metadata == (damaged, A0)
+    assert tuple(requests.partitions) == (damaged, A0)
     assert requests.deleted_partitions == {damaged, A0}
     assert requests.partitions[damaged].leader_and_isr.isr == ()
 
@@ -198,7 +198,7 @@ def test_forgotten_partitions_are_not_announced() -> None:
     context = loaded(1)
     context.remove_topic("a")
     requests = requests_of(context, lambda b: b.add_update_metadata([A0, B0]))
-    assert requests.update_metadata == (B0,)
+    assert tuple(requests.partitions) == (B0,)
 
 
 def test_partitions_keep_the_order_in_which_they_were_added() -> None:
@@ -207,7 +207,7 @@ def test_partitions_keep_the_order_in_which_they_were_added() -> None:
         batch.add_stop_replica(1, [B0, A1, A0], delete=False)
 
     requests = requests_of(loaded(1), fill)
-    assert requests.update_metadata == (A1, B0, A0)
+    assert tuple(requests.partitions) == (A1, B0, A0)
     assert list(requests.leader_and_isr[1]) == [A1, B0, A0]
     assert list(requests.stop_replica[1]) == [B0, A1, A0]
 
@@ -308,5 +308,5 @@ def test_everything_added_for_a_live_broker_is_sent_exactly_once(
     )
     if requests is not None:
         named = {tp for kind, _, members, _ in added if kind == "leader_and_isr" for tp in members}
-        assert set(requests.update_metadata) == named
+        assert set(requests.partitions) == named
         assert set(requests.partitions) == named

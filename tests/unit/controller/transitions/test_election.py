@@ -24,6 +24,7 @@ def offline(
     unclean: bool = False,
     recovery_state: int = RECOVERED,
     marks_recovery: bool = True,
+    shutting_down: frozenset[int] = frozenset(),
 ) -> Elected | None:
     return election.offline(
         assignment,
@@ -32,6 +33,7 @@ def offline(
         recovery_state=recovery_state,
         unclean_enabled=unclean,
         marks_recovery=marks_recovery,
+        live_or_shutting_down=live | shutting_down,
     )
 
 
@@ -54,6 +56,15 @@ def controlled_shutdown(
 class TestOffline:
     def test_the_first_live_in_sync_replica_leads_and_the_dead_leave_the_isr(self) -> None:
         assert offline((2, 4), (2, 4), {4}) == Elected(4, (4,), RECOVERED)
+
+    def test_one_that_is_shutting_down_leads_where_nobody_else_of_the_isr_is_left(self) -> None:
+        stopping = frozenset({2, 3})
+        assert offline((1, 2, 3), (3, 2, 9), {1}, shutting_down=stopping, unclean=True) == Elected(
+            2, (3, 2), RECOVERED
+        )
+        assert offline((1, 2, 3), (3, 1), {1}, shutting_down=stopping) == Elected(
+            1, (1,), RECOVERED
+        )
 
     def test_the_assignment_decides_who_is_first_and_the_isr_keeps_its_order(self) -> None:
         assert offline((1, 2, 3), (3, 2, 1), {2, 3}) == Elected(2, (3, 2), RECOVERED)

@@ -67,7 +67,7 @@ class TestFirstLeader:
         go_online(world, world.load(), TP)
         (requests,) = world.driver.sent
         assert leader_and_isr([requests]) == {3: {TP: True}, 1: {TP: True}}
-        assert requests.update_metadata == (TP,)
+        assert tuple(requests.partitions) == (TP,)
         assert requests.update_metadata_receivers == (1, 2, 3)
         assert requests.offline_replicas == {TP: (9,)}
 
@@ -228,7 +228,7 @@ class TestLaterLeader:
         assert active.context.partition_state(OTHER) is PartitionState.ONLINE
         go_online(world, active, TP)
         (requests,) = world.driver.sent
-        assert requests.update_metadata == (TP,)
+        assert tuple(requests.partitions) == (TP,)
 
     def test_a_hundred_elections_cost_one_read_and_one_write(self) -> None:
         world = World()

@@ -78,7 +78,7 @@ class TestOffline:
         assert world.state(TP) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
         assert leader_and_isr(world.driver.sent) == {}
         (requests,) = world.driver.sent
-        assert requests.update_metadata == (TP,)
+        assert tuple(requests.partitions) == (TP,)
         assert requests.offline_replicas == {TP: (3,)}
         assert active.context.replica_state(3, TP) is ReplicaState.OFFLINE
 
@@ -181,7 +181,7 @@ class TestOffline:
         stop(world, active, 2)
         (requests,) = world.driver.sent
         assert stop_replica([requests]) == [(2, TP, -1, False)]
-        assert requests.update_metadata == ()
+        assert tuple(requests.partitions) == ()
         assert requests.update_metadata_receivers == (1, 2)
         assert active.context.replica_state(2, TP) is ReplicaState.OFFLINE
 

@@ -10,10 +10,11 @@ from regent.controller.brokers import broker_changes
 from regent.controller.configs import config_changes
 from regent.controller.partitions import isr_changes
 from regent.controller.state.states import PartitionState
-from regent.controller.znodes.permitted_reads import UNREADABLE_MAX, UnreadableZNode, read_permitted
+from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.permitted_reads import UNREADABLE_MAX, UnreadableZNode
 from tests.unit.controller.world import World
 
 

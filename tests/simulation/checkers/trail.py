@@ -9,19 +9,13 @@ from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.state_change_trail import StateChange, StateChangeTrail
 from regent.model.partition import LeaderAndIsr, TopicPartition
-from tests.simulation.trace import InvariantViolatedError
+from tests.simulation.trace import require
 
 if TYPE_CHECKING:
     from tests.simulation.driver import RegentProcess
     from tests.simulation.world import World
 
 _WRITTEN_BY_THE_CONTROLLER = frozenset(ChangeKind) - {ChangeKind.OBSERVED, ChangeKind.UNREADABLE}
-
-
-def require(condition: object, message: str) -> None:
-    """Raise if an invariant does not hold."""
-    if not condition:
-        raise InvariantViolatedError(message)
 
 
 class TrailChecker:

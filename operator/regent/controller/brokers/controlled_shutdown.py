@@ -1,0 +1,169 @@
+"""Brokers ask to be shut down: ControlledShutdown, before they stop.
+
+A broker that gets SIGTERM asks the controller to relieve it of its partitions, up to three times
+(controlled.shutdown.max.retries), five seconds apart, and stops when nothing remains or it has
+asked for the last time. From the first request on it is *shutting down*: it gets requests as
+before, and is no candidate for leaders, ISRs and new replicas any more. That ends with this life of
+the broker, or when the shutdown was given up (``abandoned_shutdowns.py``). It is noted in ZooKeeper
+first, so it outlives the controller.
+
+Source: ``KafkaController.processControlledShutdown``, KIP-40, KIP-380.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.brokers import shutting_down_notes
+from regent.controller.brokers.abandoned_shutdowns import expect_the_end
+from regent.controller.brokers.broker_changes import process_broker_change
+from regent.controller.brokers.partition_release import has_successors, release_partitions
+from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
+from regent.controller.configs.min_insync_replicas import min_insync_replicas
+from regent.controller.effects import PublishView
+from regent.controller.log import examples
+from regent.controller.state.causes import CauseKind
+from regent.controller.state.context import ControllerContext
+from regent.model.cluster import Broker
+from regent.model.partition import NO_EPOCH, TopicPartition
+from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, STALE_BROKER_EPOCH
+
+
+async def shut_down_brokers(
+    active: ActiveController, commands: Sequence[ControlledShutdown]
+) -> list[Accepted]:
+    """Carry requests out as one set. The result of each is a :class:`ControlledShutdownResult`."""
+    context = active.context
+    if any(_is_ahead_of_us(context, command) for command in commands):
+        await process_broker_change(active)
+    refusals = [_refusal(context, command) for command in commands]
+    accepted = dict.fromkeys(
+        command.broker_id
+        for command, refusal in zip(commands, refusals, strict=True)
+        if refusal is None
+    )
+    below: Collection[TopicPartition] = ()
+    if accepted:
+        brokers = [context.cluster.brokers[broker_id] for broker_id in accepted]
+        with context.trail.because(CauseKind.CONTROLLED_SHUTDOWN, brokers=brokers):
+            await _shut_down(active, brokers)
+        below = await _below_min_insync_replicas(active, accepted)
+    results = {broker_id: _result(active, broker_id, below) for broker_id in accepted}
+    return [
+        Accepted(results[command.broker_id] if refusal is None else refusal)
+        for command, refusal in zip(commands, refusals, strict=True)
+    ]
+
+
+def _is_ahead_of_us(context: ControllerContext, command: ControlledShutdown) -> bool:
+    """Whether a broker has registered, and its watch has yet to report it."""
+    known = context.cluster.brokers.get(command.broker_id)
+    return known is None or command.broker_epoch > known.epoch
+
+
+def _refusal(
+    context: ControllerContext, command: ControlledShutdown
+) -> ControlledShutdownResult | None:
+    """Why a request is not carried out. One without an epoch (before Kafka 2.2) is believed."""
+    broker_id, epoch = command.broker_id, command.broker_epoch
+    known = context.cluster.brokers.get(broker_id)
+    if known is None:
+        return ControlledShutdownResult(
+            BROKER_NOT_AVAILABLE, f"broker {broker_id} is not registered in /brokers/ids"
+        )
+    if epoch == NO_EPOCH or epoch == known.epoch:
+        return None
+    if epoch < known.epoch:
+        return ControlledShutdownResult(
+            STALE_BROKER_EPOCH,
+            f"broker {broker_id} has registered again since: its epoch is {known.epoch}, not "
+            f"{epoch}",
+        )
+    return ControlledShutdownResult(
+        BROKER_NOT_AVAILABLE,
+        f"the registration of broker {broker_id} with epoch {epoch} has not arrived yet, the last "
+        f"has {known.epoch}: try again",
+    )
+
+
+async def resume(active: ActiveController) -> None:
+    """Brokers that a predecessor was shutting down go on to do so. Topics are not known yet."""
+    context = active.context
+    for broker_id in await shutting_down_notes.read(context, active.log):
+        context.mark_shutting_down(broker_id)
+    brokers = [context.cluster.brokers[b] for b in context.shutting_down_broker_ids]
+    if brokers:
+        active.log.info("Brokers are shutting down", brokers=[b.broker_id for b in brokers])
+    await expect_the_end(active, brokers)
+
+
+async def release_all(active: ActiveController) -> None:
+    """Have brokers that are shutting down leave what they have not left, or have been given since:
+    a controller that knows nothing of the notes may have led meanwhile."""
+    context = active.context
+    brokers = [context.cluster.brokers[b] for b in context.shutting_down_broker_ids]
+    with context.trail.because(CauseKind.CONTROLLED_SHUTDOWN, brokers=brokers):
+        await _release(active, brokers)
+
+
+async def _shut_down(active: ActiveController, brokers: Sequence[Broker]) -> None:
+    context = active.context
+    await shutting_down_notes.remember(context, brokers, active.log)
+    for broker in brokers:
+        context.mark_shutting_down(broker.broker_id)
+    await expect_the_end(active, brokers)
+    await _release(active, brokers)
+    await PublishView(frozenset())
+
+
+async def _release(active: ActiveController, brokers: Iterable[Broker]) -> None:
+    states_on = active.context.replica_states_on
+    await release_partitions(active, [tp for b in brokers for tp in states_on(b.broker_id)])
+
+
+def _result(
+    active: ActiveController, broker_id: int, below: Collection[TopicPartition]
+) -> ControlledShutdownResult:
+    context = active.context
+    leadership = context.cluster.leadership
+    hosted = [tp for tp in context.replica_states_on(broker_id) if has_successors(context, tp)]
+    result = ControlledShutdownResult(
+        remaining_partitions=tuple(tp for tp in hosted if leadership[tp].leader == broker_id),
+        below_min_insync_replicas=tuple(tp for tp in hosted if tp in below),
+    )
+    active.log.info(
+        "Broker is shutting down",
+        broker=broker_id,
+        partitions=len(hosted),
+        remaining=len(result.remaining_partitions),
+        examples=examples(result.remaining_partitions),
+    )
+    if result.below_min_insync_replicas:
+        active.log.warning(
+            "ISRs without a shutting down broker are below min.insync.replicas",
+            broker=broker_id,
+            partitions=len(result.below_min_insync_replicas),
+            examples=examples(result.below_min_insync_replicas),
+        )
+    return result
+
+
+async def _below_min_insync_replicas(
+    active: ActiveController, broker_ids: Iterable[int]
+) -> Collection[TopicPartition]:
+    """Partitions that brokers have left, and whose producers with acks=all are refused now.
+
+    Found out after everybody was informed: it decides nothing.
+    """
+    context = active.context
+    leadership = context.cluster.leadership
+    left = dict.fromkeys(
+        tp
+        for broker_id in broker_ids
+        for tp in context.replica_states_on(broker_id)
+        if has_successors(context, tp) and broker_id not in leadership[tp].isr
+    )
+    topics = list(dict.fromkeys(tp.topic for tp in left))
+    minimum = await min_insync_replicas(topics, active.log) if topics else {}
+    return dict.fromkeys(tp for tp in left if len(leadership[tp].isr) < minimum[tp.topic])

@@ -1,0 +1,154 @@
+"""Brokers that are shutting down leave their partitions: others lead, the ISRs are without them.
+
+All partitions of all such brokers are one set: one read, one write, one batch of requests.
+
+- Where such a broker leads, the first in-sync replica that stays is elected
+  (:data:`~regent.controller.transitions.election.CONTROLLED_SHUTDOWN`). If there is none, it leads
+  on until it stops.
+- Where it follows, it leaves the ISR: else the leader would wait for it, from the moment when it
+  stops fetching to the end of its session.
+- Its replica is stopped, whatever epoch the broker knows it under: brokers 2.6 to 3.3 refuse the
+  epoch that they have (KAFKA-13972), and a former leader that begins to fetch is in the ISR again
+  when it stops (KAFKA-14140). Upstream does not stop it.
+
+Source: ``KafkaController.doControlledShutdown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.log import examples
+from regent.controller.state.causes import CauseKind, ChangeKind
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import ReplicaState
+from regent.controller.transitions import election
+from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.transitions.election_input import election_input
+from regent.controller.transitions.leadership_changes import (
+    Decision,
+    LeaderAndMembers,
+    change_leadership,
+)
+from regent.model.partition import LeaderAndIsr, TopicPartition
+
+
+class _Leaving(NamedTuple):
+    """A replica of a partition whose broker is shutting down."""
+
+    broker_id: int
+    tp: TopicPartition
+
+
+async def release_partitions(
+    active: ActiveController, partitions: Iterable[TopicPartition]
+) -> None:
+    """Have the brokers that are shutting down leave partitions, as far as others remain.
+
+    Partitions with one replica stay with it, and so do those of topics that are to be deleted and
+    those without a leader: what their ISR says may be all that is left.
+    """
+    context = active.context
+    concerned = [tp for tp in dict.fromkeys(partitions) if has_successors(context, tp)]
+    if not concerned:
+        return
+    before = {tp: context.cluster.leadership[tp] for tp in concerned}
+
+    def decide(tp: TopicPartition, state: LeaderAndIsr) -> Decision:
+        return _leadership_afterwards(context, tp, state)
+
+    written, failures = await change_leadership(context, concerned, decide, active.log)
+    batch = ControllerBrokerRequestBatch(context)
+    for tp in written:
+        batch.add_leader_and_isr(_recipients(context, tp, before[tp]), (tp,), is_new=False)
+    _stop_replicas(context, concerned, written, batch)
+    await batch.send()
+    if failures:
+        active.log.error(
+            "Partitions of shutting down brokers not changed",
+            partitions=len(failures),
+            examples=examples(f"{tp}: {why}" for tp, why in failures.items()),
+        )
+
+
+async def release_again(active: ActiveController, partitions: Iterable[TopicPartition]) -> None:
+    """ISRs have changed: another replica may lead by now where none could, and a replica that was
+    to be stopped may be in sync again."""
+    context = active.context
+    shutting_down = context.shutting_down_broker_ids
+    if not shutting_down:
+        return
+    leadership = context.cluster.leadership
+    again = [
+        tp
+        for tp in partitions
+        if any(broker_id in leadership[tp].isr for broker_id in shutting_down)
+    ]
+    brokers = [context.cluster.brokers[broker_id] for broker_id in shutting_down]
+    with context.trail.because(CauseKind.CONTROLLED_SHUTDOWN, brokers=brokers):
+        await release_partitions(active, again)
+
+
+def has_successors(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Whether a broker that is shutting down has to leave a partition."""
+    return (
+        len(context.cluster.replicas(tp)) > 1
+        and tp in context.cluster.leadership
+        and not context.is_topic_queued_for_deletion(tp.topic)
+    )
+
+
+def _leadership_afterwards(
+    context: ControllerContext, tp: TopicPartition, state: LeaderAndIsr
+) -> LeaderAndMembers | None:
+    given = election_input(context, tp, state)
+    if given is None or state.leader not in given.live_or_shutting_down:
+        return None
+    if state.leader in given.shutting_down:
+        strategy = election.CONTROLLED_SHUTDOWN
+        elected = strategy.elect(given)
+        if elected is not None:
+            return LeaderAndMembers(elected.leader, elected.isr, strategy.change)
+    members = tuple(r for r in state.isr if r == state.leader or r not in given.shutting_down)
+    if members == state.isr:
+        return None
+    return LeaderAndMembers(state.leader, members, ChangeKind.REPLICA_OFFLINE)
+
+
+def _recipients(context: ControllerContext, tp: TopicPartition, before: LeaderAndIsr) -> list[int]:
+    """The replicas that stay, the leader, and the former one: it must not go on leading."""
+    leaders = (before.leader, context.cluster.leadership[tp].leader)
+    leaving = context.shutting_down_broker_ids
+    return [r for r in context.cluster.replicas(tp) if r not in leaving or r in leaders]
+
+
+def _stop_replicas(
+    context: ControllerContext,
+    partitions: Iterable[TopicPartition],
+    written: Mapping[TopicPartition, LeaderAndIsr],
+    batch: ControllerBrokerRequestBatch,
+) -> None:
+    """Stop what has left its ISR, unless that has been done before."""
+    stopped: dict[int, list[TopicPartition]] = {}
+    for broker_id, tp in _leaving(context, partitions):
+        is_stopped = context.replica_state(broker_id, tp) is ReplicaState.OFFLINE
+        if tp in written or not is_stopped:
+            stopped.setdefault(broker_id, []).append(tp)
+    for broker_id, tps in stopped.items():
+        batch.add_stop_replica(broker_id, tps, delete=False, checks_epoch=False)
+        batch.add_update_metadata(tps)
+        context.set_replica_states(broker_id, tps, ReplicaState.OFFLINE)
+
+
+def _leaving(
+    context: ControllerContext, partitions: Iterable[TopicPartition]
+) -> Iterable[_Leaving]:
+    """Replicas on brokers that are shutting down, and that are not in sync (any more)."""
+    leaving = context.shutting_down_broker_ids
+    for tp in partitions:
+        isr = context.cluster.leadership[tp].isr
+        for broker_id in context.cluster.replicas(tp):
+            if broker_id in leaving and broker_id not in isr:
+                yield _Leaving(broker_id, tp)

@@ -1,0 +1,39 @@
+"""Watches can be lost without a word: what they are to report is looked up regularly.
+
+ZooKeeper (3.8.4, 3.9.2 and newer, CVE-2024-23944) reports a change only to who may read the node at
+that moment. A watch that fires while a node is closed to us is used up all the same. Without a look
+of our own, a controller whose rights were taken away for a moment would never again learn of topics
+that come and of brokers that go, and nothing would show it.
+
+So each event that a watch of a path that every controller needs stands for is repeated: its handler
+reads the present state, sets the watch again, and finds nothing to do where nothing was missed. Who
+may not read such a path finds that out, too, and gives the controller up.
+
+Changes of single nodes (a topic that grows while it is closed to us) are not looked up: there may
+be 100,000 of them. Upstream looks nothing up.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.effects import ArmTimer, Enqueue
+from regent.controller.events import WatchCheck
+from regent.controller.term.watches import NEEDED
+
+_TIMER: Final = "watch check"
+
+
+async def schedule_watch_check(active: ActiveController) -> None:
+    """Arm the timer of the next check, if there are to be any. A resignation ends it."""
+    interval_s = active.config.watch_check_interval_s
+    if interval_s is not None:
+        await ArmTimer(_TIMER, interval_s * 1_000, WatchCheck())
+
+
+async def process_watch_check(active: ActiveController) -> None:
+    """Have everything looked at that watches are to report."""
+    for event in NEEDED:
+        await Enqueue(event)
+    await schedule_watch_check(active)

@@ -1,0 +1,244 @@
+"""Lists of all KafkaTopics, beside the watch: at the beginning, every few minutes, and whenever
+something has changed that no watch reports, such as a right or the API server's own history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from regent.kube.client import KubeClient
+from regent.kube.errors import KubeError, KubeNotFoundError
+from regent.kube.health import KubeHealth
+from regent.kube.listing import ALL_NAMESPACES, Listing, list_topics, version_now
+from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted
+from regent.kube.rights import Lack, lack_of, missing_rights
+from regent.kube.settings import KubeSettings
+from regent.kube.status_writer import object_path
+from regent.kube.work_queue import backoff_s
+
+logger = logging.getLogger(__name__)
+
+_SECOND_LIST_AFTER_S: Final = 15.0
+
+
+class Resync:
+    """Keeps the object cache complete.
+
+    Args:
+        cache: Takes the lists in.
+        health: Where it is said what cannot be read or written.
+        jitter: Returns numbers from 0 to 1 that spread what happens periodically.
+        on_news: Called with the keys of the objects that a list is news for.
+        on_resync: Called after each list that is made every few minutes.
+
+    Attributes:
+        namespaces_changed: Set when other namespaces can be watched than before, or the present
+            watches are of no use.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        settings: KubeSettings,
+        *,
+        cache: ObjectCache,
+        health: KubeHealth,
+        jitter: Callable[[], float],
+        on_news: Callable[[frozenset[ObjectKey]], None],
+        on_resync: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._cache = cache
+        self._health = health
+        self._jitter = jitter
+        self._on_news = on_news
+        self._on_resync = on_resync
+        self._readable: tuple[str, ...] = ()
+        self._is_refused = False
+        self.namespaces_changed = asyncio.Event()
+
+    @property
+    def can_read(self) -> bool:
+        """Whether there is a namespace that can be watched now."""
+        return bool(self._readable)
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The namespaces to be watched if :attr:`can_read`; none: all of them."""
+        return () if self._readable == (ALL_NAMESPACES,) else self._readable
+
+    def request_refused(self) -> None:
+        """A right was missing: rights are checked at the next opportunity."""
+        self._is_refused = True
+
+    def delay_after(self, failures: int) -> float:
+        """Seconds to wait after failures in a row of something that everything depends on."""
+        return backoff_s(min(failures, 5), jitter=self._jitter())
+
+    async def load(self) -> None:
+        """List all resources; waits for the API server, for the CRD and for the right to read at
+        least one namespace as long as it takes.
+        """
+        failures = 0
+        while True:
+            try:
+                await self._list()
+            except KubeError as error:
+                problem = str(error)
+                self._health.not_listed(problem)
+            else:
+                if self.can_read:
+                    logger.info("Serving KafkaTopics", extra={"count": len(self._cache)})
+                    return
+                problem = "no namespace can be read"
+            failures += 1
+            delay_s = self.delay_after(failures)
+            logger.warning(
+                "KafkaTopics cannot be listed, retrying",
+                extra={"delay_s": round(delay_s, 1), "problem": problem},
+            )
+            await asyncio.sleep(delay_s)
+
+    async def run(self) -> None:
+        """List everything every few minutes, until cancelled."""
+        # What was deleted between the first list and the beginning of the watch is in neither.
+        await asyncio.sleep(_SECOND_LIST_AFTER_S)
+        await self._list_again()
+        while True:
+            await asyncio.sleep(self._settings.resync_interval_s * (0.9 + 0.2 * self._jitter()))
+            await self._list_again()
+            self._on_resync()
+
+    async def check(self) -> None:
+        """Check again and again what no watch reports, until cancelled: that a right was granted or
+        taken away, and that the API server has gone back to an earlier state.
+        """
+        while True:
+            await asyncio.sleep(self._settings.check_interval_s * (0.9 + 0.2 * self._jitter()))
+            if (
+                self._health.unlisted is not None
+                or await self._are_rights_changed()
+                or await self._may_have_gone_back()
+            ):
+                await self._list_again()
+
+    async def _list_again(self) -> None:
+        try:
+            missed = await self._list()
+        except KubeError as error:
+            if self._health.unlisted != str(error):
+                logger.warning(
+                    "KafkaTopics cannot be listed, retrying", extra={"error": str(error)}
+                )
+            self._health.not_listed(str(error))
+            return
+        if missed:
+            logger.info(
+                "A list showed changes that no watch reported", extra={"count": len(missed)}
+            )
+
+    async def _may_have_gone_back(self) -> bool:
+        """Whether a backup of the API server's store may have been restored: then a list tells.
+
+        The version of a list shows it only until versions have caught up. After that the last write
+        and the last deletion show it: a backup that is older than they are has neither.
+        """
+        if not self.can_read:
+            return False
+        since, newest, deleted = (
+            self._cache.newest_version,
+            self._cache.newest,
+            self._cache.last_deletion,
+        )
+        try:
+            version = await version_now(self._client, self._readable[0])
+            if is_history_restarted(version, since=since):
+                return True
+            if newest is not None and await self._version_of(newest.key, newest.uid) < int(
+                newest.version
+            ):
+                return True
+            return deleted is not None and await self._version_of(*deleted) > 0
+        except KubeError:
+            return True  # the list says what is wrong
+
+    async def _version_of(self, key: ObjectKey, uid: str) -> int:
+        """The version of an object; 0: it does not exist, or another one has its name.
+
+        Raises:
+            KubeError: As the client does.
+        """
+        try:
+            metadata = (await self._client.get(object_path(key)))["metadata"]
+        except KubeNotFoundError:
+            return 0
+        version = metadata["resourceVersion"]
+        return int(version) if metadata["uid"] == uid and version.isdigit() else 0
+
+    async def _are_rights_changed(self) -> bool:
+        """Whether rights are others than the last list has found.
+
+        Namespaces that lacked none then are asked about only after a request was refused.
+        """
+        suspects = {**self._health.unreadable, **self._health.unwritable}
+        if self._is_refused:
+            suspects |= dict.fromkeys(self._settings.namespaces or (ALL_NAMESPACES,), "")
+        self._is_refused = False
+        for namespace in suspects:
+            try:
+                missing = await missing_rights(self._client, namespace)
+            except KubeError as error:
+                logger.warning(
+                    "Rights cannot be checked, retrying later",
+                    extra={"namespace": namespace, "error": str(error)},
+                )
+                self._is_refused = True
+                return False
+            known = Lack(
+                self._health.unreadable.get(namespace), self._health.unwritable.get(namespace)
+            )
+            if lack_of(missing, namespace) != known:
+                return True
+        return False
+
+    async def _list(self) -> frozenset[ObjectKey]:
+        """List all resources and take the list in; the keys of the objects that it is news for.
+
+        Raises:
+            KubeError: As :func:`~regent.kube.listing.list_topics` does.
+        """
+        since = self._cache.newest_version
+        return self._take(await list_topics(self._client, self._settings), since=since)
+
+    def _take(self, listing: Listing, *, since: int) -> frozenset[ObjectKey]:
+        """Take in a list that was asked for when the newest known version was ``since``; the keys
+        of the objects that it is news for.
+        """
+        is_restarted = self._cache.shows_earlier_state(
+            listing.bodies, listed_version=listing.version, since=since
+        )
+        if is_restarted:
+            logger.warning(
+                "The API server has gone back to an earlier state; all resources are read anew",
+                extra={"listed_version": listing.version},
+            )
+        self._health.listed(unreadable=listing.unreadable, unwritable=listing.unwritable)
+        # What was seen of a namespace that cannot be read any more still claims its topics.
+        keys = self._cache.keys()
+        kept = [
+            known.body
+            for known in map(self._cache.get, keys)
+            if known is not None and known.key.namespace in listing.unreadable
+        ]
+        news = self._cache.replace_all(
+            (*listing.bodies, *kept), listed_version=listing.version, is_restarted=is_restarted
+        )
+        self._on_news(news)
+        if listing.readable != self._readable or is_restarted:
+            self._readable = listing.readable
+            self.namespaces_changed.set()
+        return news

@@ -1,0 +1,80 @@
+"""Sets of znodes of which some may be closed to who reads them.
+
+A set is read in a few requests, and ZooKeeper refuses a request over one znode without the right to
+read it. The others are good all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, NoReturn, TypeVar
+
+from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
+from regent.zk_data.operations import ZNode
+
+T = TypeVar("T")
+
+NO_AUTH: Final = "NOAUTH"
+UNREADABLE_MAX: Final = 100
+"""With more znodes than that it is not these that are wrong but our rights."""
+
+
+class UnreadableZNode(ZNode):
+    """A node of which nothing may be read: who asks for its data gets what a decoder would say.
+
+    Its version and its transactions are -1: it must not be written back.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def at(cls, path: str) -> UnreadableZNode:
+        """The node at a path, which is kept where others have their data."""
+        return cls(path.encode(), version=-1, czxid=-1, mzxid=-1)
+
+    @property
+    def data(self) -> NoReturn:
+        """There is none.
+
+        Raises:
+            MalformedZNodeError: Always.
+        """
+        raise may_not_be_read(self[0].decode())
+
+
+def may_not_be_read(path: str) -> MalformedZNodeError:
+    """What is said of a node that may not be read, or whose children may not be listed."""
+    return MalformedZNodeError(path, "ZooKeeper answered NOAUTH: the right to read it is missing")
+
+
+async def read_in_parts(
+    paths: Sequence[str],
+    request: Callable[[Sequence[str]], Coroutine[Any, Any, Sequence[T]]],
+    unreadable: Callable[[str], T],
+) -> Sequence[T]:
+    """What ``request`` reads, with ``unreadable`` in the place of each node that may not be read.
+
+    Finds those by halving, since ZooKeeper refuses a request as a whole.
+
+    Raises:
+        UnexpectedZooKeeperError: More than :data:`UNREADABLE_MAX` nodes may not be read, or what
+            else ``request`` raises.
+    """
+    refused = 0
+
+    async def read(some: Sequence[str]) -> list[T]:
+        nonlocal refused
+        try:
+            return list(await request(some))
+        except UnexpectedZooKeeperError as error:
+            if error.code != NO_AUTH:
+                raise
+            if len(some) > 1:
+                middle = len(some) // 2
+                return await read(some[:middle]) + await read(some[middle:])
+            refused += 1
+            if refused > UNREADABLE_MAX:
+                raise
+            return [unreadable(some[0])]
+
+    return await read(paths)

@@ -1,0 +1,84 @@
+"""Regent is stopped while ZooKeeper does not answer: it ends soon, and says what it left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sandbox import ZooKeeper, wait_until
+from sandbox.regent_process import RegentProcess
+from tests.integration.controller.znodes import Znodes
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+SESSION_TIMEOUT_MS = 60_000
+GRACE_S = 30.0
+"""What Kubernetes gives a pod by default; the chart gives twice as much."""
+
+
+@pytest.fixture
+def own_zookeeper() -> Iterator[ZooKeeper]:
+    """One that may be frozen."""
+    with ZooKeeper() as server:
+        yield server
+
+
+@pytest.fixture
+def process(own_zookeeper: ZooKeeper) -> Iterator[RegentProcess]:
+    """The controller of a cluster without brokers, with a long session."""
+    started = RegentProcess(
+        zookeeper=own_zookeeper.connect_string,
+        settings={
+            "missing_cluster": "create",
+            "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
+        },
+    )
+    started.process.stop_timeout_s = GRACE_S
+    try:
+        started.start()
+        started.wait_until_active()
+        yield started
+    finally:
+        own_zookeeper.resume()
+        started.close()
+
+
+def said(process: RegentProcess, message: str) -> list[dict[str, Any]]:
+    records = (json.loads(line) for line in process.log_path.read_text().splitlines())
+    return [record for record in records if record["message"] == message]
+
+
+def test_a_frozen_zookeeper_does_not_delay_the_end_and_ends_the_session_when_it_goes_on(
+    own_zookeeper: ZooKeeper, process: RegentProcess
+) -> None:
+    own_zookeeper.pause()
+    process.stop()
+    assert process.process.exit_code == 0
+    (warning,) = said(process, "The controller is not handed over: ZooKeeper does not answer")
+    assert warning["silent_s"] > 0
+
+    own_zookeeper.resume()
+    with Znodes(own_zookeeper.connect_string) as znodes:
+        wait_until(
+            lambda: znodes.get("/controller") is None,
+            timeout_s=SESSION_TIMEOUT_MS / 1000 / 2,  # the session would have lived longer
+            describe="the session to be closed",
+        )
+
+
+def test_a_reconnection_in_vain_does_not_delay_the_end(
+    own_zookeeper: ZooKeeper, process: RegentProcess
+) -> None:
+    own_zookeeper.pause()
+    wait_until(
+        lambda: process.get("/readyz") is None,
+        timeout_s=120,
+        describe="Regent to have lost its connection",
+        watch=[process],
+    )
+    process.stop()
+    assert process.process.exit_code == 0
+    assert said(process, "The controller is not handed over: ZooKeeper does not answer")

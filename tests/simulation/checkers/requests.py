@@ -1,0 +1,68 @@
+"""What is sent has been written, and what brokers obey is of one mind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.protocol.control_requests import ControlHeader, ControlRequests
+from regent.zk_data import paths
+from tests.simulation.checkers.observed import Observed
+from tests.simulation.trace import require
+
+if TYPE_CHECKING:
+    from tests.simulation.broker import SimulatedBroker
+    from tests.simulation.world import World
+
+
+class RequestChecker:
+    """Follows batches, and requests that brokers accept."""
+
+    def __init__(self, world: World, seen: Observed) -> None:
+        self._world = world
+        self._seen = seen
+        self._controller_of_epoch: dict[int, int] = {}
+
+    def sent(self, sender: str, batch: ControlRequests) -> None:
+        """A controller hands a batch to its channels."""
+        for receiver, named in batch.leader_and_isr.items():
+            require(receiver in batch.brokers, f"{sender}: no broker {receiver} to send to")
+            for tp in named:
+                require(tp in batch.partitions, f"{sender} sends {tp} without its state")
+                replicas = batch.partitions[tp].assignment.replicas
+                require(
+                    receiver in replicas,
+                    f"{sender} tells {receiver} to host {tp}, which is assigned to {replicas}",
+                )
+        for tp, state in batch.partitions.items():
+            if tp not in batch.deleted_partitions:
+                self._check_announced(sender, tp, state.leader_and_isr)
+        for receiver in (*batch.update_metadata_receivers, *batch.stop_replica):
+            require(receiver in batch.brokers, f"{sender}: no broker {receiver} to send to")
+
+    def _check_announced(self, sender: str, tp: TopicPartition, state: LeaderAndIsr) -> None:
+        """What is announced has been written: that version, with that content."""
+        history = self._seen.history.get(tp, [])
+        written = state.partition_epoch < len(history) and history[state.partition_epoch]
+        if not history and not self._world.zookeeper.get(paths.topic(tp.topic)):
+            return  # the topic has been deleted meanwhile
+        require(written == state, f"{sender} announces {tp} as {state}, written was {written}")
+
+    def obeyed(self, broker: SimulatedBroker, header: ControlHeader) -> None:
+        """A broker accepts a request as coming from the controller."""
+        epoch, controller = header.controller_epoch, header.controller_id
+        require(epoch >= broker.controller_epoch, f"{broker} obeys {controller} of the past")
+        require(epoch <= self._seen.epoch, f"{broker} obeys epoch {epoch}, which nobody has won")
+        known = self._controller_of_epoch.setdefault(epoch, controller)
+        require(known == controller, f"{known} and {controller} both reign in epoch {epoch}")
+
+    def accepted_leadership(
+        self, broker: SimulatedBroker, tp: TopicPartition, state: LeaderAndIsr
+    ) -> None:
+        """A broker takes a LeaderAndIsr to heart: per leader epoch there is one leader."""
+        known = self._seen.announced.setdefault((tp, state.leader_epoch), state.leader)
+        require(
+            known == state.leader,
+            f"{broker} follows {state.leader} in epoch {state.leader_epoch} of {tp}; "
+            f"others follow {known}",
+        )

@@ -1,0 +1,62 @@
+"""There is one controller at a time: who raises the epoch, and who passes the fence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from regent.zk_data import paths
+from regent.zk_data.controller import decode_controller_epoch
+from regent.zk_data.operations import Create, Operation, SetData
+from tests.simulation.checkers.observed import Observed
+from tests.simulation.trace import require
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class TermChecker:
+    """Follows who is the controller."""
+
+    def __init__(self, world: World, seen: Observed) -> None:
+        self._world = world
+        self._seen = seen
+
+    def epoch_raised(self, writer: str, writes: Sequence[Operation]) -> None:
+        """A transaction changes the controller epoch."""
+        (raised,) = (op for op in writes if op.path == paths.CONTROLLER_EPOCH)
+        assert isinstance(raised, Create | SetData)
+        epoch = decode_controller_epoch(raised.data)
+        if isinstance(raised, Create):
+            require(epoch == 0, f"{writer} creates the controller epoch as {epoch}")
+            return
+        require(
+            epoch == self._seen.epoch + 1,
+            f"{writer}: controller epoch {self._seen.epoch} -> {epoch}",
+        )
+        taken = any(isinstance(op, Create) and op.path == paths.CONTROLLER for op in writes)
+        require(taken, f"{writer} raises the controller epoch without becoming the controller")
+        self._seen.epoch = epoch
+        self._world.trace.line(writer, "wins", f"epoch={epoch}")
+
+    def fenced_write(self, writer: str, session_id: int) -> None:
+        """Only the controller of the present epoch may have passed the fence."""
+        if not writer.startswith("regent"):
+            # A controller in another thread is no rival: what it takes for its epoch is not known.
+            for rival in self._world.rivals:
+                if writer == rival.broker_name:
+                    require(
+                        rival.epoch == self._seen.epoch,
+                        f"{writer} writes under epoch {rival.epoch}",
+                    )
+            return
+        process = self._world.regent_of(session_id)
+        require(process is not None, f"{writer} writes after its death")
+        assert process is not None
+        active = process.controller.active
+        # A controller that hands over has resigned already when it deletes its node.
+        epoch = self._seen.epoch if active is None else active.context.term.epoch
+        require(
+            epoch == self._seen.epoch,
+            f"{writer} writes under epoch {epoch}, the present one is {self._seen.epoch}",
+        )

@@ -1,0 +1,135 @@
+"""Topics: no partition is lost, moved or deleted but as it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from regent.controller.reassignment.algebra import origin_of, reassign_to
+from regent.model.errors import MalformedZNodeError
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import Create, Delete, Operation, SetData
+from regent.zk_data.stray_replicas import decode_stray_replicas, strays_of
+from regent.zk_data.topics import decode_topic
+from tests.simulation.checkers.observed import BY_HAND, Observed
+from tests.simulation.trace import require
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class TopicChecker:
+    """Follows topic nodes and marks of deletion."""
+
+    def __init__(self, world: World, seen: Observed) -> None:
+        self._world = world
+        self._seen = seen
+
+    def topic_written(
+        self,
+        writer: str,
+        topic: str,
+        operation: Operation,
+        *,
+        deleted: Sequence[str],
+        is_controller: bool,
+    ) -> None:
+        """Somebody creates, changes or deletes the node of a topic.
+
+        Args:
+            deleted: Paths that are deleted by the same transaction.
+            is_controller: Whether the transaction has passed the fence.
+        """
+        if isinstance(operation, Delete):
+            self._deleted(writer, topic, deleted, is_controller=is_controller)
+            return
+        if isinstance(operation, Create):
+            self._forget_topic(topic)
+            self._seen.ever_created[topic] = None
+            self._world.ledger.topic_created(topic)
+        assert isinstance(operation, Create | SetData)
+        try:
+            znode = decode_topic(topic, operation.data)
+        except MalformedZNodeError:
+            return
+        is_marked = self._world.zookeeper.get(paths.delete_topic(topic)) is not None
+        for tp in self._seen.partitions_of(topic):
+            if tp.partition not in znode.assignments:
+                require(is_marked, f"{writer} loses {tp}")
+                del self._seen.assignments[tp]
+        for partition, assignment in znode.assignments.items():
+            tp = TopicPartition(topic, partition)
+            before = self._seen.assignments.get(tp, assignment)
+            if before != assignment and writer != "admin":  # who may break what is right
+                require(is_controller, f"{writer} moves {tp} from {before} to {assignment}")
+                self._moved(writer, tp, before, assignment)
+            self._seen.assignments[tp] = assignment
+
+    def _moved(
+        self, writer: str, tp: TopicPartition, before: ReplicaAssignment, after: ReplicaAssignment
+    ) -> None:
+        """A reassignment begins, gets another target, is cancelled as a whole, or has arrived."""
+        target = after.target_replicas
+        if after != ReplicaAssignment(before.target_replicas):
+            require(
+                after == reassign_to(before, target),
+                f"{writer} takes {tp} from {before} to {after}, which is no reassignment",
+            )
+            require(
+                target in self._world.workload.targets.get(tp, ())
+                or sorted(target) == sorted(origin_of(before)),
+                f"{writer} moves {tp} to {target}, which nobody has asked for",
+            )
+        history = self._seen.history.get(tp)
+        require(
+            not history or set(history[-1].isr) <= set(after.replicas),
+            f"{writer} removes replicas of {tp} that are in sync: {before} to {after}",
+        )
+        for broker_id in before.replicas:
+            if broker_id not in after.replicas:
+                if any(process.name == writer for process in self._world.regents):
+                    self._seen.left.pop((broker_id, tp), None)
+                else:
+                    self._seen.left[broker_id, tp] = None
+
+    def marker_written(self, writer: str, topic: str, operation: Operation) -> None:
+        """Somebody marks a topic as to be deleted, or removes the mark."""
+        if isinstance(operation, Delete):
+            gone = self._world.zookeeper.get(paths.topic(topic)) is None
+            require(gone, f"{writer} removes the mark of {topic}, which still exists")
+        else:
+            self._world.ledger.strike_off_topic(topic)  # its records may go, one by one
+
+    def _deleted(
+        self, writer: str, topic: str, deleted: Sequence[str], *, is_controller: bool
+    ) -> None:
+        if is_controller:
+            require(
+                paths.delete_topic(topic) in deleted,
+                f"{writer} deletes {topic}, but not in one transaction with its marker",
+            )
+            require(
+                self._world.zookeeper.get(paths.topic_config(topic)) is None,
+                f"{writer} deletes {topic}, but not its configuration",
+            )
+            for tp in self._seen.partitions_of(topic):
+                kept = [
+                    b
+                    for b in self._seen.assignments[tp].replicas
+                    if tp in self._world.brokers[b].logs and not self._is_noted(b, tp)
+                ]
+                require(not kept, f"{writer} deletes {tp} while brokers {kept} still have it")
+        # What goes without the controller's doing stays in the caches of brokers forever.
+        self._seen.deleted_under[topic] = self._seen.epoch if is_controller else BY_HAND
+        self._forget_topic(topic)
+
+    def _is_noted(self, broker_id: int, tp: TopicPartition) -> bool:
+        """Whether a broker is to delete its replica of a topic that is gone."""
+        path = strays_of(broker_id, tp.topic)
+        node = self._world.zookeeper.get(path)
+        return node is not None and tp.partition in decode_stray_replicas(path, node.data)
+
+    def _forget_topic(self, topic: str) -> None:
+        self._seen.forget_topic(topic)
+        self._world.ledger.forget_topic(topic)

@@ -1,0 +1,43 @@
+"""How a defect is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+Mutate = Callable[[pytest.MonkeyPatch], None]
+
+
+class Mutant(NamedTuple):
+    """A deliberate defect of the core.
+
+    Attributes:
+        mutate: Puts the defect in place.
+        caught_by: Pattern of what the checkers say about it.
+        story: The scenario that is enough to catch it; None: some seed, or some story.
+    """
+
+    mutate: Mutate
+    caught_by: str
+    story: str | None = None
+
+
+MUTANTS: dict[str, Mutant] = {}
+"""All declared defects by name."""
+
+
+def defect(*, caught_by: str, story: str | None = None) -> Callable[[Mutate], Mutate]:
+    """Declare that a function puts a defect in place, what the checkers say about it, and the
+    scenario of its own that shows it, if it has one."""
+
+    def declare(mutate: Mutate) -> Mutate:
+        MUTANTS[mutate.__name__] = Mutant(mutate, caught_by, story)
+        return mutate
+
+    return declare
+
+
+async def nothing() -> None:
+    """What a step does that is left out."""

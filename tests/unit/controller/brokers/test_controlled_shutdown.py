@@ -1,0 +1,326 @@
+"""A broker that is about to stop leaves its partitions: ControlledShutdown (KIP-40, KIP-380)."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.active_controller import ActiveController
+from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
+from regent.controller.state.causes import CauseKind, ChangeKind
+from regent.controller.state.states import ReplicaState
+from regent.controller.topics.topic_commands import process_commands
+from regent.model.errors import SessionExpiredError
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, NONE, STALE_BROKER_EPOCH
+from regent.zk_data import paths
+from regent.zk_data.config import encode_entity_config
+from tests.unit.controller.driving import once, raising
+from tests.unit.controller.world import World, leader_and_isr, stop_replica
+
+LED, FOLLOWED, SINGLE, ELSEWHERE = (TopicPartition("t", p) for p in range(4))
+SKIPS_EPOCH_CHECK = -1
+
+
+def cluster(**settings: object) -> tuple[World, ActiveController]:
+    """Broker 1 leads LED and SINGLE, follows FOLLOWED, and does not host ELSEWHERE."""
+    world = World(**settings)
+    world.start_broker(1, 2, 3)
+    world.create_topic("t", {0: (1, 2, 3), 1: (2, 1), 2: (1,), 3: (2, 3)})
+    world.set_state(LED, 1, (1, 2, 3), leader_epoch=5)
+    world.set_state(FOLLOWED, 2, (2, 1), leader_epoch=5)
+    world.set_state(SINGLE, 1, (1,), leader_epoch=5)
+    world.set_state(ELSEWHERE, 2, (2, 3), leader_epoch=5)
+    return world, fail_over(world)
+
+
+def fail_over(world: World) -> ActiveController:
+    active = world.fail_over()
+    world.driver.take_sent()
+    world.driver.performed.clear()
+    world.log.records.clear()
+    return active
+
+
+def epoch_of(world: World, broker_id: int) -> int:
+    node = world.zookeeper.get(paths.broker_id(broker_id))
+    assert node is not None
+    return node.czxid
+
+
+def shut_down(
+    world: World, active: ActiveController, *broker_ids: int
+) -> list[ControlledShutdownResult]:
+    commands = [ControlledShutdown(b, epoch_of(world, b)) for b in broker_ids]
+    return results(world, active, *commands)
+
+
+def results(
+    world: World, active: ActiveController, *commands: ControlledShutdown
+) -> list[ControlledShutdownResult]:
+    found = []
+    for outcome in world.run(process_commands(active, commands)):
+        assert isinstance(outcome, Accepted)
+        assert isinstance(outcome.result, ControlledShutdownResult)
+        found.append(outcome.result)
+    return found
+
+
+class TestOneBroker:
+    def test_what_it_leads_is_led_by_the_next_in_sync_replica_and_it_leaves_every_isr(self) -> None:
+        world, active = cluster()
+        (result,) = shut_down(world, active, 1)
+        assert result == ControlledShutdownResult()
+        assert world.state(LED) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
+        assert world.state(FOLLOWED) == LeaderAndIsr(2, 6, (2,), 1, 1)
+        for tp in (LED, FOLLOWED):
+            assert active.context.cluster.leadership[tp] == world.state(tp)
+        assert active.context.shutting_down_broker_ids == {1}
+
+    def test_a_partition_without_another_replica_stays_and_is_not_named(self) -> None:
+        world, active = cluster()
+        (result,) = shut_down(world, active, 1)
+        assert result.remaining_partitions == ()
+        assert world.state(SINGLE) == LeaderAndIsr(1, 5, (1,), 0, 0)
+
+    def test_all_of_it_is_one_read_one_write_and_one_batch(self) -> None:
+        world, active = cluster()
+        shut_down(world, active, 1)
+        reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
+        writes = [e for e in world.driver.performed if isinstance(e, effects.Write)]
+        states = {paths.partition_state(tp) for tp in (LED, FOLLOWED)}
+        assert [set(r.paths) for r in reads if states & set(r.paths)] == [states]
+        assert [{op.path for op in w.operations} for w in writes][-1] == states
+        assert len(world.driver.sent) == 1
+
+    def test_the_former_leader_follows_and_is_stopped_and_the_others_learn_the_rest(self) -> None:
+        """It would fetch, and be in the ISR again when it stops (KAFKA-14140)."""
+        world, active = cluster()
+        shut_down(world, active, 1)
+        (requests,) = world.driver.sent
+        assert leader_and_isr([requests]) == {
+            1: {LED: False},
+            2: {LED: False, FOLLOWED: False},
+            3: {LED: False},
+        }
+        assert stop_replica([requests]) == [
+            (1, LED, SKIPS_EPOCH_CHECK, False),
+            (1, FOLLOWED, SKIPS_EPOCH_CHECK, False),
+        ]
+        assert requests.update_metadata_receivers == (1, 2, 3)
+        assert list(requests.brokers) == [1, 2, 3]
+        for tp in (LED, FOLLOWED):
+            assert active.context.replica_state(1, tp) is ReplicaState.OFFLINE
+
+    def test_a_leader_without_a_successor_goes_on_and_is_named(self) -> None:
+        world, active = cluster()
+        world.set_state(LED, 1, (1,), leader_epoch=5)  # as it has just written
+        (result,) = shut_down(world, active, 1)
+        assert result.error_code == NONE
+        assert result.remaining_partitions == (LED,)
+        assert world.state(LED) == LeaderAndIsr(1, 5, (1,), 0, 1)
+        assert 1 not in leader_and_isr(world.driver.sent)
+        assert LED not in [tp for _, tp, _, _ in stop_replica(world.driver.sent)]
+
+    def test_a_second_request_moves_what_can_be_moved_by_then_and_sends_nothing_else(self) -> None:
+        world, active = cluster()
+        world.set_state(LED, 1, (1,), leader_epoch=5)
+        shut_down(world, active, 1)
+        world.driver.take_sent()
+        world.set_state(LED, 1, (1, 3), leader_epoch=5)
+        (result,) = shut_down(world, active, 1)
+        assert result.remaining_partitions == ()
+        assert world.state(LED) == LeaderAndIsr(3, 6, (3,), 1, 3)
+        assert world.state(FOLLOWED) == LeaderAndIsr(2, 6, (2,), 1, 1)
+        (requests,) = world.driver.take_sent()
+        assert set(requests.partitions) == {LED}
+        shut_down(world, active, 1)
+        assert world.driver.take_sent() == []
+
+    def test_topics_that_are_to_be_deleted_are_left_alone(self) -> None:
+        world, active = cluster()
+        active.context.queue_topic_for_deletion("t")
+        (result,) = shut_down(world, active, 1)
+        assert result == ControlledShutdownResult()
+        assert world.state(LED) == LeaderAndIsr(1, 5, (1, 2, 3), 0, 0)
+
+    def test_a_partition_whose_leader_is_down_keeps_its_isr(self) -> None:
+        world = World()
+        world.start_broker(1, 2)
+        world.create_topic("t", {0: (1, 2), 1: (9, 1)})
+        world.set_state(LED, 2, (2, 1), leader_epoch=5)
+        world.set_state(FOLLOWED, 9, (9,), leader_epoch=5)
+        active = fail_over(world)
+        active.context.set_replicas_on_offline_dirs(2, [LED])
+        before = world.state(LED), world.state(FOLLOWED)
+        shut_down(world, active, 1)
+        assert (world.state(LED), world.state(FOLLOWED)) == before
+
+    def test_a_replica_on_a_failed_log_directory_does_not_succeed(self) -> None:
+        world, active = cluster()
+        active.context.set_replicas_on_offline_dirs(2, [LED])
+        shut_down(world, active, 1)
+        assert world.state(LED) == LeaderAndIsr(3, 6, (2, 3), 1, 1)
+
+    def test_an_isr_that_changes_meanwhile_is_read_and_decided_again(self) -> None:
+        world, active = cluster()
+
+        def leader_shrinks_isr() -> None:
+            world.set_state(LED, 1, (1, 3), leader_epoch=5)
+
+        world.driver.after = once(effects.ReadData, leader_shrinks_isr)
+        shut_down(world, active, 1)
+        assert world.state(LED) == LeaderAndIsr(3, 6, (3,), 1, 2)
+
+    def test_a_write_whose_answer_was_lost_is_announced(self) -> None:
+        """The client repeats it, and finds another version than it expects."""
+        world, active = cluster()
+        applied = False
+
+        def write_twice(effect: effects.Effect[object]) -> None:
+            nonlocal applied
+            if not isinstance(effect, effects.Write) or applied:
+                return
+            if any(op.path == paths.partition_state(LED) for op in effect.operations):
+                applied = True
+                world.driver.client.write(effect.operations, guard=effect.guard)
+
+        world.driver.before = write_twice
+        (result,) = shut_down(world, active, 1)
+        assert result == ControlledShutdownResult()
+        assert world.state(LED) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
+        assert leader_and_isr(world.driver.sent)[1] == {LED: False}
+        assert set(leader_and_isr(world.driver.sent)[2]) == {LED, FOLLOWED}
+        assert {tp for b, tp, _, _ in stop_replica(world.driver.sent) if b == 1} == {LED, FOLLOWED}
+
+    def test_the_trail_says_which_broker_stops(self) -> None:
+        world, active = cluster()
+        shut_down(world, active, 1)
+        trail = active.context.trail
+        moved, left = (trail.partitions[tp].changes[-1] for tp in (LED, FOLLOWED))
+        assert moved.kind is ChangeKind.ELECTED_CONTROLLED_SHUTDOWN
+        assert left.kind is ChangeKind.REPLICA_OFFLINE
+        for change in (moved, left):
+            assert change.cause.kind is CauseKind.CONTROLLED_SHUTDOWN
+            assert [b.broker_id for b in change.cause.brokers] == [1]
+
+
+class TestWhoAsks:
+    def test_an_earlier_life_of_the_broker_is_refused(self) -> None:
+        world, active = cluster()
+        (result,) = results(world, active, ControlledShutdown(1, epoch_of(world, 1) - 1))
+        assert result.error_code == STALE_BROKER_EPOCH
+        assert result.message
+        assert not active.context.shutting_down_broker_ids
+        assert world.driver.sent == []
+
+    def test_a_broker_that_does_not_know_its_epoch_is_believed(self) -> None:
+        world, active = cluster()
+        (result,) = results(world, active, ControlledShutdown(1, -1))
+        assert result.error_code == NONE
+        assert active.context.shutting_down_broker_ids == {1}
+
+    @pytest.mark.parametrize("epoch", [-1, 7])
+    def test_one_that_is_not_registered_is_not_available(self, epoch: int) -> None:
+        world, active = cluster()
+        (result,) = results(world, active, ControlledShutdown(9, epoch))
+        assert result.error_code == BROKER_NOT_AVAILABLE
+        assert result.message
+        assert not active.context.shutting_down_broker_ids
+
+    @pytest.mark.parametrize("restarted", [1, 4])
+    def test_one_that_has_just_registered_is_found_before_its_watch_reports_it(
+        self, restarted: int
+    ) -> None:
+        world, active = cluster()
+        if restarted == 4:
+            world.start_broker(4)
+        else:
+            world.bounce_broker(1)
+        (result,) = shut_down(world, active, restarted)
+        assert result.error_code == NONE
+        assert active.context.cluster.brokers[restarted].epoch == epoch_of(world, restarted)
+        assert active.context.shutting_down_broker_ids == {restarted}
+
+    def test_an_epoch_that_is_not_registered_yet_is_not_available(self) -> None:
+        world, active = cluster()
+        (result,) = results(world, active, ControlledShutdown(1, epoch_of(world, 1) + 1))
+        assert result.error_code == BROKER_NOT_AVAILABLE
+        assert not active.context.shutting_down_broker_ids
+
+
+class TestSeveralBrokers:
+    def test_they_are_one_set(self) -> None:
+        world, active = cluster()
+        first, second = shut_down(world, active, 1, 2)
+        assert first == ControlledShutdownResult()
+        # broker 3 is the only one that stays; FOLLOWED has no replica there
+        assert second == ControlledShutdownResult(remaining_partitions=(FOLLOWED,))
+        assert world.state(LED) == LeaderAndIsr(3, 6, (3,), 1, 1)
+        assert world.state(FOLLOWED) == LeaderAndIsr(2, 6, (2,), 1, 1)
+        assert world.state(ELSEWHERE) == LeaderAndIsr(3, 6, (3,), 1, 1)
+        assert len(world.driver.sent) == 1
+
+    def test_the_last_in_sync_replica_leads_on(self) -> None:
+        """Case 12 of the tests of Kafka's controller: one after the other."""
+        world = World()
+        world.start_broker(0, 1, 2)
+        tp = TopicPartition("t", 0)
+        world.create_topic("t", {0: (0, 1, 2)})
+        world.set_state(tp, 0, (0, 1, 2), leader_epoch=5)
+        active = fail_over(world)
+        assert shut_down(world, active, 2) == [ControlledShutdownResult()]
+        assert world.state(tp) == LeaderAndIsr(0, 6, (0, 1), 1, 1)
+        assert shut_down(world, active, 1) == [ControlledShutdownResult()]
+        assert world.state(tp) == LeaderAndIsr(0, 7, (0,), 1, 2)
+        assert shut_down(world, active, 0) == [ControlledShutdownResult(remaining_partitions=(tp,))]
+        assert world.state(tp) == LeaderAndIsr(0, 7, (0,), 1, 2)
+
+    def test_a_refused_one_does_not_disturb_the_others(self) -> None:
+        world, active = cluster()
+        commands = [ControlledShutdown(9, 1), ControlledShutdown(1, epoch_of(world, 1))]
+        refused, done = results(world, active, *commands)
+        assert (refused.error_code, done.error_code) == (BROKER_NOT_AVAILABLE, NONE)
+        assert world.state(LED) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
+
+
+class TestMinInsyncReplicas:
+    def test_partitions_whose_isr_is_below_it_are_named(self) -> None:
+        world, active = cluster()
+        world.put(paths.topic_config("t"), encode_entity_config({"min.insync.replicas": "2"}))
+        (result,) = shut_down(world, active, 1)
+        assert result.below_min_insync_replicas == (FOLLOWED,)
+        (warning,) = [r for r in world.log.records if r.level == "warning"]
+        assert warning.fields["broker"] == 1
+
+    def test_the_dynamic_default_of_the_cluster_counts_too(self) -> None:
+        world, active = cluster()
+        world.put(paths.broker_config(None), encode_entity_config({"min.insync.replicas": "3"}))
+        (result,) = shut_down(world, active, 1)
+        assert result.below_min_insync_replicas == (LED, FOLLOWED)
+
+    def test_what_cannot_be_read_names_nothing(self) -> None:
+        world, active = cluster()
+        world.put(paths.topic_config("t"), b"{")
+        world.put(paths.broker_config(None), encode_entity_config({"min.insync.replicas": "many"}))
+        (result,) = shut_down(world, active, 1)
+        assert result == ControlledShutdownResult()
+
+    def test_it_is_found_out_after_the_brokers_were_informed(self) -> None:
+        world, active = cluster()
+        shut_down(world, active, 1)
+        kinds = [type(effect).__name__ for effect in world.driver.performed]
+        config = paths.topic_config("t")
+        (read,) = (
+            number
+            for number, effect in enumerate(world.driver.performed)
+            if isinstance(effect, effects.ReadData) and config in effect.paths
+        )
+        assert kinds.index("SendRequests") < read
+
+
+def test_an_expired_session_ends_it_as_any_command() -> None:
+    world, active = cluster()
+    world.driver.before = once(effects.ReadData, raising(SessionExpiredError("gone")))
+    with pytest.raises(SessionExpiredError):
+        shut_down(world, active, 1)

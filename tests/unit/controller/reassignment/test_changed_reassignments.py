@@ -1,0 +1,232 @@
+"""Reassignments that get another target, are cancelled, or whose topic changes meanwhile."""
+
+from __future__ import annotations
+
+from regent.controller import effects
+from regent.controller.brokers.answers import process_stop_replica_responses
+from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.topics.topic_changes import (
+    process_partition_modifications,
+    process_topic_change,
+    process_topic_deletion,
+)
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
+from regent.zk_data import paths
+from regent.zk_data.stray_replicas import strays_of
+from tests.unit.controller.driving import once
+from tests.unit.controller.reassignment.moving import T0, T1, Cluster, writes
+from tests.unit.controller.world import leader_and_isr, stop_replica
+
+
+class TestChangeOfMind:
+    def test_cancelled_the_new_replica_leaves_the_isr_and_is_deleted(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(3, 4)
+        cluster.sync(1, 2, 3)
+        cluster.forget()
+        assert cluster.alter({T0: None})[T0].error_code == 0
+        assert cluster.stored() == ReplicaAssignment((1, 2))
+        assert cluster.leadership() == (1, (1, 2), 2)
+        sent = cluster.world.driver.sent
+        assert [(b, e, d) for b, _, e, d in stop_replica(sent)] == [
+            (3, 7, False),
+            (4, 7, False),
+            (3, 7, True),
+            (4, 7, True),
+        ], "with an epoch that they have not been told: brokers refuse one that they know"
+        assert leader_and_isr(sent) == {1: {T0: False}, 2: {T0: False}}
+        assert writes(cluster) == [paths.partition_state(T0), paths.topic("t")]
+
+    def test_the_answer_to_an_earlier_deletion_says_nothing_about_a_later_one(self) -> None:
+        """A replica is created again before its broker's answer comes, and leaves again."""
+        cluster = Cluster((1,)).start()
+        deletions = []
+        for _ in range(2):
+            cluster.move(3)
+            cluster.forget()
+            assert cluster.alter({T0: None})[T0].error_code == 0
+            (asked,) = (s for s in stop_replica(cluster.world.driver.sent) if s[3])
+            deletions.append(asked)
+        for (broker_id, tp, epoch, _), is_noted in zip(deletions, (True, False), strict=True):
+            deleted = {tp: StopReplicaPartition(epoch, delete=True)}
+            answer = StopReplicaResponse(broker_id, 0, {}, deleted)
+            cluster.world.run(process_stop_replica_responses(cluster.active, [answer]))
+            assert cluster.world.exists(strays_of(3, "t")) is is_noted
+
+    def test_a_new_replica_that_leads_hands_over_first(self) -> None:
+        cluster = Cluster((1, 2), brokers=(1, 2, 3)).start()
+        cluster.move(3, 2)
+        cluster.change_isr(1, 3)
+        cluster.world.set_state(T0, 3, (1, 3), leader_epoch=9)
+        cluster.active.context.cluster.set_leadership({T0: cluster.state()})
+        assert cluster.alter({T0: None})[T0].error_code == 0
+        assert cluster.state().leader == 1
+        assert cluster.state().isr == (1,)
+        assert cluster.state().leader_epoch == 10
+
+    def test_the_only_replica_in_sync_is_not_deleted(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(3, 4)
+        cluster.world.set_state(T0, 3, (3,), leader_epoch=9)
+        cluster.forget()
+        before = cluster.world.zookeeper.dump()
+        refused = cluster.alter({T0: None})[T0]
+        assert refused.error_code == 39
+        assert "none of the replicas that would stay is in sync" in refused.message
+        assert cluster.world.zookeeper.dump() == before
+        assert cluster.world.driver.sent == []
+        assert cluster.stored() == ReplicaAssignment((3, 4, 1, 2), (3, 4), (1, 2))
+
+    def test_the_only_live_leader_is_not_taken_away(self) -> None:
+        cluster = Cluster((1, 9)).start()
+        cluster.move(3, 4)
+        cluster.world.set_state(T0, 3, (9, 3), leader_epoch=9)
+        refused = cluster.alter({T0: None})[T0]
+        assert refused.error_code == 39
+        assert "is live" in refused.message
+        assert cluster.state().leader == 3
+
+    def test_another_target_removes_what_was_added_for_the_first(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(3, 4)
+        cluster.forget()
+        cluster.move(4, 5)
+        assert cluster.stored() == ReplicaAssignment((4, 5, 1, 2), (4, 5), (1, 2))
+        sent = cluster.world.driver.sent
+        assert [(b, delete) for b, _, _, delete in stop_replica(sent)] == [(3, False), (3, True)]
+        assert leader_and_isr(sent) == {
+            1: {T0: False},
+            2: {T0: False},
+            4: {T0: True},
+            5: {T0: True},
+        }
+        assert cluster.leadership() == (1, (1, 2), 2)
+        context = cluster.active.context
+        assert context.replica_state(3, T0) is ReplicaState.NON_EXISTENT
+
+    def test_what_cannot_be_stored_goes_on_to_its_former_target(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(3, 4)
+        good = cluster.world.zookeeper.get(paths.topic("t"))
+        assert good is not None
+        cluster.world.put(paths.topic("t"), b'{"partitions":{"0":[1],"1":["x"]}}')
+        assert cluster.alter({T0: None})[T0].error_code == -1
+        cluster.world.put(paths.topic("t"), good.data)
+        assert cluster.stored() == ReplicaAssignment((3, 4, 1, 2), (3, 4), (1, 2))
+        cluster.sync(1, 2, 3, 4)
+        assert cluster.stored() == ReplicaAssignment((3, 4))
+
+    def test_cancelled_while_leaderless_it_stays_so(self) -> None:
+        cluster = Cluster((8, 9), isr=(8,), leader=8, brokers=(1, 2)).start()
+        cluster.move(1)
+        assert cluster.alter({T0: None})[T0].error_code == 0
+        assert sorted(cluster.stored().replicas) == [8, 9]
+        assert cluster.active.context.partition_state(T0) is PartitionState.OFFLINE
+        assert cluster.active.context.offline_partition_count == 1
+
+
+class TestTopicNode:
+    def test_a_growth_at_the_same_moment_is_kept(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        grown = {0: (1, 2), 1: (2, 1)}
+        cluster.world.driver.before = once(
+            effects.Write, lambda: cluster.world.create_topic("t", grown)
+        )
+        cluster.move(2, 3)
+        stored = cluster.world.topic("t").assignments
+        assert stored == {0: ReplicaAssignment((2, 3, 1), (3,), (1,)), 1: ReplicaAssignment((2, 1))}
+        cluster.world.run(process_partition_modifications(cluster.active, ["t"]))
+        assert cluster.active.context.partition_state(T1) is PartitionState.ONLINE
+
+    def test_a_growth_while_it_is_completed_is_kept(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        moving = cluster.stored()
+        cluster.change_isr(1, 2)
+        cluster.world.create_topic("t", {0: moving, 1: (3,)})
+        cluster.notify(T0)
+        assert cluster.world.topic("t").assignments == {
+            0: ReplicaAssignment((2,)),
+            1: ReplicaAssignment((3,)),
+        }
+
+    def test_a_write_whose_answer_was_lost_is_recognized(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(2, 3)
+        content = cluster.world.zookeeper.get(paths.topic("t"))
+        assert content is not None
+        cluster.change_isr(1, 2, 3)
+        cluster.world.create_topic("t", {0: ReplicaAssignment((2, 3))})
+        cluster.notify(T0)
+        assert cluster.stored() == ReplicaAssignment((2, 3))
+
+    def test_a_target_that_could_not_be_stored_is_stored_at_the_next_occasion(self) -> None:
+        cluster = Cluster((1,)).start()
+        cluster.move(2)
+        good = cluster.world.zookeeper.get(paths.topic("t"))
+        assert good is not None
+        cluster.world.put(paths.topic("t"), b'{"partitions":{"0":[2,1],"1":["x"]}}')
+        cluster.sync(1, 2)
+        assert cluster.world.log.errors("Assignments not stored")
+        assert list(cluster.active.context.cluster.partitions_being_reassigned) == [T0]
+        cluster.world.put(paths.topic("t"), good.data)
+        cluster.notify(T0)
+        assert cluster.stored() == ReplicaAssignment((2,))
+        assert cluster.leadership()[:2] == (2, (2,))
+        assert not cluster.world.log.errors("Illegal replica transition")
+
+    def test_one_that_vanished_meanwhile_disturbs_no_other(self) -> None:
+        cluster = Cluster((1,))
+        cluster.world.create_topic("u", {0: (1,)})
+        u0 = TopicPartition("u", 0)
+        cluster.world.set_state(u0, 1, (1,), leader_epoch=5)
+        cluster.start()
+        cluster.alter({T0: (2,), u0: (2,)})
+        for tp in (T0, u0):
+            cluster.change_isr(1, 2, tp=tp)
+        cluster.active.context.cluster.set_leadership({u0: cluster.state(u0)})
+        cluster.world.delete(paths.topic("u"))
+        cluster.notify(T0, u0)
+        assert cluster.stored() == ReplicaAssignment((2,))
+        cluster.world.run(process_topic_change(cluster.active))
+        assert not cluster.active.context.cluster.partitions_being_reassigned
+
+
+class TestDeletion:
+    def test_a_topic_that_is_to_be_deleted_is_not_moved_any_further(self) -> None:
+        cluster = Cluster((1,), brokers=(1, 2)).start()
+        cluster.ask({T0: (2, 9)})
+        cluster.forget()
+        cluster.world.mark_for_deletion("t")
+        cluster.world.run(process_topic_deletion(cluster.active))
+        context = cluster.active.context
+        assert not context.cluster.partitions_being_reassigned
+        assert cluster.requested() is None
+        deleted = [b for b, _, _, delete in stop_replica(cluster.world.driver.sent) if delete]
+        assert deleted == [2, 1], "what was being added, too"
+        assert context.deletion_progress("t").replicas == 3
+        cluster.sync(1, 2)
+        assert context.cluster.replicas(T0) == (2, 9, 1)
+
+    def test_an_answer_about_a_replica_that_was_moved_away_does_not_count(self) -> None:
+        """It came back, and is now deleted with its topic."""
+        cluster = Cluster((1, 2)).start()
+        cluster.move(1)
+        late = stop_replica(cluster.world.driver.take_sent())[-1]
+        cluster.move(1, 2)
+        cluster.world.mark_for_deletion("t")
+        cluster.world.run(process_topic_deletion(cluster.active))
+        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
+        broker_id, tp, epoch, delete = late
+        response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(epoch, delete)})
+        cluster.world.run(process_stop_replica_responses(cluster.active, [response]))
+        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
+
+    def test_the_next_controller_does_not_take_the_move_up_either(self) -> None:
+        cluster = Cluster(ReplicaAssignment((3, 9, 1), (3, 9), (1,)), isr=(1,))
+        cluster.world.mark_for_deletion("t")
+        cluster.fail_over()
+        assert not cluster.active.context.cluster.partitions_being_reassigned
+        deleted = [b for b, _, _, delete in stop_replica(cluster.world.driver.sent) if delete]
+        assert deleted == [3, 1], "broker 9 is down"

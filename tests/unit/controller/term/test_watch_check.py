@@ -1,0 +1,114 @@
+"""A watch that was lost without a word costs the cluster a minute, not its controller."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller import events as e
+from regent.controller.kafka_controller import KafkaController
+from regent.model.errors import UnexpectedZooKeeperError
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.reassign_partitions import encode_reassign_partitions
+from tests.unit.controller.world import World, leader_and_isr
+
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.start_broker(1, 2, 3)
+    world.create_topic("t", {0: (1, 2)})
+    world.set_state(T0, 1, (1, 2), leader_epoch=5)
+    return world
+
+
+def lose_watches(world: World) -> None:
+    """As by a ZooKeeper that reports nothing to who may not read the node just now."""
+    world.driver.client.take_events()
+
+
+def check(world: World, controller: KafkaController) -> None:
+    """The timer fires, and everything that follows is processed."""
+    world.process(controller, world.driver.timers.pop("watch check").event)
+    enqueued, world.driver.enqueued = world.driver.enqueued, []
+    world.process(controller, *enqueued)
+
+
+def written(world: World) -> list[object]:
+    """The operations that the core has asked for."""
+    return [
+        operation
+        for effect in world.driver.performed
+        if isinstance(effect, effects.Multi | effects.Write)
+        for operation in effect.operations
+    ]
+
+
+def test_a_broker_that_is_gone_and_a_topic_that_came_are_found(world: World) -> None:
+    controller = world.active_controller()
+    world.stop_broker(1)
+    world.create_topic("u", {0: (2, 3)})
+    world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions({T0: (3,)}))
+    lose_watches(world)
+    check(world, controller)
+    assert controller.active is not None
+    context = controller.active.context
+    assert list(context.cluster.brokers) == [2, 3]
+    assert context.cluster.leadership[T0].leader == 2
+    assert context.cluster.leadership[TopicPartition("u", 0)].leader == 2
+    assert T0 in context.cluster.partitions_being_reassigned
+
+
+def test_the_watches_are_set_again(world: World) -> None:
+    controller = world.active_controller()
+    world.create_topic("u", {0: (2, 3)})
+    lose_watches(world)
+    check(world, controller)
+    world.driver.client.take_events()
+    world.create_topic("v", {0: (3,)})
+    assert e.TopicChange() in world.deliver(controller)
+
+
+def test_a_rival_that_nobody_has_reported_is_obeyed(world: World) -> None:
+    controller = world.active_controller()
+    world.elect_rival()
+    lose_watches(world)
+    check(world, controller)
+    assert controller.active is None
+
+
+def test_nothing_is_done_where_nothing_was_missed(world: World) -> None:
+    controller = world.active_controller()
+    world.driver.take_sent()
+    world.driver.performed.clear()
+    check(world, controller)
+    check(world, controller)
+    assert leader_and_isr(world.driver.sent) == {}
+    assert written(world) == []
+    assert controller.active is not None
+
+
+@pytest.mark.parametrize("closed", [paths.BROKER_IDS, paths.BROKER_TOPICS, paths.DELETE_TOPICS])
+def test_who_may_no_longer_read_what_it_needs_gives_the_controller_up(
+    world: World, closed: str
+) -> None:
+    controller = world.active_controller()
+
+    def deny(effect: effects.Effect[object]) -> None:
+        if isinstance(effect, effects.ReadChildren) and closed in effect.paths:
+            raise UnexpectedZooKeeperError("NOAUTH", closed)
+
+    world.driver.before = deny
+    check(world, controller)
+    assert controller.active is None
+    assert world.holder() is None
+    assert f"NOAUTH for {closed}" in (controller.life.refusal or "")
+
+
+def test_it_can_be_switched_off(world: World) -> None:
+    world = World(watch_check_interval_s=None)
+    world.fail_over()
+    assert "watch check" not in world.driver.timers

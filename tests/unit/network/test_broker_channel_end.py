@@ -1,0 +1,183 @@
+"""When a channel may not send, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from regent.model.cluster import Broker
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.network.controller_channel_manager import ControllerChannelManager
+from regent.protocol.control_requests import (
+    ControlResponse,
+    LeaderAndIsrResponse,
+    StopReplicaPartition,
+)
+from regent.protocol.partition_state import PartitionState
+from tests.support.stub_broker import Fault, StubBroker, named_partitions
+from tests.unit.network.open_channels import (
+    CONTROLLER_ID,
+    FAST,
+    TP,
+    Responses,
+    batch,
+    channels,
+    leader_epochs,
+    only_update_metadata,
+)
+
+
+async def test_nothing_is_sent_while_the_fence_is_up() -> None:
+    allowed, asked = False, asyncio.Event()
+
+    def may_send() -> bool:
+        asked.set()
+        return allowed
+
+    async with (
+        StubBroker(1) as stub,
+        channels(stub.registration, may_send=may_send) as (manager, responses),
+    ):
+        manager.send(only_update_metadata(stub))
+        for _ in range(3):
+            asked.clear()
+            await asyncio.wait_for(asked.wait(), 5)
+        assert stub.received == []
+        assert manager.metrics()[1].sent == 0
+        allowed = True
+        await responses.wait_for(1)
+    assert len(stub.received) == 1
+
+
+async def test_the_fence_is_asked_before_a_repetition() -> None:
+    answers = iter([True, False, True])
+    async with StubBroker(1) as stub:
+        stub.faults.append(Fault.CLOSE)
+        async with channels(stub.registration, may_send=lambda: next(answers)) as (
+            manager,
+            responses,
+        ):
+            manager.send(only_update_metadata(stub))
+            await responses.wait_for(1)
+    assert next(answers, None) is None
+    assert len(stub.received) == 2
+
+
+async def test_a_closed_channel_drops_what_waits_and_delivers_nothing() -> None:
+    async with StubBroker(1) as stub:
+        stub.hold.clear()
+        async with channels(stub.registration) as (manager, responses):
+            manager.send(only_update_metadata(stub, number=0))
+            await stub.wait_for(1)
+            manager.send(only_update_metadata(stub, number=1))
+            manager.update(opened=(), closed=(1,))
+            stub.hold.set()
+            await manager.wait_closed()
+            manager.send(only_update_metadata(stub, number=9))
+            assert manager.metrics() == {}
+            assert responses.all == []
+    assert leader_epochs(stub) == [0]
+
+
+async def test_a_bounced_broker_gets_a_fresh_channel() -> None:
+    async with StubBroker(1) as stub:
+        stub.hold.clear()
+        async with channels(stub.registration) as (manager, responses):
+            manager.send(only_update_metadata(stub, number=0))
+            await stub.wait_for(1)
+            manager.send(only_update_metadata(stub, number=1))
+            stub.epoch += 1
+            manager.update(opened=(stub.registration,), closed=(1,))
+            stub.hold.set()
+            manager.send(only_update_metadata(stub, number=2))
+            await responses.wait_for(1)
+    assert leader_epochs(stub) == [0, 2]
+    assert stub.received[-1].request.broker_epoch == stub.epoch
+    assert stub.received[-1].connection == 2
+
+
+async def test_closing_from_within_a_response_stops_at_once() -> None:
+    """Also between the deletions and the stops of a batch."""
+    both = {
+        TopicPartition("a", 0): StopReplicaPartition(-1, False),
+        TopicPartition("b", 0): StopReplicaPartition(-2, True),
+    }
+    seen: list[ControlResponse] = []
+    done = asyncio.Event()
+
+    async with StubBroker(1, protocol_version="2.4-IV1") as stub:
+
+        def resign(response: ControlResponse) -> None:
+            seen.append(response)
+            manager.close_all()
+            done.set()
+
+        async with channels(stub.registration, on_response=resign) as (manager, _):
+            manager.send(batch(stub, stop_replica={1: both}, leader_and_isr={}))
+            manager.send(batch(stub, stop_replica={1: both}, leader_and_isr={}))
+            await asyncio.wait_for(done.wait(), 5)
+            await manager.wait_closed()
+    assert len(seen) == 1
+    assert len(stub.received) == 1
+
+
+async def test_receivers_that_nobody_knows_are_left_out() -> None:
+    async with StubBroker(1) as stub, channels(stub.registration) as (manager, responses):
+        everybody = batch(
+            stub,
+            leader_and_isr={1: {TP: False}, 2: {TP: False}},
+            update_metadata_receivers=(2, 1, CONTROLLER_ID),
+            stop_replica={2: {}, 1: {}},
+        )
+        manager.send(everybody)
+        await responses.wait_for(2)
+        not_live = batch(stub, brokers={}, leader_and_isr={}, stop_replica={})
+        manager.send(not_live)
+        manager.send(only_update_metadata(stub, number=4))
+        await responses.wait_for(3)
+    assert len(stub.received) == 3
+
+
+async def test_a_slow_reader_gets_a_large_request_whole() -> None:
+    partitions = [TopicPartition(f"topic-{n // 50}", n % 50) for n in range(20_000)]
+    leadership, assignment = LeaderAndIsr(1, 0, (1,), 5, 3), ReplicaAssignment((1,))
+    states = {tp: PartitionState(tp.partition, leadership, assignment) for tp in partitions}
+    async with StubBroker(1) as stub, channels(stub.registration) as (manager, responses):
+        stub.slow_reading = 0.001
+        manager.send(
+            batch(
+                stub,
+                partitions=states,
+                leader_and_isr={1: dict.fromkeys(partitions, False)},
+                stop_replica={},
+            )
+        )
+        first, _ = await responses.wait_for(2)
+    assert isinstance(first, LeaderAndIsrResponse)
+    assert (first.partition_errors, len(first.partitions)) == ({}, 20_000)
+    for received in stub.received:
+        assert named_partitions(received) == partitions
+
+
+async def test_a_defect_ends_the_channel_and_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """A partition without a state cannot be encoded. Sending on without it would be worse."""
+    failed: asyncio.Future[tuple[Broker, int, BaseException]] = (
+        asyncio.get_running_loop().create_future()
+    )
+    async with StubBroker(1) as stub:
+        manager = ControllerChannelManager(
+            controller_id=CONTROLLER_ID,
+            settings=FAST,
+            may_send=lambda: True,
+            on_response=Responses(),
+            on_failure=lambda *failure: failed.set_result(failure),
+        )
+        manager.update(opened=(stub.registration,), controller_epoch=5)
+        manager.send(batch(stub, partitions={}))
+        broker, controller_epoch, error = await asyncio.wait_for(failed, 5)
+        manager.close_all()
+        await manager.wait_closed()
+    assert (broker, controller_epoch) == (stub.registration, 5)
+    assert isinstance(error, KeyError)
+    assert "channel ended by a defect" in caplog.messages

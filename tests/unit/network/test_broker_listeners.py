@@ -1,0 +1,73 @@
+"""At which of its endpoints a broker is reached."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+
+import msgspec
+import pytest
+
+from regent.model.cluster import Broker, EndPoint
+from regent.network.settings import ChannelSettings
+from tests.support.stub_broker import StubBroker
+from tests.unit.network.open_channels import FAST, batch, channels, two_listeners
+
+
+class TestListeners:
+    """Which of a broker's endpoints is used."""
+
+    async def test_the_broker_names_the_listener(self) -> None:
+        async with StubBroker(1) as internal, StubBroker(1) as public:
+            for stub in (internal, public):
+                assert stub.configs is not None
+                stub.configs["inter.broker.listener.name"] = "INTERNAL"
+            async with channels(two_listeners(public, internal)) as (manager, responses):
+                manager.send(batch(internal))
+                await responses.wait_for(3)
+            assert (public.connections, len(public.received)) == (1, 0)
+            assert (internal.connections, len(internal.received)) == (1, 3)
+
+    async def test_the_configured_listener_is_used_without_asking(self) -> None:
+        settings = ChannelSettings(listener="PUBLIC")
+        async with StubBroker(1) as internal, StubBroker(1) as public:
+            assert public.configs is not None
+            public.configs["inter.broker.listener.name"] = "INTERNAL"
+            broker = two_listeners(internal, public, names=("INTERNAL", "PUBLIC"))
+            async with channels(broker, settings=settings) as (manager, responses):
+                manager.send(batch(internal))
+                await responses.wait_for(3)
+            assert (internal.connections, len(public.received)) == (0, 3)
+
+    async def test_another_endpoint_is_tried_when_one_fails(self) -> None:
+        async with StubBroker(1) as dead, StubBroker(1) as alive:
+            await dead.stop()
+            broker = two_listeners(dead, alive)
+            async with channels(broker) as (manager, responses):
+                manager.send(batch(alive))
+                await responses.wait_for(3)
+                assert manager.metrics()[1].failures == 1
+
+    async def test_a_broker_that_cannot_be_used_is_reported(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        endpoint = EndPoint("SECURE", "SASL_SSL", "127.0.0.1", 1)
+        async with channels(Broker(1, 1, (endpoint,))) as (manager, _):
+            await manager.inter_broker_protocol()
+        (record,) = [each for each in caplog.records if each.levelno == logging.WARNING]
+        assert "no listener that these settings can use" in record.error  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+@pytest.mark.parametrize(
+    ("host", "port"), [("x" * 70, 1), ("127.0.0.1", 99_999), ("", -1), ("", 1), (".", 1)]
+)
+async def test_an_impossible_address_is_only_out_of_reach(
+    host: str, port: int, protocol: str
+) -> None:
+    """A registration may say anything. It must not bring the controller down."""
+    broker = Broker(1, 1, (EndPoint(protocol, protocol, host, port),))
+    settings = msgspec.structs.replace(FAST, ssl_context=ssl.create_default_context())
+    async with channels(broker, settings=settings) as (manager, _):
+        await manager.inter_broker_protocol()
+        assert manager.metrics()[1].failures > 0

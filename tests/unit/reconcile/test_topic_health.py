@@ -1,0 +1,68 @@
+"""What a KafkaTopic says about the health of its topic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regent.controller.view import PartitionHealth, TopicView
+from regent.reconcile.plan import Plan
+from regent.reconcile.topics import plan_topic
+from regent.resources.conditions import ConditionType
+from tests.unit.reconcile.requests import ID, READY, owned, partition, request, said, state, view
+
+
+class TestHealth:
+    def _plan(self, *partitions: Any) -> Plan:
+        return plan_topic(request(owned(), view(TopicView("orders", ID, partitions)), config={}))
+
+    def test_under_replicated_is_unhealthy_but_ready(self) -> None:
+        plan = self._plan(partition(0, (1, 2)), partition(1, (2, 1), (2,)))
+        assert state(plan) == {**READY, "Healthy": "False/UnderReplicated"}
+        assert plan.status is not None
+        assert [p.partition for p in plan.status.partition_states] == [1, 0]
+
+    def test_leaderless_is_not_ready(self) -> None:
+        plan = self._plan(
+            partition(0, (1, 2), leader=-1, state=PartitionHealth.OFFLINE), partition(1, (2, 1))
+        )
+        assert state(plan)["Ready"] == "False/PartitionsLeaderless"
+        assert state(plan)["Reconciling"] == "True/PartitionsLeaderless"
+        assert state(plan)["Healthy"] == "False/PartitionsLeaderless"
+        assert "on brokers [1, 2]" in said(plan).message
+
+    def test_a_topic_that_a_broker_refuses_is_neither_ready_nor_healthy(self) -> None:
+        """ZooKeeper shows a leader and a full ISR all the while."""
+        refusal = ((2, "UNKNOWN_SERVER_ERROR"),)
+        plan = self._plan(partition(0, (1, 2)), partition(1, (2, 1), refusals=refusal))
+        assert state(plan)["Ready"] == "False/ReplicasRefused"
+        assert state(plan)["Stalled"] == "True/ReplicasRefused"
+        assert state(plan)["Healthy"] == "False/ReplicasRefused"
+        assert said(plan, ConditionType.HEALTHY).message == (
+            "broker 2 refuses 1 partitions [1] with UNKNOWN_SERVER_ERROR; the broker's log says why"
+        )
+        assert plan.status is not None
+        assert plan.status.partition_states[0].partition == 1
+
+    def test_many_refusals_make_a_short_message(self) -> None:
+        refusals = tuple((broker_id, f"ERROR_{broker_id}") for broker_id in range(8))
+        plan = self._plan(*(partition(i, (1, 2), refusals=refusals) for i in range(50)))
+        message = said(plan, ConditionType.HEALTHY).message
+        assert "broker 0 refuses 50 partitions [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] with" in message
+        assert "; and 3 more;" in message
+
+    def test_without_a_first_leader_it_is_still_being_created(self) -> None:
+        plan = self._plan(
+            partition(0, (1, 2), (), leader=-1, state=PartitionHealth.NEW), partition(1, (2, 1))
+        )
+        assert state(plan)["Ready"] == "False/Creating"
+
+    def test_the_sample_is_bounded(self) -> None:
+        many = [partition(i, (1, 2)) for i in range(50)]
+        many[40] = partition(40, (1, 2), (1,))
+        many[45] = partition(45, (1, 2), leader=-1, state=PartitionHealth.OFFLINE)
+        plan = plan_topic(
+            request(owned(partitions=50), view(TopicView("orders", ID, tuple(many))), config={})
+        )
+        assert plan.status is not None
+        assert [p.partition for p in plan.status.partition_states][:4] == [45, 40, 0, 1]
+        assert len(plan.status.partition_states) == 20

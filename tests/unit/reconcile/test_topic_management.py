@@ -1,0 +1,146 @@
+"""To whom a topic belongs: conflicts, adoption, management policies."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from regent.controller.commands import AlterTopicConfig
+from regent.model.topic import topic_id_to_text
+from regent.reconcile.plan import FinalizerAction
+from regent.reconcile.topics import plan_topic
+from regent.resources.kafka_topic_status import Ownership
+from tests.unit.reconcile.requests import (
+    ID,
+    OWNED,
+    claim,
+    owned,
+    request,
+    resource,
+    said,
+    state,
+    topic,
+    view,
+)
+
+
+class TestConflict:
+    def test_the_older_one_of_two_that_own_nothing_wins(self) -> None:
+        other = claim(resource(name="elder", uid="u0"), created="2026-05-01T09:00:00Z")
+        plan = plan_topic(request(resource(), view(topic()), config={}, others=[other]))
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/ResourceConflict"
+        assert "KafkaTopic shop/elder" in said(plan).message
+
+    def test_the_loser_lets_go_of_everything(self) -> None:
+        other = claim(resource(name="owner", uid="u0", status=OWNED))
+        plan = plan_topic(request(owned(), view(topic()), config={}, others=[other]))
+        assert plan.finalizer is FinalizerAction.REMOVE
+        assert plan.status is not None
+        assert plan.status.ownership is None
+
+    @pytest.mark.parametrize(("uid", "wins"), [("u0", False), ("u2", True)])
+    def test_the_uid_decides_a_tie(self, uid: str, wins: bool) -> None:
+        other = claim(resource(name="twin", uid=uid))
+        plan = plan_topic(request(resource(), view(topic()), config={}, others=[other]))
+        assert (state(plan)["Ready"] == "True/AsDeclared") is wins
+
+    def test_an_observer_never_loses(self) -> None:
+        other = claim(resource(name="elder", uid="u0"))
+        subject = resource(managementPolicy="Observe")
+        plan = plan_topic(request(subject, view(topic()), config={}, claims=[other]))
+        assert state(plan)["Ready"] == "True/Observed"
+
+
+class TestAdoption:
+    def test_an_existing_topic_is_taken_over(self) -> None:
+        plan = plan_topic(request(resource(config={"flush.ms": 1}), view(topic()), config={}))
+        assert plan.commands == (AlterTopicConfig("orders", {"flush.ms": "1"}),)
+        assert [event.reason for event in plan.events] == ["TopicAdopted"]
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.ADOPTED
+
+    def test_a_preview_shows_the_difference(self) -> None:
+        subject = resource(adoptionPolicy="Preview", partitions=3, config={"flush.ms": 1})
+        plan = plan_topic(request(subject, view(topic()), config={"retention.ms": "9"}))
+        assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
+        assert state(plan)["Stalled"] == "True/AdoptionPreview"
+        assert said(plan).message.endswith(
+            "partitions is 2 instead of 3; config[flush.ms] is unset instead of 1"
+        )
+
+    def test_refused(self) -> None:
+        plan = plan_topic(request(resource(adoptionPolicy="Refuse"), view(topic()), config={}))
+        assert state(plan)["Stalled"] == "True/AdoptionRefused"
+        assert plan.status is not None
+        assert plan.status.ownership is None
+
+    @pytest.mark.parametrize(
+        ("policy", "expected"),
+        [("Adopt", "True/AsDeclared"), ("Refuse", "False/AdoptionRefused")],
+    )
+    def test_another_id_is_another_topic(self, policy: str, expected: str) -> None:
+        other = topic(topic_id=uuid.UUID(int=78))
+        plan = plan_topic(request(owned(adoptionPolicy=policy), view(other), config={}))
+        assert state(plan)["Ready"] == expected
+        if policy == "Adopt":
+            assert "deleted and created again" in plan.events[0].message
+
+    @pytest.mark.parametrize("before", [None, topic_id_to_text(ID)])
+    def test_without_ids_nobody_can_tell(self, before: str | None) -> None:
+        subject = owned(adoptionPolicy="Refuse", status={"topicId": before})
+        plan = plan_topic(request(subject, view(topic(topic_id=None)), config={}))
+        assert state(plan)["Ready"] == "True/AsDeclared"
+
+    def test_the_finalizer_stands_in_for_a_lost_status(self) -> None:
+        subject = resource(finalizer=True)
+        assert request(subject, view(topic()), config={}).owns_topic
+        assert not request(resource(finalizer=True, adoptionPolicy="Refuse")).owns_topic
+
+
+class TestManagement:
+    @pytest.mark.parametrize("policy", ["Paused", "Observe"])
+    def test_differences_are_shown_and_nothing_is_written(self, policy: str) -> None:
+        subject = resource(managementPolicy=policy, partitions=3)
+        plan = plan_topic(request(subject, view(topic()), config={}))
+        assert plan.commands == ()
+        assert plan.finalizer is FinalizerAction.LEAVE
+        assert said(plan).status.value == "True"
+        assert state(plan)["Synced"] == "False/Drifted"
+        assert plan.status is not None
+        assert len(plan.status.drift) == 1
+
+    @pytest.mark.parametrize("policy", ["Paused", "Observe"])
+    def test_a_missing_topic_stalls(self, policy: str) -> None:
+        plan = plan_topic(request(resource(managementPolicy=policy)))
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/TopicNotFound"
+
+    def test_paused_keeps_what_it_owns(self) -> None:
+        plan = plan_topic(request(owned(managementPolicy="Paused"), view(topic()), config={}))
+        assert plan.finalizer is FinalizerAction.LEAVE
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATED
+
+    def test_observing_lets_go(self) -> None:
+        plan = plan_topic(request(owned(managementPolicy="Observe"), view(topic()), config={}))
+        assert plan.finalizer is FinalizerAction.REMOVE
+        assert plan.status is not None
+        assert plan.status.ownership is None
+
+    @pytest.mark.parametrize(
+        ("policy", "held", "action"),
+        [
+            ("Delete", False, FinalizerAction.ADD),
+            ("Protect", False, FinalizerAction.ADD),
+            ("Protect", True, FinalizerAction.LEAVE),
+            ("Retain", True, FinalizerAction.REMOVE),
+            ("Retain", False, FinalizerAction.LEAVE),
+        ],
+    )
+    def test_the_finalizer_follows_the_policy(
+        self, policy: str, held: bool, action: FinalizerAction
+    ) -> None:
+        subject = resource(finalizer=held, deletionPolicy=policy, status=OWNED)
+        assert plan_topic(request(subject, view(topic()), config={})).finalizer is action

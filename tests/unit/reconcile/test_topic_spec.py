@@ -1,0 +1,174 @@
+"""KafkaTopics that ask for what is impossible, or for what no change of a topic can give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from regent.controller.commands import AlterTopicConfig, CreatePartitions, Reason, Rejected
+from regent.controller.view import TopicView
+from regent.model.topic_config import BrokerFacts
+from regent.reconcile.plan import FinalizerAction
+from regent.reconcile.topics import plan_topic
+from regent.resources.kafka_topic_status import Ownership
+from tests.unit.reconcile.requests import (
+    ID,
+    attempt,
+    owned,
+    partition,
+    request,
+    resource,
+    said,
+    state,
+    topic,
+    view,
+)
+
+
+class TestLimits:
+    def test_topics_whose_size_brokers_rely_on_do_not_grow(self) -> None:
+        name = "__consumer_offsets"
+        subject = owned(topicName=name, partitions=3)
+        plan = plan_topic(request(subject, view(topic(name=name)), config={}))
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/InvalidPartitions"
+        assert "set partitions to 2" in said(plan).message
+
+    def test_partitions_do_not_shrink(self) -> None:
+        plan = plan_topic(request(owned(partitions=1), view(topic()), config={}))
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/PartitionsDecrease"
+        assert "set partitions to 2" in said(plan).message
+
+    def test_another_replication_factor_needs_another_resource(self) -> None:
+        subject = owned(replicas=3, partitions=3, config={"retention.ms": 1})
+        plan = plan_topic(request(subject, view(topic()), config={}))
+        assert plan.commands == (
+            CreatePartitions("orders", 3),
+            AlterTopicConfig("orders", {"retention.ms": "1"}),
+        )
+        assert state(plan)["Stalled"] == "True/ReplicasMismatch"
+        assert said(plan).message.startswith("spec.replicas: the topic has 2 replicas")
+        assert "set replicas to 2, or have kafka-reassign-partitions" in said(plan).message
+        assert "PartitionReassignment" not in said(plan).message
+
+    def test_mixed_replication_factors(self) -> None:
+        plan = plan_topic(request(owned(), view(topic((1, 2), (1, 2, 3))), config={}))
+        assert "2 and 3 replicas" in said(plan).message
+
+    def test_a_reassignment_under_way_counts_as_its_target(self) -> None:
+        moving = TopicView(
+            "orders",
+            ID,
+            (
+                partition(0, (3, 2, 1), (1, 2), adding=(3,), removing=(1,)),
+                partition(1, (2, 1)),
+            ),
+        )
+        plan = plan_topic(request(owned(), view(moving), config={}))
+        assert state(plan)["Stalled"] == "False/NotStalled"
+        assert state(plan)["Synced"] == "True/AsDeclared"
+
+    def test_another_place_needs_another_resource(self) -> None:
+        subject = owned(replicaAssignment=[[1, 2], [3, 1]])
+        plan = plan_topic(request(subject, view(topic()), config={}))
+        assert state(plan)["Stalled"] == "True/ReplicaAssignmentMismatch"
+        assert "partition 1 on [2, 1] instead of [3, 1]" in said(plan).message
+
+    def test_a_refusal_comes_before_a_limit(self) -> None:
+        subject = owned(replicas=3, config={"retention.ms": 1})
+        refused = attempt(
+            AlterTopicConfig("orders", {"retention.ms": "1"}),
+            Rejected(Reason.INVALID_CONFIG, "no", 'config["retention.ms"]'),
+        )
+        plan = plan_topic(request(subject, view(topic()), config={}, attempts=[refused]))
+        assert said(plan).reason == "InvalidConfig"
+        assert said(plan).message.startswith("spec.config[retention.ms]: no; spec.replicas: ")
+
+
+class TestSpec:
+    @pytest.mark.parametrize(
+        ("changes", "reason", "field"),
+        [
+            ({"name": "x" * 250}, "InvalidTopicName", "metadata.name"),
+            ({"replicas": None}, "InvalidReplicationFactor", "spec.replicas"),
+            (
+                {"partitions": 1, "replicaAssignment": [[1]], "replicas": 1},
+                "InvalidReplicationFactor",
+                "spec.replicas",
+            ),
+            ({"replicaAssignment": [[1]]}, "InvalidReplicaAssignment", "spec.replicaAssignment"),
+            (
+                {"replicaAssignment": [[1], [1, 2]]},
+                "InvalidReplicaAssignment",
+                "spec.replicaAssignment",
+            ),
+            (
+                {"replicaAssignment": [[1, 1], [1, 2]]},
+                "InvalidReplicaAssignment",
+                "spec.replicaAssignment",
+            ),
+            ({"config": {"nonsense": 1}}, "InvalidConfig", "spec.config[nonsense]"),
+            (
+                {"config": {"min.insync.replicas": "two"}},
+                "InvalidConfig",
+                "spec.config[min.insync.replicas]",
+            ),
+            (
+                {"config": {"min.insync.replicas": 3}},
+                "InvalidConfig",
+                "spec.config[min.insync.replicas]",
+            ),
+            (
+                {"config": {"min.compaction.lag.ms": 9, "max.compaction.lag.ms": 8}},
+                "InvalidConfig",
+                "spec.config[min.compaction.lag.ms]",
+            ),
+        ],
+    )
+    def test_what_is_impossible_is_refused_and_nothing_is_sent(
+        self, changes: dict[str, Any], reason: str, field: str
+    ) -> None:
+        plan = plan_topic(request(resource(**changes)))
+        assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
+        assert state(plan)["Stalled"] == f"True/{reason}"
+        assert said(plan).message.startswith(f"{field}: ")
+
+    def test_a_resource_that_is_ready_already_is_refused_as_well(self) -> None:
+        declared = owned(config={"min.insync.replicas": "two"})
+        plan = plan_topic(request(declared, view(topic()), config={}))
+        assert state(plan)["Stalled"] == "True/InvalidConfig"
+        assert plan.commands == ()
+
+    def test_what_a_live_broker_could_not_load_is_refused(self) -> None:
+        old = BrokerFacts(broker_id=2, versions=((1, 1),), has_answered=True)
+        seen = msgspec.structs.replace(view(), broker_facts=(old, BrokerFacts(broker_id=1)))
+        plan = plan_topic(request(resource(config={"compression.type": "zstd"}), seen))
+        assert state(plan)["Stalled"] == "True/InvalidConfig"
+        assert "broker 2 runs Kafka 1.1" in said(plan).message
+        assert plan.commands == ()
+
+    def test_a_broker_that_has_not_answered_yet_says_nothing_about_what_is_there(self) -> None:
+        config = {"compression.type": "zstd"}
+        seen = msgspec.structs.replace(view(topic()), broker_facts=(BrokerFacts(broker_id=1),))
+        plan = plan_topic(request(owned(config=config), seen, config=config))
+        assert said(plan).reason == "AsDeclared"
+
+    def test_what_somebody_else_has_configured_badly_is_told_and_does_not_block(self) -> None:
+        facts = BrokerFacts(broker_id=1, versions=((3, 9),), settings={}, has_answered=True)
+        seen = msgspec.structs.replace(view(topic()), broker_facts=(facts,))
+        plan = plan_topic(request(owned(), seen, config={"retention.ms": "soon"}))
+        assert said(plan).reason == "AsDeclared"
+        assert "'retention.ms' cannot be 'soon'" in said(plan).message
+
+    def test_several_problems_are_counted(self) -> None:
+        plan = plan_topic(request(resource(config={f"nonsense.{i}": 1 for i in range(5)})))
+        assert said(plan).message.endswith("; and 2 more")
+
+    def test_the_topic_is_shown_all_the_same(self) -> None:
+        plan = plan_topic(request(owned(config={"nonsense": 1}), view(topic()), config={}))
+        assert state(plan)["Healthy"] == "True/AllInSync"
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATED

@@ -1,0 +1,143 @@
+"""Znodes that whoever asks may not read: everything else is shown, and they are named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from regent.model.errors import ConfigurationError, UnexpectedZooKeeperError
+from regent.model.partition import TopicPartition
+from regent.status.cluster import read_cluster
+from regent.status.reader import ClusterReader
+from regent.status.report import ExitStatus, exit_status
+from regent.status.text import render_status
+from regent.status.topic import Target, read_topic
+from regent.zk_data import paths
+from regent.zk_data.operations import DatedZNode, ZNode
+from tests.simulation.zookeeper import InMemoryZooKeeper
+from tests.unit.controller.world import World
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+NO_AUTH = "ZooKeeper answered NOAUTH: the right to read it is missing"
+
+
+class ClosedReads:
+    """Reads of an in-memory ZooKeeper that refuses a request over one of the closed nodes."""
+
+    def __init__(self, zookeeper: InMemoryZooKeeper, closed: Sequence[str]) -> None:
+        self._zookeeper = zookeeper
+        self._closed = closed
+
+    async def exists(self, paths: Sequence[str]) -> Sequence[bool]:
+        return [self._zookeeper.get(path) is not None for path in paths]
+
+    async def get_data(self, paths: Sequence[str]) -> Sequence[ZNode | None]:
+        self._require(paths)
+        return [self._zookeeper.get(path) for path in paths]
+
+    async def get_dated(self, paths: Sequence[str]) -> Sequence[DatedZNode | None]:
+        nodes = await self.get_data(paths)
+        return [None if node is None else DatedZNode(node, 1_000, 2_000) for node in nodes]
+
+    async def get_children(self, paths: Sequence[str]) -> Sequence[Sequence[str] | None]:
+        self._require(paths)
+        return [self._zookeeper.children(path) for path in paths]
+
+    def _require(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            if path in self._closed:
+                raise UnexpectedZooKeeperError("NOAUTH", path)
+
+
+def cluster(*closed: str) -> ClusterReader:
+    """Partitions t-0 and t-1, led by brokers 1 and 2; broker 1 is the controller."""
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("t", {0: (1, 2), 1: (2, 1)})
+    world.create_topic("u", {0: (2, 1)})
+    for partition, leader in ((T0, 1), (T1, 2), (TopicPartition("u", 0), 2)):
+        world.set_state(partition, leader, (1, 2), leader_epoch=5)
+    world.put(paths.CONTROLLER, b'{"version":1,"brokerid":1,"timestamp":"0"}')
+    world.put(paths.CONTROLLER_EPOCH, b"1")
+    return ClusterReader(ClosedReads(world.zookeeper, closed), "")
+
+
+async def status(*closed: str) -> dict[str, Any]:
+    report = await read_cluster(cluster(*closed))
+    return {**report, "regent": None, "regentProblem": "nobody was asked"}
+
+
+async def test_nothing_is_closed() -> None:
+    report = await status()
+    assert exit_status(report) is ExitStatus.HEALTHY
+    assert report["partitions"]["online"] == 3
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        paths.CLUSTER_ID,
+        paths.CONTROLLER,
+        paths.CONTROLLER_EPOCH,
+        paths.BROKER_IDS,
+        paths.BROKER_TOPICS,
+        paths.broker_id(1),
+        paths.topic("t"),
+        paths.partition_state(T0),
+    ],
+)
+async def test_a_closed_znode_is_named_and_taken_neither_for_missing_nor_for_broken(
+    closed: str,
+) -> None:
+    report = await status(closed)
+    assert report["problems"] == [f"{closed}: {NO_AUTH}"]
+    assert exit_status(report) is ExitStatus.UNREADABLE_ZNODES
+    assert report["partitions"]["offline"] == 0
+    assert f"Unreadable  {closed}: {NO_AUTH}" in render_status(report)
+
+
+async def test_what_is_open_is_shown() -> None:
+    report = await status(paths.topic("t"), paths.broker_id(1), paths.partition_state(T1))
+    assert report["controller"] == {"id": 1, "epoch": 1, "kind": "broker"}
+    assert [(b["id"], b["epoch"] is None) for b in report["brokers"]] == [(1, True), (2, False)]
+    assert (report["partitions"]["topics"], report["partitions"]["online"]) == (2, 1)
+
+
+async def test_a_controller_that_cannot_be_read_is_not_said_to_be_missing() -> None:
+    report = await status(paths.CONTROLLER)
+    assert report["controller"] == {"id": None, "epoch": 1, "kind": "unknown"}
+    assert "Controller  unknown: /controller cannot be read, epoch 1" in render_status(report)
+
+
+async def test_partitions_whose_leader_may_be_down_or_not_are_unknown() -> None:
+    report = await status(paths.BROKER_IDS)
+    assert (report["partitions"]["online"], report["partitions"]["unknown"]) == (0, 3)
+    assert "0 online, 0 offline, 0 new, 3 unknown" in render_status(report)
+
+
+async def test_more_closed_znodes_than_single_ones_are_a_matter_of_the_user() -> None:
+    closed = [paths.topic(f"t{n}") for n in range(200)]
+    reader = cluster(*closed)
+    with pytest.raises(ConfigurationError, match="--zookeeper-sasl-username"):
+        await reader.get_data(closed)
+
+
+@pytest.mark.parametrize(
+    ("target", "closed"),
+    [
+        (Target("t", None), paths.topic("t")),
+        (Target("t", 0), paths.topic("t")),
+        (Target("t", 0), paths.partition_state(T0)),
+    ],
+)
+async def test_a_closed_topic_or_partition_is_known_to_exist_and_not_called_offline(
+    target: Target, closed: str
+) -> None:
+    problems: list[str] = []
+    topic = await read_topic(cluster(closed), target, changed=(), problems=problems)
+    assert problems == [f"{closed}: {NO_AUTH}"]
+    assert topic is not None
+    assert topic["offline"] == 0
+    assert [p["createdMs"] for p in topic["partitions"]] == ([None] if "state" in closed else [])
