@@ -81,7 +81,7 @@ ALLOCATE_PRODUCER_IDS: Final = _of_kio(67, "AllocateProducerIds", range(1))
 
 def table_of(apis: Iterable[Api]) -> Mapping[int, Api]:
     """APIs by their keys, in the order of these, as brokers list them."""
-    return {api.key: api for api in sorted(apis)}
+    return {api.key: api for api in sorted(apis, key=lambda api: api.key)}
 
 
 CONNECTION_APIS: Final = (SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE)
