@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from regent.model.errors import ConfigurationError
+from regent.network.file_state import state_of
 
 logger = logging.getLogger(__name__)
 
@@ -57,12 +58,12 @@ class ReloadingTls:
 
     def __init__(self, files: TlsFiles) -> None:
         self._files = files
-        self._seen = _state_of(files)
+        self._seen = state_of(files.paths)
         self._context = _context_of(files)
 
     def context(self) -> ssl.SSLContext:
         """The context made from the files as they are now."""
-        state = _state_of(self._files)
+        state = state_of(self._files.paths)
         if state != self._seen:
             self._seen = state
             try:
@@ -74,19 +75,6 @@ class ReloadingTls:
                     "changed TLS files in use", extra={"files": list(map(str, self._files.paths))}
                 )
         return self._context
-
-
-def _state_of(files: TlsFiles) -> tuple[tuple[int, int, int] | None, ...]:
-    """What changes with the contents of the files. Links are followed: Secrets are mounted so."""
-    return tuple(_stat(path) for path in files.paths)
-
-
-def _stat(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _context_of(files: TlsFiles) -> ssl.SSLContext:

@@ -13,8 +13,9 @@ import re
 from typing import Final
 
 from regent.model.errors import RegentError
+from regent.model.scram_credential import ScramCredential
 from regent.protocol.sasl import HASHES
-from regent.protocol.serving import Credentials, ScramCredential
+from regent.protocol.serving import Credentials, CredentialsUnavailableError
 
 MIN_ITERATIONS: Final = 4096
 """Least number of iterations of a SCRAM credential that is used."""
@@ -80,7 +81,12 @@ class PlainServer:
             raise _refused("Authentication failed: username not specified")
         if not password:
             raise _refused("Authentication failed: password not specified")
-        expected = await self._credentials.password(username)
+        try:
+            expected = await self._credentials.password(username)
+        except CredentialsUnavailableError as error:
+            raise SaslFailedError(
+                f"password of user {username!r} not found out: {error}"
+            ) from error
         if expected is None or not hmac.compare_digest(expected.encode(), password.encode()):
             raise _refused("Authentication failed: Invalid username or password")
         _check_authorization_id(authorization_id, username)
@@ -124,7 +130,12 @@ class ScramServer:
         if message is None:
             raise SaslFailedError("the client's first SCRAM message is malformed")
         username = message["name"].replace("=2C", ",").replace("=3D", "=")
-        credential = await self._credentials.scram_credential(self._mechanism, username)
+        try:
+            credential = await self._credentials.scram_credential(self._mechanism, username)
+        except CredentialsUnavailableError as error:
+            raise SaslFailedError(
+                f"credentials of user {username!r} not found out: {error}"
+            ) from error
         if credential is None:
             raise SaslFailedError(f"user {username!r} has no credential of {self._mechanism}")
         _check_authorization_id(message["authzid"] or "", username)

@@ -7,6 +7,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from regent.model.errors import RegentError
+from regent.model.scram_credential import ScramCredential
 from regent.protocol.server_codec import Request
 
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -56,20 +58,15 @@ class Dispatcher(Protocol):
         ...
 
 
-class ScramCredential(msgspec.Struct, frozen=True, kw_only=True):
-    """What Kafka keeps of a SCRAM user's password (RFC 5802, section 3)."""
-
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
-
-    def __repr__(self) -> str:
-        return f"ScramCredential(iterations={self.iterations}, keys withheld)"
+class CredentialsUnavailableError(RegentError):
+    """Nobody can say now what a client has to know."""
 
 
 class Credentials(Protocol):
-    """What clients have to prove that they know."""
+    """What clients have to prove that they know.
+
+    Both methods raise :class:`CredentialsUnavailableError` when it cannot be found out.
+    """
 
     async def password(self, username: str, /) -> str | None:
         """Password of a PLAIN user; None if there is no such user."""
