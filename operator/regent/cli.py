@@ -19,10 +19,10 @@ from regent.model.errors import RegentError, ZooKeeperUnavailableError
 from regent.settings import (
     ENVIRONMENT_PREFIX,
     Settings,
-    load_settings,
     option_of,
     render_markdown,
 )
+from regent.settings_loading import load_settings
 
 
 class _Group(click.Group):

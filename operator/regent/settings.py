@@ -7,14 +7,12 @@ the file, the file over the default.
 
 from __future__ import annotations
 
-import difflib
 import random
-from collections.abc import Mapping, Sequence
+import re
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-import yaml
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -22,9 +20,8 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from regent.model.errors import ConfigurationError
-
 ENVIRONMENT_PREFIX = "REGENT_"
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 CONTROLLER_ID_BASE = 1_000_000_000
 _CONTROLLER_ID_RANGE = 100_000_000
 
@@ -218,7 +215,7 @@ class Settings(BaseSettings):
     broker_tls_key_file: Path | None = Field(
         default=None, description="Private key (PEM) of the client certificate."
     )
-    broker_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+    broker_sasl_mechanism: SaslMechanism = Field(
         default="SCRAM-SHA-512", description="Mechanism for listeners with SASL."
     )
     broker_sasl_username: str | None = Field(
@@ -227,6 +224,129 @@ class Settings(BaseSettings):
     )
     broker_sasl_password_file: Path | None = Field(
         default=None, description="File with the user's password."
+    )
+    endpoint_host: str = Field(
+        default="127.0.0.1",
+        description="Address on which brokers and clients are served with Kafka's protocol. In a "
+        "pod: `0.0.0.0`.",
+    )
+    endpoint_port: int | None = Field(
+        default=None,
+        ge=0,
+        le=65_535,
+        description="Its port; 0 takes any free one. By default nobody is served.",
+    )
+    endpoint_advertised_host: str | None = Field(
+        default=None,
+        description="Name or address under which brokers and clients reach it, by default "
+        "`endpoint_host`; needed if that stands for all addresses of the machine.",
+    )
+    endpoint_advertised_port: int | None = Field(
+        default=None, ge=1, le=65_535, description="The same for the port."
+    )
+    endpoint_tls: bool = Field(default=False, description="Serve with TLS (`SSL`, `SASL_SSL`).")
+    endpoint_tls_certificate_file: Path | None = Field(
+        default=None,
+        description="The endpoint's certificate with its chain (PEM). It and the other files of "
+        "TLS are read again when they have changed.",
+    )
+    endpoint_tls_key_file: Path | None = Field(
+        default=None, description="Private key (PEM) of that certificate, without a password."
+    )
+    endpoint_tls_client_ca_file: Path | None = Field(
+        default=None,
+        description="Certificate authorities (PEM) of clients; by default those of the system.",
+    )
+    endpoint_tls_client_auth: Literal["none", "requested", "required"] = Field(
+        default="none",
+        description="Whether clients show a certificate (the brokers' `ssl.client.auth`). Its "
+        "subject is their principal, such as `User:CN=broker-1,O=Example`, unless SASL is used.",
+    )
+    endpoint_sasl_mechanisms: Annotated[tuple[SaslMechanism, ...], NoDecode] = Field(
+        default=(),
+        description="Mechanisms of SASL of which clients have to use one, separated by commas: "
+        "`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`; none for no SASL. SCRAM users are those of the "
+        "Kafka cluster; ZooKeeper has to let Regent read `/config/users`.",
+    )
+    endpoint_sasl_plain_users_file: Path | None = Field(
+        default=None,
+        description="Users of the mechanism PLAIN: a YAML file with the users as keys and their "
+        "passwords as values. It is read again when it has changed.",
+    )
+    endpoint_trusted_as_brokers: Literal["registered-brokers", "everybody", "nobody"] = Field(
+        default="registered-brokers",
+        description="Who may ask what only brokers ask (ISR changes, controlled shutdown, producer "
+        "ids) without having authenticated: whoever connects from the address of a broker that is "
+        "registered in ZooKeeper, everybody, or nobody. A broker behind NAT or a proxy comes from "
+        "another address.",
+    )
+    endpoint_super_users: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Principals that may ask everything, separated by semicolons as in the "
+        "brokers' `super.users`: those of the brokers, for instance "
+        "`User:kafka;User:CN=broker-1,O=Example`.",
+    )
+    endpoint_max_connections: int = Field(
+        default=5_000,
+        ge=10,
+        le=1_000_000,
+        description="Open connections of brokers and clients. One more closes another: of the "
+        "address that has most of them, the one that is idle longest. The process keeps 256 of its "
+        "open files for other purposes.",
+    )
+    endpoint_max_connections_per_address: int = Field(
+        default=500,
+        ge=1,
+        le=1_000_000,
+        description="The same for one address (with IPv6 for a network of 64 bits); further ones "
+        "are closed. Clients behind NAT share an address.",
+    )
+    endpoint_max_connection_rate: float = Field(
+        default=100.0,
+        gt=0,
+        le=1_000_000,
+        description="New connections of one address in a second; twice as many at once.",
+    )
+    endpoint_max_request_rate: float = Field(
+        default=2_000.0,
+        gt=0,
+        le=1_000_000,
+        description="Requests of one address in a second, twice as many at once; a request counts "
+        "once more for each kilobyte. Further ones wait.",
+    )
+    endpoint_max_requests_in_progress: int = Field(
+        default=1_000,
+        ge=1,
+        le=100_000,
+        description="Requests that are processed at the same time; further ones wait.",
+    )
+    endpoint_max_request_bytes: int = Field(
+        default=8 * 1024 * 1024,
+        ge=65_536,
+        le=100 * 1024 * 1024,
+        description="Size of a request; a connection with a larger one is closed. An ISR change "
+        "of 50,000 partitions in one request may have 5 MB.",
+    )
+    endpoint_max_buffered_bytes: int = Field(
+        default=64 * 1024 * 1024,
+        ge=1024 * 1024,
+        le=2**40,
+        description="Size of all requests that have not been processed yet. When there is more, "
+        "the connection that holds most is closed.",
+    )
+    endpoint_idle_timeout_s: float = Field(
+        default=600.0,
+        ge=1.0,
+        le=86_400.0,
+        description="When a connection without requests is closed, in seconds "
+        "(`connections.max.idle.ms`).",
+    )
+    endpoint_request_timeout_s: float = Field(
+        default=30.0,
+        ge=1.0,
+        le=3_600.0,
+        description="How long a client may take to send a request from its first byte to its "
+        "last, to take an answer, and to authenticate, in seconds each.",
     )
     without_kubernetes: bool = Field(
         default=False,
@@ -266,11 +386,23 @@ class Settings(BaseSettings):
             )
         return path
 
-    @field_validator("namespaces", mode="before")
+    @field_validator("namespaces", "endpoint_sasl_mechanisms", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return _parts(value, ",")
+
+    @field_validator("endpoint_super_users", mode="before")
+    @classmethod
+    def _split_principals(cls, value: Any) -> Any:
+        """Names of certificates' subjects have commas."""
+        return _parts(value, ";")
+
+    @field_validator("endpoint_super_users")
+    @classmethod
+    def _check_principals(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        wrong = [each for each in value if not re.fullmatch(r"[^:]+:.+", each)]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is no principal such as User:kafka")
         return value
 
     @classmethod
@@ -285,87 +417,10 @@ class Settings(BaseSettings):
         return init_settings, env_settings
 
 
-_NEEDS: Final = (
-    ("zookeeper_tls_ca_file", "zookeeper_tls"),
-    ("zookeeper_tls_certificate_file", "zookeeper_tls"),
-    ("zookeeper_tls_key_file", "zookeeper_tls_certificate_file"),
-    ("zookeeper_sasl_username", "zookeeper_sasl_password_file"),
-    ("zookeeper_sasl_password_file", "zookeeper_sasl_username"),
-    ("broker_tls_ca_file", "broker_tls"),
-    ("broker_tls_certificate_file", "broker_tls"),
-    ("broker_tls_key_file", "broker_tls_certificate_file"),
-    ("broker_sasl_username", "broker_sasl_password_file"),
-    ("broker_sasl_password_file", "broker_sasl_username"),
-)
-"""Settings that have no effect without another one: without it a connection would silently be
-unencrypted or unauthenticated."""
-
-
-def load_settings(options: Mapping[str, Any], *, file: Path | None = None) -> Settings:
-    """Settings from options, environment and file.
-
-    Args:
-        options: What was given on the command line, by field name.
-        file: YAML file with field names as keys.
-
-    Raises:
-        ConfigurationError: Names every invalid setting, its value and what is allowed.
-    """
-    from_file = _read_file(file) if file is not None else {}
-    try:
-        from_environment = Settings(**options).model_dump(exclude_unset=True)
-        settings = Settings(**(from_file | from_environment))
-    except ValidationError as error:
-        raise _invalid([_describe({**problem}) for problem in error.errors()]) from error
-    if not settings.zookeeper:
-        raise ConfigurationError(
-            "no ZooKeeper given; name the servers of the Kafka cluster with --zookeeper "
-            f"HOST:PORT[/chroot] or {ENVIRONMENT_PREFIX}ZOOKEEPER"
-        )
-    incomplete = [
-        f"{name}: needs {needed}, which is not set (given: {str(getattr(settings, name))!r})"
-        for name, needed in _NEEDS
-        if getattr(settings, name) is not None and not getattr(settings, needed)
-    ]
-    if incomplete:
-        raise _invalid(incomplete)
-    return settings
-
-
-def _invalid(problems: Sequence[str]) -> ConfigurationError:
-    return ConfigurationError("\n".join(["invalid settings:", *(f"  {p}" for p in problems)]))
-
-
-def _describe(problem: Mapping[str, Any]) -> str:
-    """A problem, given as pydantic's ErrorDetails."""
-    name = ".".join(map(str, problem["loc"]))
-    if problem["type"] == "extra_forbidden":
-        similar = difflib.get_close_matches(name, Settings.model_fields, n=1)
-        advice = f"did you mean {similar[0]}?" if similar else "docs/settings.md lists them all"
-        return f"{name}: there is no such setting; {advice}"
-    return f"{name}: {problem['msg']} (given: {problem['input']!r})"
-
-
-def _read_file(file: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(
-            f"settings file {file} is not text in UTF-8; it must be YAML: {error}"
-        ) from error
-    except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: an impossible date
-        raise ConfigurationError(f"settings file {file} cannot be read: {error}") from error
-    if content is None:
-        return {}
-    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise ConfigurationError(f"settings file {file} must be a mapping of names to values")
-    settings: dict[str, Any] = {}
-    for key, value in content.items():
-        name = key.replace("-", "_")
-        if name in settings:
-            raise ConfigurationError(f"settings file {file} has {name} twice; keep one of them")
-        settings[name] = value
-    return settings
+def _parts(value: Any, separator: str) -> Any:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(separator) if part.strip())
+    return value
 
 
 def option_of(name: str) -> str:

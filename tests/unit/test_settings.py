@@ -8,8 +8,10 @@ import pytest
 
 from regent.app import controller_config
 from regent.client_settings import channel_settings, zookeeper_settings
+from regent.endpoint_settings import server_settings
 from regent.model.errors import ConfigurationError
-from regent.settings import CONTROLLER_ID_BASE, Settings, load_settings, render_markdown
+from regent.settings import CONTROLLER_ID_BASE, Settings, render_markdown
+from regent.settings_loading import load_settings
 
 
 def test_an_option_wins_over_the_environment_and_that_over_the_file(
@@ -161,3 +163,59 @@ def test_the_balance_of_leaders_reaches_the_controller() -> None:
     assert not config.auto_leader_rebalance_enable
     assert config.leader_imbalance_check_interval_s == 7
     assert config.leader_imbalance_per_broker_percentage == 0
+
+
+def test_brokers_and_clients_are_not_served_by_default() -> None:
+    assert server_settings(load_settings({"zookeeper": "z:1"})) is None
+
+
+def test_the_settings_of_the_endpoint_are_those_of_its_server(tmp_path: Path) -> None:
+    options = {
+        "zookeeper": "z:1",
+        "endpoint_host": "0.0.0.0",
+        "endpoint_port": 0,
+        "endpoint_advertised_host": "regent.example.org",
+        "endpoint_tls": True,
+        "endpoint_tls_certificate_file": tmp_path / "certificate.pem",
+        "endpoint_tls_key_file": tmp_path / "key.pem",
+        "endpoint_tls_client_auth": "required",
+        "endpoint_sasl_mechanisms": "SCRAM-SHA-256, SCRAM-SHA-512",
+        "endpoint_super_users": "User:kafka; User:CN=a,O=b",
+        "endpoint_max_connections_per_address": 7,
+        "endpoint_max_request_rate": 8,
+        "endpoint_idle_timeout_s": 9,
+    }
+    settings = load_settings(options)
+    assert settings.endpoint_super_users == ("User:kafka", "User:CN=a,O=b")
+    assert settings.endpoint_trusted_as_brokers == "registered-brokers"
+    server = server_settings(settings)
+    assert server is not None
+    assert (server.host, server.port, server.security_protocol) == ("0.0.0.0", 0, "SASL_SSL")
+    assert server.sasl_mechanisms == ("SCRAM-SHA-256", "SCRAM-SHA-512")
+    assert server.tls is not None
+    assert (server.tls.certificate, server.tls.client_auth) == (
+        tmp_path / "certificate.pem",
+        "required",
+    )
+    assert server.limits.connections_per_address == 7
+    assert (server.limits.request_rate, server.limits.idle_s) == (8, 9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"endpoint_advertised_host": "h"}, "endpoint_advertised_host: needs endpoint_port,"),
+        ({"endpoint_tls_client_ca_file": "ca"}, "endpoint_tls_client_ca_file: needs endpoint_tls,"),
+        ({"endpoint_sasl_plain_users_file": "u"}, "needs endpoint_sasl_mechanisms,"),
+        ({"endpoint_sasl_mechanisms": "GSSAPI"}, "endpoint_sasl_mechanisms.*SCRAM-SHA-512"),
+        ({"endpoint_super_users": "kafka"}, "'kafka' is no principal such as User:kafka"),
+        ({"endpoint_trusted_as_brokers": "all"}, "registered-brokers"),
+        ({"endpoint_port": 0, "endpoint_tls": True}, "endpoint_tls needs"),
+        ({"endpoint_port": 0, "endpoint_sasl_mechanisms": "PLAIN"}, "endpoint_sasl_plain_users"),
+    ],
+)
+def test_settings_of_the_endpoint_that_cannot_be_are_named(
+    options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"(?s){message}"):
+        server_settings(load_settings({"zookeeper": "z:1", **options}))

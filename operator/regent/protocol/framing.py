@@ -36,10 +36,13 @@ class FrameReader:
     Args:
         max_frame_size: Largest acceptable frame in bytes. A peer that announces more, or a negative
             size, is not speaking this protocol.
+
+    Attributes:
+        max_frame_size: The same; can be changed for further frames.
     """
 
     def __init__(self, *, max_frame_size: int = MAX_FRAME_SIZE) -> None:
-        self._max_frame_size = max_frame_size
+        self.max_frame_size = max_frame_size
         self._buffer = bytearray()
 
     @property
@@ -59,9 +62,9 @@ class FrameReader:
         offset = 0
         while len(buffer) - offset >= 4:
             (size,) = unpack_int32(buffer, offset)
-            if not 0 <= size <= self._max_frame_size:
+            if not 0 <= size <= self.max_frame_size:
                 raise FrameError(
-                    f"a frame of {size} bytes; the largest accepted has {self._max_frame_size}"
+                    f"a frame of {size} bytes; the largest accepted has {self.max_frame_size}"
                 )
             end = offset + 4 + size
             if end > len(buffer):

@@ -24,6 +24,7 @@ pack_int32: Final = struct.Struct(">i").pack
 pack_int64: Final = struct.Struct(">q").pack
 unpack_int16: Final = struct.Struct(">h").unpack_from
 unpack_int32: Final = struct.Struct(">i").unpack_from
+_unpack_float64: Final = struct.Struct(">d").unpack
 
 
 class DecodeError(ValueError):
@@ -98,7 +99,15 @@ def read_string(data: bytes, offset: int, *, flexible: bool) -> tuple[str, int]:
 
 
 def read_array_length(data: bytes, offset: int, *, flexible: bool) -> tuple[int, int]:
-    """Number of elements; null counts as empty.
+    """Number of elements; null counts as empty. Raises as :func:`read_nullable_array_length`."""
+    length, offset = read_nullable_array_length(data, offset, flexible=flexible)
+    return length or 0, offset
+
+
+def read_nullable_array_length(
+    data: bytes, offset: int, *, flexible: bool
+) -> tuple[int | None, int]:
+    """Number of elements; None for null.
 
     Raises:
         DecodeError: If the buffer ends early, or cannot hold that many elements of even one byte.
@@ -113,7 +122,7 @@ def read_array_length(data: bytes, offset: int, *, flexible: bool) -> tuple[int,
         offset += 4
     if length > len(data) - offset:
         raise DecodeError("an array is longer than the buffer")
-    return max(length, 0), offset
+    return (None if length < 0 else length), offset
 
 
 class Int32Arrays(dict[tuple[int, ...], bytes]):
@@ -179,7 +188,7 @@ def uuid_bytes(value: uuid.UUID | None) -> bytes:
 
 
 class Reader:
-    """Reads the fields of a small answer one after the other.
+    """Reads the fields of a small answer or a request one after the other.
 
     Nothing is reserved for what an answer announces before it is there. Every method raises
     :class:`DecodeError` where the buffer ends early.
@@ -201,6 +210,35 @@ class Reader:
     def int32(self) -> int:
         return self._number(4)
 
+    def int64(self) -> int:
+        return self._number(8)
+
+    def uint16(self) -> int:
+        return self._number(2) & 0xFFFF
+
+    def boolean(self) -> bool:
+        return self._number(1) != 0
+
+    def float64(self) -> float:
+        value: float = _unpack_float64(self._take(8))[0]
+        return value
+
+    def uuid(self) -> uuid.UUID | None:
+        """A topic id; None for zero, which stands for none."""
+        raw = self._take(16)
+        return uuid.UUID(bytes=raw) if any(raw) else None
+
+    def int32_array(self, length: int) -> tuple[int, ...]:
+        """That many numbers, whose count has been read already."""
+        return struct.unpack(f">{length}i", self._take(4 * length))
+
+    def nullable_array_length(self) -> int | None:
+        """Number of elements; None for null."""
+        length, self._offset = read_nullable_array_length(
+            self._data, self._offset, flexible=self._flexible
+        )
+        return length
+
     def array_length(self) -> int:
         """Number of elements; null counts as empty."""
         length, self._offset = read_array_length(self._data, self._offset, flexible=self._flexible)
@@ -221,6 +259,35 @@ class Reader:
         """Bytes of the legacy encoding; null counts as empty."""
         size = max(self.int32(), 0)
         return self._take(size)
+
+    def nullable_bytes(self) -> bytes | None:
+        if not self._flexible:
+            size = self.int32()
+            return None if size < 0 else self._take(size)
+        size, self._offset = read_uvarint(self._data, self._offset)
+        return None if size == 0 else self._take(size - 1)
+
+    def tagged_fields(self) -> list[tuple[int, bytes]]:
+        """Number and bytes of each tagged field, if this encoding has them."""
+        if not self._flexible:
+            return []
+        count, self._offset = read_uvarint(self._data, self._offset)
+        fields = []
+        for _ in range(count):
+            tag, self._offset = read_uvarint(self._data, self._offset)
+            size, self._offset = read_uvarint(self._data, self._offset)
+            fields.append((tag, self._take(size)))
+        return fields
+
+    def rest(self) -> bytes:
+        """Everything that has not been read yet."""
+        return self._take(len(self._data) - self._offset)
+
+    def expect_end(self) -> None:
+        """Raise DecodeError unless everything has been read."""
+        rest = len(self._data) - self._offset
+        if rest:
+            raise DecodeError(f"{rest} bytes follow what was to be read")
 
     def tags(self) -> None:
         """Skip tagged fields, if this encoding has them."""

@@ -16,13 +16,13 @@ import msgspec
 
 from regent.protocol.connection_setup import AuthenticationError
 
-_HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 _MIN_ITERATIONS: Final = 4096
 _MAX_ITERATIONS: Final = 1_000_000
 """Far above what anybody configures: each costs the event loop about half a microsecond."""
 
-MECHANISMS: Final = ("PLAIN", *_HASHES)
+MECHANISMS: Final = ("PLAIN", *HASHES)
 
 Dialogue = Generator[bytes, bytes, None]
 """Yields what to send, is sent what the broker answered, and returns when it is satisfied."""
@@ -58,7 +58,7 @@ class SaslCredentials(msgspec.Struct, frozen=True):
         """
         if self.mechanism == "PLAIN":
             return _plain(self.username, self.password)
-        return _scram(_HASHES[self.mechanism], self.username, self.password, nonce=nonce)
+        return _scram(HASHES[self.mechanism], self.username, self.password, nonce=nonce)
 
 
 def _plain(username: str, password: str) -> Dialogue:

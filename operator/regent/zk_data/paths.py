@@ -6,6 +6,7 @@ Source: ``kafka.zk.ZkData``. All paths are relative to the chroot.
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import quote
 
 from regent.model.partition import TopicPartition
 
@@ -114,6 +115,14 @@ def config_change(child: str) -> str:
 def topic_config(name: str) -> str:
     """Configuration overrides of a topic."""
     return f"{TOPIC_CONFIGS}/{name}"
+
+
+def user_config(name: str) -> str:
+    """Configuration of a user, SCRAM credentials included.
+
+    Names are encoded as Kafka's ``Sanitizer`` does: everything but letters, digits and ``-._``.
+    """
+    return f"{CONFIG}/users/{quote(name, safe='').replace('~', '%7E')}"
 
 
 def broker_config(broker: int | None = None) -> str:

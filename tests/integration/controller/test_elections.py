@@ -25,7 +25,7 @@ from regent.protocol.error_codes import (
     PREFERRED_LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from regent.settings import load_settings
+from regent.settings_loading import load_settings
 from sandbox import KafkaTools
 from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, cluster_of, regent
 from tests.integration.controller.test_broker_failure import forget_follower

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
+from datetime import timedelta
 from typing import Any, get_args, get_origin
 
 import pytest
@@ -13,6 +14,14 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
+from regent.protocol.entities.alter_partition import (
+    ALTER_PARTITION_REQUEST,
+    ALTER_PARTITION_RESPONSE,
+)
+from regent.protocol.entities.controlled_shutdown import (
+    CONTROLLED_SHUTDOWN_REQUEST,
+    CONTROLLED_SHUTDOWN_RESPONSE,
+)
 from regent.protocol.entities.declaration import Message
 from regent.protocol.entities.leader_and_isr import LEADER_AND_ISR_REQUEST, LEADER_AND_ISR_RESPONSE
 from regent.protocol.entities.stop_replica import STOP_REPLICA_REQUEST, STOP_REPLICA_RESPONSE
@@ -20,6 +29,8 @@ from regent.protocol.entities.update_metadata import (
     UPDATE_METADATA_REQUEST,
     UPDATE_METADATA_RESPONSE,
 )
+from regent.protocol.entity_reader import read_entity
+from regent.protocol.primitives import Reader
 from tests.support.stub_broker import encode
 
 MESSAGES = (
@@ -29,6 +40,10 @@ MESSAGES = (
     UPDATE_METADATA_RESPONSE,
     STOP_REPLICA_REQUEST,
     STOP_REPLICA_RESPONSE,
+    ALTER_PARTITION_REQUEST,
+    ALTER_PARTITION_RESPONSE,
+    CONTROLLED_SHUTDOWN_REQUEST,
+    CONTROLLED_SHUTDOWN_RESPONSE,
 )
 ALL = [(message, version) for message in MESSAGES for version in message.versions]
 LIMITS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
@@ -57,6 +72,8 @@ def primitives(kafka_type: str) -> st.SearchStrategy[Any]:
             return st.none() | st.uuids().filter(lambda value: value != uuid.UUID(int=0))
         case "error_code":
             return st.sampled_from(ErrorCode)
+        case "timedelta_i32":
+            return st.integers(-(2**31), 2**31 - 1).map(lambda ms: timedelta(milliseconds=ms))
         case _:
             bits = LIMITS[kafka_type]
             return st.integers(-(2**bits), 2**bits - 1)
@@ -76,6 +93,9 @@ def test_what_is_written_is_read(message: Message, version: int, data: st.DataOb
     entity = data.draw(entities(kind))
     raw = encode(entity)
     assert entity_reader(kind)(raw, 0) == (entity, len(raw))
+    reader = Reader(raw, flexible=kind.__flexible__)
+    assert read_entity(kind, reader) == entity
+    reader.expect_end()
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)

@@ -8,6 +8,7 @@ attributes and field metadata that ``kio.serial`` looks for.
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -29,6 +30,7 @@ _PYTHON_TYPES: Final[Mapping[str, Any]] = {
     "string": str,
     "uuid": uuid.UUID | None,
     "error_code": ErrorCode,
+    "timedelta_i32": datetime.timedelta,
 }
 
 _HEADERS: Final = {

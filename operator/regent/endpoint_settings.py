@@ -1,0 +1,59 @@
+"""How brokers and clients are served, made of the settings of the process."""
+
+from __future__ import annotations
+
+from regent.model.errors import ConfigurationError
+from regent.network.server_settings import ServerLimits, ServerSettings
+from regent.network.server_tls import TlsFiles
+from regent.settings import Settings
+
+
+def server_settings(settings: Settings) -> ServerSettings | None:
+    """The server's part of the settings; None if brokers and clients are not served.
+
+    Raises:
+        ConfigurationError: A setting lacks another one.
+    """
+    if settings.endpoint_port is None:
+        return None
+    if "PLAIN" in settings.endpoint_sasl_mechanisms and (
+        settings.endpoint_sasl_plain_users_file is None
+    ):
+        raise ConfigurationError(
+            "endpoint_sasl_mechanisms has PLAIN: name its users in endpoint_sasl_plain_users_file"
+        )
+    return ServerSettings(
+        host=settings.endpoint_host,
+        port=settings.endpoint_port,
+        tls=_tls_files(settings),
+        sasl_mechanisms=settings.endpoint_sasl_mechanisms,
+        limits=ServerLimits(
+            connections=settings.endpoint_max_connections,
+            connections_per_address=settings.endpoint_max_connections_per_address,
+            connection_rate=settings.endpoint_max_connection_rate,
+            frame_bytes=settings.endpoint_max_request_bytes,
+            buffered_bytes=settings.endpoint_max_buffered_bytes,
+            idle_s=settings.endpoint_idle_timeout_s,
+            frame_s=settings.endpoint_request_timeout_s,
+            authentication_s=settings.endpoint_request_timeout_s,
+            requests_in_progress=settings.endpoint_max_requests_in_progress,
+            request_rate=settings.endpoint_max_request_rate,
+        ),
+    )
+
+
+def _tls_files(settings: Settings) -> TlsFiles | None:
+    if not settings.endpoint_tls:
+        return None
+    certificate = settings.endpoint_tls_certificate_file
+    key = settings.endpoint_tls_key_file
+    if certificate is None or key is None:
+        raise ConfigurationError(
+            "endpoint_tls needs endpoint_tls_certificate_file and endpoint_tls_key_file"
+        )
+    return TlsFiles(
+        certificate=certificate,
+        key=key,
+        client_authorities=settings.endpoint_tls_client_ca_file,
+        client_auth=settings.endpoint_tls_client_auth,
+    )

@@ -1,0 +1,90 @@
+"""All connections of a server, and the limits that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from regent.network.server_settings import ServerLimits
+from regent.network.server_statistics import CloseReason, ServerStatistics
+from regent.network.token_bucket import TokenBuckets
+
+
+class Limited(Protocol):
+    """A connection as the registry sees it.
+
+    Attributes:
+        group: Stands for its address, see :func:`~regent.network.token_bucket.address_group`.
+        is_busy: Whether a request of it is in progress.
+        is_authenticated: Whether TLS and SASL are done.
+        last_active: When its last request came, by the loop's clock.
+        buffered_bytes: Of requests that have not been processed yet.
+    """
+
+    group: str
+    is_busy: bool
+    is_authenticated: bool
+    last_active: float
+    buffered_bytes: int
+
+    def end(self, reason: CloseReason, detail: str = "") -> None:
+        """Close at once."""
+        ...
+
+
+class ConnectionRegistry:
+    """Belongs to the server's loop.
+
+    Args:
+        limits: What is enforced here: the number of connections, their rate, buffered bytes.
+        statistics: Keeps the present numbers.
+    """
+
+    def __init__(self, limits: ServerLimits, statistics: ServerStatistics) -> None:
+        self._limits = limits
+        self._statistics = statistics
+        self._by_group: dict[str, set[Limited]] = {}
+        self._rate = TokenBuckets(limits.connection_rate)
+        self.request_rate = TokenBuckets(limits.request_rate)
+
+    def __iter__(self) -> Iterator[Limited]:
+        return iter([each for group in self._by_group.values() for each in group])
+
+    def admit(self, connection: Limited, *, now: float) -> CloseReason | None:
+        """Take a new connection in, or say why not. May close another one for it."""
+        group = self._by_group.get(connection.group, ())
+        if not self._rate.try_take(connection.group, now=now):
+            return CloseReason.CONNECTION_RATE
+        if len(group) >= self._limits.connections_per_address:
+            return CloseReason.TOO_MANY_OF_ADDRESS
+        if self._statistics.connections >= self._limits.connections:
+            self._evict()
+        self._by_group.setdefault(connection.group, set()).add(connection)
+        self._statistics.connections += 1
+        return None
+
+    def remove(self, connection: Limited) -> None:
+        """Forget a connection, if it is known."""
+        group = self._by_group.get(connection.group)
+        if group is None or connection not in group:
+            return
+        group.remove(connection)
+        if not group:
+            del self._by_group[connection.group]
+        self._statistics.connections -= 1
+        self.buffer(connection, 0)
+
+    def buffer(self, connection: Limited, size: int) -> None:
+        """Note what a connection holds. May close the one that holds most."""
+        self._statistics.buffered_bytes += size - connection.buffered_bytes
+        connection.buffered_bytes = size
+        if self._statistics.buffered_bytes > self._limits.buffered_bytes:
+            max(self, key=lambda each: each.buffered_bytes).end(CloseReason.BUFFERED_BYTES)
+
+    def _evict(self) -> None:
+        """Close a connection of the address that has most."""
+        group = max(self._by_group.values(), key=len)
+        victim = min(
+            group, key=lambda each: (each.is_busy, each.is_authenticated, each.last_active)
+        )
+        victim.end(CloseReason.TOO_MANY)

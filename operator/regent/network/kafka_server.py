@@ -1,0 +1,165 @@
+"""The server of Kafka's protocol: accepts connections and lets others answer their requests.
+
+What the controller needs of it: whatever peers do, memory, time in the loop and files are bounded,
+and a request is answered or its connection closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any, Final
+
+import msgspec
+
+from regent.model.errors import ConfigurationError
+from regent.network.connection_registry import ConnectionRegistry
+from regent.network.server_connection import ServerConnection
+from regent.network.server_settings import ServerSettings
+from regent.network.server_statistics import CloseLog, CloseReason, statistics_of
+from regent.network.server_tls import ReloadingTls
+from regent.protocol.api_versions_answer import NO_FEATURES, Features, api_versions_answer
+from regent.protocol.sasl import MECHANISMS
+from regent.protocol.served_apis import CONNECTION_APIS, Api, table_of
+from regent.protocol.server_codec import Request, ServerCodec
+from regent.protocol.serving import Credentials, Dispatcher
+
+logger = logging.getLogger(__name__)
+
+_RESERVED_FILES: Final = 256
+"""Files that are left for ZooKeeper, brokers, the HTTP endpoint, and connections being accepted."""
+
+_BACKLOG: Final = 100
+
+
+class KafkaServer:
+    """Serves one listener. All methods belong into one event loop.
+
+    ApiVersions, SaslHandshake and SaslAuthenticate are answered here, everything else by the
+    dispatcher.
+
+    Args:
+        settings: Where to listen, how connections are protected, and what peers may take.
+        apis: What the dispatcher answers.
+        dispatcher: Answers requests.
+        credentials: What clients have to prove by SASL.
+        features: The cluster's features as they are now, for ApiVersions.
+
+    Raises:
+        ConfigurationError: If TLS or SASL cannot be used as set.
+
+    Attributes:
+        port: Where the server listens.
+        statistics: What it has counted.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        *,
+        apis: Iterable[Api],
+        dispatcher: Dispatcher,
+        credentials: Credentials | None = None,
+        features: Callable[[], Features] = lambda: NO_FEATURES,
+    ) -> None:
+        unknown = [each for each in settings.sasl_mechanisms if each not in MECHANISMS]
+        if unknown or (settings.sasl_mechanisms and credentials is None):
+            raise ConfigurationError(
+                f"SASL of the endpoint: {', '.join(unknown) or 'no credentials'}; there are "
+                f"{', '.join(MECHANISMS)}, and each needs credentials"
+            )
+        settings = _fitting(settings)
+        self.codec = ServerCodec(table_of((*CONNECTION_APIS, *apis)))
+        self.settings = settings
+        self.port = settings.port
+        self.tls = None if settings.tls is None else ReloadingTls(settings.tls)
+        self.credentials = credentials
+        self.dispatcher = dispatcher
+        self.statistics = statistics_of(api.name for api in self.codec.apis.values())
+        self.registry = ConnectionRegistry(settings.limits, self.statistics)
+        self.close_log = CloseLog()
+        self.slots = asyncio.Semaphore(settings.limits.requests_in_progress)
+        # One thread: the objects made of a large request take many times its size.
+        self.decoder: Executor = ThreadPoolExecutor(1, thread_name_prefix="kafka-server-decoder")
+        self._features = features
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether no further request is to be taken."""
+        return self._is_stopping
+
+    def api_versions(self, request: Request) -> Any:
+        """Answer to an ApiVersions request."""
+        return api_versions_answer(request, self.codec.apis, self._features())
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ConfigurationError: If the address cannot be listened on.
+        """
+        settings = self.settings
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                self._connection, settings.host, settings.port, backlog=_BACKLOG
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {settings.host}:{settings.port}: {error}; choose another "
+                "endpoint_host or endpoint_port"
+            ) from error
+        self.port = self._server.sockets[0].getsockname()[1]
+        logger.info(
+            "serving brokers and clients",
+            extra={
+                "host": settings.host,
+                "port": self.port,
+                "security_protocol": settings.security_protocol,
+            },
+        )
+
+    def close_connections(self) -> None:
+        """Close every connection at once, as when the process has ceased to be the controller."""
+        for connection in self.registry:
+            connection.end(CloseReason.STOPPED)
+
+    async def stop(self) -> None:
+        """Stop listening, let requests in progress be answered for a moment, close everything."""
+        if self._server is not None:
+            self._server.close()
+        self._is_stopping = True
+        for connection in self.registry:
+            if not connection.is_busy:
+                connection.end(CloseReason.STOPPED)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self.settings.limits.stop_s)
+        self.close_connections()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._server is not None:
+            await self._server.wait_closed()
+        self.decoder.shutdown(wait=False, cancel_futures=True)
+
+    def _connection(self) -> ServerConnection:
+        return ServerConnection(self, self._tasks)
+
+
+def _fitting(settings: ServerSettings) -> ServerSettings:
+    """Settings with no more connections than the process may have open files for."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted, possible = settings.limits.connections, max(soft - _RESERVED_FILES, 1)
+    if soft == resource.RLIM_INFINITY or wanted <= possible:
+        return settings
+    logger.warning(
+        "fewer connections than set: raise the limit of open files",
+        extra={"connections": possible, "set": wanted, "open_files": soft},
+    )
+    limits = msgspec.structs.replace(settings.limits, connections=possible)
+    return msgspec.structs.replace(settings, limits=limits)

@@ -1,0 +1,365 @@
+"""One connection of a client: TLS, SASL, then its requests, one at a time and in their order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor
+from typing import Any, Final, Protocol, cast
+
+from regent.model.errors import RegentError
+from regent.network.certificate_subject import subject_of
+from regent.network.connection_registry import ConnectionRegistry
+from regent.network.server_settings import ServerSettings
+from regent.network.server_statistics import CloseLog, CloseReason, ServerStatistics
+from regent.network.server_tls import ReloadingTls
+from regent.network.token_bucket import address_group
+from regent.protocol.api_versions_answer import unsupported_api_versions
+from regent.protocol.framing import FrameError, FrameReader
+from regent.protocol.primitives import DecodeError
+from regent.protocol.sasl_server_authenticator import SaslServerAuthenticator, refuse_sasl
+from regent.protocol.served_apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from regent.protocol.server_codec import (
+    EncodeError,
+    Request,
+    ServerCodec,
+    UnsupportedRequestError,
+)
+from regent.protocol.serving import (
+    ANONYMOUS,
+    Close,
+    Credentials,
+    Dispatcher,
+    Peer,
+    user_principal,
+)
+
+logger = logging.getLogger(__name__)
+
+_DECODED_IN_THREAD: Final = 32 * 1024
+"""Bytes from which a request is decoded in a thread: it takes up to a second per megabyte."""
+
+_TOKEN_BYTES: Final = 1024
+"""A request takes one token of its address's rate, and one more for each of so many bytes."""
+
+_READ_AHEAD: Final = 64 * 1024
+"""Bytes of further requests that are taken from a socket while one is in progress."""
+
+
+class ServerParts(Protocol):
+    """What connections get from their server."""
+
+    settings: ServerSettings
+    codec: ServerCodec
+    tls: ReloadingTls | None
+    credentials: Credentials | None
+    registry: ConnectionRegistry
+    statistics: ServerStatistics
+    close_log: CloseLog
+    slots: asyncio.Semaphore
+    decoder: Executor
+    dispatcher: Dispatcher
+
+    def api_versions(self, request: Request, /) -> Any:
+        """Answer to an ApiVersions request."""
+        ...
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether no further request is to be taken."""
+        ...
+
+
+class _ClosedError(RegentError):
+    """The connection is to be closed."""
+
+    def __init__(self, reason: CloseReason, detail: str = "") -> None:
+        super().__init__(detail or reason.value)
+        self.reason = reason
+        self.detail = detail
+
+
+class ServerConnection(asyncio.Protocol):
+    """Made by the server for each connection that it accepts.
+
+    Implements :class:`~regent.network.connection_registry.Limited`.
+
+    Args:
+        server: What connections share.
+        tasks: Has the task of each connection until it is done. No task fails.
+    """
+
+    def __init__(self, server: ServerParts, tasks: set[asyncio.Task[None]]) -> None:
+        self._server = server
+        self._tasks = tasks
+        self._limits = server.settings.limits
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport
+        self._reader = FrameReader(max_frame_size=self._limits.frame_bytes)
+        self._frames: deque[bytes] = deque()
+        self._wake: asyncio.Future[None] | None = None
+        self._can_write = True
+        self._reason: CloseReason | None = None
+        self._peer: Peer | None = None
+        self._address = ("", 0)
+        self._task: asyncio.Task[None] | None = None
+        self._processed_bytes = 0
+        self.group = ""
+        self.is_busy = False
+        self.is_authenticated = False
+        self.last_active = self._loop.time()
+        self.buffered_bytes = 0
+
+    def end(self, reason: CloseReason, detail: str = "") -> None:
+        """Close at once, unless that has happened; what has not been sent is dropped."""
+        if self._reason is not None:
+            return
+        self._reason = reason
+        self._server.registry.remove(self)
+        self._server.statistics.closed[reason] += 1
+        address, port = self._address
+        fields = {"address": address, "port": port, "detail": detail}
+        self._server.close_log.closed(reason, now=self._loop.time(), fields=fields)
+        self._frames.clear()
+        self._transport.abort()
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    # Callbacks of asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection in, or close it."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.pause_reading()
+        self._transport.set_write_buffer_limits(high=0)
+        peer = transport.get_extra_info("peername") or ("", 0)
+        self._address = (peer[0], peer[1])
+        self.group = address_group(peer[0])
+        self._server.statistics.accepted += 1
+        refusal = self._server.registry.admit(self, now=self._loop.time())
+        if refusal is not None:
+            self.end(refusal)
+            return
+        self._task = self._loop.create_task(self._run(), name=f"client-{peer[0]}:{peer[1]}")
+        self._tasks.add(self._task)
+        self._task.add_done_callback(self._tasks.discard)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; stop reading when there is enough to do."""
+        if self._reason is not None:
+            return
+        try:
+            self._frames.extend(self._reader.feed(data))
+        except FrameError as error:
+            self.end(CloseReason.FRAME_SIZE, str(error))
+            return
+        self._server.registry.buffer(self, self.buffered_bytes + len(data))
+        if self._frames and self.is_busy and self.buffered_bytes > _READ_AHEAD:
+            self._transport.pause_reading()
+        self._wake_up()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone, by whomever."""
+        self.end(CloseReason.PEER)
+
+    def pause_writing(self) -> None:
+        """The peer is to take an answer first."""
+        self._can_write = False
+
+    def resume_writing(self) -> None:
+        """The peer has taken everything."""
+        self._can_write = True
+        self._wake_up()
+
+    # Service
+
+    async def _run(self) -> None:
+        try:
+            await self._serve()
+        except _ClosedError as closed:
+            self.end(closed.reason, closed.detail)
+        except UnsupportedRequestError as error:
+            self.end(CloseReason.UNSUPPORTED, str(error))
+        except DecodeError as error:
+            self.end(CloseReason.MALFORMED, str(error))
+        except EncodeError as error:
+            logger.error("answer not sent", extra={"error": str(error)})
+            self.end(CloseReason.FAILED, str(error))
+        except Exception as error:
+            # A defect of one request must not become one of the controller.
+            logger.exception("request failed", extra={"peer": str(self._peer)})
+            self.end(CloseReason.FAILED, repr(error))
+
+    async def _serve(self) -> None:
+        async with self._within(self._limits.authentication_s, CloseReason.AUTHENTICATION_TIME):
+            principal = await self._start_tls()
+            self._transport.resume_reading()
+            if self._server.settings.sasl_mechanisms:
+                principal = user_principal(await self._authenticate())
+        settings = self._server.settings
+        self._peer = peer = Peer(
+            address=self._address[0],
+            port=self._address[1],
+            principal=principal,
+            listener=settings.listener,
+            security_protocol=settings.security_protocol,
+        )
+        self.is_authenticated = True
+        self._reader.max_frame_size = self._limits.frame_bytes
+        while not self._server.is_stopping:
+            frame = await self._next_frame()
+            self.is_busy = True
+            await self._write(await self._answer(frame, peer))
+            self.is_busy = False
+        raise _ClosedError(CloseReason.STOPPED)
+
+    async def _start_tls(self) -> str:
+        """Change to TLS, if the listener has it; the principal of the client's certificate."""
+        tls = self._server.tls
+        if tls is None:
+            return ANONYMOUS
+        try:
+            transport = await self._loop.start_tls(
+                self._transport,
+                self,
+                tls.context(),
+                server_side=True,
+                ssl_handshake_timeout=self._limits.authentication_s,
+                ssl_shutdown_timeout=self._limits.stop_s,
+            )
+        except OSError as error:  # ssl.SSLError included
+            self._server.statistics.failed_authentications += 1
+            raise _ClosedError(CloseReason.TLS, str(error)) from error
+        if transport is None:
+            raise _ClosedError(CloseReason.PEER)
+        self._transport = transport
+        self._transport.set_write_buffer_limits(high=0)
+        certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        if certificate is None:
+            return ANONYMOUS
+        try:
+            return user_principal(subject_of(certificate))
+        except ValueError as error:
+            raise _ClosedError(CloseReason.TLS, f"the client's certificate: {error}") from error
+
+    async def _authenticate(self) -> str:
+        """Let the client authenticate by SASL; the user."""
+        server = self._server
+        assert server.credentials is not None
+        self._reader.max_frame_size = self._limits.unauthenticated_frame_bytes
+        authenticator = SaslServerAuthenticator(
+            server.codec,
+            mechanisms=server.settings.sasl_mechanisms,
+            credentials=server.credentials,
+            nonce=lambda: secrets.token_urlsafe(24),
+            api_versions=server.api_versions,
+        )
+        while authenticator.username is None:
+            frame = await self._next_frame()
+            try:
+                step = await authenticator.step(frame)
+            except UnsupportedRequestError as error:
+                await self._write(self._answer_unsupported(error))
+                continue
+            if step.failure is not None:
+                server.statistics.failed_authentications += 1
+                await asyncio.sleep(self._limits.failed_authentication_delay_s)
+                if step.answer is not None:
+                    await self._write(step.answer)
+                raise _ClosedError(CloseReason.AUTHENTICATION, step.failure)
+            if step.answer is not None:
+                await self._write(step.answer)
+        return authenticator.username
+
+    async def _next_frame(self) -> bytes:
+        """The next request, when its turn has come. The one before is done then."""
+        self._server.registry.buffer(self, self.buffered_bytes - self._processed_bytes)
+        self._processed_bytes = 0
+        if not self._frames:
+            self._transport.resume_reading()
+            if not self._reader.pending:
+                async with self._within(self._limits.idle_s, CloseReason.IDLE):
+                    await self._until(lambda: bool(self._frames or self._reader.pending))
+            if not self._frames:
+                async with self._within(self._limits.frame_s, CloseReason.SLOW_REQUEST):
+                    await self._until(lambda: bool(self._frames))
+        frame = self._frames.popleft()
+        self._processed_bytes = len(frame) + 4
+        now = self.last_active = self._loop.time()
+        tokens = 1 + len(frame) // _TOKEN_BYTES
+        delay = self._server.registry.request_rate.take(self.group, tokens, now=now)
+        if delay > 0:
+            self._server.statistics.throttled += 1
+            await asyncio.sleep(delay)
+        return frame
+
+    async def _answer(self, frame: bytes, peer: Peer) -> bytes:
+        statistics = self._server.statistics
+        async with (
+            self._within(self._limits.request_s, CloseReason.REQUEST_TIME),
+            self._server.slots,
+        ):
+            statistics.requests_in_progress += 1
+            try:
+                request = await self._decode(frame)
+                entity = await self._entity(request, peer)
+            except UnsupportedRequestError as error:
+                return self._answer_unsupported(error)
+            finally:
+                statistics.requests_in_progress -= 1
+        if isinstance(entity, Close):
+            raise _ClosedError(CloseReason.ANSWERED_BY_CLOSE)
+        return self._server.codec.encode(request.header, entity)
+
+    async def _decode(self, frame: bytes) -> Request:
+        codec = self._server.codec
+        if len(frame) < _DECODED_IN_THREAD:
+            return codec.decode(frame)
+        return await self._loop.run_in_executor(self._server.decoder, codec.decode, frame)
+
+    async def _entity(self, request: Request, peer: Peer) -> Any | Close:
+        api_key = request.header.api_key
+        self._server.statistics.requests[self._server.codec.apis[api_key].name] += 1
+        if api_key == API_VERSIONS.key:
+            return self._server.api_versions(request)
+        if api_key in (SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key):
+            return refuse_sasl(request)
+        return await self._server.dispatcher(request, peer)
+
+    def _answer_unsupported(self, error: UnsupportedRequestError) -> bytes:
+        """ApiVersions of an unknown version has an answer (KIP-511); nothing else has."""
+        if error.header.api_key != API_VERSIONS.key:
+            raise error
+        return self._server.codec.encode(error.header, unsupported_api_versions())
+
+    async def _write(self, answer: bytes) -> None:
+        """Send an answer, and wait until it has left the process."""
+        self._transport.write(answer)
+        if not self._can_write:
+            async with self._within(self._limits.frame_s, CloseReason.SLOW_TO_TAKE_ANSWER):
+                await self._until(lambda: self._can_write)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._wake = self._loop.create_future()
+            await self._wake
+
+    def _wake_up(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    @contextlib.asynccontextmanager
+    async def _within(self, seconds: float, reason: CloseReason) -> AsyncIterator[None]:
+        """Close the connection for this reason if the block takes longer."""
+        timeout = asyncio.timeout(seconds)
+        try:
+            async with timeout:
+                yield
+        except TimeoutError:
+            if timeout.expired():
+                raise _ClosedError(reason) from None
+            raise

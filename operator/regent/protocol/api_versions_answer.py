@@ -1,0 +1,110 @@
+"""The server's answer to ApiVersions: what it serves (KIP-35, KIP-511, KIP-584)."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from regent.protocol.served_apis import API_VERSIONS, Api
+from regent.protocol.server_codec import Request
+
+_SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_THROTTLED_SINCE: Final = 1
+_FLEXIBLE_SINCE: Final = 3
+
+
+class FeatureRange(NamedTuple):
+    """A feature and its lowest and highest version."""
+
+    name: str
+    lowest: int
+    highest: int
+
+
+class Features(NamedTuple):
+    """Features of the cluster.
+
+    Attributes:
+        supported: What this server supports.
+        finalized: What is in force in the whole cluster.
+        finalized_epoch: Version of that; -1 if it is not known.
+    """
+
+    supported: Sequence[FeatureRange] = ()
+    finalized: Sequence[FeatureRange] = ()
+    finalized_epoch: int = -1
+
+
+NO_FEATURES: Final = Features()
+
+
+def unsupported_api_versions() -> Any:
+    """Answer to a version of ApiVersions that is not served: version 0, with the range that is."""
+    return _answer(0, {API_VERSIONS.key: API_VERSIONS}, error=ErrorCode.unsupported_version)
+
+
+def api_versions_answer(
+    request: Request, apis: Mapping[int, Api], features: Features = NO_FEATURES
+) -> Any:
+    """Answer to an ApiVersions request.
+
+    INVALID_REQUEST without a list, as Kafka's, if the client does not name its software rightly.
+    """
+    version, entity = request.header.api_version, request.entity
+    if version >= _FLEXIBLE_SINCE and not (
+        _SOFTWARE_NAME.fullmatch(entity.client_software_name)
+        and _SOFTWARE_NAME.fullmatch(entity.client_software_version)
+    ):
+        return _answer(version, {}, error=ErrorCode.invalid_request)
+    return _answer(version, apis, features=features)
+
+
+def _answer(
+    version: int,
+    apis: Mapping[int, Api],
+    *,
+    error: ErrorCode = ErrorCode.none,
+    features: Features = NO_FEATURES,
+) -> Any:
+    kind = API_VERSIONS.responses[version]
+    listed = _class_of(kind, "api_keys")
+    values: dict[str, Any] = {
+        "error_code": error,
+        "api_keys": tuple(
+            listed(api_key=key, min_version=api.lowest, max_version=api.highest)
+            for key, api in apis.items()
+        ),
+    }
+    if version >= _THROTTLED_SINCE:
+        values["throttle_time"] = datetime.timedelta(0)
+    if version >= _FLEXIBLE_SINCE:
+        values |= _feature_values(kind, features)
+    return kind(**values)
+
+
+def _feature_values(kind: type[Any], features: Features) -> dict[str, Any]:
+    supported = _class_of(kind, "supported_features")
+    finalized = _class_of(kind, "finalized_features")
+    return {
+        "supported_features": tuple(
+            supported(name=each.name, min_version=each.lowest, max_version=each.highest)
+            for each in features.supported
+        ),
+        "finalized_features_epoch": features.finalized_epoch,
+        "finalized_features": tuple(
+            finalized(name=each.name, min_version_level=each.lowest, max_version_level=each.highest)
+            for each in features.finalized
+        ),
+    }
+
+
+def _class_of(kind: type[Any], name: str) -> Any:
+    """Class of the elements of an array."""
+    (field,) = (each for each in dataclasses.fields(kind) if each.name == name)
+    annotation: Any = field.type
+    return annotation.__args__[0]

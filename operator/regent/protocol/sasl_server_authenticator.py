@@ -1,0 +1,164 @@
+"""Authentication of a client by SASL: the requests up to the point where it is somebody.
+
+The states are those of Kafka's ``SaslServerAuthenticator``: ApiVersions as often as the client
+likes, one SaslHandshake, then messages of the mechanism. These come in SaslAuthenticate requests
+after a handshake of version 1 (KIP-152), and bare after one of version 0.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from regent.protocol.primitives import DecodeError
+from regent.protocol.sasl_server import PlainServer, SaslFailedError, ScramServer
+from regent.protocol.served_apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from regent.protocol.server_codec import Request, ServerCodec
+from regent.protocol.serving import Credentials
+
+_BARE_MESSAGES: Final = 0
+"""Version of SaslHandshake after which the mechanism's messages come without a header."""
+
+_pack_size: Final = struct.Struct(">i").pack
+
+
+class AuthenticationStep(NamedTuple):
+    """What becomes of one frame of the client.
+
+    Attributes:
+        answer: Frame to send, length included; None for none.
+        failure: Why the client is not let in, for our log; the connection is to be closed. The
+            answer goes out after a delay then, so that passwords cannot be tried quickly.
+    """
+
+    answer: bytes | None
+    failure: str | None = None
+
+
+class SaslServerAuthenticator:
+    """Authenticates the client of one connection.
+
+    Args:
+        codec: Of requests and answers.
+        mechanisms: What is enabled, of those that ``sasl.MECHANISMS`` names.
+        credentials: What clients have to know.
+        nonce: Makes fresh unpredictable text for SCRAM.
+        api_versions: Makes the answer to an ApiVersions request.
+
+    Attributes:
+        username: Who the client is; None until it has authenticated.
+    """
+
+    def __init__(
+        self,
+        codec: ServerCodec,
+        *,
+        mechanisms: Sequence[str],
+        credentials: Credentials,
+        nonce: Callable[[], str],
+        api_versions: Callable[[Request], Any],
+    ) -> None:
+        self._codec = codec
+        self._mechanisms = tuple(mechanisms)
+        self._credentials = credentials
+        self._nonce = nonce
+        self._api_versions = api_versions
+        self._mechanism = ""
+        self._server: PlainServer | ScramServer | None = None
+        self._messages_are_bare = False
+        self.username: str | None = None
+
+    async def step(self, frame: bytes) -> AuthenticationStep:
+        """Take a frame of the client.
+
+        Raises:
+            UnsupportedRequestError: A request of a version that is not served.
+            DecodeError: The frame is no request.
+        """
+        if self._server is not None and self._messages_are_bare:
+            return await self._bare_message(self._server, frame)
+        request = self._codec.decode(frame)
+        api_key = request.header.api_key
+        if self._server is None and api_key == API_VERSIONS.key:
+            return self._answer(request, self._api_versions(request))
+        if self._server is None and api_key == SASL_HANDSHAKE.key:
+            return self._handshake(request)
+        if self._server is not None and api_key == SASL_AUTHENTICATE.key:
+            return await self._message(self._server, request)
+        raise DecodeError(f"a request of API {api_key} during authentication")
+
+    def _handshake(self, request: Request) -> AuthenticationStep:
+        mechanism = request.entity.mechanism
+        is_enabled = mechanism in self._mechanisms
+        kind = SASL_HANDSHAKE.responses[request.header.api_version]
+        error = ErrorCode.none if is_enabled else ErrorCode.unsupported_sasl_mechanism
+        entity = kind(error_code=error, mechanisms=self._mechanisms)
+        if not is_enabled:
+            # The text is the client's: of a bounded length in our log.
+            return self._answer(
+                request, entity, failure=f"mechanism {mechanism[:40]!r} is not enabled"
+            )
+        self._mechanism = mechanism
+        self._messages_are_bare = request.header.api_version == _BARE_MESSAGES
+        if mechanism == "PLAIN":
+            self._server = PlainServer(self._credentials)
+        else:
+            self._server = ScramServer(mechanism, self._credentials, nonce=self._nonce())
+        return self._answer(request, entity)
+
+    async def _message(
+        self, server: PlainServer | ScramServer, request: Request
+    ) -> AuthenticationStep:
+        kind = SASL_AUTHENTICATE.responses[request.header.api_version]
+        try:
+            challenge = await server.evaluate(request.entity.auth_bytes)
+        except SaslFailedError as error:
+            entity = kind(
+                error_code=ErrorCode.sasl_authentication_failed,
+                error_message=error.for_client or self._nothing_given_away(),
+                auth_bytes=b"",
+            )
+            return self._answer(request, entity, failure=str(error))
+        self.username = server.username
+        return self._answer(
+            request, kind(error_code=ErrorCode.none, error_message=None, auth_bytes=challenge)
+        )
+
+    async def _bare_message(
+        self, server: PlainServer | ScramServer, message: bytes
+    ) -> AuthenticationStep:
+        try:
+            challenge = await server.evaluate(message)
+        except SaslFailedError as error:
+            return AuthenticationStep(None, failure=str(error))
+        self.username = server.username
+        return AuthenticationStep(_pack_size(len(challenge)) + challenge)
+
+    def _nothing_given_away(self) -> str:
+        """Kafka's text where the true one could tell which users exist."""
+        return (
+            "Authentication failed during authentication due to invalid credentials with SASL "
+            f"mechanism {self._mechanism}"
+        )
+
+    def _answer(
+        self, request: Request, entity: Any, *, failure: str | None = None
+    ) -> AuthenticationStep:
+        return AuthenticationStep(self._codec.encode(request.header, entity), failure)
+
+
+def refuse_sasl(request: Request) -> Any:
+    """Answer to SaslHandshake or SaslAuthenticate where nothing is to be authenticated any more."""
+    version = request.header.api_version
+    if request.header.api_key == SASL_HANDSHAKE.key:
+        return SASL_HANDSHAKE.responses[version](
+            error_code=ErrorCode.illegal_sasl_state, mechanisms=()
+        )
+    return SASL_AUTHENTICATE.responses[version](
+        error_code=ErrorCode.illegal_sasl_state,
+        error_message="SaslAuthenticate request received after successful authentication",
+        auth_bytes=b"",
+    )

@@ -1,0 +1,88 @@
+"""The APIs of which requests can be read and answered: their numbers, versions and entities.
+
+What a server really serves is for it to say: it takes the part of this table that it has handlers
+for, and lists only that to its clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from kio.index import load_request_schema, load_response_schema
+
+from regent.protocol.entities.alter_partition import (
+    ALTER_PARTITION_REQUEST,
+    ALTER_PARTITION_RESPONSE,
+)
+from regent.protocol.entities.controlled_shutdown import (
+    CONTROLLED_SHUTDOWN_REQUEST,
+    CONTROLLED_SHUTDOWN_RESPONSE,
+)
+from regent.protocol.entities.declaration import Message
+
+
+class Api(NamedTuple):
+    """One API.
+
+    Attributes:
+        key: Kafka's number.
+        name: Kafka's name.
+        requests: Class of the request's entity by version.
+        responses: Class of the response's entity by version.
+    """
+
+    key: int
+    name: str
+    requests: Mapping[int, type[Any]]
+    responses: Mapping[int, type[Any]]
+
+    @property
+    def lowest(self) -> int:
+        """The oldest version."""
+        return min(self.requests)
+
+    @property
+    def highest(self) -> int:
+        """The newest version."""
+        return max(self.requests)
+
+
+def _of_kio(key: int, name: str, versions: range) -> Api:
+    return Api(
+        key,
+        name,
+        {version: load_request_schema(key, version) for version in versions},
+        {version: load_response_schema(key, version) for version in versions},
+    )
+
+
+def _declared(name: str, request: Message, response: Message) -> Api:
+    return Api(
+        request.api_key,
+        name,
+        {version: request[version] for version in request.versions},
+        {version: response[version] for version in response.versions},
+    )
+
+
+METADATA: Final = _of_kio(3, "Metadata", range(13))
+CONTROLLED_SHUTDOWN: Final = _declared(
+    "ControlledShutdown", CONTROLLED_SHUTDOWN_REQUEST, CONTROLLED_SHUTDOWN_RESPONSE
+)
+SASL_HANDSHAKE: Final = _of_kio(17, "SaslHandshake", range(2))
+API_VERSIONS: Final = _of_kio(18, "ApiVersions", range(5))
+SASL_AUTHENTICATE: Final = _of_kio(36, "SaslAuthenticate", range(3))
+ALTER_PARTITION: Final = _declared(
+    "AlterPartition", ALTER_PARTITION_REQUEST, ALTER_PARTITION_RESPONSE
+)
+ALLOCATE_PRODUCER_IDS: Final = _of_kio(67, "AllocateProducerIds", range(1))
+
+
+def table_of(apis: Iterable[Api]) -> Mapping[int, Api]:
+    """APIs by their keys, in the order of these, as brokers list them."""
+    return {api.key: api for api in sorted(apis, key=lambda api: api.key)}
+
+
+CONNECTION_APIS: Final = (SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE)
+"""What every server answers by itself, on every connection."""

@@ -1,0 +1,77 @@
+"""What a server of Kafka's protocol and those who answer its requests know of each other."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from regent.model.errors import RegentError
+from regent.model.scram_credential import ScramCredential
+from regent.protocol.server_codec import Request
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""Kafka's principal of a client that has not authenticated."""
+
+
+def user_principal(name: str) -> str:
+    """Principal of a SASL user or of a certificate's subject."""
+    return f"User:{name}"
+
+
+class Peer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is at the other end of a connection.
+
+    Attributes:
+        address: Its IP address, as text.
+        port: Its port.
+        principal: As Kafka words it: ``User:alice``, ``User:CN=broker-1,O=Example`` or
+            :data:`ANONYMOUS`.
+        listener: Name of the listener to which it has connected.
+        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+    """
+
+    address: str
+    port: int
+    principal: str
+    listener: str
+    security_protocol: str
+
+
+class Close(enum.Enum):
+    """Instead of an answer: the connection is to be closed."""
+
+    CLOSE = enum.auto()
+
+
+class Dispatcher(Protocol):
+    """Answers requests.
+
+    A call is cancelled when its connection is closed: by the peer, by a limit, or because the
+    server stops. What it has submitted by then may still happen. An exception closes the
+    connection, too, and is logged as a defect.
+    """
+
+    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close:
+        """The response's entity in the version of the request, or :class:`Close`."""
+        ...
+
+
+class CredentialsUnavailableError(RegentError):
+    """Nobody can say now what a client has to know."""
+
+
+class Credentials(Protocol):
+    """What clients have to prove that they know.
+
+    Both methods raise :class:`CredentialsUnavailableError` when it cannot be found out.
+    """
+
+    async def password(self, username: str, /) -> str | None:
+        """Password of a PLAIN user; None if there is no such user."""
+        ...
+
+    async def scram_credential(self, mechanism: str, username: str, /) -> ScramCredential | None:
+        """Of a SCRAM user; None if there is no such user, or none of that mechanism."""
+        ...

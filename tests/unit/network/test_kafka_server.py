@@ -1,0 +1,495 @@
+"""The server over real sockets: what it answers, in which order, and when it closes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import struct
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+import pytest
+from kio.schema.errors import ErrorCode
+
+from regent.model.errors import ConfigurationError
+from regent.network.kafka_server import KafkaServer
+from regent.network.server_settings import ServerLimits, ServerSettings
+from regent.network.server_statistics import CloseReason
+from regent.protocol.api_versions_answer import FeatureRange, Features
+from regent.protocol.served_apis import (
+    ALTER_PARTITION,
+    API_VERSIONS,
+    CONTROLLED_SHUTDOWN,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
+from regent.protocol.server_codec import Request
+from regent.protocol.serving import Close, Peer
+from sandbox import wait_until_async
+from tests.support.kafka_client import KafkaClient, connected
+from tests.support.served_requests import make
+
+NONE_LEFT = {"errorCode": 0, "remainingPartitions": []}
+PLENTY = ServerLimits(connection_rate=1e6, request_rate=1e6)
+
+
+class Controller:
+    """Answers ControlledShutdown: what the test has it do with a broker's request."""
+
+    def __init__(self) -> None:
+        self.peers: list[Peer] = []
+        self.brokers: list[int] = []
+        self.in_progress = 0
+        self.most_in_progress = 0
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.answers: dict[int, Any] = {}
+
+    async def __call__(self, request: Request, peer: Peer) -> Any | Close:
+        broker_id = request.entity.broker_id
+        self.peers.append(peer)
+        self.brokers.append(broker_id)
+        self.in_progress += 1
+        self.most_in_progress = max(self.most_in_progress, self.in_progress)
+        try:
+            await self.may_answer.wait()
+        finally:
+            self.in_progress -= 1
+        answer = self.answers.get(broker_id)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer or make(CONTROLLED_SHUTDOWN.responses[request.header.api_version], NONE_LEFT)
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    controller: Controller, limits: ServerLimits = PLENTY, **options: Any
+) -> AsyncIterator[KafkaServer]:
+    settings = ServerSettings(limits=limits)
+    apis = (CONTROLLED_SHUTDOWN, ALTER_PARTITION)
+    server = KafkaServer(settings, apis=apis, dispatcher=controller, **options)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@pytest.fixture
+def controller() -> Controller:
+    return Controller()
+
+
+@pytest.fixture
+async def server(controller: Controller) -> AsyncIterator[KafkaServer]:
+    async with serving(controller) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: KafkaServer) -> AsyncIterator[KafkaClient]:
+    async with connected(server.port) as client:
+        yield client
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    await wait_until_async(condition, describe="the server", timeout_s=60, interval_s=0.005)
+
+
+def limited(**limits: Any) -> ServerLimits:
+    return msgspec.structs.replace(PLENTY, **limits)
+
+
+async def closed_for(server: KafkaServer, reason: CloseReason, count: int = 1) -> None:
+    await until(lambda: server.statistics.closed[reason] == count)
+
+
+def at(server: KafkaServer, **values: int) -> Callable[[], bool]:
+    return lambda: all(getattr(server.statistics, key) == value for key, value in values.items())
+
+
+@pytest.mark.parametrize("version", CONTROLLED_SHUTDOWN.requests)
+async def test_the_dispatcher_answers_a_request(
+    version: int, client: KafkaClient, controller: Controller
+) -> None:
+    answer = await client.ask(CONTROLLED_SHUTDOWN, version, {"brokerId": 3})
+    assert answer == make(CONTROLLED_SHUTDOWN.responses[version], NONE_LEFT)
+    (peer,) = controller.peers
+    assert (peer.address, peer.principal) == ("127.0.0.1", "User:ANONYMOUS")
+    assert (peer.listener, peer.security_protocol) == ("CONTROLLER", "PLAINTEXT")
+
+
+@pytest.mark.parametrize("version", API_VERSIONS.requests)
+async def test_api_versions_lists_what_is_served(version: int, client: KafkaClient) -> None:
+    fields = {"clientSoftwareName": "a", "clientSoftwareVersion": "1"} if version >= 3 else {}
+    answer = await client.ask(API_VERSIONS, version, fields)
+    listed = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+    assert listed == {7: (0, 3), 17: (0, 1), 18: (0, 4), 36: (0, 2), 56: (0, 3)}
+
+
+async def test_api_versions_of_an_unknown_version_is_answered_in_version_0(
+    client: KafkaClient,
+) -> None:
+    client.send_frame(struct.pack(">hhi", 18, 77, 5) + b"of a time to come")
+    answer = await client.answer(API_VERSIONS, 0, 5)
+    assert answer.error_code is ErrorCode.unsupported_version
+    assert [(each.api_key, each.max_version) for each in answer.api_keys] == [(18, 4)]
+    assert (await client.ask(API_VERSIONS, 0, {})).error_code is ErrorCode.none
+
+
+async def test_a_client_that_names_its_software_wrongly_is_refused_as_by_kafka(
+    client: KafkaClient,
+) -> None:
+    software = {"clientSoftwareName": "a b", "clientSoftwareVersion": "1"}
+    answer = await client.ask(API_VERSIONS, 3, software)
+    assert answer.error_code is ErrorCode.invalid_request
+    assert answer.api_keys == ()
+
+
+async def test_api_versions_has_the_features_of_the_moment(controller: Controller) -> None:
+    features = Features((FeatureRange("f", 1, 9),), (FeatureRange("f", 2, 3),), 12)
+    async with (
+        serving(controller, features=lambda: features) as server,
+        connected(server.port) as client,
+    ):
+        software = {"clientSoftwareName": "a", "clientSoftwareVersion": "1"}
+        answer = await client.ask(API_VERSIONS, 3, software)
+    assert answer.finalized_features_epoch == 12
+    assert [each.max_version for each in answer.supported_features] == [9]
+    assert [each.max_version_level for each in answer.finalized_features] == [3]
+
+
+async def test_sasl_where_there_is_none_is_refused_as_by_kafka(client: KafkaClient) -> None:
+    handshake = await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
+    assert handshake.error_code is ErrorCode.illegal_sasl_state
+    authenticate = await client.ask(SASL_AUTHENTICATE, 2, {"authBytes": ""})
+    assert authenticate.error_code is ErrorCode.illegal_sasl_state
+    text = "SaslAuthenticate request received after successful authentication"
+    assert authenticate.error_message == text
+
+
+async def test_answers_come_in_the_order_of_requests_one_at_a_time(
+    client: KafkaClient, controller: Controller
+) -> None:
+    controller.may_answer.clear()
+    sent = [client.send(CONTROLLED_SHUTDOWN, 3, {"brokerId": each}) for each in range(50)]
+    await until(lambda: controller.in_progress == 1)
+    controller.may_answer.set()
+    for correlation_id in sent:
+        await client.answer(CONTROLLED_SHUTDOWN, 3, correlation_id)
+    assert controller.brokers == list(range(50))
+    assert controller.most_in_progress == 1
+
+
+async def test_a_request_may_come_byte_by_byte_and_another_at_once(client: KafkaClient) -> None:
+    frame = struct.pack(">hhii", 7, 0, 9, 1)
+    for byte in struct.pack(">i", len(frame)) + frame:
+        client.writer.write(bytes((byte,)))
+        await client.writer.drain()
+    assert await client.answer(CONTROLLED_SHUTDOWN, 0, 9)
+
+
+async def test_connections_are_served_side_by_side(
+    server: KafkaServer, controller: Controller
+) -> None:
+    controller.may_answer.clear()
+    async with connected(server.port) as one, connected(server.port) as other:
+        one.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        other.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
+        await until(lambda: controller.in_progress == 2)
+        assert server.statistics.requests_in_progress == 2
+        assert server.statistics.connections == 2
+    await until(lambda: controller.in_progress == 0)
+
+
+async def test_a_request_is_given_up_when_its_peer_has_gone(
+    server: KafkaServer, controller: Controller
+) -> None:
+    controller.may_answer.clear()
+    async with connected(server.port) as client:
+        client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        await until(lambda: controller.in_progress == 1)
+    await until(lambda: controller.in_progress == 0)
+    await until(at(server, connections=0, requests_in_progress=0, buffered_bytes=0))
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        (struct.pack(">ihhi", 8, 56, 77, 1), CloseReason.UNSUPPORTED),
+        (struct.pack(">ihhi", 8, 1000, 0, 1), CloseReason.UNSUPPORTED),
+        (struct.pack(">ihhi", 8, 7, 0, 1), CloseReason.MALFORMED),
+        (struct.pack(">i", 0), CloseReason.MALFORMED),
+        (struct.pack(">i", -1), CloseReason.FRAME_SIZE),
+        (struct.pack(">i", 2**31 - 1), CloseReason.FRAME_SIZE),
+        (b"GET / HTTP/1.1\r\n\r\n", CloseReason.FRAME_SIZE),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", CloseReason.FRAME_SIZE),
+    ],
+)
+async def test_nonsense_closes_the_connection_and_is_counted(
+    sent: bytes, reason: CloseReason, client: KafkaClient, server: KafkaServer
+) -> None:
+    client.writer.write(sent)
+    await client.closed()
+    await closed_for(server, reason)
+    assert at(server, connections=0)()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Close.CLOSE, CloseReason.ANSWERED_BY_CLOSE),
+        (RuntimeError("a defect"), CloseReason.FAILED),
+        (make(CONTROLLED_SHUTDOWN.responses[1], NONE_LEFT), CloseReason.FAILED),
+        ("no entity", CloseReason.FAILED),
+    ],
+    ids=repr,
+)
+async def test_what_cannot_be_answered_closes_its_connection_only(
+    answer: Any, reason: CloseReason, server: KafkaServer, controller: Controller
+) -> None:
+    controller.answers[1] = answer
+    async with connected(server.port) as one, connected(server.port) as other:
+        one.send(CONTROLLED_SHUTDOWN, 3, {"brokerId": 1})
+        await one.closed()
+        await closed_for(server, reason)
+        assert await other.ask(CONTROLLED_SHUTDOWN, 3, {"brokerId": 2})
+
+
+async def test_of_many_bad_peers_one_is_logged_in_a_while(
+    server: KafkaServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        for _ in range(20):
+            async with connected(server.port) as client:
+                client.writer.write(bytes(4))
+                await client.closed()
+    await closed_for(server, CloseReason.MALFORMED, 20)
+    assert [record.message for record in caplog.records] == ["connection closed"]
+
+
+async def test_an_idle_connection_is_closed(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(idle_s=0.05)) as server,
+        connected(server.port) as client,
+    ):
+        await client.closed()
+        await closed_for(server, CloseReason.IDLE)
+
+
+async def test_a_request_that_does_not_end_closes_the_connection(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(frame_s=0.05)) as server,
+        connected(server.port) as client,
+    ):
+        client.writer.write(struct.pack(">ih", 8, 7))
+        await client.closed()
+        await closed_for(server, CloseReason.SLOW_REQUEST)
+
+
+async def test_a_request_without_an_answer_in_time_closes_the_connection(
+    controller: Controller,
+) -> None:
+    controller.may_answer.clear()
+    async with (
+        serving(controller, limited(request_s=0.05)) as server,
+        connected(server.port) as client,
+    ):
+        client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        await client.closed()
+        await closed_for(server, CloseReason.REQUEST_TIME)
+        assert controller.in_progress == 0
+
+
+async def test_a_peer_that_takes_no_answers_is_closed(controller: Controller) -> None:
+    topic = {"topicName": "t" * 30_000, "partitionIndex": 1}
+    large = {"errorCode": 0, "remainingPartitions": [topic] * 200}
+    controller.answers[1] = make(CONTROLLED_SHUTDOWN.responses[3], large)
+    async with (
+        serving(controller, limited(frame_s=0.2)) as server,
+        connected(server.port) as client,
+    ):
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        for _ in range(20):
+            client.send(CONTROLLED_SHUTDOWN, 3, {"brokerId": 1})
+        await closed_for(server, CloseReason.SLOW_TO_TAKE_ANSWER)
+
+
+async def test_a_frame_over_the_limit_is_not_waited_for(controller: Controller) -> None:
+    async with serving(controller, limited(frame_bytes=1000)) as server:
+        async with connected(server.port) as client:
+            client.send_frame(struct.pack(">hhi", 7, 0, 1) + bytes(992))  # as large as may be
+            await client.closed()
+        await closed_for(server, CloseReason.MALFORMED)
+        async with connected(server.port) as client:
+            client.writer.write(struct.pack(">i", 1001))
+            await client.closed()
+        await closed_for(server, CloseReason.FRAME_SIZE)
+
+
+async def test_a_large_request_is_answered(client: KafkaClient, controller: Controller) -> None:
+    partition = {"partitionIndex": 1, "leaderEpoch": 1, "newIsr": [1, 2], "partitionEpoch": 1}
+    topics = [{"topicName": "t" * 200, "partitions": [partition]}] * 1000
+    answer = make(ALTER_PARTITION.responses[0], {"throttleTimeMs": 0, "errorCode": 0, "topics": []})
+    controller.answers[1] = answer
+    fields = {"brokerId": 1, "brokerEpoch": 1, "topics": topics}
+    assert await client.ask(ALTER_PARTITION, 0, fields) == answer
+
+
+async def test_the_connection_that_holds_most_is_closed_when_memory_is_short(
+    controller: Controller,
+) -> None:
+    async with serving(controller, limited(buffered_bytes=100_000)) as server:
+        async with connected(server.port) as modest, connected(server.port) as greedy:
+            modest.writer.write(struct.pack(">ihh", 12, 7, 0))
+            await until(at(server, buffered_bytes=8))
+            greedy.writer.write(struct.pack(">i", 200_000) + bytes(150_000))
+            await greedy.closed()
+            await closed_for(server, CloseReason.BUFFERED_BYTES)
+            modest.writer.write(struct.pack(">ii", 5, 1))
+            assert await modest.answer(CONTROLLED_SHUTDOWN, 0, 5)
+        await until(at(server, buffered_bytes=0, connections=0))
+
+
+async def test_a_new_peer_takes_the_place_of_the_one_that_is_idle_longest(
+    controller: Controller,
+) -> None:
+    async with (
+        serving(controller, limited(connections=2)) as server,
+        connected(server.port) as oldest,
+        connected(server.port) as active,
+    ):
+        for client in (oldest, active):
+            await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        async with connected(server.port) as newest:
+            await oldest.closed()
+            await closed_for(server, CloseReason.TOO_MANY)
+            for client in (active, newest):
+                await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+
+
+async def test_an_address_cannot_take_the_places_of_others(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(connections=3)) as server,
+        connected(server.port) as broker,
+        connected(server.port, local="127.0.0.2") as _one,
+        connected(server.port, local="127.0.0.2") as _two,
+    ):
+        await until(at(server, connections=3))
+        for _ in range(5):
+            async with connected(server.port, local="127.0.0.2"):
+                pass
+        assert await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+
+
+async def test_an_address_has_so_many_connections(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(connections_per_address=2)) as server,
+        connected(server.port) as one,
+        connected(server.port) as two,
+    ):
+        await one.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        await two.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        async with connected(server.port) as three:
+            await three.closed()
+        await closed_for(server, CloseReason.TOO_MANY_OF_ADDRESS)
+        async with connected(server.port, local="127.0.0.2") as other:
+            assert await other.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+
+
+async def test_an_address_has_so_many_new_connections_a_second(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(connection_rate=0.001)) as server,
+        connected(server.port) as first,
+    ):
+        await first.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        async with connected(server.port) as second:
+            await second.closed()
+        await closed_for(server, CloseReason.CONNECTION_RATE)
+
+
+async def test_requests_over_the_rate_wait(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(request_rate=0.001)) as server,
+        connected(server.port) as client,
+    ):
+        await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
+        await until(at(server, throttled=1))
+        assert controller.brokers == [1]
+
+
+async def test_requests_over_the_number_in_progress_wait(controller: Controller) -> None:
+    controller.may_answer.clear()
+    async with (
+        serving(controller, limited(requests_in_progress=1)) as server,
+        connected(server.port) as one,
+        connected(server.port) as other,
+    ):
+        first = one.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        await until(lambda: controller.in_progress == 1)
+        second = other.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
+        await until(lambda: server.statistics.buffered_bytes == 2 * 22)
+        controller.may_answer.set()
+        await one.answer(CONTROLLED_SHUTDOWN, 1, first)
+        await other.answer(CONTROLLED_SHUTDOWN, 1, second)
+    assert controller.most_in_progress == 1
+
+
+async def test_a_stop_waits_for_requests_in_progress(controller: Controller) -> None:
+    controller.may_answer.clear()
+    async with (
+        serving(controller, limited(stop_s=60.0)) as server,
+        connected(server.port) as busy,
+        connected(server.port) as idle,
+    ):
+        sent = busy.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        await until(lambda: controller.in_progress == 1)
+        stopping = asyncio.create_task(server.stop())
+        await idle.closed()
+        controller.may_answer.set()
+        await busy.answer(CONTROLLED_SHUTDOWN, 1, sent)
+        await busy.closed()
+        await stopping
+        with pytest.raises(ConnectionError):
+            await asyncio.open_connection("127.0.0.1", server.port)
+
+
+async def test_a_stop_does_not_wait_for_ever(controller: Controller) -> None:
+    controller.may_answer.clear()
+    async with (
+        serving(controller, limited(stop_s=0.05)) as server,
+        connected(server.port) as client,
+    ):
+        client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        await until(lambda: controller.in_progress == 1)
+        await server.stop()
+        await client.closed()
+    assert controller.in_progress == 0
+
+
+async def test_all_connections_can_be_closed_and_new_ones_made(
+    server: KafkaServer, client: KafkaClient
+) -> None:
+    await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+    server.close_connections()
+    await client.closed()
+    async with connected(server.port) as again:
+        assert await again.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+
+
+async def test_an_address_in_use_is_named(server: KafkaServer, controller: Controller) -> None:
+    other = KafkaServer(ServerSettings(port=server.port), apis=(), dispatcher=controller)
+    with pytest.raises(ConfigurationError, match=f"127.0.0.1:{server.port}.*endpoint_port"):
+        await other.start()
+    await other.stop()
+
+
+async def test_connections_leave_files_for_everything_else(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (1024, 4096))
+    server = KafkaServer(ServerSettings(), apis=(), dispatcher=controller)
+    assert server.settings.limits.connections == 768
