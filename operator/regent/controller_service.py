@@ -41,7 +41,8 @@ from regent.runtime.collector import Collector
 from regent.runtime.controller_event_manager import ControllerEventManager
 from regent.runtime.hand_over import hand_over
 from regent.runtime.interpreter import Interpreter
-from regent.runtime.ports import Connect
+from regent.runtime.ports import Connect, EndpointPort, Serve
+from regent.runtime.queued_requests import QueuedRequests
 from regent.runtime.state_change_report import state_change_report
 from regent.runtime.view_publisher import ViewPublisher
 from regent.zk_data.operations import SessionState, WatchedEvent
@@ -69,13 +70,20 @@ class ControllerService:
 
     Args:
         connect: Makes the connections to ZooKeeper and to the brokers.
+        serve: Makes the endpoint that brokers and clients ask; None: there is none.
     """
 
     def __init__(
-        self, *, config: ControllerConfig, connect: Connect, metrics: EventMetrics
+        self,
+        *,
+        config: ControllerConfig,
+        connect: Connect,
+        metrics: EventMetrics,
+        serve: Serve | None = None,
     ) -> None:
         self._config = config
         self._connect = connect
+        self._serve = serve
         self._metrics = metrics
         self._thread = threading.Thread(target=self._run, name="controller")
         self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -292,7 +300,7 @@ class ControllerService:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         parts = self._parts = _Parts(
-            config=self._config, connect=self._connect, metrics=self._metrics
+            config=self._config, connect=self._connect, serve=self._serve, metrics=self._metrics
         )
         parts.eligibility_listeners = self._eligibility_listeners
         for listener in self._listeners:
@@ -309,7 +317,12 @@ class _Parts:
     """
 
     def __init__(
-        self, *, config: ControllerConfig, connect: Connect, metrics: EventMetrics
+        self,
+        *,
+        config: ControllerConfig,
+        connect: Connect,
+        serve: Serve | None,
+        metrics: EventMetrics,
     ) -> None:
         randomness = random.SystemRandom()
         self.metrics = metrics
@@ -330,6 +343,10 @@ class _Parts:
             enqueue=self.manager.put,
             contend=self.connections.contend,
         )
+        self.endpoint: EndpointPort | None = None
+        if serve is not None:
+            requests = QueuedRequests(self.manager.put, lambda: self.publisher.view)
+            self.endpoint = serve(requests, self.connections.zookeeper)
         self.eligibility_listeners: list[Callable[[bool], None]] = []
 
     async def run_until(self, stop: asyncio.Event) -> None:
@@ -343,12 +360,16 @@ class _Parts:
             asyncio.create_task(self.connections.start(), name="session start"),
         }
         try:
+            if self.endpoint is not None:
+                await self.endpoint.start()
             while not stopping.done():
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
         finally:
             await hand_over(self.manager, events, self.connections)
+            if self.endpoint is not None:
+                await self.endpoint.stop()
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)

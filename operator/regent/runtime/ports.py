@@ -9,6 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from regent.controller.broker_requests import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
 from regent.controller.commands import Command, Outcome
 from regent.controller.view import ClusterView
 from regent.model.cluster import Broker
@@ -235,3 +241,50 @@ class ControllerPort(Protocol):
         them if only the brokers did), None for "anything". It is called in the controller's thread
         and must not block."""
         ...
+
+
+class ControllerRequests(Protocol):
+    """The controller as the endpoint sees it. Everything belongs into the controller's loop.
+
+    Every request is answered, also by a process that is not, or no longer, the controller: with
+    NOT_CONTROLLER.
+    """
+
+    @property
+    def view(self) -> ClusterView:
+        """The newest view."""
+        ...
+
+    async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        """See :mod:`regent.controller.partitions.alter_partition`."""
+        ...
+
+    async def allocate_producer_ids(
+        self, request: AllocateProducerIdsRequest
+    ) -> AllocateProducerIdsResponse:
+        """See :mod:`regent.controller.producer_ids.allocate_producer_ids`."""
+        ...
+
+    async def carry_out(self, command: Command) -> Outcome:
+        """A single command."""
+        ...
+
+
+class EndpointPort(Protocol):
+    """Where brokers and clients ask the controller."""
+
+    async def start(self) -> None:
+        """Begin to serve.
+
+        Raises:
+            ConfigurationError: It is not possible there.
+        """
+        ...
+
+    async def stop(self) -> None:
+        """Answer what is in progress, and end every connection."""
+        ...
+
+
+Serve = Callable[[ControllerRequests, ZooKeeperPort], EndpointPort]
+"""Makes the endpoint of a controller. Called in the controller's loop."""

@@ -1,0 +1,118 @@
+"""Who counts as a broker: whose requests about ISRs, shutdowns and producer ids are believed.
+
+With an authorizer Kafka asks for the right ClusterAction on the cluster. Who has authenticated is
+believed if its principal is a super user. Who has not (PLAINTEXT, or TLS without a certificate) is
+judged by the setting: by default it must come from the address of a registered broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Final, NamedTuple
+
+from regent.controller.view import ClusterView
+from regent.protocol.serving import ANONYMOUS, Peer
+
+logger = logging.getLogger(__name__)
+
+_FRESH_S: Final = 30.0
+"""For so long the addresses of a host are not looked up again."""
+
+_SILENT_S: Final = 60.0
+"""Between two warnings about peers that are no brokers."""
+
+Resolve = Callable[[str], Awaitable[Collection[str]]]
+"""Addresses of a host; none if it is not known."""
+
+
+class TrustedAsBrokers(enum.StrEnum):
+    """Whom to believe without authentication."""
+
+    REGISTERED_BROKERS = "registered-brokers"
+    EVERYBODY = "everybody"
+    NOBODY = "nobody"
+
+
+class _Resolved(NamedTuple):
+    addresses: Collection[str]
+    at: float
+
+
+class BrokerTrust:
+    """Judges peers. Belongs into the controller's loop.
+
+    Args:
+        trusted: Whom to believe without authentication.
+        super_users: Principals that may ask everything.
+        view: The newest view of the cluster.
+        resolve: Looks the hosts of brokers up.
+    """
+
+    def __init__(
+        self,
+        *,
+        trusted: TrustedAsBrokers,
+        super_users: Collection[str],
+        view: Callable[[], ClusterView],
+        resolve: Resolve | None = None,
+    ) -> None:
+        self._trusted = trusted
+        self._super_users = frozenset(super_users)
+        self._view = view
+        self._resolve = resolve or resolve_host
+        self._resolved: dict[str, _Resolved] = {}
+        self._warned_at = -_SILENT_S
+
+    async def is_broker(self, peer: Peer) -> bool:
+        """Whether to believe a peer that it is a broker. A refusal is logged once in a while."""
+        believed = await self._is_believed(peer)
+        if not believed and time.monotonic() - self._warned_at >= _SILENT_S:
+            self._warned_at = time.monotonic()
+            logger.warning(
+                "request of a broker refused: its sender is not known as one",
+                extra={
+                    "address": peer.address,
+                    "principal": peer.principal,
+                    "trusted": self._trusted.value,
+                    "remedy": "add its principal to endpoint_super_users, or see "
+                    "endpoint_trusted_as_brokers",
+                },
+            )
+        return believed
+
+    async def _is_believed(self, peer: Peer) -> bool:
+        if peer.principal in self._super_users:
+            return True
+        if peer.principal != ANONYMOUS or self._trusted is TrustedAsBrokers.NOBODY:
+            return False
+        if self._trusted is TrustedAsBrokers.EVERYBODY:
+            return True
+        brokers = self._view().brokers.values()
+        return await self._comes_from(
+            peer.address, dict.fromkeys(e.host for broker in brokers for e in broker.endpoints)
+        )
+
+    async def _comes_from(self, address: str, hosts: Iterable[str]) -> bool:
+        known = {host: self._resolved[host] for host in hosts if host in self._resolved}
+        if any(address in resolved.addresses for resolved in known.values()):
+            return True
+        now = time.monotonic()
+        stale = [h for h in hosts if h not in known or now - known[h].at > _FRESH_S]
+        found = await asyncio.gather(*map(self._resolve, stale))
+        for host, addresses in zip(stale, found, strict=True):
+            self._resolved[host] = _Resolved(addresses, now)
+        return any(address in addresses for addresses in found)
+
+
+async def resolve_host(host: str) -> Collection[str]:
+    """Addresses of a host; none if it is not known."""
+    try:
+        answers = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return ()
+    return frozenset(str(address[0]) for *_, address in answers)

@@ -1,0 +1,46 @@
+"""Answers requests: who may ask is checked, then the handler of the API is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from regent.endpoint import allocate_producer_ids, alter_partition, controlled_shutdown
+from regent.endpoint.broker_trust import BrokerTrust
+from regent.endpoint.handling import Handler
+from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED
+from regent.protocol.served_apis import Api
+from regent.protocol.server_codec import Request
+from regent.protocol.serving import Close, Peer
+from regent.runtime.ports import ControllerRequests
+
+HANDLERS: Final = (
+    controlled_shutdown.HANDLER,
+    alter_partition.HANDLER,
+    allocate_producer_ids.HANDLER,
+)
+
+
+def served_apis(handlers: Iterable[Handler] = HANDLERS) -> tuple[Api, ...]:
+    """What the dispatcher answers."""
+    return tuple(handler.api for handler in handlers)
+
+
+class EndpointDispatcher:
+    """Implements :class:`~regent.protocol.serving.Dispatcher`.
+
+    Args:
+        controller: Whom to ask.
+        trust: Who counts as a broker.
+    """
+
+    def __init__(self, controller: ControllerRequests, trust: BrokerTrust) -> None:
+        self._controller = controller
+        self._trust = trust
+        self._handlers = {handler.api.key: handler for handler in HANDLERS}
+
+    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close:
+        handler = self._handlers[request.header.api_key]
+        if handler.is_for_brokers and not await self._trust.is_broker(peer):
+            return handler.refusal(request, CLUSTER_AUTHORIZATION_FAILED)
+        return await handler.answer(request, self._controller)

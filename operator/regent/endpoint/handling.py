@@ -1,0 +1,27 @@
+"""What a handler of requests is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from regent.protocol.served_apis import Api
+from regent.protocol.server_codec import Request
+from regent.runtime.ports import ControllerRequests
+
+
+class Handler(NamedTuple):
+    """Answers the requests of one API.
+
+    Attributes:
+        api: The API, with all versions that it has.
+        answer: Makes the response's entity.
+        refusal: The response's entity with an error that concerns the request as a whole.
+        is_for_brokers: Whether only brokers may ask: ClusterAction on the cluster, in terms of
+            Kafka's authorization.
+    """
+
+    api: Api
+    answer: Callable[[Request, ControllerRequests], Awaitable[Any]]
+    refusal: Callable[[Request, int], Any]
+    is_for_brokers: bool = True
