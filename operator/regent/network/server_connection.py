@@ -42,6 +42,9 @@ _DECODED_IN_THREAD: Final = 32 * 1024
 _TOKEN_BYTES: Final = 1024
 """A request takes one token of its address's rate, and one more for each of so many bytes."""
 
+_DETAIL_LENGTH: Final = 200
+"""Characters of a reason that are logged: it may have what the client sent, such as its name."""
+
 _READ_AHEAD: Final = 64 * 1024
 """Bytes from which nothing more is read while there is a whole request to process."""
 
@@ -119,7 +122,7 @@ class ServerConnection(asyncio.Protocol):
         self._server.registry.remove(self)
         self._server.statistics.closed[reason] += 1
         address, port = self._address
-        fields = {"address": address, "port": port, "detail": detail}
+        fields = {"address": address, "port": port, "detail": detail[:_DETAIL_LENGTH]}
         self._server.close_log.closed(reason, now=self._loop.time(), fields=fields, defect=defect)
         self._frames.clear()
         self._transport.abort()
@@ -137,6 +140,9 @@ class ServerConnection(asyncio.Protocol):
         self._address = (plain_address(peer[0]), peer[1])
         self.group = address_group(self._address[0])
         self._server.statistics.accepted += 1
+        if self._server.is_stopping:
+            self.end(CloseReason.STOPPED)
+            return
         refusal = self._server.registry.admit(self, now=self._loop.time())
         if refusal is not None:
             self.end(refusal)
@@ -202,7 +208,8 @@ class ServerConnection(asyncio.Protocol):
         )
         self.is_authenticated = True
         self._reader.max_frame_size = self._limits.frame_bytes
-        while not self._server.is_stopping:
+        # A dispatcher may have answered although it was cancelled: its connection is closed then.
+        while self._reason is None and not self._server.is_stopping:
             frame = await self._next_frame()
             self.is_busy = True
             await self._write(await self._answer(frame, peer))
@@ -229,7 +236,8 @@ class ServerConnection(asyncio.Protocol):
         if transport is None:
             raise _ClosedError(CloseReason.PEER)
         self._transport = transport
-        self._transport.set_write_buffer_limits(high=0)
+        # Not 0: such a transport pauses writing from this size on, a plain one above it.
+        self._transport.set_write_buffer_limits(high=1, low=0)
         certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
         if certificate is None:
             return ANONYMOUS

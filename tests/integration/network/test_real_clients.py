@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,6 +29,7 @@ from regent.protocol.serving import Peer
 from sandbox import KafkaTools
 from sandbox.pki import create_tls_files
 from sandbox.process import Outcome
+from tests.support.scram_users import scram_credential_of
 from tests.support.served_requests import make
 
 pytestmark = pytest.mark.integration
@@ -69,15 +68,7 @@ class OneUser:
         return PASSWORD if username == USER else None
 
     async def scram_credential(self, mechanism: str, username: str) -> ScramCredential | None:
-        algorithm = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}[mechanism]
-        salted = hashlib.pbkdf2_hmac(algorithm, PASSWORD.encode(), b"salt", 4096)
-        client_key = hmac.digest(salted, b"Client Key", algorithm)
-        stored = hashlib.new(algorithm, client_key).digest()
-        server_key = hmac.digest(salted, b"Server Key", algorithm)
-        credential = ScramCredential(
-            salt=b"salt", stored_key=stored, server_key=server_key, iterations=4096
-        )
-        return credential if username == USER else None
+        return scram_credential_of(PASSWORD, mechanism) if username == USER else None
 
 
 @asynccontextmanager
