@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import yaml
 
@@ -17,6 +18,9 @@ from regent.zk_data.operations import ZNode
 from regent.zk_data.scram_credentials import decode_scram_credential
 
 logger = logging.getLogger(__name__)
+
+_MAX_NAME: Final = 1_000
+"""Characters of a user's name. ZooKeeper ends the session of a client that sends a long path."""
 
 GetData = Callable[[Sequence[str]], Awaitable[Sequence[ZNode | None]]]
 """``ZooKeeperPort.get_data``."""
@@ -55,6 +59,8 @@ class ServerCredentials:
         Raises:
             CredentialsUnavailableError: If ZooKeeper does not say.
         """
+        if username in (".", "..") or len(username) > _MAX_NAME:
+            return None
         path = paths.user_config(username)
         try:
             (node,) = await self._get_data([path])

@@ -65,21 +65,26 @@ class ConnectionRegistry:
 
     def remove(self, connection: Limited) -> None:
         """Forget a connection, if it is known."""
-        group = self._by_group.get(connection.group)
-        if group is None or connection not in group:
+        if not self._knows(connection):
             return
+        self.buffer(connection, 0)
+        group = self._by_group[connection.group]
         group.remove(connection)
         if not group:
             del self._by_group[connection.group]
         self._statistics.connections -= 1
-        self.buffer(connection, 0)
 
     def buffer(self, connection: Limited, size: int) -> None:
         """Note what a connection holds. May close the one that holds most."""
+        if not self._knows(connection):
+            return
         self._statistics.buffered_bytes += size - connection.buffered_bytes
         connection.buffered_bytes = size
         if self._statistics.buffered_bytes > self._limits.buffered_bytes:
             max(self, key=lambda each: each.buffered_bytes).end(CloseReason.BUFFERED_BYTES)
+
+    def _knows(self, connection: Limited) -> bool:
+        return connection in self._by_group.get(connection.group, ())
 
     def _evict(self) -> None:
         """Close a connection of the address that has most."""

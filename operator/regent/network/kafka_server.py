@@ -21,7 +21,12 @@ from regent.network.server_connection import ServerConnection
 from regent.network.server_settings import ServerSettings
 from regent.network.server_statistics import CloseLog, CloseReason, statistics_of
 from regent.network.server_tls import ReloadingTls
-from regent.protocol.api_versions_answer import NO_FEATURES, Features, api_versions_answer
+from regent.protocol.api_versions_answer import (
+    NO_FEATURES,
+    Features,
+    api_versions_answer,
+    listed_versions,
+)
 from regent.protocol.sasl import MECHANISMS
 from regent.protocol.served_apis import CONNECTION_APIS, Api, table_of
 from regent.protocol.server_codec import Request, ServerCodec
@@ -84,6 +89,7 @@ class KafkaServer:
         self.slots = asyncio.Semaphore(settings.limits.requests_in_progress)
         # One thread: the objects made of a large request take many times its size.
         self.decoder: Executor = ThreadPoolExecutor(1, thread_name_prefix="kafka-server-decoder")
+        self._listed = listed_versions(self.codec.apis)
         self._features = features
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -96,7 +102,7 @@ class KafkaServer:
 
     def api_versions(self, request: Request) -> Any:
         """Answer to an ApiVersions request."""
-        return api_versions_answer(request, self.codec.apis, self._features())
+        return api_versions_answer(request, self._listed, self._features())
 
     async def start(self) -> None:
         """Listen.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -17,14 +16,13 @@ from regent.network.connection_registry import ConnectionRegistry
 from regent.network.server_settings import ServerSettings
 from regent.network.server_statistics import CloseLog, CloseReason, ServerStatistics
 from regent.network.server_tls import ReloadingTls
-from regent.network.token_bucket import address_group
+from regent.network.token_bucket import address_group, plain_address
 from regent.protocol.api_versions_answer import unsupported_api_versions
 from regent.protocol.framing import FrameError, FrameReader
 from regent.protocol.primitives import DecodeError
 from regent.protocol.sasl_server_authenticator import SaslServerAuthenticator, refuse_sasl
 from regent.protocol.served_apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from regent.protocol.server_codec import (
-    EncodeError,
     Request,
     ServerCodec,
     UnsupportedRequestError,
@@ -38,16 +36,17 @@ from regent.protocol.serving import (
     user_principal,
 )
 
-logger = logging.getLogger(__name__)
-
 _DECODED_IN_THREAD: Final = 32 * 1024
 """Bytes from which a request is decoded in a thread: it takes up to a second per megabyte."""
 
 _TOKEN_BYTES: Final = 1024
 """A request takes one token of its address's rate, and one more for each of so many bytes."""
 
+_DETAIL_LENGTH: Final = 200
+"""Characters of a reason that are logged: it may have what the client sent, such as its name."""
+
 _READ_AHEAD: Final = 64 * 1024
-"""Bytes of further requests that are taken from a socket while one is in progress."""
+"""Bytes from which nothing more is read while there is a whole request to process."""
 
 
 class ServerParts(Protocol):
@@ -104,7 +103,6 @@ class ServerConnection(asyncio.Protocol):
         self._wake: asyncio.Future[None] | None = None
         self._can_write = True
         self._reason: CloseReason | None = None
-        self._peer: Peer | None = None
         self._address = ("", 0)
         self._task: asyncio.Task[None] | None = None
         self._processed_bytes = 0
@@ -114,7 +112,9 @@ class ServerConnection(asyncio.Protocol):
         self.last_active = self._loop.time()
         self.buffered_bytes = 0
 
-    def end(self, reason: CloseReason, detail: str = "") -> None:
+    def end(
+        self, reason: CloseReason, detail: str = "", *, defect: Exception | None = None
+    ) -> None:
         """Close at once, unless that has happened; what has not been sent is dropped."""
         if self._reason is not None:
             return
@@ -122,8 +122,8 @@ class ServerConnection(asyncio.Protocol):
         self._server.registry.remove(self)
         self._server.statistics.closed[reason] += 1
         address, port = self._address
-        fields = {"address": address, "port": port, "detail": detail}
-        self._server.close_log.closed(reason, now=self._loop.time(), fields=fields)
+        fields = {"address": address, "port": port, "detail": detail[:_DETAIL_LENGTH]}
+        self._server.close_log.closed(reason, now=self._loop.time(), fields=fields, defect=defect)
         self._frames.clear()
         self._transport.abort()
         if self._task is not None and self._task is not asyncio.current_task():
@@ -137,9 +137,12 @@ class ServerConnection(asyncio.Protocol):
         self._transport.pause_reading()
         self._transport.set_write_buffer_limits(high=0)
         peer = transport.get_extra_info("peername") or ("", 0)
-        self._address = (peer[0], peer[1])
-        self.group = address_group(peer[0])
+        self._address = (plain_address(peer[0]), peer[1])
+        self.group = address_group(self._address[0])
         self._server.statistics.accepted += 1
+        if self._server.is_stopping:
+            self.end(CloseReason.STOPPED)
+            return
         refusal = self._server.registry.admit(self, now=self._loop.time())
         if refusal is not None:
             self.end(refusal)
@@ -158,7 +161,7 @@ class ServerConnection(asyncio.Protocol):
             self.end(CloseReason.FRAME_SIZE, str(error))
             return
         self._server.registry.buffer(self, self.buffered_bytes + len(data))
-        if self._frames and self.is_busy and self.buffered_bytes > _READ_AHEAD:
+        if self._frames and self.buffered_bytes > _READ_AHEAD:
             self._transport.pause_reading()
         self._wake_up()
 
@@ -186,13 +189,8 @@ class ServerConnection(asyncio.Protocol):
             self.end(CloseReason.UNSUPPORTED, str(error))
         except DecodeError as error:
             self.end(CloseReason.MALFORMED, str(error))
-        except EncodeError as error:
-            logger.error("answer not sent", extra={"error": str(error)})
-            self.end(CloseReason.FAILED, str(error))
-        except Exception as error:
-            # A defect of one request must not become one of the controller.
-            logger.exception("request failed", extra={"peer": str(self._peer)})
-            self.end(CloseReason.FAILED, repr(error))
+        except Exception as error:  # noqa: BLE001 - a defect of one request ends its connection only
+            self.end(CloseReason.FAILED, repr(error), defect=error)
 
     async def _serve(self) -> None:
         async with self._within(self._limits.authentication_s, CloseReason.AUTHENTICATION_TIME):
@@ -201,7 +199,7 @@ class ServerConnection(asyncio.Protocol):
             if self._server.settings.sasl_mechanisms:
                 principal = user_principal(await self._authenticate())
         settings = self._server.settings
-        self._peer = peer = Peer(
+        peer = Peer(
             address=self._address[0],
             port=self._address[1],
             principal=principal,
@@ -210,7 +208,8 @@ class ServerConnection(asyncio.Protocol):
         )
         self.is_authenticated = True
         self._reader.max_frame_size = self._limits.frame_bytes
-        while not self._server.is_stopping:
+        # A dispatcher may have answered although it was cancelled: its connection is closed then.
+        while self._reason is None and not self._server.is_stopping:
             frame = await self._next_frame()
             self.is_busy = True
             await self._write(await self._answer(frame, peer))
@@ -237,7 +236,8 @@ class ServerConnection(asyncio.Protocol):
         if transport is None:
             raise _ClosedError(CloseReason.PEER)
         self._transport = transport
-        self._transport.set_write_buffer_limits(high=0)
+        # Not 0: such a transport pauses writing from this size on, a plain one above it.
+        self._transport.set_write_buffer_limits(high=1, low=0)
         certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
         if certificate is None:
             return ANONYMOUS

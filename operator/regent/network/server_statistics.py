@@ -84,8 +84,20 @@ class CloseLog:
         self._last: dict[CloseReason, float] = {}
         self._unlogged = dict.fromkeys(CloseReason, 0)
 
-    def closed(self, reason: CloseReason, *, now: float, fields: Mapping[str, object]) -> None:
-        """Log or count a closed connection."""
+    def closed(
+        self,
+        reason: CloseReason,
+        *,
+        now: float,
+        fields: Mapping[str, object],
+        defect: Exception | None = None,
+    ) -> None:
+        """Log or count a closed connection.
+
+        Args:
+            fields: Of the log entry.
+            defect: Of ours, which is why it was closed.
+        """
         if reason in _USUAL:
             logger.debug("connection closed", extra={"reason": reason.value, **fields})
             return
@@ -95,6 +107,9 @@ class CloseLog:
             return
         self._last[reason] = now
         more, self._unlogged[reason] = self._unlogged[reason], 0
-        logger.warning(
-            "connection closed", extra={"reason": reason.value, "not_logged_before": more, **fields}
+        logger.log(
+            logging.WARNING if defect is None else logging.ERROR,
+            "connection closed",
+            extra={"reason": reason.value, "not_logged_before": more, **fields},
+            exc_info=defect,
         )

@@ -11,6 +11,12 @@ _MAX_ADDRESSES: Final = 10_000
 address by one burst."""
 
 
+def plain_address(address: str) -> str:
+    """The form in which addresses are compared: that of IPv4 for what IPv6 sockets map to it."""
+    mapped = address.lower().removeprefix("::ffff:")
+    return mapped if "." in mapped else address
+
+
 def address_group(address: str) -> str:
     """What a limit per address counts: the address, or its network of 64 bits with IPv6.
 
@@ -22,8 +28,6 @@ def address_group(address: str) -> str:
         return address
     if isinstance(parsed, ipaddress.IPv4Address):
         return address
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
     return str(ipaddress.IPv6Network((parsed, 64), strict=False))
 
 

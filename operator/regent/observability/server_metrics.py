@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -28,8 +27,8 @@ class ServerStatistics(Protocol):
     def accepted(self) -> int: ...
 
     @property
-    def closed(self) -> Mapping[enum.Enum, int]:
-        """Connections by the reason for which they were closed."""
+    def closed(self) -> Mapping[Any, int]:
+        """Connections by the reason (an enum) for which they were closed."""
         ...
 
     @property

@@ -10,8 +10,14 @@ from typing import Any, Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from regent.protocol.api_versions import VersionRange
 from regent.protocol.served_apis import API_VERSIONS, Api
 from regent.protocol.server_codec import Request
+
+_PRODUCE_KEY: Final = 0
+_PRODUCE_VERSIONS: Final = VersionRange(0, 9)
+"""Listed, and not served: the network thread of an older Java client (1.1 and 2.4; no more in 2.8)
+ends if a server lacks it, whatever the client wants. It is sent to leaders of partitions only."""
 
 _SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _THROTTLED_SINCE: Final = 1
@@ -43,17 +49,27 @@ class Features(NamedTuple):
 NO_FEATURES: Final = Features()
 
 
+def listed_versions(apis: Mapping[int, Api]) -> Mapping[int, VersionRange]:
+    """What clients read of the APIs that are served."""
+    served = {key: VersionRange(api.lowest, api.highest) for key, api in apis.items()}
+    return {_PRODUCE_KEY: _PRODUCE_VERSIONS} | served
+
+
 def unsupported_api_versions() -> Any:
     """Answer to a version of ApiVersions that is not served: version 0, with the range that is."""
-    return _answer(0, {API_VERSIONS.key: API_VERSIONS}, error=ErrorCode.unsupported_version)
+    versions = VersionRange(API_VERSIONS.lowest, API_VERSIONS.highest)
+    return _answer(0, {API_VERSIONS.key: versions}, error=ErrorCode.unsupported_version)
 
 
 def api_versions_answer(
-    request: Request, apis: Mapping[int, Api], features: Features = NO_FEATURES
+    request: Request, listed: Mapping[int, VersionRange], features: Features = NO_FEATURES
 ) -> Any:
     """Answer to an ApiVersions request.
 
     INVALID_REQUEST without a list, as Kafka's, if the client does not name its software rightly.
+
+    Args:
+        listed: See :func:`listed_versions`.
     """
     version, entity = request.header.api_version, request.entity
     if version >= _FLEXIBLE_SINCE and not (
@@ -61,23 +77,23 @@ def api_versions_answer(
         and _SOFTWARE_NAME.fullmatch(entity.client_software_version)
     ):
         return _answer(version, {}, error=ErrorCode.invalid_request)
-    return _answer(version, apis, features=features)
+    return _answer(version, listed, features=features)
 
 
 def _answer(
     version: int,
-    apis: Mapping[int, Api],
+    listed: Mapping[int, VersionRange],
     *,
     error: ErrorCode = ErrorCode.none,
     features: Features = NO_FEATURES,
 ) -> Any:
     kind = API_VERSIONS.responses[version]
-    listed = _class_of(kind, "api_keys")
+    entry = _class_of(kind, "api_keys")
     values: dict[str, Any] = {
         "error_code": error,
         "api_keys": tuple(
-            listed(api_key=key, min_version=api.lowest, max_version=api.highest)
-            for key, api in apis.items()
+            entry(api_key=key, min_version=versions.lowest, max_version=versions.highest)
+            for key, versions in listed.items()
         ),
     }
     if version >= _THROTTLED_SINCE:

@@ -26,7 +26,7 @@ from regent.protocol.served_apis import (
     SASL_HANDSHAKE,
 )
 from regent.protocol.server_codec import Request
-from regent.protocol.serving import Close, Peer
+from regent.protocol.serving import Close, Dispatcher, Peer
 from sandbox import wait_until_async
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.served_requests import make
@@ -65,7 +65,7 @@ class Controller:
 
 @contextlib.asynccontextmanager
 async def serving(
-    controller: Controller, limits: ServerLimits = PLENTY, **options: Any
+    controller: Dispatcher, limits: ServerLimits = PLENTY, **options: Any
 ) -> AsyncIterator[KafkaServer]:
     settings = ServerSettings(limits=limits)
     apis = (CONTROLLED_SHUTDOWN, ALTER_PARTITION)
@@ -126,7 +126,8 @@ async def test_api_versions_lists_what_is_served(version: int, client: KafkaClie
     fields = {"clientSoftwareName": "a", "clientSoftwareVersion": "1"} if version >= 3 else {}
     answer = await client.ask(API_VERSIONS, version, fields)
     listed = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-    assert listed == {7: (0, 3), 17: (0, 1), 18: (0, 4), 36: (0, 2), 56: (0, 3)}
+    served = {7: (0, 3), 17: (0, 1), 18: (0, 4), 36: (0, 2), 56: (0, 3)}
+    assert listed == {0: (0, 9), **served}  # 0, Produce: clients want to see it
 
 
 async def test_api_versions_of_an_unknown_version_is_answered_in_version_0(
@@ -256,6 +257,23 @@ async def test_what_cannot_be_answered_closes_its_connection_only(
         await one.closed()
         await closed_for(server, reason)
         assert await other.ask(CONTROLLED_SHUTDOWN, 3, {"brokerId": 2})
+
+
+async def test_an_answer_of_a_cancelled_dispatcher_is_dropped() -> None:
+    started = asyncio.Event()
+
+    async def stubborn(request: Request, _: Peer) -> Any:
+        started.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return make(CONTROLLED_SHUTDOWN.responses[1], NONE_LEFT)
+
+    async with serving(stubborn) as server:
+        async with connected(server.port) as client:
+            client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+            await started.wait()
+        await until(at(server, connections=0, requests_in_progress=0, buffered_bytes=0))
+        await asyncio.wait_for(server.stop(), 60)
 
 
 async def test_of_many_bad_peers_one_is_logged_in_a_while(

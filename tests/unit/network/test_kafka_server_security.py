@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import hashlib
-import hmac
 import logging
 import ssl
 import struct
@@ -19,6 +17,7 @@ import trustme
 from kio.schema.errors import ErrorCode
 
 from regent.model.errors import ConfigurationError
+from regent.model.scram_credential import ScramCredential
 from regent.network.kafka_server import KafkaServer
 from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_statistics import CloseReason
@@ -31,9 +30,10 @@ from regent.protocol.served_apis import (
     SASL_HANDSHAKE,
 )
 from regent.protocol.server_codec import Request
-from regent.protocol.serving import Peer, ScramCredential
+from regent.protocol.serving import Peer
 from sandbox import wait_until_async
-from tests.support.kafka_client import KafkaClient, connected
+from tests.support.kafka_client import KafkaClient, connected, request_frame
+from tests.support.scram_users import scram_credential_of
 from tests.support.served_requests import make
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -48,17 +48,7 @@ class Users:
         return PASSWORD if username == "a=user,1" else None
 
     async def scram_credential(self, mechanism: str, username: str) -> ScramCredential | None:
-        if username != "a=user,1":
-            return None
-        algorithm = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}[mechanism]
-        salted = hashlib.pbkdf2_hmac(algorithm, PASSWORD.encode(), b"salt", 4096)
-        client_key = hmac.digest(salted, b"Client Key", algorithm)
-        return ScramCredential(
-            salt=b"salt",
-            stored_key=hashlib.new(algorithm, client_key).digest(),
-            server_key=hmac.digest(salted, b"Server Key", algorithm),
-            iterations=4096,
-        )
+        return scram_credential_of(PASSWORD, mechanism) if username == "a=user,1" else None
 
 
 class Controller:
@@ -179,6 +169,35 @@ async def test_the_subject_of_a_clients_certificate_is_its_principal(
     ):
         await shut_down(client)
     assert controller.peers[0].principal == "User:CN=broker-1,OU=Kafka,O=Example"
+
+
+async def test_every_answer_within_tls_is_followed_by_the_next(
+    controller: Controller, tmp_path: Path
+) -> None:
+    """However requests are cut into records: asyncio's flow control sees every one of them."""
+    authority = Authority(tmp_path)
+    frame = request_frame(CONTROLLED_SHUTDOWN, 3, 7, {"brokerId": 1})
+    async with (
+        serving(controller, tls=authority.files) as server,
+        connected(server.port, context=authority.client()) as client,
+    ):
+        for records in (1, 2, 3, 2, 1, 1):
+            whole = struct.pack(">i", len(frame)) + frame
+            for at in range(records):
+                client.writer.write(whole[at : at + 1 if at < records - 1 else None])
+                expected = 0 if at == records - 1 else at + 1
+                await _buffered(server, at_least=expected)
+            await client.answer(CONTROLLED_SHUTDOWN, 3, 7)
+            await _buffered(server, at_most=0)
+
+
+async def _buffered(server: KafkaServer, *, at_least: int = 0, at_most: int = 2**31) -> None:
+    await wait_until_async(
+        lambda: at_least <= server.statistics.buffered_bytes <= at_most,
+        describe=f"{at_least} to {at_most} bytes of requests",
+        timeout_s=60,
+        interval_s=0.001,
+    )
 
 
 async def test_a_client_without_the_certificate_that_is_required_is_not_served(
