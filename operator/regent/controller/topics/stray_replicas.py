@@ -49,12 +49,14 @@ async def take_answer(active: ActiveController, response: StopReplicaResponse) -
     asked = context.stray_replicas.get(broker_id)
     if not asked or response.error_code:
         return
+    doubtful = context.doubtful_replicas.get(broker_id, {})
     confirmed: list[str] = []
     for tp, wanted in response.partitions.items():
         remaining = asked.get(tp.topic)
         if remaining is None or not wanted.delete or tp in response.partition_errors:
             continue
         remaining.pop(tp, None)
+        doubtful.pop(tp, None)  # whatever it held is gone
         if not remaining:
             del asked[tp.topic]
             if not _is_doubtful(context, broker_id, tp.topic):
