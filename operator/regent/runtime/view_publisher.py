@@ -9,6 +9,7 @@ before.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 
 from regent.controller.active_controller import ActiveController
@@ -18,6 +19,8 @@ from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.partition import NO_LEADER
 from regent.model.persistent_map import PersistentMap
+
+logger = logging.getLogger(__name__)
 
 PARTITIONS_PER_SLICE = 500
 
@@ -126,7 +129,12 @@ class ViewPublisher:
 
     def _notify(self, topics: frozenset[str] | None) -> None:
         for listener in tuple(self.listeners):
-            listener(topics)
+            try:
+                listener(topics)
+            except Exception:
+                # It belongs to the Kubernetes side, a defect of which must not cost the cluster
+                # its controller. What it misses it finds at its next resync.
+                logger.exception("A listener of the view failed")
 
 
 def _slices(context: ControllerContext, names: Sequence[str]) -> Iterator[list[str]]:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from regent.controller import events as e
 from regent.controller.view import PartitionHealth, RefusedReplica
 from regent.model.partition import TopicPartition
@@ -55,6 +57,19 @@ async def test_a_process_that_is_not_the_controller_has_an_empty_view() -> None:
         assert await told(publisher, frozenset({"a"})) is None
         assert not publisher.view.is_active
         assert publisher.view.topics == {}
+
+
+async def test_a_listener_that_fails_costs_the_others_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(_: frozenset[str] | None) -> None:
+        raise ZeroDivisionError
+
+    async with publishing(await cluster()) as publisher:
+        publisher.subscribe(fail)
+        assert await told(publisher, frozenset({"a"})) == {"a"}
+        assert await told(publisher, frozenset({"b"})) == {"b"}
+    assert caplog.text.count("A listener of the view failed") >= 2
 
 
 async def test_after_a_failover_the_view_is_complete() -> None:

@@ -38,7 +38,8 @@ async def process_topic_change(active: ActiveController) -> None:
     if new:
         topics = await cluster_loading.read_topics(new, active.log)
         added = await cluster_loading.add_topics(active, topics)
-        active.log.info("New topics", topics=len(topics), partitions=len(added))
+        if topics:  # those that cannot be read are new each time
+            active.log.info("New topics", topics=len(topics), partitions=len(added))
         with context.trail.because(CauseKind.TOPIC_CREATED):
             await on_new_partition_creation(active, added)
     if gone:

@@ -18,6 +18,7 @@ from regent.protocol.control_requests import (
 )
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
 from regent.zk_data import paths
+from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_of, strays_on
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
@@ -324,6 +325,19 @@ class TestATopicOfThatNameAgain:
         world, active = self.back_under_another_controller()
         answer(world, active, 3, T1)
         assert world.exists(NOTE)
+        answer(world, active, 3, T0)
+        assert not world.exists(NOTE)
+
+    def test_a_confirmed_deletion_leaves_no_doubt_about_what_it_holds(self) -> None:
+        """A replica leaves before its broker has answered, or was even sent, a LeaderAndIsr."""
+        world = World()
+        world.start_broker(1, 3)
+        world.create_topic("t", {0: (1, 3)})
+        world.set_state(T0, 1, (1,), leader_epoch=5)
+        world.put(NOTE, b'{"version":1,"partitions":[0]}')
+        world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions({T0: (1,)}))
+        active = world.fail_over()
+        assert deletions(world) == [(3, T0)]
         answer(world, active, 3, T0)
         assert not world.exists(NOTE)
 
