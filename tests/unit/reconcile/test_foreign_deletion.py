@@ -198,7 +198,7 @@ class TestCreatedAgainBySomebodyElse:
             ({"topicCzxid": "0x2a"}, None, 0x2A),
             ({"topicCzxid": "0x2a"}, ID, 0x2B),
         ],
-        ids=["the same", "a status of before", "given an id", "robbed of its id", "a copied node"],
+        ids=["the same", "a status of before", "given an id", "its id was removed", "a copied node"],
     )
     def test_a_topic_that_is_still_the_same_is_not_reported(
         self, recorded: dict[str, Any], topic_id: uuid.UUID | None, czxid: int
