@@ -26,13 +26,19 @@ def with_foreign_deletion(request: TopicRequest) -> TopicRequest:
     found = ForeignDeletion(
         topic_id=request.record.topic_id,
         detected_at=rfc3339(request.now),
-        recreated_as=(request.topic_id or request.topic_czxid) if request.is_recreated else None,
+        recreated_as=_identity(request) if request.is_recreated else None,
     )
     status = request.record.model_copy(
         update={"ownership": Ownership.LOST, "managed_config": (), "last_foreign_deletion": found}
     )
     resource = request.resource.model_copy(update={"status": status})
     return dataclasses.replace(request, resource=resource)
+
+
+def _identity(request: TopicRequest) -> str | None:
+    """What the existing topic is known by."""
+    czxid = request.topic_czxid
+    return request.topic_id or (None if czxid is None else f"cZxid {czxid}")
 
 
 def _is_lost(request: TopicRequest) -> bool:

@@ -48,7 +48,7 @@ class ForeignDeletion(ApiModel):
     recreated_as: str | None = Field(
         default=None,
         description="Id of the topic that somebody else had created under the same name by then; "
-        "without an id, the transaction that created its node in ZooKeeper.",
+        "without an id, cZxid and the ZooKeeper transaction that created its node.",
     )
 
 

@@ -33,6 +33,6 @@ def test_a_topic_that_lost_its_data_while_regent_was_away_is_reported(
         resources.wait_for_status(NAME, "the loss to be recorded", ownership="Adopted")
         after = resources.get(NAME)["status"]
         assert after["topicCzxid"] != before["topicCzxid"]
-        assert after["lastForeignDeletion"]["recreatedAs"] == after["topicCzxid"]
+        assert after["lastForeignDeletion"]["recreatedAs"] == f"cZxid {after['topicCzxid']}"
         events = resources.kubectl("get", "events", "-o", "jsonpath={.items[*].reason}")
         assert "TopicRecreatedExternally" in events.split()

@@ -187,7 +187,9 @@ class TestCreatedAgainBySomebodyElse:
         assert plan.status.ownership is Ownership.ADOPTED
         assert plan.status.topic_czxid == "0x2b"
         assert plan.status.last_foreign_deletion is not None
-        assert plan.status.last_foreign_deletion.recreated_as == "0x2b"
+        assert plan.status.last_foreign_deletion.recreated_as == "cZxid 0x2b"
+        (event,) = transition_events(subject.status, plan.status)
+        assert "created another one of that name (cZxid 0x2b);" in event.message
 
     @pytest.mark.parametrize(
         ("recorded", "topic_id", "czxid"),
@@ -198,7 +200,13 @@ class TestCreatedAgainBySomebodyElse:
             ({"topicCzxid": "0x2a"}, None, 0x2A),
             ({"topicCzxid": "0x2a"}, ID, 0x2B),
         ],
-        ids=["the same", "a status of before", "given an id", "its id was removed", "a copied node"],
+        ids=[
+            "the same",
+            "a status of before",
+            "given an id",
+            "its id was removed",
+            "a copied node",
+        ],
     )
     def test_a_topic_that_is_still_the_same_is_not_reported(
         self, recorded: dict[str, Any], topic_id: uuid.UUID | None, czxid: int
