@@ -177,6 +177,7 @@ def topic_view(context: ControllerContext, topic: str) -> TopicView | None:
         partitions=tuple(partitions),
         is_being_deleted=context.is_topic_queued_for_deletion(topic),
         deletion_waits_for=_deletion_waits_for(context, topic),
+        czxid=context.cluster.topic_czxids.get(topic, 0),
     )
 
 

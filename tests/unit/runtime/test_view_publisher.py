@@ -13,6 +13,7 @@ from regent.controller.view import PartitionHealth, RefusedReplica
 from regent.model.partition import TopicPartition
 from regent.runtime import view_publisher
 from regent.runtime.view_publisher import ViewPublisher
+from regent.zk_data import paths
 from tests.unit.runtime.worlds import Process
 
 
@@ -50,6 +51,15 @@ async def cluster() -> Process:
     process.add_topic("b", (2,))
     await process.interpreter.drive(process.controller.process(e.Eligible()))
     return process
+
+
+async def test_a_topic_has_the_transaction_that_created_its_node() -> None:
+    process = await cluster()
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        node = process.server.get(paths.topic("a"))
+        assert node is not None
+        assert publisher.view.topics["a"].czxid == node.czxid
 
 
 async def test_a_process_that_is_not_the_controller_has_an_empty_view() -> None:

@@ -104,7 +104,7 @@ async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, To
         if node is None:
             continue
         try:
-            found[topic] = decode_topic(topic, node.data)
+            found[topic] = decode_topic(topic, node.data, czxid=node.czxid)
         except MalformedZNodeError as error:
             log.error("Malformed topic skipped", path=error.path, reason=error.reason)
             continue
@@ -125,7 +125,7 @@ async def add_topics(
     context = active.context
     added: list[TopicPartition] = []
     for topic, znode in topics.items():
-        context.cluster.add_topic(topic, znode.topic_id)
+        context.cluster.add_topic(topic, znode.topic_id, znode.czxid)
         assignments = {TopicPartition(topic, p): a for p, a in znode.assignments.items()}
         context.set_assignments(topic, assignments)
         added.extend(assignments)
