@@ -75,8 +75,8 @@ async def _take_back(active: ActiveController, broker_id: int) -> None:
     """Have a broker follow its partitions again.
 
     Its replicas were stopped under the epochs that they have, and brokers ignore a LeaderAndIsr
-    with an epoch that they know: so the epochs rise. The note goes last: a successor that does not find
-    it knows no reason to raise them.
+    with an epoch that they know: so the epochs rise. The note goes last: a successor that does not
+    find it knows no reason to raise them.
     """
     context = active.context
     active.log.warning("Broker has given up shutting down", broker=broker_id)
