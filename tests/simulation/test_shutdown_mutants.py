@@ -14,6 +14,7 @@ from regent.controller.brokers import (
     controlled_shutdown,
     shutting_down_notes,
 )
+from regent.controller.commands import ControlledShutdownResult
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.transitions import election
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
@@ -79,7 +80,7 @@ def remaining_not_named(patch: pytest.MonkeyPatch) -> None:
 
     def result(*args: Any) -> Any:
         original(*args)
-        return controlled_shutdown.ControlledShutdownResult()
+        return ControlledShutdownResult()
 
     original = controlled_shutdown._result
     patch.setattr(controlled_shutdown, "_result", result)
