@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
 from regent.controller.brokers.abandoned_shutdowns import (
@@ -226,6 +227,22 @@ class TestTheEnd:
         assert states == {T0: ReplicaState.ONLINE, T1: ReplicaState.ONLINE}
         change = active.context.trail.partitions[T0].changes[-1]
         assert change.cause.kind is CauseKind.SHUTDOWN_GIVEN_UP
+
+    def test_its_note_goes_after_the_new_epochs_are_written(self) -> None:
+        """A successor without the note would send it epochs that it knows."""
+        world, active = cluster()
+        shut_down(world, active, 1)
+        overdue(world, active)
+        world.driver.performed.clear()
+        answer(world, active)
+        written = [
+            operation.path
+            for effect in world.driver.performed
+            if isinstance(effect, effects.Write)
+            for operation in effect.operations
+        ]
+        assert written[-1] == shutting_down_broker(1)
+        assert paths.partition_state(T0) in written
 
     def test_what_waited_for_it_gets_its_leader(self) -> None:
         world, active = cluster()
