@@ -117,7 +117,7 @@ class ViewPublisher:
             brokers={} if active is None else active.context.cluster.brokers,
             topics=self._topics if active is not None else {},
             cluster_id=None if active is None else active.context.cluster.cluster_id,
-            broker_facts=() if active is None else active.context.broker_facts(),
+            broker_facts=() if active is None else active.context.broker_facts.all(),
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:
