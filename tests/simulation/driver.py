@@ -7,7 +7,6 @@ placed before, inside or after each.
 
 from __future__ import annotations
 
-import enum
 import uuid
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,7 @@ from regent.protocol.pending_requests import PendingRequests, receivers_of
 from regent.zk_data.operations import SessionState, WatchedEvent
 from tests.simulation.clock import Alarm
 from tests.simulation.describing import ZooKeeperEffect, describe_effect, describe_event
+from tests.simulation.disturbances import Disturbance
 from tests.simulation.network import Channel
 from tests.simulation.trace import TracingLog
 
@@ -38,42 +38,6 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 FIRST_CONTROLLER_ID = 1_000_000_000
-
-
-class Disturbance(enum.Enum):
-    """What befalls a process at an effect. HALFWAY: a part of a bulk write has been applied."""
-
-    CRASH_BEFORE = "crashes before"
-    CRASH_HALFWAY = "crashes halfway through"
-    CRASH_AFTER = "crashes after"
-    LOSE_BEFORE = "loses connection before"
-    LOSE_HALFWAY = "loses connection halfway through"
-    LOSE_AFTER = "loses connection after"
-    EXPIRE_BEFORE = "loses its session before"
-    EXPIRE_HALFWAY = "loses its session halfway through"
-    EXPIRE_AFTER = "loses its session after"
-
-    def can_befall(self, effect: fx.Effect[Any]) -> bool:
-        """An effect on ZooKeeper takes time; any other one happens or does not."""
-        if isinstance(effect, ZooKeeperEffect):
-            return not self.is_halfway or isinstance(effect, fx.Write)
-        return self in (Disturbance.CRASH_BEFORE, Disturbance.CRASH_AFTER)
-
-    @property
-    def is_crash(self) -> bool:
-        return self.name.startswith("CRASH")
-
-    @property
-    def is_expiry(self) -> bool:
-        return self.name.startswith("EXPIRE")
-
-    @property
-    def is_halfway(self) -> bool:
-        return self.name.endswith("HALFWAY")
-
-    @property
-    def is_after(self) -> bool:
-        return self.name.endswith("AFTER")
 
 
 class RegentProcess:

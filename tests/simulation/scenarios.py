@@ -21,7 +21,8 @@ from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.topics import decode_partition_state
 from tests.simulation.convergence import check_converged
-from tests.simulation.driver import Disturbance, RegentProcess
+from tests.simulation.disturbances import Disturbance
+from tests.simulation.driver import RegentProcess
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.trace import require
 from tests.simulation.workload import UNCLEAN

@@ -9,7 +9,7 @@ import pytest
 
 from regent.controller import effects as fx
 from tests.simulation.describing import ZooKeeperEffect
-from tests.simulation.driver import Disturbance
+from tests.simulation.disturbances import Disturbance
 from tests.simulation.scenarios import SCENARIOS, Cut, play
 from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError

@@ -14,7 +14,7 @@ from tests.simulation.channel_history import (
     ChannelHistory,
     play_history,
 )
-from tests.simulation.driver import Disturbance
+from tests.simulation.disturbances import Disturbance
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.scenarios import SCENARIOS, Cut, play
 from tests.simulation.simulation import SeedFailedError, simulate

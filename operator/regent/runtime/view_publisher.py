@@ -124,7 +124,7 @@ class ViewPublisher:
             topics=self._topics if active is not None else {},
             cluster_id=None if active is None else active.context.cluster.cluster_id,
             shutting_down=() if active is None else tuple(active.context.shutting_down_broker_ids),
-            broker_facts=() if active is None else active.context.broker_facts(),
+            broker_facts=() if active is None else active.context.broker_facts.all(),
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:

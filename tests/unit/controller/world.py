@@ -259,6 +259,29 @@ class World:
         return processed
 
 
+def two_partitions(
+    *, later_ms: int, began_ms: int | None = None, protocol: tuple[int, int] = NEWEST
+) -> tuple[World, KafkaController]:
+    """Partitions t-0 on 1, 2 and 3, and t-1 on 2 and 3, at leader epoch 5; some time has passed.
+
+    Args:
+        later_ms: What the time is now.
+        began_ms: When the controller was elected; None: as the driver has it.
+        protocol: inter.broker.protocol.version.
+    """
+    world = World()
+    world.driver.inter_broker_protocol = protocol
+    if began_ms is not None:
+        world.driver.now_ms = began_ms
+    world.start_broker(1, 2, 3)
+    world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
+    world.set_state(TopicPartition("t", 0), 1, (1, 2, 3), leader_epoch=5)
+    world.set_state(TopicPartition("t", 1), 2, (2, 3), leader_epoch=5)
+    controller = world.active_controller()
+    world.driver.now_ms = later_ms
+    return world, controller
+
+
 def make_broker(
     broker_id: int,
     *,

@@ -27,7 +27,7 @@ from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import DatedZNode, ZNode
 from tests.simulation.zookeeper import InMemoryZooKeeper
 from tests.support.broker_znodes import encode_isr_change_notification
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, two_partitions
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 BEGAN_MS, LATER_MS = 1_000_000_000, 1_000_060_123
@@ -56,16 +56,7 @@ class Reads:
 
 
 def cluster() -> tuple[World, KafkaController]:
-    """Partitions t-0 on 1, 2 and 3, and t-1 on 2 and 3, at leader epoch 5; some time has passed."""
-    world = World()
-    world.driver.now_ms = BEGAN_MS
-    world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
-    world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
-    world.set_state(T1, 2, (2, 3), leader_epoch=5)
-    controller = world.active_controller()
-    world.driver.now_ms = LATER_MS
-    return world, controller
+    return two_partitions(later_ms=LATER_MS, began_ms=BEGAN_MS)
 
 
 def configure(world: World, **config: str) -> None:

@@ -19,6 +19,7 @@ from types import MappingProxyType
 
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
+from regent.controller.state.known_broker_facts import KnownBrokerFacts
 from regent.controller.state.leader_balance import LeaderBalance
 from regent.controller.state.refusals import Refusals
 from regent.controller.state.state_change_trail import StateChangeTrail
@@ -26,7 +27,6 @@ from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.state.term import Term
 from regent.model.cluster import Broker
 from regent.model.partition import ReplicaAssignment, TopicPartition
-from regent.model.topic_config import BrokerFacts
 
 _NO_STATES: Mapping[TopicPartition, ReplicaState] = MappingProxyType({})
 _WITHOUT_LEADER = (PartitionState.NEW, PartitionState.OFFLINE)
@@ -43,6 +43,7 @@ class ControllerContext:
         cluster: Brokers, topics, assignments and leadership as ZooKeeper has them.
         unclean_leader_elections: Unclean elections since this controller was elected.
         seen_config_changes: Notifications of config changes that need not be looked at any more.
+        broker_facts: What brokers have said about themselves.
         refusals: What brokers refuse to do.
         balance: Partitions that are not led by their preferred replica.
         trail: How leadership has changed in this term, and why.
@@ -66,8 +67,9 @@ class ControllerContext:
         self.balance = LeaderBalance(self.cluster, leaves_out=self.is_topic_queued_for_deletion)
         self.trail = StateChangeTrail()
         self.cluster.recorder = self.trail
-        self._broker_facts: dict[int, tuple[int, BrokerFacts]] = {}
-        self._live_broker_facts: tuple[BrokerFacts, ...] | None = None
+        self.broker_facts = KnownBrokerFacts(
+            self.cluster, has_replicas=lambda broker_id: bool(self.replica_states_on(broker_id))
+        )
         self.unconfirmed_shutdowns: dict[int, None] = {}
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self._partition_states: dict[TopicPartition, PartitionState] = {}
@@ -103,44 +105,17 @@ class ControllerContext:
     def add_live_brokers(self, brokers: Iterable[Broker]) -> None:
         """Add brokers or replace their registrations."""
         self.cluster.add_brokers(brokers)
-        self._live_broker_facts = None
+        self.broker_facts.brokers_changed()
 
     def remove_live_brokers(self, broker_ids: Iterable[int]) -> None:
         gone = list(broker_ids)
         self.cluster.remove_brokers(gone)
-        self._live_broker_facts = None
+        self.broker_facts.brokers_changed()
         for broker_id in gone:
             self.refusals.forget_broker(broker_id)
             self.stray_replicas.pop(broker_id, None)
             self.doubtful_replicas.pop(broker_id, None)
             self.unconfirmed_shutdowns.pop(broker_id, None)
-
-    def learn_broker_facts(self, broker_epoch: int, facts: BrokerFacts) -> None:
-        """Remember what one life of a broker has said about itself."""
-        self._broker_facts[facts.broker_id] = (broker_epoch, facts)
-        self._live_broker_facts = None
-
-    def broker_facts(self) -> tuple[BrokerFacts, ...]:
-        """What is known of each live broker, in order of their ids; of some only that they live.
-
-        Behind them those that are down and have reported before: they load the configurations of
-        all topics when they start, and one that they cannot load would keep them from it. Brokers
-        without replicas are left out: those are most likely gone for good.
-        """
-        if self._live_broker_facts is None:
-            self._live_broker_facts = tuple(map(self._facts_of, self.cluster.brokers.values()))
-        down = [
-            facts
-            for broker_id, (_, facts) in self._broker_facts.items()
-            if broker_id not in self.cluster.brokers and self.replica_states_on(broker_id)
-        ]
-        return (*self._live_broker_facts, *down) if down else self._live_broker_facts
-
-    def _facts_of(self, broker: Broker) -> BrokerFacts:
-        epoch, known = self._broker_facts.get(broker.broker_id, (None, None))
-        if known is None or epoch != broker.epoch:
-            return BrokerFacts(broker_id=broker.broker_id)
-        return known
 
     def mark_shutting_down(self, broker_id: int) -> None:
         self.cluster.shutting_down[broker_id] = None
