@@ -19,7 +19,7 @@ from regent.controller.state.cluster_state import ClusterState
 from regent.controller.transitions import election
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.election import Elected
-from tests.simulation.driver import Disturbance
+from tests.simulation.disturbances import Disturbance
 from tests.simulation.scenarios import Cut, play
 from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
