@@ -10,6 +10,8 @@ from rich.console import Console
 KAFKA = "kafka"
 REGENT = "regent"
 SIDES = (KAFKA, REGENT)
+KAFKA_VERSION = "3.9.1"
+TITLES = {KAFKA: f"Kafka {KAFKA_VERSION}", REGENT: "Regent"}
 
 
 @dataclass(frozen=True, slots=True)
