@@ -120,6 +120,7 @@ def _measure(arena: Arena, change: Change[S], contender: Contender, number: int)
         before = arena.usage(contender)
         seen = change.happen(contender)
         after = arena.usage(contender)
+        arena.session.require_controller(election)
         figures = change.judge(seen, election)
     return Measurement(
         contender.name, number, figures, after.since(before), _seconds(before, after)

@@ -230,6 +230,16 @@ class ZooKeeperSession:
         node = self._read(paths.CONTROLLER)
         return None if node is None else json.loads(node[0])["brokerid"]
 
+    def require_controller(self, election: Election) -> None:
+        """The controller is still the one that was elected.
+
+        Raises:
+            BenchmarkError: It lost its session meanwhile, most likely.
+        """
+        node = self._read(paths.CONTROLLER_EPOCH)
+        if node is None or int(node[0]) != election.epoch:
+            raise BenchmarkError("another controller was elected meanwhile")
+
     def depose(self) -> int:
         """Delete `/controller` and return when; monotonic nanoseconds.
 
