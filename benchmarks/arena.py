@@ -19,6 +19,7 @@ from sandbox.java import TUNED_FOR_THROUGHPUT
 
 CHROOT = "/kafka"
 ZOOKEEPER_HEAP_MB = 2048
+ZOOKEEPER_HEAP_BYTES_PER_PARTITION = 4096  # two znodes and what watches and snapshots take
 SESSIONS_GONE_TIMEOUT_S = 60.0
 QUIET_S = 1.0
 IDLE_SHARE = 0.15  # of the processors, before a measurement
@@ -178,7 +179,7 @@ def arena_of(
     """An arena with a cluster in it. With followers, they get in sync by themselves."""
     with contextlib.ExitStack() as stack:
         zookeeper = stack.enter_context(
-            ZooKeeper(heap_mb=ZOOKEEPER_HEAP_MB, java_options=TUNED_FOR_THROUGHPUT)
+            ZooKeeper(heap_mb=_zookeeper_heap_mb(cluster), java_options=TUNED_FOR_THROUGHPUT)
         )
         arena = Arena(options, cluster, zookeeper, has_followers=has_followers)
         stack.enter_context(arena.session)
@@ -190,6 +191,10 @@ def arena_of(
             f" brokers: {znodes:,} znodes in {time.monotonic() - began:.1f} s"
         )
         yield arena
+
+
+def _zookeeper_heap_mb(cluster: Cluster) -> int:
+    return max(ZOOKEEPER_HEAP_MB, cluster.size * ZOOKEEPER_HEAP_BYTES_PER_PARTITION >> 20)
 
 
 @contextlib.contextmanager

@@ -106,6 +106,7 @@ def _medians(counted: dict[str, list[Measurement]]) -> Table:
         ("processor time of ZooKeeper, s", lambda m: m.cpu["ZooKeeper"]),
         ("processor time of the stub brokers, s", lambda m: m.cpu["stub brokers"]),
         ("processor time of all other processes, s", lambda m: m.cpu["others"]),
+        ("peak memory of the controller, MB", lambda m: m.peak_memory_mb),
     ]
     rows = [
         (name, *(f"{statistics.median(map(figure, some)):.2f}" for some in counted.values()))

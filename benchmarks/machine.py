@@ -19,6 +19,14 @@ def cpu_seconds(pid: int) -> float:
     return (int(stat[11]) + int(stat[12])) / _TICKS
 
 
+def peak_memory_mb(pid: int) -> float:
+    """The most memory that a process has had resident since it was started."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
 def cores() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0))

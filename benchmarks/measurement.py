@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from benchmarks import machine
 from benchmarks.arena import Arena
 from benchmarks.contenders import Contender
 from benchmarks.verification import Delivery, Verifier
@@ -25,6 +26,7 @@ class Measurement:
         election_s: From the event that led to it until the election.
         window_s: From that event until all was quiet.
         cpu: Processor seconds by process in that time; "others" have nothing to do with it.
+        peak_memory_mb: Of the controller's process, since it was started.
         steps: What the controller's log says.
     """
 
@@ -39,6 +41,7 @@ class Measurement:
     request_mb: float
     window_s: float
     cpu: dict[str, float]
+    peak_memory_mb: float
     steps: dict[str, float]
 
 
@@ -104,6 +107,7 @@ def _measurement(
         request_mb=delivery.request_bytes / 1e6,
         window_s=window_s,
         cpu=cpu,
+        peak_memory_mb=machine.peak_memory_mb(contender.process.pid),
         steps=_steps(contender, election),
     )
 
