@@ -23,7 +23,6 @@ ZOOKEEPER_HEAP_BYTES_PER_PARTITION = 4096  # two znodes and what watches and sna
 SESSIONS_GONE_TIMEOUT_S = 60.0
 QUIET_S = 1.0
 IDLE_SHARE = 0.15  # of the processors, before a measurement
-IDLE_TIMEOUT_S = 10.0
 LARGEST_CLOCK_STEP_NS = 5_000_000
 SMALLEST_ENTRY_BYTES = 40  # of a partition in UpdateMetadata
 
@@ -160,7 +159,7 @@ class Arena:
 
     def await_idle_machine(self) -> None:
         """Wait for a second without other work, for a while."""
-        machine.wait_until_idle(busy_share=IDLE_SHARE, timeout_s=IDLE_TIMEOUT_S)
+        machine.wait_until_idle(busy_share=IDLE_SHARE, timeout_s=self.options.idle_timeout_s)
 
     def usage(self, contender: Contender) -> Usage:
         """What has been used so far."""

@@ -24,6 +24,7 @@ class Options:
         samples: Counted measurements of one side in one round.
         sides: Usually both; one of them alone gives figures and no comparison.
         timeout_s: Longest time that one measurement may take.
+        idle_timeout_s: Longest wait, before each, for a machine that does nothing else.
     """
 
     size: int
@@ -31,6 +32,7 @@ class Options:
     samples: int
     sides: tuple[str, ...] = SIDES
     timeout_s: float = 300.0
+    idle_timeout_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,11 @@ class _Silence:
 
 
 class Bench:
-    """A controller of a cluster of a size."""
+    """A controller of a cluster of a size.
+
+    Attributes:
+        failover_ms: Processor time of the failover, up to the first view.
+    """
 
     def __init__(self, size: int) -> None:
         self.cluster = Cluster(size)
@@ -88,6 +92,7 @@ class Bench:
             enqueue=self.manager.put,
             contend=lambda: None,
         )
+        self.failover_ms = 0.0
         self._processed = asyncio.Event()
         self._published = asyncio.Event()
         self.publisher.subscribe(lambda _: self._published.set())
@@ -158,7 +163,7 @@ class Bench:
             asyncio.create_task(self.publisher.run()),
         ]
         try:
-            await self.cost(e.Eligible())
+            self.failover_ms = await self.cost(e.Eligible())
             yield
         finally:
             for task in tasks:

@@ -8,12 +8,14 @@ cluster.
 
 import asyncio
 import gc
+import os
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from rich.console import Console
 
+from benchmarks import machine
 from benchmarks.benchmark import REGENT, Benchmark, Options, Result, Table
 from benchmarks.event_bench import Bench
 from benchmarks.happenings import Happenings
@@ -21,6 +23,7 @@ from benchmarks.happenings import Happenings
 SIZES = (10_000, 100_000)
 """Clusters that are measured besides the one that was asked for, if they are smaller."""
 
+FAILOVER = "failover and first view, once"
 
 _EVENTS: dict[str, Callable[[Happenings], Awaitable[float]]] = {
     "ISR change of one partition": Happenings.isr_change,
@@ -46,27 +49,46 @@ def run(options: Options, console: Console) -> Result:
     sizes = [*(size for size in SIZES if size < options.size), options.size]
     samples = options.rounds * options.samples
     medians: dict[int, dict[str, float]] = {}
+    memory_mb: dict[int, float] = {}
     for size in sizes:
         began = time.monotonic()
         medians[size] = asyncio.run(_measure(size, samples))
+        memory_mb[size] = machine.peak_memory_mb(os.getpid())
         gc.collect()
         console.print(f"{size:,} partitions: {time.monotonic() - began:.1f} s")
     return Result(
-        seconds={REGENT: [ms / 1000 for ms in medians[options.size].values()]},
+        seconds={REGENT: [medians[options.size][name] / 1000 for name in _EVENTS]},
         tables=[
             Table(
                 f"Processor time of one event, medians of {samples}, milliseconds",
                 ("partitions", *(f"{size:,}" for size in sizes)),
-                [(name, *(f"{medians[size][name]:.2f}" for size in sizes)) for name in _EVENTS],
+                [
+                    *_rows(medians, (*_EVENTS, FAILOVER)),
+                    ("peak memory of the process, MB", *(f"{memory_mb[s]:.0f}" for s in sizes)),
+                ],
             )
         ],
         notes=list(_notes()),
-        details={"milliseconds": {str(size): found for size, found in medians.items()}},
+        details={
+            "milliseconds": {str(size): found for size, found in medians.items()},
+            "memory_mb": {str(size): found for size, found in memory_mb.items()},
+        },
     )
+
+
+def _rows(
+    medians: Mapping[int, Mapping[str, float]], names: Iterable[str]
+) -> Iterator[tuple[str, ...]]:
+    for name in names:
+        yield name, *(f"{found[name]:.2f}" for found in medians.values())
 
 
 def _notes() -> Iterator[str]:
     yield "The controller's own work, from the event to the new view, without ZooKeeper."
+    yield (
+        "A failover, and memory, grow with the cluster: here without encoding and sending, and with"
+        " the benchmark's own data."
+    )
     yield (
         "Two rows hold something that grows by its nature: topics appear in a list of all of them"
         " (ZooKeeper gives no difference), and a broker that starts is sent every partition."
@@ -82,6 +104,7 @@ async def _measure(size: int, samples: int) -> dict[str, float]:
         for name, happen in _EVENTS.items():
             await happen(happenings)
             medians[name] = statistics.median([await happen(happenings) for _ in range(samples)])
+    medians[FAILOVER] = bench.failover_ms
     return medians
 
 

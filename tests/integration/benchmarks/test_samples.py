@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 def test_a_sample_is_measured_and_verified(name: str, size: int, tmp_path: Path) -> None:
     document = tmp_path / "figures.json"
     arguments = [name, "--size", str(size), "--rounds", "1", "--samples", "1"]
-    arguments += ["--only", "regent", "--json", str(document)]
+    arguments += ["--only", "regent", "--idle-timeout", "0", "--json", str(document)]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
     assert result.output.endswith(f"{name}: only regent was measured\n")
