@@ -153,3 +153,21 @@ def test_many_illegal_transitions_are_one_line() -> None:
     world.run(active.partitions.handle_state_changes(replicas[3], PartitionState.NEW))
     (line,) = world.log.errors("Illegal partition transition")
     assert line["partitions"] == MANY
+
+
+def test_a_broker_that_starts_is_sent_the_values_that_others_were_sent() -> None:
+    """They keep their bytes: those of partitions that did not change are not encoded again."""
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("t", dict.fromkeys(range(MANY), (1, 2)))
+    for p in range(MANY):
+        world.set_state(TopicPartition("t", p), 1, (1, 2), leader_epoch=5)
+    active = world.fail_over()
+    before = {tp: state for sent in world.driver.sent for tp, state in sent.partitions.items()}
+    world.driver.sent.clear()
+    world.start_broker(3)
+    world.run(process_broker_change(active))
+    to_broker_3 = [sent for sent in world.driver.sent if 3 in sent.update_metadata_receivers]
+    again = {tp: state for sent in to_broker_3 for tp, state in sent.partitions.items()}
+    assert len(again) == MANY
+    assert all(again[tp] is before[tp] for tp in again)
