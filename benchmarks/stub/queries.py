@@ -1,4 +1,4 @@
-"""What a controller asks before it sends: ApiVersions and DescribeConfigs, and rare StopReplica.
+"""What a controller asks before it sends: ApiVersions and DescribeConfigs.
 
 They are rare, so kio's entities serve them.
 """
@@ -14,14 +14,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i8
 
-from benchmarks.stub.answers import (
-    FIRST_FLEXIBLE,
-    STOP_REPLICA,
-    Header,
-    UnsupportedRequestError,
-    uvarint,
-)
-from regent.protocol.entities.stop_replica import STOP_REPLICA_REQUEST, STOP_REPLICA_RESPONSE
+from benchmarks.stub.answers import Header, UnsupportedRequestError, uvarint
 
 API_VERSIONS = 18
 DESCRIBE_CONFIGS = 32
@@ -87,32 +80,6 @@ def describe_configs_answer(
     )
     answer = schema.DescribeConfigsResponse(throttle_time=datetime.timedelta(), results=results)
     return _write(answer), flexible
-
-
-def stop_replica_answer(frame: bytes | bytearray, header: Header, error: int) -> bytes:
-    """Body of the answer to StopReplica: every partition of the request, each without an error."""
-    version = header.version
-    flexible = version >= FIRST_FLEXIBLE[STOP_REPLICA]
-    request = _read(STOP_REPLICA_REQUEST[version], frame, header, flexible=False)
-    if version >= 3:
-        named = [
-            (topic.topic_name, partition.partition_index)
-            for topic in request.topic_states
-            for partition in topic.partition_states
-        ]
-    else:
-        named = [(t.name, partition) for t in request.topics for partition in t.partition_indexes]
-    entry = STOP_REPLICA_RESPONSE.nested("StopReplicaPartitionError", version)
-    errors = tuple(
-        entry(topic_name=topic, partition_index=partition, error_code=ErrorCode.none)
-        for topic, partition in named
-    )
-    assert flexible  # older ones are refused with the header
-    return _write(
-        STOP_REPLICA_RESPONSE[version](
-            error_code=ErrorCode(error), partition_errors=() if error else errors
-        )
-    )
 
 
 def _config(schema: Any, version: int, name: str, value: str) -> Any:

@@ -14,6 +14,7 @@ Insertion order is the only order anything iterates in, so that a simulation rep
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
@@ -189,8 +190,9 @@ class ControllerContext:
         """Set the assignments of many partitions of one topic."""
         if topic in self._deletions:
             for tp, assignment in assignments.items():
-                self._count_replicas_to_delete(tp, self.cluster.replicas(tp), -1)
-                self._count_replicas_to_delete(tp, assignment.replicas, 1)
+                before, now = self.cluster.replicas(tp), assignment.replicas
+                self._count_replicas_to_delete(tp, [r for r in before if r not in now], -1)
+                self._count_replicas_to_delete(tp, [r for r in now if r not in before], 1)
         self.cluster.set_assignments(topic, assignments)
 
     def _count_replicas_to_delete(
@@ -352,10 +354,14 @@ class ControllerContext:
         queued = self._deletions
         if not queued:
             return
-        for tp in dict.fromkeys(partitions):
-            if tp[0] in queued and broker_id in self.cluster.replicas(tp):
-                queued.count(tp[0], self.replica_state(broker_id, tp), -1)
-                queued.count(tp[0], state, 1)
+        changes: Counter[tuple[str, ReplicaState]] = Counter(
+            (tp[0], self.replica_state(broker_id, tp))
+            for tp in dict.fromkeys(partitions)
+            if tp[0] in queued and broker_id in self.cluster.replicas(tp)
+        )
+        for (topic, before), replicas in changes.items():
+            queued.count(topic, before, -replicas)
+            queued.count(topic, state, replicas)
 
     def replicas_of_topic_in_state(
         self, topic: str, state: ReplicaState
