@@ -13,8 +13,8 @@ from sandbox.ports import LOOPBACK
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, regent
 from tests.integration.controller.command_line import run_regent
-from tests.integration.controller.test_broker_failure import UNCLEAN, forget_follower
-from tests.integration.controller.znodes import state_path
+from tests.integration.controller.test_broker_failure import UNCLEAN
+from tests.integration.controller.znodes import forget_follower, state_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -161,6 +161,17 @@ def state_path(topic: str, partition: int = 0) -> str:
     return f"/brokers/topics/{topic}/partitions/{partition}/state"
 
 
+def forget_follower(znodes: Znodes, name: str, *, leader: int) -> None:
+    """Take everybody but the leader out of a partition's ISR, for good.
+
+    The leader cannot take them in again: it finds another version of the node than its own.
+    """
+    state = znodes.state(name)
+    assert state["leader"] == leader
+    state["isr"] = [leader]
+    znodes.client.set(state_path(name), json.dumps(state).encode())
+
+
 def difference(before: dict[str, Znode], after: dict[str, Znode]) -> dict[str, tuple[Any, Any]]:
     """What was created, changed or deleted between two dumps: path -> (before, after)."""
     return {
