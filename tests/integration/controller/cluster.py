@@ -168,19 +168,29 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster_of(
-    version: str, *, log_directories: int = 1, **config: str | int | bool
+    version: str,
+    *,
+    inter_broker_protocol: str | None = "2.6",
+    log_directories: int = 1,
+    **config: str | int | bool,
 ) -> Iterator[Cluster]:
-    """Three brokers of a Kafka version with a ZooKeeper of their own, for one test.
+    """Three brokers of a Kafka version with a ZooKeeper of their own.
 
-    Keywords are the brokers' configuration, with underscores for dots.
+    Args:
+        inter_broker_protocol: The highest inter.broker.protocol.version, for releases that have
+            it; older ones, and all with None, have their own default.
+        config: The brokers' configuration, with underscores for dots.
     """
+    is_limited = inter_broker_protocol is not None and version_tuple(
+        inter_broker_protocol
+    ) < version_tuple(version)
     with (
         ZooKeeper() as zookeeper,
         KafkaCluster(
             zookeeper=zookeeper.connect_string,
             brokers=3,
             version=version,
-            inter_broker_protocol_version="2.6" if version_tuple(version) > (2, 7) else None,
+            inter_broker_protocol_version=inter_broker_protocol if is_limited else None,
             session_timeout_ms=SESSION_TIMEOUT_MS,
             log_directories=log_directories,
             config={
