@@ -25,7 +25,10 @@ from regent.controller_service import ControllerService
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.observability.metrics import EventMetrics
 from regent.settings import load_settings
-from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster
+from tests.integration.controller.cluster import Cluster
+
+_SESSION_TIMEOUT_MS = 30_000
+"""Its end is never waited for, and the test takes time of the same interpreter."""
 
 
 @contextlib.contextmanager
@@ -35,7 +38,7 @@ def controller_in_this_process(cluster: Cluster, controller_id: int) -> Iterator
         {
             "zookeeper": cluster.kafka.zookeeper,
             "controller_id": controller_id,
-            "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
+            "zookeeper_session_timeout_ms": _SESSION_TIMEOUT_MS,
             "auto_leader_rebalance_enable": False,
         }
     )

@@ -93,7 +93,7 @@ def move_about(cluster: Cluster, tmp_path: Path) -> None:
         assert not acknowledged.keys() - set(consume_all(cluster.tools, "moved"))
 
 
-@pytest.mark.parametrize("version", ["1.1.1", "2.4.1"])
+@pytest.mark.parametrize("version", ["1.1.1", "2.4.1", "2.8.2"])
 def test_kafkas_own_tool_moves_partitions_and_verifies_it(
     cluster: Cluster, version: str, tmp_path: Path
 ) -> None:
@@ -102,22 +102,26 @@ def test_kafkas_own_tool_moves_partitions_and_verifies_it(
     there = {(topic, 0): [2, 3], (topic, 1): [3, 1]}
     back = {(topic, 0): [3, 1], (topic, 1): [3, 2]}
 
-    def run(action: str, targets: Targets) -> str:
+    def run(targets: Targets, *action: str) -> str:
         file = tmp_path / "reassignment.json"
         file.write_text(request_content(targets))
         return tools.run(
             "kafka-reassign-partitions",
             f"--zookeeper={cluster.kafka.zookeeper}",
             f"--reassignment-json-file={file}",
-            action,
+            *action,
         ).stdout
 
     with regent(cluster) as process:
         process.wait_until_active()
         create_topic(cluster, topic, {0: [1, 2], 1: [1, 2]})
-        assert "Successfully started reassignment of partitions" in run("--execute", there)
+        assert "Successfully started reassignment of partitions" in run(
+            there, "--execute", "--throttle=10000000"
+        )
         wait_until_moved(cluster, there)
-        assert run("--verify", there).count("completed successfully") == 2
+        assert "follower.replication.throttled.replicas" in (cluster.znodes.config(topic) or {})
+        assert run(there, "--verify").count("completed successfully") == 2
+        assert cluster.znodes.config(topic) == {}  # the tool has removed what limited the copying
 
         cluster.kill_broker(1)
         request_reassignment(cluster, back)  # the tool does not start what it sees to be waiting
@@ -126,10 +130,10 @@ def test_kafkas_own_tool_moves_partitions_and_verifies_it(
             "the partition that does not need broker 1 to be moved",
             until=lambda listed: len(listed) == 1,
         )
-        assert run("--verify", back).count("is still in progress") == 1
+        assert run(back, "--verify").count("is still in progress") == 1
         cluster.broker(1).start()
         wait_until_moved(cluster, back)
-        assert run("--verify", back).count("completed successfully") == 2
+        assert run(back, "--verify").count("completed successfully") == 2
 
 
 def test_what_a_brokers_controller_has_begun_is_finished_and_the_other_way_round(

@@ -1,0 +1,39 @@
+"""Regent takes over while a broker's controller is in the middle of something, and finishes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from tests.integration.controller.cluster import controller_id_of
+from tests.matrix.flow import Flow, Stage
+from tests.matrix.jobs import BrokerFailure, ControllerFailure, Deletion, Job, Reassignment
+
+
+def _take_over(make_job: Callable[[Stage], Job], stage: Stage) -> None:
+    """In the middle of each phase: the broker stops there, and goes on when it is too late."""
+    cluster, job = stage.cluster, make_job(stage)
+    for phase in job.phases:
+        cluster.wait_for_a_broker_as_controller()
+        job.begin()
+        job.wait_for(phase)
+        holder = stage.broker_with_the_controller()
+        holder.pause()
+        with stage.regent() as process:
+            stage.let_go_on(holder)
+            job.finish()
+            cluster.wait_in_sync()
+            stage.producer.wait_for_progress()
+            cluster.wait_for_consistency()
+            assert cluster.znodes.controller() == controller_id_of(process)
+
+
+TAKE_OVERS = tuple(
+    Flow(name=f"take-over-in-{name}", run=partial(_take_over, make_job))
+    for name, make_job in (
+        ("reassignment", Reassignment),
+        ("deletion", Deletion),
+        ("broker-failure", BrokerFailure),
+        ("failover", ControllerFailure),
+    )
+)
