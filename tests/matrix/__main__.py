@@ -36,17 +36,14 @@ def main() -> int:
         ):
             print(_line(result), flush=True)
             results.append(result)
-    failed = [result for result in results if result.problem]
-    for result in failed:
-        print(f"\n{result.version} {result.flow}:\n{result.problem}")
     print(f"\n{table(results)}")
-    return 1 if failed else 0
+    return 1 if any(result.problem for result in results) else 0
 
 
 def _line(result: Result) -> str:
     where = f"{result.version} {result.flow}"
     if result.problem:
-        return f"{where}: FAILED: {result.problem.splitlines()[-1]}"
+        return f"{where}: FAILED after {result.seconds:.1f} s:\n{result.problem}"
     return (
         f"{where}: {result.seconds:.1f} s, {result.records} records, "
         f"longest time without an acknowledgement {result.longest_gap_ms} ms"

@@ -8,6 +8,7 @@ from functools import partial
 from tests.integration.controller.cluster import controller_id_of
 from tests.matrix.flow import Flow, Stage
 from tests.matrix.jobs import BrokerFailure, ControllerFailure, Deletion, Job, Reassignment
+from tests.matrix.standby import standby
 
 
 def _take_over(make_job: Callable[[Stage], Job], stage: Stage) -> None:
@@ -15,17 +16,18 @@ def _take_over(make_job: Callable[[Stage], Job], stage: Stage) -> None:
     cluster, job = stage.cluster, make_job(stage)
     for phase in job.phases:
         cluster.wait_for_a_broker_as_controller()
-        job.begin()
-        job.wait_for(phase)
-        holder = stage.broker_with_the_controller()
-        holder.pause()
-        with stage.regent() as process:
+        with standby(cluster) as regent:
+            job.begin()
+            job.wait_for(phase)
+            holder = stage.broker_with_the_controller()
+            holder.pause()
+            regent.take_over()
             stage.let_go_on(holder)
             job.finish()
             cluster.wait_in_sync()
             stage.producer.wait_for_progress()
             cluster.wait_for_consistency()
-            assert cluster.znodes.controller() == controller_id_of(process)
+            assert cluster.znodes.controller() == controller_id_of(regent.process)
 
 
 TAKE_OVERS = tuple(
