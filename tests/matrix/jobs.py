@@ -50,6 +50,13 @@ class Job(abc.ABC):
     def finish(self) -> None:
         """Wait until all of it is done, as it was asked for."""
 
+    def tidy(self) -> None:  # noqa: B027  # most leave nothing behind
+        """Wait until nothing is left of what was to go.
+
+        A broker's controller that takes over knows nothing of requests that were on their way;
+        Regent has noted them, and repeats them when it leads again.
+        """
+
     @abc.abstractmethod
     def _conditions(self) -> Phases:
         """What tells that a phase has been reached."""
@@ -99,6 +106,8 @@ class Reassignment(Job):
 
     def finish(self) -> None:
         wait_until_moved(self._cluster, self._targets)
+
+    def tidy(self) -> None:
         wait_for_hosts(self._cluster, self._targets)
 
 

@@ -20,6 +20,8 @@ def _hand_back(make_job: Callable[[Stage], Job], stage: Stage) -> None:
             process.process.terminate()
         assert process.process.exit_code == 0
         _finish(stage, job)
+        with stage.regent():
+            job.tidy()
 
 
 def _hand_back_in_failover(stage: Stage) -> None:

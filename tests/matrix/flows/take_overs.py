@@ -24,6 +24,7 @@ def _take_over(make_job: Callable[[Stage], Job], stage: Stage) -> None:
             regent.take_over()
             stage.let_go_on(holder)
             job.finish()
+            job.tidy()
             cluster.wait_in_sync()
             stage.producer.wait_for_progress()
             cluster.wait_for_consistency()
