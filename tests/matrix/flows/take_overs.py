@@ -12,7 +12,11 @@ from tests.matrix.standby import standby
 
 
 def _take_over(make_job: Callable[[Stage], Job], stage: Stage) -> None:
-    """In the middle of each phase: the broker stops there, and goes on when it is too late."""
+    """In the middle of each phase: the broker stops there, and goes on when it is too late.
+
+    Replicas that its controller has removed from ZooKeeper and was about to have deleted stay on
+    their brokers: nothing says that they are there.
+    """
     cluster, job = stage.cluster, make_job(stage)
     for phase in job.phases:
         cluster.wait_for_a_broker_as_controller()
@@ -24,7 +28,6 @@ def _take_over(make_job: Callable[[Stage], Job], stage: Stage) -> None:
             regent.take_over()
             stage.let_go_on(holder)
             job.finish()
-            job.tidy()
             cluster.wait_in_sync()
             stage.producer.wait_for_progress()
             cluster.wait_for_consistency()
