@@ -19,6 +19,7 @@ SAMPLE = [
     ("1.1.1", "take-over-in-reassignment"),
     ("2.4.1", "unclean-election"),
     ("2.4.1", "hand-back-in-reassignment"),
+    ("3.9.1", "reassign"),
     ("3.9.1", "cancel"),
     ("3.9.1", "take-over-in-broker-failure"),
 ]
