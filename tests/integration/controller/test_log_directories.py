@@ -10,6 +10,7 @@ import pytest
 from regent.zk_data.stray_replicas import strays_on
 from sandbox import KafkaTools
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.log_directory import LogDirectory
 from tests.integration.controller.workload import consume_all, workload
 from tests.integration.controller.znodes import state_path
 from tests.support.figures import Figure
@@ -18,25 +19,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 TOPIC = "striped"
 PARTITIONS = range(4)
-
-
-class LogDirectory:
-    """One of a broker's log directories. A file in its place makes it fail, for root as well."""
-
-    def __init__(self, cluster: Cluster, broker_id: int) -> None:
-        self._path = cluster.broker(broker_id).state_path / "data-1"
-        self._away = self._path.with_name("data-1-away")
-
-    def holds(self, topic: str, partition: int) -> bool:
-        return (self._path / f"{topic}-{partition}").is_dir()
-
-    def fail(self) -> None:
-        self._path.rename(self._away)
-        self._path.touch()
-
-    def mend(self) -> None:
-        self._path.unlink()
-        self._away.rename(self._path)
 
 
 @pytest.mark.parametrize("version", ["2.4.1", "3.9.1"])

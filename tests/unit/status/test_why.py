@@ -272,6 +272,25 @@ class TestTrueStories:
         told = story(world, "t-0", controller)
         assert any(line.endswith(". It is live, and has not caught up.") for line in told)
 
+    def test_a_replica_that_is_being_added_is_not_missing_since_the_term_began(self) -> None:
+        world, controller = cluster()
+        world.start_broker(4)
+        world.deliver(controller)
+        wanted = [{"topic": "t", "partition": 0, "replicas": [2, 3, 4]}]
+        world.put(paths.REASSIGN_PARTITIONS, json.dumps({"partitions": wanted}).encode())
+        world.deliver(controller)
+        told = story(world, "t-0", controller)
+        assert told[1:4] == [
+            "t-0: broker 1 leads; leader epoch 6, ISR [1, 2, 3], replicas [2, 3, 4, 1].",
+            "  Broker 4 is being added and not in the ISR yet. It is live since "
+            f"{LATER}, and has not caught up.",
+            "  A reassignment is in progress: it adds broker 4 and removes broker 1.",
+        ]
+        assert told[-1] == (
+            f"    {LATER}  The partition is being reassigned. Regent raised the leader epoch; "
+            "broker 1 leads. Leader epoch 6, ISR [1, 2, 3]."
+        )
+
     def test_a_topic_that_was_created_in_this_term(self) -> None:
         world, controller = cluster()
         world.create_topic("u", {0: (2, 1)})

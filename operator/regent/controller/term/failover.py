@@ -182,7 +182,7 @@ async def _load_deletions(active: ActiveController) -> None:
     context = active.context
     (children,) = await ReadChildren([paths.DELETE_TOPICS])
     marked = list(children or ())
-    queued = await topic_changes.drop_void_markers(active, marked)
+    queued = await topic_changes.drop_void_markers(active, marked, complete_deletions=True)
     if len(queued) < len(marked):
         # One may have been created and marked since the topics were read.
         await Enqueue(TopicDeletion())

@@ -12,6 +12,7 @@ from regent.controller.reassignment.reassignments import abandon as abandon_reas
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term import cluster_loading
+from regent.controller.topics.topic_node_removal import remove_topic_nodes
 from regent.controller.transitions import election
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.transitions.replica_state_machine import by_broker
@@ -144,10 +145,18 @@ async def process_topic_deletion(active: ActiveController) -> None:
     await active.deletions.enqueue(fresh)
 
 
-async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> list[str]:
+async def drop_void_markers(
+    active: ActiveController, marked: Sequence[str], *, complete_deletions: bool = False
+) -> list[str]:
     """Remove the markers of topics that do not exist; all of them if deletion is disabled.
 
     The marker of a topic that exists but cannot be read stays, so that the wish is not lost.
+
+    Args:
+        complete_deletions: Remove the configurations as well. For a failover: Kafka's controllers
+            remove the node, the configuration and the marker of a topic one after the other, so
+            the one before may have been interrupted, and the next topic of that name would get
+            the configuration.
 
     Returns:
         The marked topics that are known, and so can be deleted.
@@ -173,8 +182,11 @@ async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> 
                 topics=len(unread),
                 examples=examples(unread),
             )
-    await Write(
-        [Delete(paths.delete_topic(topic), missing_ok=True) for topic in void],
-        guard=epoch_guard(context),
-    )
+    if complete_deletions and active.config.delete_topic_enable:
+        await remove_topic_nodes(context, void, log)
+    else:
+        await Write(
+            [Delete(paths.delete_topic(topic), missing_ok=True) for topic in void],
+            guard=epoch_guard(context),
+        )
     return known
