@@ -14,7 +14,7 @@ from regent.controller_service import ControllerService
 from regent.protocol.error_codes import NONE, STALE_BROKER_EPOCH
 from regent.zk_data.shutting_down_brokers import SHUTTING_DOWN_BROKERS, shutting_down_broker
 from tests.integration.controller.cluster import Cluster, cluster_of
-from tests.integration.controller.test_elections import controller_in_this_process
+from tests.integration.controller.commands import controller_in_this_process
 from tests.integration.controller.workload import consume_all, workload
 from tests.support.figures import Figure
 
