@@ -311,6 +311,17 @@ class TestATopicOfThatNameAgain:
         assert stop_replica(world.driver.sent) == []
         assert world.exists(NOTE)
 
+    def test_at_a_failover_a_place_in_the_isr_does_not_say_what_a_broker_holds(self) -> None:
+        """It may be in the first ISR, and have died before it was sent the deletion."""
+        world, _ = self.created_again(isr=(1,))
+        world.set_state(T0, 1, (1, 3), leader_epoch=9)
+        world.start_broker(3)
+        active = world.fail_over()
+        answer(world, active, 3, T1)
+        assert world.exists(NOTE)
+        self.obey(world, active, None)
+        assert not world.exists(NOTE)
+
     def test_what_it_has_deleted_it_need_not_be_asked_about(self) -> None:
         """The replica leaves before the broker has been sent its leadership."""
         world, active = self.back_under_another_controller()
