@@ -34,8 +34,6 @@ def _hand_over(stage: Stage) -> None:
         job.finish()
         stage.cluster.wait_in_sync()
         stage.producer.wait_for_progress()
-        with stage.regent():
-            job.tidy()
 
 
 HAND_OVERS = Flow(name="hand-overs", run=_hand_over)
