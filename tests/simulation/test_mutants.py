@@ -1,7 +1,7 @@
 """The checkers can fail: every deliberate defect is caught within a bounded number of seeds.
 
-It has to be caught by what is meant to catch it. What else it breaks before says nothing: one defect
-leads to another, and which comes first is chance.
+It has to be caught by what is meant to catch it. What else it breaks before says nothing: one
+defect leads to another, and which comes first is chance.
 """
 
 from __future__ import annotations
