@@ -277,7 +277,8 @@ def _check_deletions(world: World, loaded: ControllerContext) -> None:
         require(junk, f"{topic} is not deleted")
     for broker_id in loaded.live_broker_ids:
         topics = world.zookeeper.children(strays_on(broker_id))
-        left = [tp for tp in world.brokers[broker_id].failed if tp.topic in topics]
+        broker = world.brokers[broker_id]
+        left = [tp for tp in (*broker.failed, *broker.unseen) if tp.topic in topics]
         require(not topics or left, f"broker {broker_id} still has strays of {list(topics)}")
 
 

@@ -23,6 +23,7 @@ from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnava
 from regent.protocol.control_requests import (
     ControlRequests,
     ControlResponse,
+    DescribeLogDirsResponse,
     LeaderAndIsrResponse,
     StopReplicaResponse,
 )
@@ -145,6 +146,8 @@ class RegentProcess:
                 self.put(e.LeaderAndIsrResponseReceived((response,)))
             case StopReplicaResponse():
                 self.put(e.StopReplicaResponseReceived((response,)))
+            case DescribeLogDirsResponse():
+                self.put(e.DescribeLogDirsResponseReceived((response,)))
             case _:
                 self.put(e.UpdateMetadataResponseReceived((response,)))
 

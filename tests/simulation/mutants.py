@@ -32,6 +32,7 @@ from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading, failover
 from regent.controller.term.life_cycle import LifeCycle
 from regent.controller.topics import (
+    stray_replica_notes,
     stray_replicas,
     topic_changes,
     topic_deletion_manager,
@@ -557,6 +558,16 @@ def a_deletion_waits_for_its_reassignment(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "abandon_reassignments", lambda *_: _nothing())
 
 
+def disks_not_asked_about(patch: pytest.MonkeyPatch) -> None:
+    """A broker that confirms a deletion is taken to see all of its disks."""
+
+    async def forget(active: ActiveController, broker_id: int, topics: Sequence[str]) -> None:
+        notes = [(broker_id, topic) for topic in topics]
+        await stray_replica_notes.forget(active.context, notes)
+
+    patch.setattr(stray_replicas, "_ask_for_log_dirs", forget)
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     mutate.__name__: (mutate, caught_by)
     for mutate, caught_by in (
@@ -629,6 +640,7 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (first_leader_and_isr_is_split, "missing from the first"),
         (recreation_is_announced_without_deletion, "committed offsets|announces"),
         (nothing_is_merged, "things wait"),
+        (disks_not_asked_about, "which it does not host"),
     )
 }
 """Name -> what it does, and what the checkers say about it."""

@@ -330,6 +330,19 @@ def _delete_on_the_way(world: World) -> None:
     world.brokers[2].start()
 
 
+def _delete_behind_a_failed_disk(world: World) -> None:
+    """Broker 3 starts without the disk that the deleted topic is on."""
+    _delete(world)
+    world.settle()
+    broker = world.brokers[3]
+    broker.lose_disk([A0])
+    broker.start()
+    world.settle()
+    broker.stop()
+    broker.mend_disk()
+    broker.start()
+
+
 SCENARIOS: dict[str, Scenario] = {
     "reassignment": Scenario(_topics, _reassign),
     "reassignment to a broker that is down": Scenario(_topics, _ask_for_reassignment),
@@ -357,4 +370,5 @@ SCENARIOS: dict[str, Scenario] = {
     "a log directory of leaders fails": Scenario(_topics, _log_dir_of_leaders),
     "a broker refuses, and is restarted": Scenario(_topics, _refusing_broker),
     "a disconnection": Scenario(_topics, _disconnection),
+    "deletion behind a failed disk": Scenario(_broker_3_is_down, _delete_behind_a_failed_disk),
 }

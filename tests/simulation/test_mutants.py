@@ -32,6 +32,7 @@ STORIES = (
     "reassignment to a broker that is down",
     "reassignment to another target, or cancelled",
     "reassignment of a topic that is deleted",
+    "deletion behind a failed disk",
 )
 
 

@@ -54,6 +54,7 @@ _ANSWERS: Final = frozenset(
         e.LeaderAndIsrResponseReceived,
         e.UpdateMetadataResponseReceived,
         e.StopReplicaResponseReceived,
+        e.DescribeLogDirsResponseReceived,
     }
 )
 _ZOOKEEPER: Final = "ZooKeeper"

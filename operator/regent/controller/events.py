@@ -16,6 +16,7 @@ from regent.controller.commands import Command
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import (
+    DescribeLogDirsResponse,
     LeaderAndIsrResponse,
     StopReplicaResponse,
     UpdateMetadataResponse,
@@ -254,6 +255,13 @@ class LogDirEventNotification(ControllerEvent, frozen=True):
     """Brokers report failed log directories."""
 
     state = ControllerState.LOG_DIR_CHANGE
+
+
+class DescribeLogDirsResponseReceived(ControllerEvent, frozen=True):
+    """Brokers answered a DescribeLogDirs."""
+
+    state = ControllerState.LOG_DIR_CHANGE
+    responses: tuple[DescribeLogDirsResponse, ...]
 
 
 class ReplicaLeaderElection(ControllerEvent, frozen=True):

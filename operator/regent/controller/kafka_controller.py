@@ -145,6 +145,9 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.UpdateMetadataResponseReceived: lambda active, event: _each(
         answers.process_update_metadata_response, active, event.responses
     ),
+    e.DescribeLogDirsResponseReceived: lambda active, event: _each(
+        answers.process_describe_log_dirs_response, active, event.responses
+    ),
     e.InterBrokerProtocolChanged: lambda active, event: (
         failover.process_inter_broker_protocol_change(active, event.version)
     ),

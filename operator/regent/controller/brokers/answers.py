@@ -1,4 +1,4 @@
-"""What brokers answer to LeaderAndIsr, UpdateMetadata and StopReplica."""
+"""What brokers answer to LeaderAndIsr, UpdateMetadata, StopReplica and DescribeLogDirs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from regent.model.errors import StaleControllerEpochError
 from regent.model.partition import EPOCH_DURING_DELETE, NO_EPOCH, TopicPartition
 from regent.protocol.control_requests import (
     ControlResponse,
+    DescribeLogDirsResponse,
     LeaderAndIsrResponse,
     StopReplicaResponse,
     UpdateMetadataResponse,
@@ -131,6 +132,14 @@ async def process_stop_replica_responses(
     waiting = frozenset(filter(active.context.is_topic_queued_for_deletion, answered))
     if waiting:
         await PublishView(waiting)
+
+
+async def process_describe_log_dirs_response(
+    active: ActiveController, response: DescribeLogDirsResponse
+) -> None:
+    """A broker that sees all of its disks has deleted what it says that it has deleted."""
+    if not await is_of_the_past(active, response):
+        await stray_replicas.take_log_dirs(active, response)
 
 
 def _deletions_started(

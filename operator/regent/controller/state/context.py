@@ -51,6 +51,8 @@ class ControllerContext:
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
         stray_replicas: By broker and topic, replicas of topics that are gone which the broker was
             asked to delete: see :mod:`regent.controller.topics.stray_replicas`.
+        confirmed_strays: By broker, topics of which the broker has confirmed every deletion, but
+            not yet that it sees all of its log directories.
         doubtful_replicas: By broker, replicas that may be of a former topic of the same name.
     """
 
@@ -78,6 +80,7 @@ class ControllerContext:
         self.topics_ineligible_for_deletion: dict[str, None] = {}
         self.topics_not_removed: dict[str, None] = {}
         self.stray_replicas: dict[int, dict[str, dict[TopicPartition, None]]] = {}
+        self.confirmed_strays: dict[int, dict[str, None]] = {}
         self.doubtful_replicas: dict[int, dict[TopicPartition, None]] = {}
         self.elections_to_repeat: dict[TopicPartition, None] = {}
 
@@ -109,6 +112,7 @@ class ControllerContext:
         for broker_id in gone:
             self.refusals.forget_broker(broker_id)
             self.stray_replicas.pop(broker_id, None)
+            self.confirmed_strays.pop(broker_id, None)
             self.doubtful_replicas.pop(broker_id, None)
 
     def learn_broker_facts(self, broker_epoch: int, facts: BrokerFacts) -> None:

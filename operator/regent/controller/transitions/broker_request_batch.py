@@ -39,6 +39,7 @@ class ControllerBrokerRequestBatch:
         self._everybody_receives = False
         self._stop_replica: dict[int, dict[TopicPartition, bool]] = {}
         self._strays: dict[int, dict[TopicPartition, None]] = {}
+        self._asked_for_log_dirs: dict[int, None] = {}
 
     def add_leader_and_isr(
         self, broker_ids: Iterable[int], partitions: Collection[TopicPartition], *, is_new: bool
@@ -87,6 +88,10 @@ class ControllerBrokerRequestBatch:
         self.add_stop_replica(broker_id, partitions, delete=True)
         self._strays.setdefault(broker_id, {}).update(dict.fromkeys(partitions))
 
+    def add_describe_log_dirs(self, broker_id: int) -> None:
+        """Ask a broker which of its log directories are offline, once it has done all else."""
+        self._asked_for_log_dirs[broker_id] = None
+
     async def send(self) -> None:
         """Hand everything collected to the channels and empty the batch."""
         requests = self._seal()
@@ -109,7 +114,8 @@ class ControllerBrokerRequestBatch:
         }
         chosen = brokers if self._everybody_receives else self._receivers
         receivers = tuple(b for b in chosen if b in brokers)
-        if not (leader_and_isr or stop_replica or receivers):
+        asked = tuple(b for b in self._asked_for_log_dirs if b in brokers)
+        if not (leader_and_isr or stop_replica or receivers or asked):
             return None
         partitions = self._states()
         being_deleted = context.topics_to_be_deleted
@@ -126,6 +132,7 @@ class ControllerBrokerRequestBatch:
             if being_deleted
             else frozenset(),
             stop_replica=stop_replica,
+            describe_log_dirs=asked,
         )
 
     def _states(self) -> dict[TopicPartition, PartitionState]:
