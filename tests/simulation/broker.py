@@ -66,6 +66,7 @@ class SimulatedBroker:
             defect of its own.
         refuses_whole_requests: Whether the answer about one of them is an error of the whole
             request, of which then nothing is done.
+        fails_halfway: Whether it has then taken the leader epochs over, and follows nobody.
         replicas: Hosted partitions.
         metadata: Leadership of every partition that the controller has announced.
         known_brokers: Live brokers as last announced.
@@ -91,7 +92,7 @@ class SimulatedBroker:
         self.controller_epoch = 0
         self.failed: dict[TopicPartition, None] = {}
         self.refuses: dict[TopicPartition, None] = {}
-        self.refuses_whole_requests = False
+        self.refuses_whole_requests = self.fails_halfway = False
         self.replicas: dict[TopicPartition, Replica] = {}
         self.metadata: dict[TopicPartition, LeaderAndIsr] = {}
         self.known_brokers: dict[int, Broker] = {}
@@ -220,6 +221,8 @@ class SimulatedBroker:
         errors: dict[TopicPartition, int] = {}
         if not refusal and self.refuses_whole_requests and any(tp in self.refuses for tp in named):
             refusal = UNKNOWN_SERVER_ERROR
+            if self.fails_halfway:
+                self._begin_to_follow(request)
         if not refusal:
             for tp, is_new in named.items():
                 topic_id = request.topic_ids.get(tp.topic)
@@ -311,6 +314,14 @@ class SimulatedBroker:
         return StopReplicaResponse(
             self.broker_id, refusal, errors, named, *_epochs_of(request.header)
         )
+
+    def _begin_to_follow(self, request: LeaderAndIsrRequest) -> None:
+        for tp in request.partitions:
+            replica, state = self.replicas.get(tp), request.states[tp].leader_and_isr
+            is_newer = replica is not None and state.leader_epoch > replica.state.leader_epoch
+            if replica is not None and is_newer and state.leader != self.broker_id:
+                replica.state = state
+                replica.is_leader = replica.is_fetching = False
 
     def describe_log_dirs(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
         """Which of two log directories is offline."""

@@ -94,6 +94,7 @@ class RegentProcess:
             unclean_leader_election_enable=world.swarm.unclean_default,
             auto_leader_rebalance_enable=world.swarm.balance_check_s is not None,
             leader_imbalance_check_interval_s=world.swarm.balance_check_s or 0,
+            refusal_repair_backoff_ms=500,
         )
         self.controller = KafkaController(
             self.config,

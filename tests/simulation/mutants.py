@@ -11,7 +11,12 @@ import pytest
 
 from regent.controller import kafka_controller
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import answers, broker_changes, log_dir_events
+from regent.controller.brokers import (
+    answers,
+    broker_changes,
+    log_dir_events,
+    refusal_repair,
+)
 from regent.controller.commands import ElectionType
 from regent.controller.effects import Exists, ReadChildren, ReadData, Write
 from regent.controller.elections import (
@@ -568,6 +573,16 @@ def disks_not_asked_about(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stray_replicas, "_ask_for_log_dirs", forget)
 
 
+def refusals_not_repaired(patch: pytest.MonkeyPatch) -> None:
+    """What a broker refuses is not sent again."""
+    patch.setattr(refusal_repair, "_plan", lambda *_: _nothing())
+
+
+def acceptance_is_enough(patch: pytest.MonkeyPatch) -> None:
+    """A broker that accepts what it has refused is taken to have done all of it."""
+    patch.setattr(refusal_repair, "_give_new_epochs", lambda *_: _nothing())
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     mutate.__name__: (mutate, caught_by)
     for mutate, caught_by in (
@@ -641,6 +656,8 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (recreation_is_announced_without_deletion, "committed offsets|announces"),
         (nothing_is_merged, "things wait"),
         (disks_not_asked_about, "which it does not host"),
+        (refusals_not_repaired, "refusals are|has .* at|does not follow"),
+        (acceptance_is_enough, "has .* at|does not follow|refusals are"),
     )
 }
 """Name -> what it does, and what the checkers say about it."""

@@ -330,6 +330,21 @@ def _delete_on_the_way(world: World) -> None:
     world.brokers[2].start()
 
 
+def _refuse_for_a_while(world: World, *, whole_requests: bool = False) -> None:
+    """Nobody restarts the broker."""
+    broker = world.brokers[2]
+    broker.refuses.update(dict.fromkeys(broker.replicas))
+    broker.refuses_whole_requests = broker.fails_halfway = whole_requests
+    world.clock.after(5_000, broker.refuses.clear)
+    world.brokers[3].stop()  # the ISRs shrink, and broker 2 does not follow
+    world.settle()
+    world.brokers[3].start()
+
+
+def _fail_at_requests_for_a_while(world: World) -> None:
+    _refuse_for_a_while(world, whole_requests=True)
+
+
 def _delete_behind_a_failed_disk(world: World) -> None:
     """Broker 3 starts without the disk that the deleted topic is on."""
     _delete(world)
@@ -371,4 +386,6 @@ SCENARIOS: dict[str, Scenario] = {
     "a broker refuses, and is restarted": Scenario(_topics, _refusing_broker),
     "a disconnection": Scenario(_topics, _disconnection),
     "deletion behind a failed disk": Scenario(_broker_3_is_down, _delete_behind_a_failed_disk),
+    "a broker refuses for a while": Scenario(_topics, _refuse_for_a_while),
+    "a broker fails at requests for a while": Scenario(_topics, _fail_at_requests_for_a_while),
 }

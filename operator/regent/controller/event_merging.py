@@ -43,6 +43,7 @@ _READ_AGAIN: Final = frozenset(
         e.LogDirEventNotification,
         e.ReplicaLeaderElection,
         e.AutoPreferredReplicaLeaderElection,
+        e.RefusalRepairDue,
         e.ConfigChange,
     }
 )

@@ -244,6 +244,12 @@ class LeaderAndIsrResponseReceived(ControllerEvent, frozen=True):
     responses: tuple[LeaderAndIsrResponse, ...]
 
 
+class RefusalRepairDue(ControllerEvent, frozen=True):
+    """It is time to send again what brokers have refused."""
+
+    state = ControllerState.LEADER_AND_ISR_RESPONSE
+
+
 class UpdateMetadataResponseReceived(ControllerEvent, frozen=True):
     """Brokers answered an UpdateMetadata."""
 

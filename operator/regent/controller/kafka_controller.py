@@ -11,7 +11,12 @@ from typing import Any, Final
 
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController, Chance
-from regent.controller.brokers import answers, broker_changes, log_dir_events
+from regent.controller.brokers import (
+    answers,
+    broker_changes,
+    log_dir_events,
+    refusal_repair,
+)
 from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.configs import config_changes
@@ -148,6 +153,7 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.DescribeLogDirsResponseReceived: lambda active, event: _each(
         answers.process_describe_log_dirs_response, active, event.responses
     ),
+    e.RefusalRepairDue: lambda active, _: refusal_repair.process_refusal_repair_due(active),
     e.InterBrokerProtocolChanged: lambda active, event: (
         failover.process_inter_broker_protocol_change(active, event.version)
     ),

@@ -62,6 +62,8 @@ def cause_sentence(cause: Json, concerned: Collection[int]) -> str:
             return f"{who} {was} restarted (new broker epoch {epochs})."
         case CauseKind.LOG_DIR_FAILED:
             return f"{who} lost a log directory with this partition."
+        case CauseKind.REQUEST_REFUSED:
+            return f"{who} had refused a request about this partition, which was sent again."
         case kind:
             return _SENTENCES.get(kind) or f"Regent processed the event {cause['event']}."
 

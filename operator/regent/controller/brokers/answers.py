@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers import refusal_repair
 from regent.controller.brokers.offline_replicas import on_replicas_become_offline
 from regent.controller.brokers.refused_requests import take_answer
 from regent.controller.effects import (
@@ -46,6 +47,7 @@ async def process_leader_and_isr_response(
         return
     await take_answer(active, response)
     await stray_replicas.take_leader_and_isr_answer(active, response)
+    await refusal_repair.take_leader_and_isr_answer(active, response)
     if response.error_code:
         return
     errors = response.partition_errors
@@ -79,13 +81,14 @@ async def process_update_metadata_response(
     if await is_of_the_past(active, response):
         return
     refused, broker_id = active.context.refusals.metadata, response.broker_id
-    if not response.error_code:
+    if response.error_code:
+        error = error_name(response.error_code)
+        if refused.get(broker_id) != error:
+            active.log.error("UpdateMetadata refused", broker=broker_id, error=error)
+        refused[broker_id] = error
+    else:
         refused.pop(broker_id, None)
-        return
-    error = error_name(response.error_code)
-    if refused.get(broker_id) != error:
-        active.log.error("UpdateMetadata refused", broker=broker_id, error=error)
-    refused[broker_id] = error
+    await refusal_repair.take_update_metadata_answer(active, response)
 
 
 async def process_stop_replica_responses(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.log import examples
@@ -17,6 +19,8 @@ from regent.controller.transitions.leadership_changes import (
 )
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
 
+_NOWHERE: Final[Mapping[int, Collection[TopicPartition]]] = MappingProxyType({})
+
 
 class Unsafe(str):
     """Reason of a refusal: committed records could be lost, or the partition its leader."""
@@ -24,13 +28,22 @@ class Unsafe(str):
     __slots__ = ()
 
 
-async def announce(active: ActiveController, partitions: Collection[TopicPartition]) -> None:
-    """Raise leader epochs, so that leaders take the assignments of the context over. Partitions
-    that never had a leader have nobody to tell."""
-    failures = await _raise_epochs(active, dict.fromkeys(partitions, ()))
+async def announce(
+    active: ActiveController,
+    partitions: Collection[TopicPartition],
+    *,
+    new_on: Mapping[int, Collection[TopicPartition]] = _NOWHERE,
+) -> None:
+    """Raise leader epochs, so that replicas take the leadership and the assignments of the context
+    over. Partitions that never had a leader have nobody to tell.
+
+    Args:
+        new_on: Brokers with the partitions whose replicas there are still new.
+    """
+    failures = await _raise_epochs(active, dict.fromkeys(partitions, ()), new_on=new_on)
     if failures:
         active.log.error(
-            "Assignments not announced",
+            "New leader epochs not written",
             partitions=len(failures),
             examples=examples(f"{tp}: {why}" for tp, why in failures.items()),
         )
@@ -51,7 +64,10 @@ async def shed(
 
 
 async def _raise_epochs(
-    active: ActiveController, losing: Mapping[TopicPartition, tuple[int, ...]]
+    active: ActiveController,
+    losing: Mapping[TopicPartition, tuple[int, ...]],
+    *,
+    new_on: Mapping[int, Collection[TopicPartition]] = _NOWHERE,
 ) -> dict[TopicPartition, str]:
     context = active.context
     led = [tp for tp in losing if context.partition_state(tp) is not PartitionState.NEW]
@@ -72,6 +88,10 @@ async def _raise_epochs(
             context.set_partition_state(
                 tp, PartitionState.ONLINE if is_led else PartitionState.OFFLINE
             )
+    for broker_id, partitions in new_on.items():
+        batch.add_leader_and_isr(
+            (broker_id,), [tp for tp in partitions if tp in written], is_new=True
+        )
     await batch.send()
     return failures
 

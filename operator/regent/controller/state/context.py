@@ -20,6 +20,7 @@ from types import MappingProxyType
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
 from regent.controller.state.leader_balance import LeaderBalance
+from regent.controller.state.refusal_repairs import RefusalRepairs
 from regent.controller.state.refusals import Refusals
 from regent.controller.state.state_change_trail import StateChangeTrail
 from regent.controller.state.states import PartitionState, ReplicaState
@@ -44,6 +45,7 @@ class ControllerContext:
         unclean_leader_elections: Unclean elections since this controller was elected.
         seen_config_changes: Notifications of config changes that need not be looked at any more.
         refusals: What brokers refuse to do.
+        refusal_repairs: What of it is sent again, and when.
         balance: Partitions that are not led by their preferred replica.
         trail: How leadership has changed in this term, and why.
         elections_to_repeat: Partitions whose election failed for another reason than the want of
@@ -62,6 +64,7 @@ class ControllerContext:
         self.unclean_leader_elections = 0
         self.seen_config_changes: dict[str, None] = {}
         self.refusals = Refusals()
+        self.refusal_repairs = RefusalRepairs()
         self.balance = LeaderBalance(self.cluster, leaves_out=self.is_topic_queued_for_deletion)
         self.trail = StateChangeTrail()
         self.cluster.recorder = self.trail
@@ -111,6 +114,7 @@ class ControllerContext:
         self._live_broker_facts = None
         for broker_id in gone:
             self.refusals.forget_broker(broker_id)
+            self.refusal_repairs.forget_broker(broker_id)
             self.stray_replicas.pop(broker_id, None)
             self.confirmed_strays.pop(broker_id, None)
             self.doubtful_replicas.pop(broker_id, None)

@@ -62,6 +62,14 @@ class ControllerBrokerRequestBatch:
         self._everybody_receives = True
         self._update_metadata.update(named)
 
+    def repeat_leader_and_isr(
+        self, broker_id: int, replicas: Mapping[TopicPartition, bool]
+    ) -> None:
+        """Send a broker, and nobody else, leadership again. The values say whether it is new."""
+        if replicas:
+            self._leader_and_isr.setdefault(broker_id, {}).update(replicas)
+            self.add_update_metadata(replicas, broker_ids=(broker_id,))
+
     def add_update_metadata(
         self, partitions: Iterable[TopicPartition] = (), *, broker_ids: Iterable[int] | None = None
     ) -> None:
