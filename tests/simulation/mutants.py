@@ -41,6 +41,8 @@ from regent.controller.topics import (
     stray_replicas,
     topic_changes,
     topic_deletion_manager,
+    topic_id_notes,
+    topic_ids,
     topic_node_removal,
 )
 from regent.controller.topics.topic_deletion_manager import TopicDeletionManager
@@ -583,6 +585,16 @@ def acceptance_is_enough(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(refusal_repair, "_give_new_epochs", lambda *_: _nothing())
 
 
+def topic_ids_not_noted(patch: pytest.MonkeyPatch) -> None:
+    """A topic that loses its id while nobody leads gets a new one."""
+    patch.setattr(topic_id_notes, "remember", lambda *_: _nothing())
+
+
+def lost_topic_ids_not_restored(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks at the ids of topic nodes that change."""
+    patch.setattr(topic_ids, "take_nodes", lambda *_: _nothing())
+
+
 MUTANTS: dict[str, tuple[Mutate, str]] = {
     mutate.__name__: (mutate, caught_by)
     for mutate, caught_by in (
@@ -658,6 +670,8 @@ MUTANTS: dict[str, tuple[Mutate, str]] = {
         (disks_not_asked_about, "which it does not host"),
         (refusals_not_repaired, "refusals are|has .* at|does not follow"),
         (acceptance_is_enough, "has .* at|does not follow|refusals are"),
+        (topic_ids_not_noted, "has .* under the id|has .* at|refusals are"),
+        (lost_topic_ids_not_restored, "topic ids are|topics without an id"),
     )
 }
 """Name -> what it does, and what the checkers say about it."""

@@ -16,9 +16,15 @@ from regent.controller.commands import (
     ElectionType,
     ElectLeaders,
 )
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.topics import decode_partition_state
+from regent.zk_data.operations import SetData
+from regent.zk_data.topics import (
+    TopicZNode,
+    decode_partition_state,
+    decode_topic,
+    encode_topic,
+)
 from tests.simulation.checkers import require
 from tests.simulation.convergence import check_converged
 from tests.simulation.driver import Disturbance, RegentProcess
@@ -345,6 +351,35 @@ def _fail_at_requests_for_a_while(world: World) -> None:
     _refuse_for_a_while(world, whole_requests=True)
 
 
+def _topics_with_ids(world: World) -> None:
+    world.protocol = (2, 8)
+    for process in world.regents:
+        process.put(e.NotEligible())
+        process.put(e.Eligible())
+    world.settle()
+    _topics(world)
+
+
+def _rewrite_topics(world: World) -> None:
+    """As a client of Kafka 2.4 to 2.7 does that adds a partition: it knows no topic ids."""
+    for topic in ("a", "b"):
+        (node,) = [world.zookeeper.get(paths.topic(topic))]
+        assert node is not None
+        znode = decode_topic(topic, node.data)
+        replicas = {2: ReplicaAssignment((1, 2))}
+        rewritten = TopicZNode(None, znode.assignments | replicas)
+        world.workload.multi(SetData(paths.topic(topic), encode_topic(rewritten)))
+
+
+def _rewrite_topics_unseen(world: World) -> None:
+    """While nobody is the controller."""
+    (process,) = world.regents
+    process.put(e.NotEligible())
+    world.settle()
+    _rewrite_topics(world)
+    process.put(e.Eligible())
+
+
 def _delete_behind_a_failed_disk(world: World) -> None:
     """Broker 3 starts without the disk that the deleted topic is on."""
     _delete(world)
@@ -386,6 +421,8 @@ SCENARIOS: dict[str, Scenario] = {
     "a broker refuses, and is restarted": Scenario(_topics, _refusing_broker),
     "a disconnection": Scenario(_topics, _disconnection),
     "deletion behind a failed disk": Scenario(_broker_3_is_down, _delete_behind_a_failed_disk),
+    "topics are rewritten without their ids": Scenario(_topics_with_ids, _rewrite_topics),
+    "topics lose their ids unseen": Scenario(_topics_with_ids, _rewrite_topics_unseen),
     "a broker refuses for a while": Scenario(_topics, _refuse_for_a_while),
     "a broker fails at requests for a while": Scenario(_topics, _fail_at_requests_for_a_while),
 }

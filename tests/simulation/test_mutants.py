@@ -33,6 +33,8 @@ STORIES = (
     "reassignment to another target, or cancelled",
     "reassignment of a topic that is deleted",
     "deletion behind a failed disk",
+    "topics are rewritten without their ids",
+    "topics lose their ids unseen",
     "a broker refuses for a while",
     "a broker fails at requests for a while",
 )

@@ -19,6 +19,7 @@ from regent.zk_data import (
     notifications,
     preferred_replica_election,
     reassign_partitions,
+    topic_ids,
     topics,
 )
 from regent.zk_data.operations import ZNode
@@ -39,6 +40,7 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
     "partition state": lambda data: topics.decode_partition_state("/n", ZNode(data, 0, 1, 1)),
     "reassignment": reassign_partitions.decode_reassign_partitions,
     "topic": lambda data: topics.decode_topic("t", data),
+    "topic id": lambda data: topic_ids.decode_topic_id("/n", data),
 }
 
 FIELDS = [

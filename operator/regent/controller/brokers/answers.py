@@ -16,7 +16,7 @@ from regent.controller.events import BrokerChange
 from regent.controller.log import examples
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import ReplicaState
-from regent.controller.topics import stray_replicas
+from regent.controller.topics import stray_replicas, topic_ids
 from regent.model.errors import StaleControllerEpochError
 from regent.model.partition import EPOCH_DURING_DELETE, NO_EPOCH, TopicPartition
 from regent.protocol.control_requests import (
@@ -46,7 +46,8 @@ async def process_leader_and_isr_response(
     if await is_of_the_past(active, response):
         return
     await take_answer(active, response)
-    await stray_replicas.take_leader_and_isr_answer(active, response)
+    if not await topic_ids.take_leader_and_isr_answer(active, response):
+        await stray_replicas.take_leader_and_isr_answer(active, response)
     await refusal_repair.take_leader_and_isr_answer(active, response)
     if response.error_code:
         return

@@ -31,7 +31,7 @@ from regent.controller.log import examples
 from regent.controller.reassignment.new_epochs import announce
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
-from regent.controller.state.refusal_repairs import METADATA, Form, Patience, What
+from regent.controller.state.refusal_repairs import METADATA, Form, Patience, Subject
 from regent.controller.state.states import PartitionState
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import TopicPartition
@@ -62,7 +62,7 @@ async def take_leader_and_isr_answer(
     """
     context, broker_id = active.context, response.broker_id
     refused = context.refusals.on_broker(broker_id)
-    forms: dict[What, Form] = {}
+    forms: dict[Subject, Form] = {}
     if response.error_code:
         unsure = response.error_code != CLUSTER_AUTHORIZATION_FAILED
         forms = {
@@ -133,13 +133,13 @@ def _may_heal(error: str | None) -> bool:
     return error is not None and error not in HOPELESS
 
 
-def _is_refused(context: ControllerContext, broker_id: int, what: What) -> bool:
+def _is_refused(context: ControllerContext, broker_id: int, what: Subject) -> bool:
     if what is METADATA:
         return broker_id in context.refusals.metadata
     return what in context.refusals.on_broker(broker_id)
 
 
-async def _plan(active: ActiveController, broker_id: int, forms: Mapping[What, Form]) -> None:
+async def _plan(active: ActiveController, broker_id: int, forms: Mapping[Subject, Form]) -> None:
     if not forms:
         return
     config = active.config

@@ -58,6 +58,7 @@ class ClusterState:
         self.announced_states = AnnouncedStates()
         self._brokers: dict[int, Broker] = {}
         self._topic_ids: dict[str, uuid.UUID] = {}
+        self._topic_czxids: dict[str, int] = {}
         self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
         self._partition_count = 0
         self._reassigning: dict[TopicPartition, None] = {}
@@ -98,10 +99,21 @@ class ClusterState:
     def has_topic(self, topic: str) -> bool:
         return topic in self._assignments
 
-    def add_topic(self, topic: str, topic_id: uuid.UUID | None) -> None:
+    @property
+    def topic_czxids(self) -> Mapping[str, int]:
+        """Transaction that created the node of each topic that has an id."""
+        return self._topic_czxids
+
+    def add_topic(self, topic: str, topic_id: uuid.UUID | None, czxid: int = 0) -> None:
+        """Add a topic, or learn the id of one.
+
+        Args:
+            czxid: Transaction that created its node.
+        """
         self._partitions_to_change(topic)
         if topic_id is not None:
             self._topic_ids[topic] = topic_id
+            self._topic_czxids[topic] = czxid
 
     def _partitions_to_change(self, topic: str) -> dict[TopicPartition, ReplicaAssignment]:
         """Assignments of a topic, which is added if it is new."""
@@ -124,6 +136,7 @@ class ClusterState:
             self._reassigning.pop(tp, None)
         self._forget_metric_name(topic)
         self._topic_ids.pop(topic, None)
+        self._topic_czxids.pop(topic, None)
         return partitions
 
     def topics_with_metric_name(self, name: str) -> Collection[str]:

@@ -43,6 +43,8 @@ class ControllerContext:
         term: Our term: controller id, epoch and the fence of every write.
         cluster: Brokers, topics, assignments and leadership as ZooKeeper has them.
         unclean_leader_elections: Unclean elections since this controller was elected.
+        restored_topic_ids: Topic ids written back since then, because somebody had dropped or
+            replaced them.
         seen_config_changes: Notifications of config changes that need not be looked at any more.
         refusals: What brokers refuse to do.
         refusal_repairs: What of it is sent again, and when.
@@ -62,6 +64,7 @@ class ControllerContext:
         self.term = term
         self.cluster = ClusterState() if cluster is None else cluster
         self.unclean_leader_elections = 0
+        self.restored_topic_ids = 0
         self.seen_config_changes: dict[str, None] = {}
         self.refusals = Refusals()
         self.refusal_repairs = RefusalRepairs()

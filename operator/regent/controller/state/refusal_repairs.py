@@ -17,7 +17,7 @@ from regent.model.partition import TopicPartition
 METADATA: Final = None
 """The UpdateMetadata of a broker, beside the partitions of its LeaderAndIsr."""
 
-What = TopicPartition | None
+Subject = TopicPartition | None
 """A partition, or :data:`METADATA`."""
 
 
@@ -67,26 +67,26 @@ class Repair(msgspec.Struct):
     is_confirmed: bool = False
 
 
-_NOTHING: Final[Mapping[What, Repair]] = MappingProxyType({})
+_NOTHING: Final[Mapping[Subject, Repair]] = MappingProxyType({})
 
 
 class RefusalRepairs:
     """Repairs by broker and by what it refuses."""
 
     def __init__(self) -> None:
-        self._repairs: dict[int, dict[What, Repair]] = {}
+        self._repairs: dict[int, dict[Subject, Repair]] = {}
 
-    def on_broker(self, broker_id: int) -> Mapping[What, Repair]:
+    def on_broker(self, broker_id: int) -> Mapping[Subject, Repair]:
         """What a broker has refused, and not accepted since."""
         return self._repairs.get(broker_id, _NOTHING)
 
     def refused(
-        self, broker_id: int, whats: Mapping[What, Form], *, now_ms: int, patience: Patience
-    ) -> list[What]:
+        self, broker_id: int, subjects: Mapping[Subject, Form], *, now_ms: int, patience: Patience
+    ) -> list[Subject]:
         """A broker has refused something. Returns what is given up now."""
         repairs = self._repairs.setdefault(broker_id, {})
-        given_up: list[What] = []
-        for what, form in whats.items():
+        given_up: list[Subject] = []
+        for what, form in subjects.items():
             repair = repairs.get(what)
             if repair is None:
                 repair = repairs[what] = Repair(form)
@@ -107,13 +107,13 @@ class RefusalRepairs:
                 given_up.append(what)
         return given_up
 
-    def accepted(self, broker_id: int, whats: Iterable[What]) -> dict[TopicPartition, Form]:
+    def accepted(self, broker_id: int, subjects: Iterable[Subject]) -> dict[TopicPartition, Form]:
         """A broker has accepted something. Returns what needs a new leader epoch now."""
         repairs = self._repairs.get(broker_id)
         if not repairs:
             return {}
         unsure: dict[TopicPartition, Form] = {}
-        for what in whats:
+        for what in subjects:
             repair = repairs.get(what)
             if repair is None:
                 continue
@@ -127,14 +127,14 @@ class RefusalRepairs:
         return unsure
 
     def take_due(
-        self, now_ms: int, *, is_refused: Callable[[int, What], bool]
-    ) -> dict[int, dict[What, Form]]:
+        self, now_ms: int, *, is_refused: Callable[[int, Subject], bool]
+    ) -> dict[int, dict[Subject, Form]]:
         """What is to be tried now, by broker; its answer is awaited from now on.
 
         Args:
             is_refused: Whether a broker still refuses something. The rest is forgotten.
         """
-        due: dict[int, dict[What, Form]] = {}
+        due: dict[int, dict[Subject, Form]] = {}
         for broker_id, repairs in list(self._repairs.items()):
             for what, repair in list(repairs.items()):
                 if not (repair.is_confirmed or is_refused(broker_id, what)):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from regent.controller import effects
-from regent.controller.brokers.answers import process_stop_replica_responses
+from regent.controller.brokers.answers import (
+    process_describe_log_dirs_response,
+    process_stop_replica_responses,
+)
 from regent.controller.reassignment.algebra import reassign_to
 from regent.controller.reassignment.reassignment_changes import (
     process_partition_reassignment_isr_change,
@@ -20,7 +23,11 @@ from regent.controller.topics.topic_changes import (
 from regent.controller.transitions import election
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment, TopicPartition
-from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
+from regent.protocol.control_requests import (
+    DescribeLogDirsResponse,
+    StopReplicaPartition,
+    StopReplicaResponse,
+)
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData, WatchedEvent, WatchedEventType
 from regent.zk_data.stray_replicas import strays_of
@@ -562,6 +569,9 @@ class TestOrigins:
         broker_id, tp, epoch, delete = asked
         response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(epoch, delete)})
         cluster.world.run(process_stop_replica_responses(cluster.active, [response]))
+        assert cluster.world.driver.sent[-1].describe_log_dirs == (1,)
+        disks = DescribeLogDirsResponse(broker_id, 0, {"/data": 0})
+        cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
         assert not cluster.world.exists(strays_of(1, "t"))
 
     def test_a_replica_that_left_while_its_broker_was_down_is_deleted_at_its_return(self) -> None:
