@@ -60,6 +60,8 @@ async def take_answer(active: ActiveController, response: StopReplicaResponse) -
         if remaining is None or not wanted.delete or tp in response.partition_errors:
             continue
         remaining.pop(tp, None)
+        # Whatever topic it was of, it is gone.
+        context.doubtful_replicas.get(broker_id, {}).pop(tp, None)
         if not remaining:
             del asked[tp.topic]
             if not _is_doubtful(context, broker_id, tp.topic):

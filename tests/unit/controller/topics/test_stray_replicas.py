@@ -391,6 +391,15 @@ class TestATopicOfThatNameAgain:
         describe_log_dirs(world, active)
         assert not world.exists(NOTE)
 
+    def test_what_is_moved_away_before_the_broker_could_say_needs_no_saying(self) -> None:
+        world, active = self.back_under_another_controller()
+        answer(world, active, 3, T1)
+        world.run(stray_replica_notes.remember(active.context, {3: [T0]}, world.log))
+        assert asked_for_log_dirs(world) == []
+        answer(world, active, 3, T0)
+        describe_log_dirs(world, active)
+        assert not world.exists(NOTE)
+
     def test_a_member_of_the_isr_keeps_what_it_holds_whatever_it_says(self) -> None:
         world, active = self.back_under_another_controller()
         in_sync = LeaderAndIsr(1, 9, (1, 3), 1, 9)
