@@ -15,8 +15,8 @@ changes the partition. What is sent again, and how, depends on what the broker m
   that was not authorized was not begun: there the acceptance is enough.
 - *UpdateMetadata* has no epochs of partitions: all of it is sent again.
 
-Not repaired is what no repetition heals (:data:`HOPELESS`), and KAFKA_STORAGE_ERROR, which is no
-refusal: the replica is offline.
+Not repaired is what no repetition heals (:data:`PERMANENT_ERRORS`), and KAFKA_STORAGE_ERROR, which
+is no refusal: the replica is offline.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from regent.controller.log import examples
 from regent.controller.reassignment.new_epochs import announce
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
-from regent.controller.state.refusal_repairs import METADATA, Form, Patience, Subject
+from regent.controller.state.refusal_repairs import METADATA, Form, RetryPolicy, Subject
 from regent.controller.state.states import PartitionState
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import TopicPartition
@@ -44,7 +44,7 @@ from regent.protocol.error_codes import (
     error_name,
 )
 
-HOPELESS: Final = frozenset(
+PERMANENT_ERRORS: Final = frozenset(
     map(error_name, (INCONSISTENT_TOPIC_ID, INVALID_REQUEST, UNSUPPORTED_VERSION))
 )
 """Errors that say something about the request or the replica that a repetition does not change. A
@@ -68,13 +68,13 @@ async def take_leader_and_isr_answer(
         forms = {
             tp: Form(is_new=is_new, is_unsure=unsure)
             for tp, is_new in response.partitions.items()
-            if _may_heal(refused.get(tp))
+            if _may_be_repaired(refused.get(tp))
         }
     elif refused:
         forms = {
             tp: Form(is_new=response.partitions[tp], needs_epoch=True)
             for tp in response.partition_errors
-            if tp in response.partitions and _may_heal(refused.get(tp))
+            if tp in response.partitions and _may_be_repaired(refused.get(tp))
         }
     await _plan(active, broker_id, forms)
     if response.error_code or not context.refusal_repairs.on_broker(broker_id):
@@ -92,7 +92,7 @@ async def take_update_metadata_answer(
     broker_id = response.broker_id
     if not response.error_code:
         active.context.refusal_repairs.accepted(broker_id, [METADATA])
-    elif _may_heal(error_name(response.error_code)):
+    elif _may_be_repaired(error_name(response.error_code)):
         await _plan(active, broker_id, {METADATA: Form()})
 
 
@@ -128,9 +128,9 @@ async def process_refusal_repair_due(active: ActiveController) -> None:
     await _arm(active)
 
 
-def _may_heal(error: str | None) -> bool:
+def _may_be_repaired(error: str | None) -> bool:
     """Whether a repetition may help against an error; None: nothing is refused."""
-    return error is not None and error not in HOPELESS
+    return error is not None and error not in PERMANENT_ERRORS
 
 
 def _is_refused(context: ControllerContext, broker_id: int, what: Subject) -> bool:
@@ -147,7 +147,7 @@ async def _plan(active: ActiveController, broker_id: int, forms: Mapping[Subject
         broker_id,
         forms,
         now_ms=await CurrentTime(),
-        patience=Patience(config.refusal_repair_backoff_ms, config.refusal_repair_attempts),
+        policy=RetryPolicy(config.refusal_repair_backoff_ms, config.refusal_repair_attempts),
     )
     if given_up:
         active.log.error(

@@ -21,7 +21,7 @@ Subject = TopicPartition | None
 """A partition, or :data:`METADATA`."""
 
 
-class Patience(NamedTuple):
+class RetryPolicy(NamedTuple):
     """How often something is tried again.
 
     Attributes:
@@ -81,7 +81,7 @@ class RefusalRepairs:
         return self._repairs.get(broker_id, _NOTHING)
 
     def refused(
-        self, broker_id: int, subjects: Mapping[Subject, Form], *, now_ms: int, patience: Patience
+        self, broker_id: int, subjects: Mapping[Subject, Form], *, now_ms: int, policy: RetryPolicy
     ) -> list[Subject]:
         """A broker has refused something. Returns what is given up now."""
         repairs = self._repairs.setdefault(broker_id, {})
@@ -100,8 +100,8 @@ class RefusalRepairs:
                     before.is_unsure or form.is_unsure,
                 )
                 repair.is_confirmed = False
-            if repair.attempts < patience.attempts:
-                repair.due_ms = now_ms + patience.backoff_ms * 2**repair.attempts
+            if repair.attempts < policy.attempts:
+                repair.due_ms = now_ms + policy.backoff_ms * 2**repair.attempts
             else:
                 repair.is_given_up = True
                 given_up.append(what)

@@ -7,8 +7,8 @@ as the topic node has the czxid under which it was learned, and goes back into t
 what happens while no Regent leads it is noted in ZooKeeper (``topic_id_notes.py``).
 
 An id is never changed on purpose: brokers store it beside each replica and cannot follow. So an id
-that differs is an accident, too. Which of the two counts is for the brokers to say: the one that
-they host. Nothing of this takes place in a cluster without ids.
+that differs is an accident, too, and the id counts that brokers host. Nothing of this takes place
+in a cluster without ids.
 """
 
 from __future__ import annotations
