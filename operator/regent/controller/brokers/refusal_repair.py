@@ -15,8 +15,8 @@ changes the partition. What is sent again, and how, depends on what the broker m
   that was not authorized was not begun: there the acceptance is enough.
 - *UpdateMetadata* has no epochs of partitions: all of it is sent again.
 
-Not repaired is what no repetition heals (:data:`PERMANENT_ERRORS`), and KAFKA_STORAGE_ERROR, which
-is no refusal: the replica is offline.
+Not repaired is what no repetition heals (:data:`PERMANENT_ERRORS`), what was stopped meanwhile, as
+on a broker that shuts down, and KAFKA_STORAGE_ERROR, which is no refusal: the replica is offline.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from regent.controller.reassignment.new_epochs import announce
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.refusal_repairs import METADATA, Form, RetryPolicy, Subject
-from regent.controller.state.states import PartitionState
+from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse, UpdateMetadataResponse
@@ -107,7 +107,7 @@ async def process_refusal_repair_due(active: ActiveController) -> None:
     for broker_id, forms in due.items():
         repeated: dict[TopicPartition, bool] = {}
         for what, form in forms.items():
-            if what is not METADATA:
+            if what is not METADATA and _is_to_run(context, broker_id, what):
                 if form.needs_epoch:
                     with_epoch.setdefault(broker_id, {})[what] = form
                 elif what in context.cluster.leadership:
@@ -131,6 +131,11 @@ async def process_refusal_repair_due(active: ActiveController) -> None:
 def _may_be_repaired(error: str | None) -> bool:
     """Whether a repetition may help against an error; None: nothing is refused."""
     return error is not None and error not in PERMANENT_ERRORS
+
+
+def _is_to_run(context: ControllerContext, broker_id: int, tp: TopicPartition) -> bool:
+    """Not what was stopped: on a broker that shuts down it would be in the ISR again at the end."""
+    return context.replica_state(broker_id, tp) in (ReplicaState.NEW, ReplicaState.ONLINE)
 
 
 def _is_refused(context: ControllerContext, broker_id: int, what: Subject) -> bool:
@@ -173,9 +178,10 @@ async def _give_new_epochs(
     context = active.context
     partitions = dict.fromkeys(
         tp
-        for forms in refused.values()
+        for broker_id, forms in refused.items()
         for tp in forms
         if context.partition_state(tp) is PartitionState.ONLINE
+        and _is_to_run(context, broker_id, tp)
         and not context.is_topic_queued_for_deletion(tp.topic)
     )
     if not partitions:

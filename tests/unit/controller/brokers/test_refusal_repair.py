@@ -6,10 +6,12 @@ import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
+from regent.controller.commands import Accepted, ControlledShutdown
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.controller.topics.topic_commands import process_commands
+from regent.model.partition import NO_EPOCH, LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse, UpdateMetadataResponse
 from regent.protocol.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
@@ -67,6 +69,13 @@ class Cluster:
     def answer_metadata(self, broker_id: int, error: int = 0) -> None:
         response = UpdateMetadataResponse(broker_id, error)
         self.world.process(self.controller, e.UpdateMetadataResponseReceived((response,)))
+
+    def shut_down(self, broker_id: int) -> None:
+        """A broker asks to be shut down; its answers are still to come."""
+        assert self.controller.active is not None
+        command = ControlledShutdown(broker_id, NO_EPOCH)
+        (outcome,) = self.world.run(process_commands(self.controller.active, [command]))
+        assert isinstance(outcome, Accepted)
 
     def next_attempt(self) -> int:
         """Let the time of the next attempt come. Returns how long that took, in ms."""
@@ -176,6 +185,21 @@ class TestAPartition:
         cluster.next_attempt()
         assert cluster.sent() == {}
         assert cluster.state(T0).leader_epoch == epoch
+
+    @pytest.mark.parametrize("whole", [False, True])
+    def test_of_a_broker_that_shuts_down_is_not_started_again(
+        self, cluster: Cluster, *, whole: bool
+    ) -> None:
+        """Its replica was stopped, and would be in the ISR again when the broker ends."""
+        code = UNKNOWN_SERVER_ERROR
+        cluster.answer(2, T0, error=0 if whole else code, whole=code if whole else 0)
+        cluster.shut_down(2)
+        stopped = cluster.state(T0)
+        assert stopped.isr == (1,)
+        cluster.next_attempt()
+        assert cluster.sent() == {}
+        cluster.answer(2, T0)
+        assert cluster.state(T0) == stopped
 
 
 class TestAWholeRequest:
