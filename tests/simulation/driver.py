@@ -22,6 +22,7 @@ from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnava
 from regent.protocol.control_requests import (
     ControlRequests,
     ControlResponse,
+    DescribeLogDirsResponse,
     LeaderAndIsrResponse,
     StopReplicaResponse,
 )
@@ -72,6 +73,7 @@ class RegentProcess:
             leader_imbalance_check_interval_s=world.swarm.balance_check_s or 0,
             # It would put right what mutants do wrong with watches.
             watch_check_interval_s=None,
+            refusal_repair_backoff_ms=500,
         )
         self.controller = KafkaController(
             self.config,
@@ -124,6 +126,8 @@ class RegentProcess:
                 self.put(e.LeaderAndIsrResponseReceived((response,)))
             case StopReplicaResponse():
                 self.put(e.StopReplicaResponseReceived((response,)))
+            case DescribeLogDirsResponse():
+                self.put(e.DescribeLogDirsResponseReceived((response,)))
             case _:
                 self.put(e.UpdateMetadataResponseReceived((response,)))
 

@@ -45,6 +45,7 @@ _READ_AGAIN: Final = frozenset(
         e.ReplicaLeaderElection,
         e.AutoPreferredReplicaLeaderElection,
         e.WatchCheck,
+        e.RefusalRepairDue,
         e.ConfigChange,
     }
 )
@@ -59,6 +60,7 @@ _ANSWERS: Final = frozenset(
         e.LeaderAndIsrResponseReceived,
         e.UpdateMetadataResponseReceived,
         e.StopReplicaResponseReceived,
+        e.DescribeLogDirsResponseReceived,
     }
 )
 _ZOOKEEPER: Final = "ZooKeeper"

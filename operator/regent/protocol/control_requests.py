@@ -1,8 +1,9 @@
-"""The controller's requests to brokers, as values: LeaderAndIsr, UpdateMetadata and StopReplica.
+"""The controller's requests to brokers, as values: LeaderAndIsr, UpdateMetadata and StopReplica,
+and the question which log directories are offline.
 
 A :class:`ControlRequests` is one sealed batch of the controller: it says *which* partitions concern
-which broker. What one broker is sent of it, merged with what waits for it already, is one of the
-three requests; how that becomes bytes, in which version, is decided per connection when it is sent.
+which broker. What one broker is sent of it, merged with what waits for it already, is one of these
+requests; how that becomes bytes, in which version, is decided per connection when it is sent.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
         update_metadata_receivers: Brokers that get an UpdateMetadata.
         deleted_partitions: Of the announced ones those that are sent with leader -2.
         stop_replica: Receiver -> partition -> what to do with its replica.
+        describe_log_dirs: Brokers that are asked for their log directories, after all else.
     """
 
     controller_id: int
@@ -62,6 +64,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
     update_metadata_receivers: tuple[int, ...]
     deleted_partitions: frozenset[TopicPartition]
     stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
+    describe_log_dirs: tuple[int, ...] = ()
 
 
 class ControlHeader(NamedTuple):
@@ -146,7 +149,15 @@ class StopReplicaRequest(msgspec.Struct, frozen=True):
     partitions: Mapping[TopicPartition, StopReplicaPartition]
 
 
-ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+class DescribeLogDirsRequest(msgspec.Struct, frozen=True):
+    """Say which log directories are offline. The header is not sent: it marks the answer."""
+
+    header: ControlHeader
+
+
+ControlRequest = (
+    LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest | DescribeLogDirsRequest
+)
 
 
 class LeaderAndIsrResponse(msgspec.Struct, frozen=True):
@@ -199,4 +210,23 @@ class StopReplicaResponse(msgspec.Struct, frozen=True):
     broker_epoch: int = NO_EPOCH
 
 
-ControlResponse = LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse
+class DescribeLogDirsResponse(msgspec.Struct, frozen=True):
+    """A broker's answer.
+
+    Attributes:
+        error_code: Why the broker does not say anything, 0 if it does.
+        log_dirs: Error code by path of the directory; 0: it is online.
+        controller_epoch: As in :class:`LeaderAndIsrResponse`.
+        broker_epoch: As in :class:`LeaderAndIsrResponse`.
+    """
+
+    broker_id: int
+    error_code: int
+    log_dirs: Mapping[str, int]
+    controller_epoch: int = NO_EPOCH
+    broker_epoch: int = NO_EPOCH
+
+
+ControlResponse = (
+    LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse | DescribeLogDirsResponse
+)

@@ -16,6 +16,7 @@ from regent.controller.state.states import ReplicaState
 from regent.controller.state.term import Term
 from regent.controller.term import cluster_loading, controller_election, failover
 from regent.controller.term.watches import event_of
+from regent.controller.topics import topic_ids
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import ControlRequests
@@ -208,7 +209,8 @@ class World:
         context.add_live_brokers(self.run(cluster_loading.read_brokers(self.log)).values())
         topics = self.zookeeper.children(paths.BROKER_TOPICS)
         znodes = self.run(cluster_loading.read_topics(topics, self.log))
-        partitions = self.run(cluster_loading.add_topics(active, znodes))
+        partitions = cluster_loading.add_topics(context, znodes)
+        self.run(topic_ids.settle(active, [t for t in znodes if not znodes[t].topic_id]))
         self.run(cluster_loading.load_leadership(context, partitions, self.log))
         active.partitions.startup_states()
         for tp in partitions:

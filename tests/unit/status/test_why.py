@@ -493,7 +493,7 @@ class TestSentences:
         broker = {"id": 3, "epoch": 77, "sessionId": "0x1"}
         about_brokers = kind in (
             CauseKind.BROKER_FAILED, CauseKind.BROKER_STARTED,
-            CauseKind.BROKER_BOUNCED, CauseKind.LOG_DIR_FAILED,
+            CauseKind.BROKER_BOUNCED, CauseKind.LOG_DIR_FAILED, CauseKind.REQUEST_REFUSED,
             CauseKind.CONTROLLED_SHUTDOWN, CauseKind.SHUTDOWN_GIVEN_UP,
         )  # fmt: skip
         cause = {"kind": kind, "event": "SomeEvent", "timeMs": 0, "brokers": [broker]}

@@ -20,6 +20,7 @@ from regent.zk_data import (
     preferred_replica_election,
     reassign_partitions,
     shutting_down_brokers,
+    topic_ids,
     topics,
 )
 from regent.zk_data.operations import ZNode
@@ -43,6 +44,7 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
         "/n", data
     ),
     "topic": lambda data: topics.decode_topic("t", data),
+    "topic id": lambda data: topic_ids.decode_topic_id("/n", data),
 }
 
 FIELDS = [

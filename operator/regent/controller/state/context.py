@@ -22,6 +22,7 @@ from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
 from regent.controller.state.known_broker_facts import KnownBrokerFacts
 from regent.controller.state.leader_balance import LeaderBalance
+from regent.controller.state.refusal_repairs import RefusalRepairs
 from regent.controller.state.refusals import Refusals
 from regent.controller.state.state_change_trail import StateChangeTrail
 from regent.controller.state.states import PartitionState, ReplicaState
@@ -43,9 +44,12 @@ class ControllerContext:
         term: Our term: controller id, epoch and the fence of every write.
         cluster: Brokers, topics, assignments and leadership as ZooKeeper has them.
         unclean_leader_elections: Unclean elections since this controller was elected.
+        restored_topic_ids: Topic ids written back since then, because somebody had dropped or
+            replaced them.
         seen_config_changes: Notifications of config changes that need not be looked at any more.
         broker_facts: What brokers have said about themselves.
         refusals: What brokers refuse to do.
+        refusal_repairs: What of it is sent again, and when.
         balance: Partitions that are not led by their preferred replica.
         trail: How leadership has changed in this term, and why.
         elections_to_repeat: Partitions whose election failed for another reason than the want of
@@ -54,6 +58,8 @@ class ControllerContext:
         stray_replicas: By broker and topic, replicas that are noted as to be deleted and that the
             broker was asked to delete, each with the leader epoch of that request: see
             :mod:`regent.controller.topics.stray_replicas`.
+        confirmed_strays: By broker, topics of which the broker has confirmed every deletion, but
+            not yet that it sees all of its log directories.
         doubtful_replicas: By broker, replicas that may be of a former topic of the same name.
         unconfirmed_shutdowns: Brokers that shut down for longer than that takes: each was sent a
             request, and one that answers has given it up.
@@ -63,8 +69,10 @@ class ControllerContext:
         self.term = term
         self.cluster = ClusterState() if cluster is None else cluster
         self.unclean_leader_elections = 0
+        self.restored_topic_ids = 0
         self.seen_config_changes: dict[str, None] = {}
         self.refusals = Refusals()
+        self.refusal_repairs = RefusalRepairs()
         self.balance = LeaderBalance(self.cluster, leaves_out=self.is_topic_queued_for_deletion)
         self.trail = StateChangeTrail()
         self.cluster.recorder = self.trail
@@ -84,6 +92,7 @@ class ControllerContext:
         self.topics_ineligible_for_deletion: dict[str, None] = {}
         self.topics_not_removed: dict[str, None] = {}
         self.stray_replicas: dict[int, dict[str, dict[TopicPartition, int]]] = {}
+        self.confirmed_strays: dict[int, dict[str, None]] = {}
         self.doubtful_replicas: dict[int, dict[TopicPartition, None]] = {}
         self.elections_to_repeat: dict[TopicPartition, None] = {}
 
@@ -114,7 +123,9 @@ class ControllerContext:
         self.broker_facts.brokers_changed()
         for broker_id in gone:
             self.refusals.forget_broker(broker_id)
+            self.refusal_repairs.forget_broker(broker_id)
             self.stray_replicas.pop(broker_id, None)
+            self.confirmed_strays.pop(broker_id, None)
             self.doubtful_replicas.pop(broker_id, None)
             self.unconfirmed_shutdowns.pop(broker_id, None)
 

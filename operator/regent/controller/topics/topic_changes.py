@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import filterfalse
 
 from regent.controller.active_controller import ActiveController
@@ -10,8 +10,10 @@ from regent.controller.effects import Exists, PublishView, ReadChildren, ReadDat
 from regent.controller.log import examples
 from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.causes import CauseKind
+from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term import cluster_loading
+from regent.controller.topics import topic_id_notes, topic_ids
 from regent.controller.topics.topic_node_removal import remove_topic_nodes
 from regent.controller.transitions import election
 from regent.controller.transitions.partition_state_znodes import epoch_guard
@@ -32,17 +34,21 @@ async def process_topic_change(active: ActiveController) -> None:
     gone: list[str] = []
     if len(listed) - len(new) < len(context.cluster.topics):
         gone = sorted(context.cluster.topics - frozenset(listed))
+    forgotten = topic_id_notes.incarnations(context, gone)
     with context.trail.because(CauseKind.TOPIC_VANISHED):
         for topic in gone:
             context.remove_topic(topic)
+    await topic_id_notes.forget(context, forgotten)
     added: list[TopicPartition] = []
     if new:
         topics = await cluster_loading.read_topics(new, active.log)
-        added = await cluster_loading.add_topics(active, topics)
+        added = cluster_loading.add_topics(context, topics)
+        await topic_ids.settle(active, _without_id(context, topics))
         if topics:  # those that cannot be read are new each time
             active.log.info("New topics", topics=len(topics), partitions=len(added))
         with context.trail.because(CauseKind.TOPIC_CREATED):
             await on_new_partition_creation(active, added)
+        await topic_id_notes.remember(context, topics, active.log)
     if gone:
         active.log.info(
             "Topics have vanished from ZooKeeper", topics=len(gone), examples=examples(gone)
@@ -70,7 +76,7 @@ async def process_partition_modifications(active: ActiveController, names: Seque
     """Topic nodes changed: create partitions that are new.
 
     Other changes are not ours to follow: replicas of existing partitions change by reassignment
-    only.
+    only, and ids not at all.
     """
     context = active.context
     topics = await cluster_loading.read_topics(names, active.log)
@@ -94,15 +100,22 @@ async def process_partition_modifications(active: ActiveController, names: Seque
         for tp, assignment in new.items():
             context.set_assignment(tp, assignment)
         growth.extend(new)
-    growth.extend(await cluster_loading.add_topics(active, late))
+    growth.extend(cluster_loading.add_topics(context, late))
+    await topic_ids.settle(active, _without_id(context, late))
+    await topic_id_notes.remember(context, late, active.log)
     if growth:
         active.log.info("New partitions", partitions=len(growth), examples=examples(growth))
         with context.trail.because(CauseKind.PARTITIONS_ADDED):
             await on_new_partition_creation(active, growth)
+    await topic_ids.take_nodes(active, {t: z for t, z in topics.items() if t not in late})
     if growth or late:
         await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
     if late:
         await process_topic_deletion(active)  # one of them may have been marked before
+
+
+def _without_id(context: ControllerContext, topics: Iterable[str]) -> list[str]:
+    return [topic for topic in topics if topic not in context.cluster.topic_ids]
 
 
 async def _restore_assignment(active: ActiveController, topic: str) -> None:
