@@ -86,16 +86,6 @@ def remaining_not_named(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(controlled_shutdown, "_result", result)
 
 
-def last_in_sync_left_alone(patch: pytest.MonkeyPatch) -> None:
-    """No election makes a broker that is stopping the leader, whoever else is gone."""
-
-    def elect(*args: Any, live_or_shutting_down: Any, **options: Any) -> Elected | None:
-        return original(*args, **options)
-
-    original = election.offline
-    patch.setattr(election, "offline", elect)
-
-
 def excluded_for_ever(patch: pytest.MonkeyPatch) -> None:
     """A broker that lives on never leads again."""
     patch.setattr(abandoned_shutdowns, "take_answer", _nothing)
@@ -132,7 +122,6 @@ MUTANTS: dict[Mutate, str] = {
     leaders_not_moved: "which stops",
     stopping_leader_elected: "which stops",
     remaining_not_named: "is free, but it leads",
-    last_in_sync_left_alone: "without a leader",
     excluded_for_ever: "shutting down are|replica states are",
     taken_back_in_the_same_epoch: "ISR of|does not follow",
     note_removed_first: "ISR of|does not follow",

@@ -8,7 +8,7 @@ taken place. So what counts is the present:
 - a broker that is up for unknown time may host whatever is assigned to it, in the ISR or not: it
   may be in the first ISR, and have died before it was sent the deletion. Its answer to the
   LeaderAndIsr decides: with INCONSISTENT_TOPIC_ID it says that its replica is of the former topic
-  (inter.broker.protocol.version 2.8 and newer), which is deleted unless the broker is in the ISR;
+  (inter.broker.protocol.version 2.8 and newer), which is deleted once the broker is not in the ISR;
 - a broker that has just started hosts nothing before it is sent a LeaderAndIsr. Outside the ISR it
   has no record that the ISR lacks; so what it has may go while a replica of the ISR is alive. If
   none is, it may be all that is left, and an unclean election may have to make do with it;

@@ -16,6 +16,7 @@ describes the problem.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.log import examples
@@ -36,6 +37,8 @@ from regent.protocol.control_requests import (
     StopReplicaResponse,
 )
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID, error_name
+
+_OF_ANOTHER_TOPIC: Final = error_name(INCONSISTENT_TOPIC_ID)
 
 
 async def delete_on_started(active: ActiveController, broker_ids: Sequence[int]) -> None:
@@ -161,6 +164,29 @@ async def take_leader_and_isr_answer(
         if topic not in asked and not _is_doubtful(context, broker_id, topic)
     ]
     await _ask_for_log_dirs(active, broker_id, done)
+
+
+async def take_isr_changes(active: ActiveController, partitions: Iterable[TopicPartition]) -> None:
+    """Brokers that have refused to host a partition, as they have a replica of the former topic,
+    may have left its ISR: then that replica may go."""
+    context = active.context
+    leadership = context.cluster.leadership
+    for broker_id, doubtful in list(context.doubtful_replicas.items()):
+        refused = context.refusals.on_broker(broker_id)
+        strays = [
+            tp
+            for tp in partitions
+            if tp in doubtful
+            and refused.get(tp) == _OF_ANOTHER_TOPIC
+            and broker_id not in leadership[tp].isr
+        ]
+        for tp in strays:
+            del doubtful[tp]
+        if strays:
+            active.log.warning(
+                "Replicas of a former topic found", broker=broker_id, examples=examples(strays)
+            )
+            await _delete_and_create(active, broker_id, strays)
 
 
 async def _delete_and_create(

@@ -8,6 +8,7 @@ from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
 from regent.controller.brokers.broker_changes import process_broker_change
+from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.controller.topics import stray_replica_notes, topic_changes
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
@@ -21,6 +22,7 @@ from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, INCONSISTE
 from regent.zk_data import paths
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_of, strays_on
+from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
 T0 = TopicPartition("t", 0)
@@ -400,6 +402,24 @@ class TestATopicOfThatNameAgain:
         assert stop_replica(world.driver.sent) == []
         assert world.exists(NOTE)
 
+    def test_once_it_has_left_the_isr_what_it_has_refused_to_host_is_deleted(self) -> None:
+        """A leader takes a follower out of the ISR that does not fetch."""
+        world, _ = self.created_again(isr=(1,))
+        world.set_state(T0, 1, (1, 3), leader_epoch=9)
+        world.start_broker(3)
+        active = world.fail_over()
+        world.driver.take_sent()
+        self.obey(world, active, INCONSISTENT_TOPIC_ID)
+        assert stop_replica(world.driver.sent) == []
+        world.set_state(T0, 1, (1,), leader_epoch=9)
+        world.put(
+            paths.isr_change_notification("isr_change_0000000001"),
+            encode_isr_change_notification([T0]),
+        )
+        world.run(process_isr_change_notification(active))
+        assert stop_replica(world.driver.sent) == [(3, T0, -1, True)]
+        assert leader_and_isr(world.driver.sent) == {3: {T0: True}}
+
     def test_at_a_failover_a_place_in_the_isr_does_not_say_what_a_broker_holds(self) -> None:
         """It may be in the first ISR, and have died before it was sent the deletion."""
         world, _ = self.created_again(isr=(1,))
@@ -408,7 +428,9 @@ class TestATopicOfThatNameAgain:
         active = world.fail_over()
         answer(world, active, 3, T1)
         assert world.exists(NOTE)
+        world.driver.take_sent()
         self.obey(world, active, None)
+        describe_log_dirs(world, active)
         assert not world.exists(NOTE)
 
     def test_what_it_has_deleted_it_need_not_be_asked_about(self) -> None:
