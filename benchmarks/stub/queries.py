@@ -17,6 +17,8 @@ from kio.static.primitive import i8
 from benchmarks.stub.answers import Header, UnsupportedRequestError, uvarint
 
 API_VERSIONS = 18
+DESCRIBE_LOG_DIRS = 35
+_LOG_DIRS_LAST_LEGACY = 1
 DESCRIBE_CONFIGS = 32
 
 BROKER_RESOURCE = 4
@@ -80,6 +82,23 @@ def describe_configs_answer(
     )
     answer = schema.DescribeConfigsResponse(throttle_time=datetime.timedelta(), results=results)
     return _write(answer), flexible
+
+
+def describe_log_dirs_answer(header: Header) -> bytes:
+    """One log directory, which is online; what is in it is nobody's question.
+
+    Raises:
+        UnsupportedRequestError: For versions in the flexible encoding.
+    """
+    if header.version > _LOG_DIRS_LAST_LEGACY:
+        raise UnsupportedRequestError(f"version {header.version} of DescribeLogDirs")
+    directory = b"/data"
+    throttle_ms, directories, error, topics = 0, 1, 0, 0
+    return (
+        struct.pack(">iihh", throttle_ms, directories, error, len(directory))
+        + directory
+        + struct.pack(">i", topics)
+    )
 
 
 def _config(schema: Any, version: int, name: str, value: str) -> Any:

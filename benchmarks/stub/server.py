@@ -30,8 +30,10 @@ from benchmarks.stub.followers import Followers
 from benchmarks.stub.queries import (
     API_VERSIONS,
     DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
     api_versions_answer,
     describe_configs_answer,
+    describe_log_dirs_answer,
 )
 
 LOOPBACK = "127.0.0.1"
@@ -195,6 +197,8 @@ class StubServer:
             body, flexible = api_versions_answer(header), False
         elif header.api_key == DESCRIBE_CONFIGS:
             body, flexible = describe_configs_answer(frame, header, self._config)
+        elif header.api_key == DESCRIBE_LOG_DIRS:
+            body, flexible = describe_log_dirs_answer(header), False
         else:
             raise UnsupportedRequestError(f"version {header.version} of API {header.api_key}")
         peer.unsent = memoryview(response(header.correlation_id, body, flexible=flexible))

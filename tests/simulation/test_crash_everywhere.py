@@ -20,7 +20,15 @@ AT_EVERY_WRITE = (
     Disturbance.LOSE_AFTER,
     Disturbance.EXPIRE_AFTER,
 )
-ALL_SCENARIOS = SCENARIOS | SHUTDOWN_SCENARIOS
+FORGOTTEN = "a broker fails at requests for a while"
+"""What a broker has refused is known for a term. If it took the leader epoch over before it failed,
+the next controller's LeaderAndIsr of that epoch changes nothing, as in Kafka: the next change of the
+partition does."""
+ALL_SCENARIOS = {
+    name: scenario
+    for name, scenario in (SCENARIOS | SHUTDOWN_SCENARIOS).items()
+    if name != FORGOTTEN
+}
 
 
 def cuts(performed: list[fx.Effect[object]]) -> Iterator[Cut]:

@@ -28,7 +28,7 @@ def process(cluster: Cluster) -> Iterator[RegentProcess]:
 def test_topics_are_created_grown_configured_and_deleted(
     cluster: Cluster, process: RegentProcess, version: str
 ) -> None:
-    topic, znodes = f"by-tool-{version}", cluster.znodes
+    topic, znodes = f"all-its-life-by-tool-{version}", cluster.znodes
     tools = KafkaTools("", version=version)
 
     def run(*arguments: str) -> str:
