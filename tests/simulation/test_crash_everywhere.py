@@ -21,9 +21,9 @@ AT_EVERY_WRITE = (
     Disturbance.EXPIRE_AFTER,
 )
 FORGOTTEN = "a broker fails at requests for a while"
-"""What a broker has refused is known for a term. If it took the leader epoch over before it failed,
-the next controller's LeaderAndIsr of that epoch changes nothing, as in Kafka: the next change of the
-partition does."""
+"""What a broker has refused is known for a term. If it took the leader epoch over before it
+failed, the next controller's LeaderAndIsr of that epoch changes nothing, as in Kafka: the next
+change of the partition does."""
 ALL_SCENARIOS = {
     name: scenario
     for name, scenario in (SCENARIOS | SHUTDOWN_SCENARIOS).items()
