@@ -142,14 +142,7 @@ def _result(setting: Setting, measurements: Sequence[Measurement]) -> Result:
         f"All brokers have inter.broker.protocol.version {PROTOCOL_VERSION}. Kafka's controller is"
         f" a broker without replicas (heap {KAFKA_HEAP_MB} MiB, G1).",
     ]
-    notes += [
-        disturbance(
-            TITLES[side],
-            others_s=sum(m.cpu["others"] for m in some),
-            window_s=sum(m.window_s for m in some),
-        )
-        for side, some in counted.items()
-    ]
+    notes += [disturbance(TITLES[side], some) for side, some in counted.items()]
     return Result(
         seconds={side: [m.figures.seconds for m in some] for side, some in counted.items()},
         tables=[_every_measurement(setting, measurements), _medians(setting, counted)],

@@ -54,14 +54,7 @@ def _result(measurements: Sequence[Measurement]) -> Result:
         "Compared are the medians of 'all answered' over the re-elections of rounds 1 and later;"
         " every request was decoded and checked.",
     ]
-    notes += [
-        disturbance(
-            TITLES[side],
-            others_s=sum(m.cpu["others"] for m in some),
-            window_s=sum(m.window_s for m in some),
-        )
-        for side, some in counted.items()
-    ]
+    notes += [disturbance(TITLES[side], some) for side, some in counted.items()]
     return Result(
         seconds={side: [m.complete_s for m in some] for side, some in counted.items()},
         tables=[

@@ -6,7 +6,9 @@ import shutil
 import subprocess
 import time
 import timeit
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MUCH = 0.3  # of the processors, used by others
@@ -52,9 +54,21 @@ def wait_until_idle(*, busy_share: float, timeout_s: float) -> None:
             return
 
 
-def disturbance(what: str, *, others_s: float, window_s: float) -> str:
-    """How much else the machine did while something was measured for so many seconds."""
-    share = others_s / (window_s * cores())
+class Measured(Protocol):
+    """A measurement: how long it took, and what processes used meanwhile ("others": those that
+    have nothing to do with it), both in seconds."""
+
+    @property
+    def cpu(self) -> Mapping[str, float]: ...
+
+    @property
+    def window_s(self) -> float: ...
+
+
+def disturbance(what: str, measurements: Iterable[Measured]) -> str:
+    """How much else the machine did while something was measured."""
+    some = list(measurements)
+    share = sum(m.cpu["others"] for m in some) / (sum(m.window_s for m in some) * cores())
     rough = " That is much: these figures are rough." if share > _MUCH else ""
     return f"Other processes used {share:.0%} of the processors while {what} was measured.{rough}"
 

@@ -152,11 +152,7 @@ async def take_leader_and_isr_answer(
     settled = [tp for tp in answered if tp in strays or tp not in errors]
     for tp in settled:
         del doubtful[tp]
-    if strays:
-        active.log.warning(
-            "Replicas of a former topic found", broker=broker_id, examples=examples(strays)
-        )
-        await _delete_and_create(active, broker_id, strays)
+    await _delete_and_create(active, broker_id, strays)
     asked = context.stray_replicas.get(broker_id, {})
     done = [
         topic
@@ -182,17 +178,18 @@ async def take_isr_changes(active: ActiveController, partitions: Iterable[TopicP
         ]
         for tp in strays:
             del doubtful[tp]
-        if strays:
-            active.log.warning(
-                "Replicas of a former topic found", broker=broker_id, examples=examples(strays)
-            )
-            await _delete_and_create(active, broker_id, strays)
+        await _delete_and_create(active, broker_id, strays)
 
 
 async def _delete_and_create(
     active: ActiveController, broker_id: int, partitions: Sequence[TopicPartition]
 ) -> None:
     """Delete replicas of a former topic, and create those of the present one in their place."""
+    if not partitions:
+        return
+    active.log.warning(
+        "Replicas of a former topic found", broker=broker_id, examples=examples(partitions)
+    )
     asked = active.context.stray_replicas.setdefault(broker_id, {})
     for tp in partitions:
         asked.setdefault(tp.topic, {})[tp] = NO_EPOCH
