@@ -42,6 +42,7 @@ from tests.support.broker_znodes import (
     isr_change_notification_prefix,
     log_dir_event_notification_prefix,
 )
+from tests.unit.controller.brokers.stopping import epoch_of, fail_over
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
 T0, T1 = (TopicPartition("t", p) for p in range(2))
@@ -56,20 +57,6 @@ def cluster() -> tuple[World, ActiveController]:
     world.set_state(T0, 1, (1, 2), leader_epoch=5)
     world.set_state(T1, 2, (2, 1, 3), leader_epoch=5)
     return world, fail_over(world)
-
-
-def fail_over(world: World) -> ActiveController:
-    active = world.fail_over()
-    world.driver.take_sent()
-    world.driver.performed.clear()
-    world.log.records.clear()
-    return active
-
-
-def epoch_of(world: World, broker_id: int) -> int:
-    node = world.zookeeper.get(paths.broker_id(broker_id))
-    assert node is not None
-    return node.czxid
 
 
 def shut_down(world: World, active: ActiveController, *broker_ids: int) -> None:
