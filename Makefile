@@ -8,7 +8,7 @@ export PYTHONUNBUFFERED := 1
 # A Regent, and each worker of the tests, starts in half the time when bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test unit simulate lint generate check-generated bench clean
+.PHONY: help setup demo test unit matrix simulate lint generate check-generated bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -25,6 +25,11 @@ test: setup ## all tests (the first time also builds the Kubernetes API: some mi
 
 unit: setup ## the tests that need no servers
 	@$(PYTHON_RUN) -m pytest -n $(shell nproc) -m "not integration" $(ARGS)
+
+matrix: setup ## the flows on brokers of five versions: [VERSIONS="2.4.1 3.9.1"] [FLOWS="crash"] [SEED=7]
+	@$(PYTHON_RUN) -m sandbox build --all-kafka
+	@$(PYTHON_RUN) -m tests.matrix $(if $(VERSIONS),--versions $(VERSIONS)) \
+		$(if $(FLOWS),--flows $(FLOWS)) $(if $(SEED),--seed $(SEED))
 
 simulate: setup ## the simulation with many seeds: [SEEDS=100] [STEPS=...] [SEED=first]
 	@$(PYTHON_RUN) -m tests.simulation --keep-going --seeds $(or $(SEEDS),100) \

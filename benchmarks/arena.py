@@ -1,108 +1,109 @@
 """Where controllers are measured: one ZooKeeper, the stub brokers, and a session that watches."""
 
+import contextlib
 import time
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
 
 from benchmarks import machine
-from benchmarks.benchmark import Options
-from benchmarks.cluster import PROTOCOL_VERSION, Cluster
-from benchmarks.contenders import Contender
+from benchmarks.benchmark import KAFKA, SIDES, Options
+from benchmarks.cluster import BROKERS, PROTOCOL_VERSION, Cluster
+from benchmarks.contenders import Contender, KafkaController, RegentController
 from benchmarks.errors import BenchmarkError
-from benchmarks.measurement import ELECTED, RESUMED, STARTED, Measurement, measure_delivery
+from benchmarks.stub.exchanges import StubStatus
 from benchmarks.stub.process import StubBrokers
-from benchmarks.verification import Verifier
-from benchmarks.zookeeper import ZooKeeperSession, clock_offset
+from benchmarks.zookeeper import Election, ZooKeeperSession, clock_offset
 from sandbox import ZooKeeper, wait_until
+from sandbox.java import TUNED_FOR_THROUGHPUT
 
 CHROOT = "/kafka"
+ZOOKEEPER_HEAP_MB = 2048
+ZOOKEEPER_HEAP_BYTES_PER_PARTITION = 4096  # two znodes and what watches and snapshots take
 SESSIONS_GONE_TIMEOUT_S = 60.0
 QUIET_S = 1.0
 IDLE_SHARE = 0.15  # of the processors, before a measurement
-IDLE_TIMEOUT_S = 10.0
 LARGEST_CLOCK_STEP_NS = 5_000_000
 SMALLEST_ENTRY_BYTES = 40  # of a partition in UpdateMetadata
 
 
-class Arena:
-    """ZooKeeper, the stub brokers and the session that watches; measures the elected one."""
+class Usage:
+    """Processor seconds by process, and monotonic nanoseconds."""
 
-    def __init__(self, options: Options, cluster: Cluster, zookeeper: ZooKeeper) -> None:
+    def __init__(self, cpu: dict[str, float]) -> None:
+        self.at = time.monotonic_ns()
+        self.cpu = cpu
+        self.clock_offset = clock_offset()
+
+    def since(self, before: "Usage") -> dict[str, float]:
+        """What was used meanwhile; "others" have nothing to do with the measurement.
+
+        Raises:
+            BenchmarkError: the machine's clock was set meanwhile.
+        """
+        if abs(self.clock_offset - before.clock_offset) > LARGEST_CLOCK_STEP_NS:
+            raise BenchmarkError("the machine's clock was set meanwhile")
+        used = {name: self.cpu[name] - before.cpu.get(name, 0.0) for name in self.cpu}
+        used["others"] = max(used.pop("machine") - sum(used.values()), 0.0)
+        return used
+
+
+class Arena:
+    """ZooKeeper, the stub brokers and the session that watches.
+
+    Attributes:
+        broker_epochs: Of the stub brokers that are registered, once `prepare` has been called.
+    """
+
+    def __init__(
+        self, options: Options, cluster: Cluster, zookeeper: ZooKeeper, *, has_followers: bool
+    ) -> None:
         self.options = options
         self.cluster = cluster
         self.zookeeper = zookeeper
+        self.connect_string = zookeeper.connect_string + CHROOT
         self.stubs = StubBrokers(
-            cluster.broker_ids, config={"inter.broker.protocol.version": PROTOCOL_VERSION}
+            cluster.broker_ids,
+            config={"inter.broker.protocol.version": PROTOCOL_VERSION},
+            zookeeper=self.connect_string if has_followers else None,
         )
-        self.session = ZooKeeperSession(zookeeper.connect_string + CHROOT)
+        self.session = ZooKeeperSession(self.connect_string)
+        self.broker_epochs: dict[int, int] = {}
         self._hosted = {b: len(cluster.hosted_by(b)) for b in cluster.broker_ids}
-        self._verifier: Verifier | None = None
 
     def prepare(self) -> int:
         """Fill ZooKeeper and register the stub brokers; returns the number of znodes."""
         znodes = self.session.populate(self.cluster)
-        epochs = self.session.register(self.cluster.registrations(self.stubs.ports))
-        self._verifier = Verifier(self.cluster, epochs)
+        self.register_missing()
         return znodes
 
-    def turn(self, contender: Contender, number: int, samples: int) -> list[Measurement]:
-        """Wake a contender up, have it elected again and again, and freeze it."""
-        kind = STARTED if number == 0 else RESUMED
-        measurements = [self.measure(contender, number, kind)]
-        measurements += [self.measure(contender, number, ELECTED) for _ in range(samples)]
-        contender.process.pause()
-        self._await_end_of_session(contender)
-        return measurements
+    def register_missing(self) -> None:
+        """Register the stub brokers that are not registered."""
+        known = self.session.broker_ids()
+        missing = [
+            b for b in self.cluster.registrations(self.stubs.ports) if b.broker_id not in known
+        ]
+        self.broker_epochs.update(self.session.register(missing))
 
-    def measure(self, contender: Contender, number: int, kind: str) -> Measurement:
-        """One failover."""
-        machine.wait_until_idle(busy_share=IDLE_SHARE, timeout_s=IDLE_TIMEOUT_S)
-        self.stubs.forget()
-        cpu_before = self._cpu_seconds(contender)
-        began_with = clock_offset()
-        if kind == ELECTED:
+    def elect(self, contender: Contender) -> Election:
+        """Have a contender elected, by waking it up or by deleting `/controller`.
+
+        Raises:
+            BenchmarkError: it was not.
+        """
+        if self.session.controller() == contender.controller_id:
             triggered_at = self.session.depose()
         else:
             triggered_at = contender.activate()
-        timeout_s = self.options.timeout_s
-        try:
-            election = self.session.await_election(
-                contender.controller_id, triggered_at=triggered_at, timeout_s=timeout_s
-            )
-            self._await_requests(contender, timeout_s=timeout_s)
-        except BenchmarkError as error:
-            raise BenchmarkError(f"{contender.name}: {error}\n{self._tail(contender)}") from error
-        cpu_after = self._cpu_seconds(contender)
-        window_s = (time.monotonic_ns() - triggered_at) / 1e9
-        if abs(clock_offset() - began_with) > LARGEST_CLOCK_STEP_NS:
-            raise BenchmarkError("the machine's clock was set meanwhile")
-        assert self._verifier is not None
-        delivery = self._verifier.verify(election, self.stubs.take())
-        cpu = {name: cpu_after[name] - cpu_before.get(name, 0.0) for name in cpu_after}
-        cpu["others"] = max(cpu.pop("machine") - sum(cpu.values()), 0.0)
-        return measure_delivery(contender, number, kind, election, delivery, cpu, window_s=window_s)
+        return self.session.await_election(
+            contender.controller_id,
+            triggered_at=triggered_at,
+            timeout_s=self.options.timeout_s,
+        )
 
-    def _await_requests(self, contender: Contender, *, timeout_s: float) -> None:
-        """Wait until, by its size, everything has arrived, and nothing more comes."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            status = self.stubs.status()
-            if status.refused:
-                raise BenchmarkError(f"a broker was sent {status.refused[0]}")
-            enough = self.cluster.size * SMALLEST_ENTRY_BYTES
-            arrived = all(
-                status.leader_and_isr_partitions[broker_id] >= self._hosted[broker_id]
-                and status.update_metadata_bytes[broker_id] >= enough
-                for broker_id in self.cluster.broker_ids
-            )
-            if arrived and self.stubs.is_quiet(status, quiet_s=QUIET_S):
-                return
-            if not contender.process.is_running:
-                raise BenchmarkError(f"it ended with exit code {contender.process.exit_code}")
-            if time.monotonic() > deadline:
-                raise BenchmarkError(f"after {timeout_s:g} s brokers have only got {status}")
-            time.sleep(QUIET_S / 4)
-
-    def _await_end_of_session(self, contender: Contender) -> None:
-        """Wait until ZooKeeper has forgotten a frozen contender."""
+    def rest(self, contender: Contender) -> None:
+        """Freeze a contender and wait until ZooKeeper has forgotten it."""
+        contender.process.pause()
         wait_until(
             lambda: (self.session.controller(), self.session.broker_ids()),
             until=lambda seen: seen[0] is None and contender.broker_id not in seen[1],
@@ -110,14 +111,105 @@ class Arena:
             describe=f"the session of {contender.name} to run out",
         )
 
-    def _cpu_seconds(self, contender: Contender) -> dict[str, float]:
+    def await_failover(self, contender: Contender) -> None:
+        """Wait until, by its size, everything that a failover sends has arrived, and no more comes.
+
+        Raises:
+            BenchmarkError: it has not, or what was sent is none of a controller's requests.
+        """
+        smallest = max(self.cluster.size * SMALLEST_ENTRY_BYTES, 1)
+        self.await_requests(
+            contender,
+            lambda status: all(
+                status.leader_and_isr_partitions[broker_id] >= self._hosted[broker_id]
+                and status.update_metadata_bytes[broker_id] >= smallest
+                for broker_id in self.cluster.broker_ids
+            ),
+        )
+
+    def await_requests(self, contender: Contender, arrived: Callable[[StubStatus], bool]) -> None:
+        """Wait until enough has arrived at the brokers, and nothing more comes.
+
+        Raises:
+            BenchmarkError: that does not come to pass.
+        """
+        deadline = time.monotonic() + self.options.timeout_s
+        while True:
+            status = self.stubs.status()
+            if status.refused:
+                raise BenchmarkError(f"a broker was sent {status.refused[0]}")
+            if arrived(status) and self.stubs.is_quiet(status, quiet_s=QUIET_S):
+                return
+            if not contender.process.is_running:
+                raise BenchmarkError(f"it ended with exit code {contender.process.exit_code}")
+            if time.monotonic() > deadline:
+                raise BenchmarkError(
+                    f"after {self.options.timeout_s:g} s brokers have only got {status}"
+                )
+            time.sleep(QUIET_S / 4)
+
+    @contextlib.contextmanager
+    def blaming(self, contender: Contender) -> Iterator[None]:
+        """Name the contender in errors, with the end of its log."""
+        try:
+            yield
+        except BenchmarkError as error:
+            tail = contender.process.log_tail(lines=15)
+            raise BenchmarkError(f"{contender.name}: {error}\n--- its log ---\n{tail}") from error
+
+    def await_idle_machine(self) -> None:
+        """Wait for a second without other work, for a while."""
+        machine.wait_until_idle(busy_share=IDLE_SHARE, timeout_s=self.options.idle_timeout_s)
+
+    def usage(self, contender: Contender) -> Usage:
+        """What has been used so far."""
         seconds = {"ZooKeeper": machine.cpu_seconds(self.zookeeper.process.pid)}
         seconds["machine"] = machine.busy_seconds()
         seconds["stub brokers"] = self.stubs.status().cpu_seconds
         if contender.process.is_running:
             seconds["controller"] = machine.cpu_seconds(contender.process.pid)
-        return seconds
+        return Usage(seconds)
 
-    @staticmethod
-    def _tail(contender: Contender) -> str:
-        return f"--- its log ---\n{contender.process.log_tail(lines=15)}"
+
+@contextlib.contextmanager
+def arena_of(
+    options: Options, cluster: Cluster, console: Console, *, has_followers: bool = False
+) -> Iterator[Arena]:
+    """An arena with a cluster in it. With followers, they get in sync by themselves."""
+    with contextlib.ExitStack() as stack:
+        zookeeper = stack.enter_context(
+            ZooKeeper(heap_mb=_zookeeper_heap_mb(cluster), java_options=TUNED_FOR_THROUGHPUT)
+        )
+        arena = Arena(options, cluster, zookeeper, has_followers=has_followers)
+        stack.enter_context(arena.session)
+        stack.enter_context(arena.stubs)
+        began = time.monotonic()
+        znodes = arena.prepare()
+        console.print(
+            f"{cluster.size:,} partitions of {len(cluster.topics):,} topics on {BROKERS} stub"
+            f" brokers: {znodes:,} znodes in {time.monotonic() - began:.1f} s"
+        )
+        yield arena
+
+
+def _zookeeper_heap_mb(cluster: Cluster) -> int:
+    return max(ZOOKEEPER_HEAP_MB, cluster.size * ZOOKEEPER_HEAP_BYTES_PER_PARTITION >> 20)
+
+
+@contextlib.contextmanager
+def contenders_in(arena: Arena) -> Iterator[list[Contender]]:
+    """The controllers that were asked for; killed afterwards."""
+    with contextlib.ExitStack() as stack:
+        contenders: list[Contender] = []
+        for side in SIDES:
+            if side in arena.options.sides:
+                contender = _contender(side, arena.connect_string)
+                stack.callback(contender.close)
+                contenders.append(contender)
+        yield contenders
+
+
+def _contender(side: str, connect_string: str) -> Contender:
+    if side == KAFKA:
+        return KafkaController(connect_string, protocol_version=PROTOCOL_VERSION)
+    return RegentController(connect_string)

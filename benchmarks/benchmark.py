@@ -10,6 +10,8 @@ from rich.console import Console
 KAFKA = "kafka"
 REGENT = "regent"
 SIDES = (KAFKA, REGENT)
+KAFKA_VERSION = "3.9.1"
+TITLES = {KAFKA: f"Kafka {KAFKA_VERSION}", REGENT: "Regent"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class Options:
         samples: Counted measurements of one side in one round.
         sides: Usually both; one of them alone gives figures and no comparison.
         timeout_s: Longest time that one measurement may take.
+        idle_timeout_s: Longest wait, before each, for a machine that does nothing else.
     """
 
     size: int
@@ -29,6 +32,7 @@ class Options:
     samples: int
     sides: tuple[str, ...] = SIDES
     timeout_s: float = 300.0
+    idle_timeout_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,17 @@ def list_benchmarks() -> None:
 
 def _command(benchmark: Benchmark) -> click.Command:
     def run(
-        *, size: int, rounds: int, samples: int, only: str | None, timeout: float, json_path: str
+        *,
+        size: int,
+        rounds: int,
+        samples: int,
+        only: str | None,
+        timeout: float,
+        idle_timeout: float,
+        json_path: str,
     ) -> None:
-        options = Options(size, rounds, samples, (only,) if only else SIDES, timeout)
+        sides = (only,) if only else SIDES
+        options = Options(size, rounds, samples, sides, timeout, idle_timeout)
         sys.exit(_run(benchmark, options, Path(json_path) if json_path else None))
 
     decorators: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
@@ -68,6 +76,13 @@ def _command(benchmark: Benchmark) -> click.Command:
             default=300.0,
             show_default=True,
             help="Seconds that one measurement may take.",
+        ),
+        click.option(
+            "--idle-timeout",
+            type=click.FloatRange(min=0),
+            default=10.0,
+            show_default=True,
+            help="Seconds to wait, before each measurement, for a machine that does nothing else.",
         ),
         click.option("--json", "json_path", default="", help="Write all figures to this file."),
     ]

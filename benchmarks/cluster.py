@@ -42,19 +42,27 @@ class Partition(NamedTuple):
 
 
 class Cluster:
-    """`size` partitions in topics of 50, three replicas each, evenly spread over five brokers."""
+    """`size` partitions, evenly spread over five brokers; none of them has ever moved."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(
+        self,
+        size: int,
+        *,
+        partitions_per_topic: int = PARTITIONS_PER_TOPIC,
+        replication_factor: int = REPLICATION_FACTOR,
+    ) -> None:
         self.size = size
         self.broker_ids = tuple(range(1, BROKERS + 1))
+        self.replication_factor = replication_factor
+        self._partitions_per_topic = partitions_per_topic
 
     @cached_property
     def topics(self) -> dict[str, list[Partition]]:
         """All partitions by topic, in the order of their numbers."""
-        replica_lists = list(_replica_lists(self.broker_ids))
+        replica_lists = list(replica_lists_of(self.broker_ids, self.replication_factor))
         topics: dict[str, list[Partition]] = {}
         for number in range(self.size):
-            topic, partition = divmod(number, PARTITIONS_PER_TOPIC)
+            topic, partition = divmod(number, self._partitions_per_topic)
             name = f"topic-{topic:05d}"
             replicas = replica_lists[number % len(replica_lists)]
             topics.setdefault(name, []).append(Partition(name, partition, replicas))
@@ -91,13 +99,15 @@ class Cluster:
         ]
 
 
-def _replica_lists(broker_ids: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def replica_lists_of(
+    broker_ids: tuple[int, ...], replication_factor: int
+) -> Iterator[tuple[int, ...]]:
     """All ways to place the replicas of a partition, leaders taking turns."""
     by_leader = [
         [
             (leader, *followers)
             for followers in itertools.permutations(
-                [b for b in broker_ids if b != leader], REPLICATION_FACTOR - 1
+                [b for b in broker_ids if b != leader], replication_factor - 1
             )
         ]
         for leader in broker_ids

@@ -13,13 +13,12 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
-from benchmarks.benchmark import KAFKA, REGENT
+from benchmarks.benchmark import KAFKA, KAFKA_VERSION, REGENT
 from sandbox import KafkaBroker
 from sandbox.java import TUNED_FOR_THROUGHPUT
 from sandbox.process import ManagedProcess
 from sandbox.state import StateDirectory
 
-KAFKA_VERSION = "3.9.1"
 KAFKA_HEAP_MB = 4096
 KAFKA_BROKER_ID = 6
 REGENT_CONTROLLER_ID = 1_000_000_001

@@ -6,9 +6,12 @@ import shutil
 import subprocess
 import time
 import timeit
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_MUCH = 0.3  # of the processors, used by others
 _DICTIONARY_WRITES = 1_000_000
 
 
@@ -16,6 +19,14 @@ def cpu_seconds(pid: int) -> float:
     """Processor time that a process has used, all its threads together."""
     stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(stat[11]) + int(stat[12])) / _TICKS
+
+
+def peak_memory_mb(pid: int) -> float:
+    """The most memory that a process has had resident since it was started."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
 
 
 def cores() -> int:
@@ -41,6 +52,25 @@ def wait_until_idle(*, busy_share: float, timeout_s: float) -> None:
         time.sleep(1)
         if busy_seconds() - before <= busy_share * cores():
             return
+
+
+class Measured(Protocol):
+    """A measurement: how long it took, and what processes used meanwhile ("others": those that
+    have nothing to do with it), both in seconds."""
+
+    @property
+    def cpu(self) -> Mapping[str, float]: ...
+
+    @property
+    def window_s(self) -> float: ...
+
+
+def disturbance(what: str, measurements: Iterable[Measured]) -> str:
+    """How much else the machine did while something was measured."""
+    some = list(measurements)
+    share = sum(m.cpu["others"] for m in some) / (sum(m.window_s for m in some) * cores())
+    rough = " That is much: these figures are rough." if share > _MUCH else ""
+    return f"Other processes used {share:.0%} of the processors while {what} was measured.{rough}"
 
 
 def facts() -> dict[str, str]:

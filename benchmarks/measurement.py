@@ -1,10 +1,12 @@
-"""One measured failover: what was seen, put together in seconds from the election on."""
+"""Measures one failover after the other, in seconds from the election on."""
 
 import re
 from dataclasses import dataclass
 
+from benchmarks import machine
+from benchmarks.arena import Arena
 from benchmarks.contenders import Contender
-from benchmarks.verification import Delivery
+from benchmarks.verification import Delivery, Verifier
 from benchmarks.zookeeper import Election
 
 _BEFORE_ELECTION_NS = 100_000_000  # logs are not more precise than that
@@ -24,6 +26,7 @@ class Measurement:
         election_s: From the event that led to it until the election.
         window_s: From that event until all was quiet.
         cpu: Processor seconds by process in that time; "others" have nothing to do with it.
+        peak_memory_mb: Of the controller's process, since it was started.
         steps: What the controller's log says.
     """
 
@@ -38,10 +41,48 @@ class Measurement:
     request_mb: float
     window_s: float
     cpu: dict[str, float]
+    peak_memory_mb: float
     steps: dict[str, float]
 
 
-def measure_delivery(
+class Failovers:
+    """Has contenders elected in an arena, and measures what follows."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+        self._verifier = Verifier(arena.cluster, arena.broker_epochs)
+
+    def turn(self, contender: Contender, number: int, samples: int) -> list[Measurement]:
+        """Wake a contender up, have it elected again and again, and freeze it."""
+        kind = STARTED if number == 0 else RESUMED
+        measurements = [self._measure(contender, number, kind)]
+        measurements += [self._measure(contender, number, ELECTED) for _ in range(samples)]
+        self._arena.rest(contender)
+        return measurements
+
+    def _measure(self, contender: Contender, number: int, kind: str) -> Measurement:
+        """One failover."""
+        arena = self._arena
+        arena.await_idle_machine()
+        arena.stubs.forget()
+        before = arena.usage(contender)
+        with arena.blaming(contender):
+            election = arena.elect(contender)
+            arena.await_failover(contender)
+        after = arena.usage(contender)
+        delivery = self._verifier.verify(election, arena.stubs.take())
+        return _measurement(
+            contender,
+            number,
+            kind,
+            election,
+            delivery,
+            after.since(before),
+            window_s=(after.at - election.triggered_at) / 1e9,
+        )
+
+
+def _measurement(
     contender: Contender,
     number: int,
     kind: str,
@@ -66,6 +107,7 @@ def measure_delivery(
         request_mb=delivery.request_bytes / 1e6,
         window_s=window_s,
         cpu=cpu,
+        peak_memory_mb=machine.peak_memory_mb(contender.process.pid),
         steps=_steps(contender, election),
     )
 

@@ -1,9 +1,10 @@
 """Which benchmarks there are. A new one is a module with a `BENCHMARK`, and its place in here."""
 
-from benchmarks import events, failover
+from benchmarks import broker_crash, events, failover, reassignment, topics
 from benchmarks.benchmark import Benchmark
 
 BENCHMARKS: dict[str, Benchmark] = {
-    module.BENCHMARK.name: module.BENCHMARK for module in (failover, events)
+    module.BENCHMARK.name: module.BENCHMARK
+    for module in (failover, broker_crash, topics, reassignment, events)
 }
 """Every benchmark by name."""

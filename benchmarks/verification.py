@@ -6,15 +6,10 @@ from typing import NamedTuple
 
 from benchmarks.cluster import Cluster
 from benchmarks.errors import BenchmarkError
-from benchmarks.stub.answers import LEADER_AND_ISR, UPDATE_METADATA, Header, read_header
+from benchmarks.reading import CheckedReader
+from benchmarks.stub.answers import LEADER_AND_ISR, STOP_REPLICA, read_header
 from benchmarks.stub.exchanges import Exchange
-from benchmarks.stub.requests import (
-    ControlRequest,
-    PartitionState,
-    RequestReader,
-    fence,
-    reference_reading,
-)
+from benchmarks.stub.requests import ControlRequest, PartitionState, fence
 from benchmarks.zookeeper import Election
 
 
@@ -63,7 +58,6 @@ class Verifier:
 
     def __init__(self, cluster: Cluster, broker_epochs: Mapping[int, int]) -> None:
         self._cluster = cluster
-        self._broker_epochs = broker_epochs
         self._hosted = {b: frozenset(cluster.hosted_by(b)) for b in cluster.broker_ids}
         self._expected: dict[tuple[str, int], PartitionState] = {
             (tp.topic, tp.partition): PartitionState(
@@ -76,8 +70,7 @@ class Verifier:
             )
             for tp, p in cluster.states.items()
         }
-        self._reader = RequestReader()
-        self._checked: set[tuple[int, int]] = set()
+        self._reader = CheckedReader(broker_epochs, frozenset(cluster.broker_ids))
 
     def verify(self, election: Election, exchanges: Iterable[Exchange]) -> Delivery:
         """When an elected controller had sent everything to all brokers.
@@ -90,7 +83,7 @@ class Verifier:
             broker_id: _Missing(set(self._hosted[broker_id]), set(everything))
             for broker_id in self._cluster.broker_ids
         }
-        bodies: dict[bytes, ControlRequest] = {}
+        compared: set[int] = set()
         begins: list[int] = []
         begins_with_partitions: list[int] = []
         size = 0
@@ -98,12 +91,16 @@ class Verifier:
             header = read_header(exchange.frame)
             if fence(exchange.frame, header)[:2] != (election.controller_id, election.epoch):
                 continue  # from the one before, not informed of its end
-            request = self._read(exchange, header, bodies)
+            request = self._reader.read(exchange)
+            if id(request) not in compared:  # the reader keeps it
+                compared.add(id(request))
+                self._compare(request, exchange)
             begins.append(exchange.began_at)
             size += len(exchange.frame)
             if request.partitions:
                 begins_with_partitions.append(exchange.began_at)
             missing[exchange.broker_id].told(exchange, request.partitions)
+        self._reader.forget()
         _require_complete(missing)
         return Delivery(
             first_request_at=min(begins),
@@ -114,36 +111,11 @@ class Verifier:
             request_bytes=size,
         )
 
-    def _read(
-        self, exchange: Exchange, header: Header, bodies: dict[bytes, ControlRequest]
-    ) -> ControlRequest:
-        """Decode a request and compare it with what is true.
-
-        All brokers get the same UpdateMetadata but for the broker epoch: it is read once.
-        """
-        _, _, broker_epoch = fence(exchange.frame, header)
-        if broker_epoch != self._broker_epochs[exchange.broker_id]:
-            raise BenchmarkError(f"broker {exchange.broker_id} was sent another's broker epoch")
-        if header.api_key not in (LEADER_AND_ISR, UPDATE_METADATA):
-            raise BenchmarkError(f"no side should have sent requests of API {header.api_key}")
-        body = bytes((header.api_key,)) + exchange.frame[header.end + 16 :]
-        known = bodies.get(bytes(body))
-        if known is not None:
-            return known
-        request = self._reader.read(exchange.frame, header)
-        self._compare(request, header)
-        kind = (request.controller_id, header.api_key)
-        if request.partitions and kind not in self._checked:
-            self._checked.add(kind)
-            if request != reference_reading(exchange.frame, header):
-                raise BenchmarkError(f"API {header.api_key} of {kind[0]} decodes in two ways")
-        bodies[bytes(body)] = request
-        return request
-
-    def _compare(self, request: ControlRequest, header: Header) -> None:
-        stubs = set(self._cluster.broker_ids)
-        if header.api_key == UPDATE_METADATA and not stubs <= request.broker_ids:
-            raise BenchmarkError(f"UpdateMetadata lists only the brokers {request.broker_ids}")
+    def _compare(self, request: ControlRequest, exchange: Exchange) -> None:
+        if exchange.api_key == STOP_REPLICA:
+            raise BenchmarkError("no side should have stopped replicas")
+        if request.remarks:
+            raise BenchmarkError("a partition is new, or is being reassigned, or is offline")
         for partition, state in request.partitions.items():
             expected = self._expected.get(partition)
             if state != expected:

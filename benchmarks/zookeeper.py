@@ -7,7 +7,7 @@ import threading
 import time
 from base64 import urlsafe_b64encode
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -17,8 +17,9 @@ from kazoo.exceptions import NoNodeError
 from benchmarks.cluster import Cluster
 from benchmarks.errors import BenchmarkError
 from regent.model.cluster import Broker
-from regent.model.partition import TopicPartition
+from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.operations import ZNode
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
 from tests.support.broker_znodes import encode_broker, encode_cluster_id
 
@@ -28,7 +29,27 @@ _TRANSACTIONS_IN_FLIGHT = 8
 _EMPTY_CONFIG = b'{"version":1,"config":{}}'
 _NS_IN_MS = 1_000_000
 
+POLL_S = 0.01
+"""How exactly the end of something in ZooKeeper is known."""
+
 ZNodes = Iterator[tuple[str, bytes]]
+
+
+class Create(NamedTuple):
+    """Create a node."""
+
+    path: str
+    data: bytes
+
+
+class SetData(NamedTuple):
+    """Replace the content of a node, whatever its version."""
+
+    path: str
+    data: bytes
+
+
+Write = Create | SetData
 
 
 class Election(NamedTuple):
@@ -80,21 +101,115 @@ class ZooKeeperSession:
 
     def populate(self, cluster: Cluster) -> int:
         """Create the znodes of a cluster that has been in use; returns their number."""
+        total = self.write_in_bulk(Create(path, data) for path, data in _znodes(cluster))
+        self._client.create(paths.PRODUCER_ID_BLOCK, None)  # empty data makes a broker exit
+        return total + 1
+
+    def write_in_bulk(self, operations: Iterable[Write]) -> int:
+        """Carry out many operations in as few transactions as they fit; returns their number.
+
+        Raises:
+            BenchmarkError: one of them failed.
+        """
         pending: deque[Any] = deque()
         total = 0
-        nodes = _znodes(cluster)
-        while batch := list(itertools.islice(nodes, _NODES_IN_A_TRANSACTION)):
-            transaction = self._client.transaction()
-            for path, data in batch:
-                transaction.create(path, data)
+        remaining = iter(operations)
+        while batch := list(itertools.islice(remaining, _NODES_IN_A_TRANSACTION)):
             total += len(batch)
-            pending.append(transaction.commit_async())
+            pending.append(self._commit(batch))
             if len(pending) >= _TRANSACTIONS_IN_FLIGHT:
                 _check(pending.popleft().get(SESSION_TIMEOUT_S))
         for result in pending:
             _check(result.get(SESSION_TIMEOUT_S))
-        self._client.create(paths.PRODUCER_ID_BLOCK, None)  # empty data makes a broker exit
-        return total + 1
+        return total
+
+    def write_at_once(self, operations: Iterable[Write]) -> int:
+        """Carry out operations in one transaction and return when it began; monotonic nanoseconds.
+
+        Raises:
+            BenchmarkError: one of them failed.
+        """
+        began_at = time.monotonic_ns()
+        _check(self._commit(operations).get(SESSION_TIMEOUT_S))
+        return began_at
+
+    def _commit(self, operations: Iterable[Write]) -> Any:
+        transaction = self._client.transaction()
+        for operation in operations:
+            match operation:
+                case Create(path, data):
+                    transaction.create(path, data)
+                case SetData(path, data):
+                    transaction.set_data(path, data)
+        return transaction.commit_async()
+
+    def read(self, node_paths: Sequence[str]) -> list[ZNode | None]:
+        """Many nodes; None for those that do not exist."""
+        nodes: list[ZNode | None] = []
+        for start in range(0, len(node_paths), _NODES_IN_A_TRANSACTION):
+            some = node_paths[start : start + _NODES_IN_A_TRANSACTION]
+            pending = [self._client.get_async(path) for path in some]
+            for result in pending:
+                try:
+                    data, stat = result.get(timeout=SESSION_TIMEOUT_S)
+                except NoNodeError:
+                    nodes.append(None)
+                else:
+                    nodes.append(ZNode(data, stat.version, stat.czxid, stat.mzxid))
+        return nodes
+
+    def states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr]:
+        """Leaderships as they are stored, of partitions that have any."""
+        nodes = self.read([paths.partition_state(tp) for tp in partitions])
+        return {
+            tp: _state(node) for tp, node in zip(partitions, nodes, strict=True) if node is not None
+        }
+
+    def require_assignment(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
+        """A topic has these replicas by partition, and none is being added or removed.
+
+        Raises:
+            BenchmarkError: it has others.
+        """
+        (node,) = self.read([paths.topic(topic)])
+        content = {} if node is None else json.loads(node.data)
+        expected = {str(number): list(some) for number, some in replicas.items()}
+        is_moving = content.get("adding_replicas") or content.get("removing_replicas")
+        if content.get("partitions") != expected or is_moving:
+            raise BenchmarkError(f"topic {topic} is left with {content}")
+
+    def children(self, path: str) -> list[str]:
+        """Names of the nodes below one."""
+        found: list[str] = self._client.get_children(path)
+        return found
+
+    def await_end(self, is_over: Callable[[], bool], *, what: str, timeout_s: float) -> int:
+        """Wait until something is over and return when that was seen; monotonic nanoseconds.
+
+        Raises:
+            BenchmarkError: it is not.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not is_over():
+            if time.monotonic() > deadline:
+                raise BenchmarkError(f"after {timeout_s:g} s {what}")
+            time.sleep(POLL_S)
+        return time.monotonic_ns()
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a node."""
+        return self._client.exists(path) is not None
+
+    def child_count(self, path: str) -> int:
+        """How many nodes are below one."""
+        stat = self._client.exists(path)
+        return 0 if stat is None else int(stat.numChildren)
+
+    def deregister(self, broker_id: int) -> int:
+        """A broker's registration vanishes; returns when, in monotonic nanoseconds."""
+        deleted_at = time.monotonic_ns()
+        self._client.delete(paths.broker_id(broker_id))
+        return deleted_at
 
     def register(self, brokers: list[Broker]) -> dict[int, int]:
         """Register brokers for as long as this session lives; returns their epochs by id."""
@@ -114,6 +229,16 @@ class ZooKeeperSession:
         """Who is the controller now, if anybody is."""
         node = self._read(paths.CONTROLLER)
         return None if node is None else json.loads(node[0])["brokerid"]
+
+    def require_controller(self, election: Election) -> None:
+        """The controller is still the one that was elected.
+
+        Raises:
+            BenchmarkError: It lost its session meanwhile, most likely.
+        """
+        node = self._read(paths.CONTROLLER_EPOCH)
+        if node is None or int(node[0]) != election.epoch:
+            raise BenchmarkError("another controller was elected meanwhile")
 
     def depose(self) -> int:
         """Delete `/controller` and return when; monotonic nanoseconds.
@@ -171,10 +296,22 @@ class ZooKeeperSession:
         return content, stat
 
 
+def _state(node: ZNode) -> LeaderAndIsr:
+    """Read here, so that what a controller has written is not judged by its own decoder."""
+    content = json.loads(node.data)
+    return LeaderAndIsr(
+        leader=content["leader"],
+        leader_epoch=content["leader_epoch"],
+        isr=tuple(content["isr"]),
+        controller_epoch=content["controller_epoch"],
+        partition_epoch=node.version,
+    )
+
+
 def _check(results: list[Any]) -> None:
     for result in results:
         if isinstance(result, Exception):
-            raise BenchmarkError(f"ZooKeeper could not be filled: {result!r}") from result
+            raise BenchmarkError(f"ZooKeeper refused a write: {result!r}") from result
 
 
 def _znodes(cluster: Cluster) -> ZNodes:

@@ -24,12 +24,16 @@ CONTROL_APIS = (LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA)
 # the first version in the flexible encoding: all that the brokers of Kafka 2.4 and later are sent
 FIRST_FLEXIBLE = {LEADER_AND_ISR: 4, STOP_REPLICA: 2, UPDATE_METADATA: 6}
 
+STOP_REPLICA_VERSION = 3
+"""What is sent at inter.broker.protocol.version 2.6."""
+
 STALE_CONTROLLER_EPOCH = 11
 
 _HEADER = struct.Struct(">hhih")
 _INT32 = struct.Struct(">i")
 _LEADER_EPOCH = 12
 _PREFIX_SIZE = 16  # of a partition: index, controller epoch, leader, leader epoch
+_STOPPED_SIZE = 10  # index, leader epoch, whether to delete, no tagged fields
 
 
 class UnsupportedRequestError(Exception):
@@ -75,12 +79,21 @@ class HostedPartitions:
                 codes[at] = STALE_CONTROLLER_EPOCH
         return bytes(codes)
 
+    def forget(self, name: bytes, indices: Columns) -> None:
+        """Partitions of a topic are deleted: the next ones of that name are new."""
+        self._as_sent.pop(name, None)
+        known = self._epochs.get(name, {})
+        for index in _rows(indices):
+            known.pop(index, None)
+        if not known:
+            self._epochs.pop(name, None)
+
 
 def _rows(columns: Columns) -> list[bytes]:
     return [bytes(row) for row in zip(*columns, strict=True)]
 
 
-class LeaderAndIsrAnswer(NamedTuple):
+class PartitionsAnswer(NamedTuple):
     """The body of an answer, and how many partitions it speaks of."""
 
     body: bytes
@@ -123,14 +136,14 @@ def update_metadata_answer(error: int = 0) -> bytes:
     return struct.pack(">h", error) + b"\0"
 
 
-def leader_and_isr_error(error: int) -> bytes:
-    """Body of an answer to LeaderAndIsr that names no partition."""
+def error_without_partitions(error: int) -> bytes:
+    """Body of an answer to LeaderAndIsr or StopReplica that names no partition."""
     return struct.pack(">h", error) + b"\1\0"
 
 
 def leader_and_isr_answer(
     frame: bytes | bytearray, header: Header, hosted: HostedPartitions
-) -> LeaderAndIsrAnswer:
+) -> PartitionsAnswer:
     """Every partition of the request, with the error that a broker which hosts these has for it."""
     version = header.version
     offset = header.end + 16 + (version >= 5) + (version >= 7)
@@ -157,9 +170,36 @@ def leader_and_isr_answer(
         else:
             parts += [topic_id, uvarint(count + 1), _fill(b"", count, indices, errors), b"\0"]
     groups = total if version < 5 else topics - 1
-    return LeaderAndIsrAnswer(
+    return PartitionsAnswer(
         b"".join([b"\0\0", uvarint(groups + 1), *parts, b"\0"]), partitions=total
     )
+
+
+def stop_replica_answer(
+    frame: bytes | bytearray, header: Header, hosted: HostedPartitions
+) -> PartitionsAnswer:
+    """Every partition of the request, without an error. All of a topic are deleted, or none."""
+    if header.version != STOP_REPLICA_VERSION:
+        raise UnsupportedRequestError(f"version {header.version} of StopReplica")
+    topics, offset = read_uvarint(frame, header.end + 16)
+    parts: list[bytes | bytearray] = []
+    total = 0
+    for _ in range(topics - 1):
+        start = offset
+        length, offset = read_uvarint(frame, offset)
+        offset += length - 1
+        name = bytes(frame[start:offset])
+        count, offset = read_uvarint(frame, offset)
+        count -= 1
+        end = offset + _STOPPED_SIZE * count
+        indices = tuple(frame[offset + byte : end : _STOPPED_SIZE] for byte in range(4))
+        if any(frame[offset + 8 : end : _STOPPED_SIZE]):
+            hosted.forget(name, indices)
+        parts.append(_fill(name, count, indices, bytes(count)))
+        total += count
+        offset = end + 1  # tagged fields of the topic
+    body = b"".join([b"\0\0", uvarint(total + 1), *parts, b"\0"])
+    return PartitionsAnswer(body, partitions=total)
 
 
 def uvarint(value: int) -> bytes:

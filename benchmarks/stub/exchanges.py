@@ -33,6 +33,7 @@ class StubStatus:
         busy: Requests that are not complete, or not answered completely.
         last_activity_at: Monotonic nanoseconds of the last byte read or written.
         leader_and_isr_partitions: By broker, entries over all LeaderAndIsr requests.
+        stopped_partitions: By broker, entries over all StopReplica requests.
         update_metadata_bytes: By broker, the size of all UpdateMetadata requests.
         cpu_seconds: Processor time of the stub process since it was started.
         refused: Requests for which a connection had to be closed.
@@ -41,6 +42,7 @@ class StubStatus:
     busy: int
     last_activity_at: int
     leader_and_isr_partitions: dict[int, int]
+    stopped_partitions: dict[int, int]
     update_metadata_bytes: dict[int, int]
     cpu_seconds: float
     refused: tuple[str, ...]

@@ -19,16 +19,24 @@ class StubBrokers:
     """Stub brokers in a process of their own, for the length of a `with` block.
 
     The process ends by itself when this one does, however this one ends. `ports` are known once it
-    has started.
+    has started. With a `zookeeper`, followers get in sync there as soon as they are informed.
     """
 
-    def __init__(self, broker_ids: Sequence[int], *, config: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        broker_ids: Sequence[int],
+        *,
+        config: Mapping[str, str],
+        zookeeper: str | None = None,
+    ) -> None:
         self.broker_ids = tuple(broker_ids)
         self.ports: dict[int, int] = {}
         context = multiprocessing.get_context("spawn")
         self._commands, theirs = context.Pipe()
         self._process = context.Process(
-            target=_main, args=(theirs, self.broker_ids, dict(config)), name="stub-brokers"
+            target=_main,
+            args=(theirs, self.broker_ids, dict(config), zookeeper),
+            name="stub-brokers",
         )
         self._theirs: Connection | None = theirs
 
@@ -104,6 +112,11 @@ class StubBrokers:
         raise BenchmarkError("the stub brokers' process does not answer")
 
 
-def _main(commands: Connection, broker_ids: Sequence[int], config: Mapping[str, str]) -> None:
+def _main(
+    commands: Connection,
+    broker_ids: Sequence[int],
+    config: Mapping[str, str],
+    zookeeper: str | None,
+) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the benchmark's: it ends this one
-    serve(commands, broker_ids, config)
+    serve(commands, broker_ids, config, zookeeper)

@@ -1,4 +1,4 @@
-"""What a controller asks before it sends: ApiVersions and DescribeConfigs, and rare StopReplica.
+"""What a controller asks before it sends: ApiVersions and DescribeConfigs.
 
 They are rare, so kio's entities serve them.
 """
@@ -14,16 +14,11 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i8
 
-from benchmarks.stub.answers import (
-    FIRST_FLEXIBLE,
-    STOP_REPLICA,
-    Header,
-    UnsupportedRequestError,
-    uvarint,
-)
-from regent.protocol.entities.stop_replica import STOP_REPLICA_REQUEST, STOP_REPLICA_RESPONSE
+from benchmarks.stub.answers import Header, UnsupportedRequestError, uvarint
 
 API_VERSIONS = 18
+DESCRIBE_LOG_DIRS = 35
+_LOG_DIRS_LAST_LEGACY = 1
 DESCRIBE_CONFIGS = 32
 
 BROKER_RESOURCE = 4
@@ -89,29 +84,20 @@ def describe_configs_answer(
     return _write(answer), flexible
 
 
-def stop_replica_answer(frame: bytes | bytearray, header: Header, error: int) -> bytes:
-    """Body of the answer to StopReplica: every partition of the request, each without an error."""
-    version = header.version
-    flexible = version >= FIRST_FLEXIBLE[STOP_REPLICA]
-    request = _read(STOP_REPLICA_REQUEST[version], frame, header, flexible=False)
-    if version >= 3:
-        named = [
-            (topic.topic_name, partition.partition_index)
-            for topic in request.topic_states
-            for partition in topic.partition_states
-        ]
-    else:
-        named = [(t.name, partition) for t in request.topics for partition in t.partition_indexes]
-    entry = STOP_REPLICA_RESPONSE.nested("StopReplicaPartitionError", version)
-    errors = tuple(
-        entry(topic_name=topic, partition_index=partition, error_code=ErrorCode.none)
-        for topic, partition in named
-    )
-    assert flexible  # older ones are refused with the header
-    return _write(
-        STOP_REPLICA_RESPONSE[version](
-            error_code=ErrorCode(error), partition_errors=() if error else errors
-        )
+def describe_log_dirs_answer(header: Header) -> bytes:
+    """One log directory, which is online; what is in it is nobody's question.
+
+    Raises:
+        UnsupportedRequestError: For versions in the flexible encoding.
+    """
+    if header.version > _LOG_DIRS_LAST_LEGACY:
+        raise UnsupportedRequestError(f"version {header.version} of DescribeLogDirs")
+    directory = b"/data"
+    throttle_ms, directories, error, topics = 0, 1, 0, 0
+    return (
+        struct.pack(">iihh", throttle_ms, directories, error, len(directory))
+        + directory
+        + struct.pack(">i", topics)
     )
 
 

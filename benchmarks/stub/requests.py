@@ -1,4 +1,4 @@
-"""Reads control requests completely, once the clock has stopped: LeaderAndIsr, UpdateMetadata.
+"""Reads control requests completely, once the clock has stopped.
 
 A decoder of its own, so that what a controller has sent is not judged by that controller's code;
 it is checked against the declared entities of the messages on one request of each kind.
@@ -10,15 +10,24 @@ from typing import Any, NamedTuple
 from kio.serial import entity_reader
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.stub.answers import LEADER_AND_ISR, UPDATE_METADATA, Header, read_uvarint
+from benchmarks.stub.answers import (
+    LEADER_AND_ISR,
+    STOP_REPLICA,
+    UPDATE_METADATA,
+    Header,
+    read_uvarint,
+)
 from regent.protocol.entities.leader_and_isr import LEADER_AND_ISR_REQUEST
+from regent.protocol.entities.stop_replica import STOP_REPLICA_REQUEST
 from regent.protocol.entities.update_metadata import UPDATE_METADATA_REQUEST
 
 _FENCE = struct.Struct(">iiq")
 _HEAD = struct.Struct(">iiii")
 _INT32 = struct.Struct(">i")
 
-_VERSIONS = {LEADER_AND_ISR: 4, UPDATE_METADATA: 6}
+_STOPPED = struct.Struct(">ii??")
+
+_VERSIONS = {LEADER_AND_ISR: 4, STOP_REPLICA: 3, UPDATE_METADATA: 6}
 
 Replicas = tuple[int, ...]
 
@@ -34,14 +43,49 @@ class PartitionState(NamedTuple):
     replicas: Replicas
 
 
+class Remark(NamedTuple):
+    """What a request says of a partition besides, if it says anything.
+
+    Attributes:
+        adding: Replicas that are being added, in LeaderAndIsr.
+        removing: Replicas that are being removed, in LeaderAndIsr.
+        is_new: Whether the broker is to create the replica, in LeaderAndIsr.
+        offline: Replicas that are offline, in UpdateMetadata.
+    """
+
+    adding: Replicas = ()
+    removing: Replicas = ()
+    is_new: bool = False
+    offline: Replicas = ()
+
+
+class Stopped(NamedTuple):
+    """A replica of StopReplica."""
+
+    leader_epoch: int
+    delete: bool
+
+
+PartitionId = tuple[str, int]
+
+
 class ControlRequest(NamedTuple):
-    """A request of either kind, with what both have."""
+    """A request of any kind, with what all have.
+
+    Attributes:
+        partitions: Of LeaderAndIsr and UpdateMetadata.
+        broker_ids: Live leaders of LeaderAndIsr, live brokers of UpdateMetadata.
+        remarks: Of those partitions that have any.
+        stopped: Of StopReplica.
+    """
 
     controller_id: int
     controller_epoch: int
     broker_epoch: int
-    partitions: dict[tuple[str, int], PartitionState]
+    partitions: dict[PartitionId, PartitionState]
     broker_ids: frozenset[int]
+    remarks: dict[PartitionId, Remark]
+    stopped: dict[PartitionId, Stopped]
 
 
 def fence(frame: bytes | bytearray, header: Header) -> tuple[int, int, int]:
@@ -51,7 +95,7 @@ def fence(frame: bytes | bytearray, header: Header) -> tuple[int, int, int]:
 
 
 class RequestReader:
-    """Decodes requests. Knows LeaderAndIsr version 4 and UpdateMetadata version 6."""
+    """Decodes requests. Knows LeaderAndIsr 4, StopReplica 3 and UpdateMetadata 6."""
 
     def __init__(self) -> None:
         self._arrays: dict[bytes, Replicas] = {}
@@ -64,11 +108,14 @@ class RequestReader:
         """
         if _VERSIONS.get(header.api_key) != header.version:
             raise BenchmarkError(f"version {header.version} of API {header.api_key} is not known")
+        if header.api_key == STOP_REPLICA:
+            return _stop_replica(bytes(frame), header)
         is_leader_and_isr = header.api_key == LEADER_AND_ISR
-        offset = header.end + _FENCE.size
+        read_remark = self._leader_and_isr_remark if is_leader_and_isr else self._offline_remark
         data = bytes(frame)
-        topics, offset = read_uvarint(data, offset)
-        partitions: dict[tuple[str, int], PartitionState] = {}
+        topics, offset = read_uvarint(data, header.end + _FENCE.size)
+        partitions: dict[PartitionId, PartitionState] = {}
+        remarks: dict[PartitionId, Remark] = {}
         named = 0
         for _ in range(topics - 1):
             topic, offset = _string(data, offset)
@@ -77,19 +124,15 @@ class RequestReader:
             for _ in range(count - 1):
                 index, state, offset = self._partition(data, offset)
                 partitions[topic, index] = state
-                offset = self._rest_of_partition(data, offset, is_leader_and_isr=is_leader_and_isr)
+                remark, offset = read_remark(data, offset)
+                if remark is not None:
+                    remarks[topic, index] = remark
             offset += 1
         if named != len(partitions):
             raise BenchmarkError("a request names a partition twice")
-        read_broker = _live_leader if is_leader_and_isr else _live_broker
-        brokers, offset = read_uvarint(data, offset)
-        broker_ids = set()
-        for _ in range(brokers - 1):
-            broker_id, offset = read_broker(data, offset)
-            broker_ids.add(broker_id)
-        if offset + 1 != len(data) or data[offset]:
-            raise BenchmarkError(f"a request has {len(data) - offset - 1} bytes left over")
-        return ControlRequest(*fence(frame, header), partitions, frozenset(broker_ids))
+        broker_ids, offset = _brokers(data, offset, is_leader_and_isr=is_leader_and_isr)
+        _require_end(data, offset)
+        return ControlRequest(*fence(frame, header), partitions, broker_ids, remarks, {})
 
     def _partition(self, data: bytes, offset: int) -> tuple[int, PartitionState, int]:
         index, controller_epoch, leader, leader_epoch = _HEAD.unpack_from(data, offset)
@@ -101,13 +144,18 @@ class RequestReader:
         )
         return index, state, offset
 
-    def _rest_of_partition(self, data: bytes, offset: int, *, is_leader_and_isr: bool) -> int:
-        """No replica is being added or removed, is new or is offline."""
-        expected = b"\1\1\0\0" if is_leader_and_isr else b"\1\0"
-        end = offset + len(expected)
-        if data[offset:end] != expected:
-            raise BenchmarkError("a partition is new, or is being reassigned, or is offline")
-        return end
+    def _leader_and_isr_remark(self, data: bytes, offset: int) -> tuple[Remark | None, int]:
+        if data[offset : offset + 4] == b"\1\1\0\0":
+            return None, offset + 4
+        adding, offset = self._array(data, offset)
+        removing, offset = self._array(data, offset)
+        return Remark(adding, removing, is_new=bool(data[offset])), offset + 2
+
+    def _offline_remark(self, data: bytes, offset: int) -> tuple[Remark | None, int]:
+        if data[offset : offset + 2] == b"\1\0":
+            return None, offset + 2
+        offline, offset = self._array(data, offset)
+        return Remark(offline=offline), offset + 1
 
     def _array(self, data: bytes, offset: int) -> tuple[Replicas, int]:
         length, start = read_uvarint(data, offset)
@@ -119,20 +167,72 @@ class RequestReader:
         return values, end
 
 
+def _stop_replica(data: bytes, header: Header) -> ControlRequest:
+    topics, offset = read_uvarint(data, header.end + _FENCE.size)
+    stopped: dict[PartitionId, Stopped] = {}
+    named = 0
+    for _ in range(topics - 1):
+        topic, offset = _string(data, offset)
+        count, offset = read_uvarint(data, offset)
+        named += count - 1
+        for _ in range(count - 1):
+            index, leader_epoch, delete, has_tags = _STOPPED.unpack_from(data, offset)
+            if has_tags:
+                raise BenchmarkError("a partition of StopReplica has tagged fields")
+            stopped[topic, index] = Stopped(leader_epoch, delete)
+            offset += _STOPPED.size
+        offset += 1
+    if named != len(stopped):
+        raise BenchmarkError("a request names a partition twice")
+    _require_end(data, offset)
+    return ControlRequest(*fence(data, header), {}, frozenset(), {}, stopped)
+
+
+def _brokers(data: bytes, offset: int, *, is_leader_and_isr: bool) -> tuple[frozenset[int], int]:
+    read_broker = _live_leader if is_leader_and_isr else _live_broker
+    count, offset = read_uvarint(data, offset)
+    broker_ids = set()
+    for _ in range(count - 1):
+        broker_id, offset = read_broker(data, offset)
+        broker_ids.add(broker_id)
+    return frozenset(broker_ids), offset
+
+
+def _require_end(data: bytes, offset: int) -> None:
+    """Only empty tagged fields may follow."""
+    if offset + 1 != len(data) or data[offset]:
+        raise BenchmarkError(f"a request has {len(data) - offset - 1} bytes left over")
+
+
 def reference_reading(frame: bytes | bytearray, header: Header) -> ControlRequest:
     """The same by the declared entities, which is slow."""
+    if header.api_key == STOP_REPLICA:
+        return _reference_stop_replica(frame, header)
     is_leader_and_isr = header.api_key == LEADER_AND_ISR
     message = LEADER_AND_ISR_REQUEST if is_leader_and_isr else UPDATE_METADATA_REQUEST
     request: Any
     request, _ = entity_reader(message[header.version])(bytes(frame[header.end :]), 0)
     epoch_of_partition = "partition_epoch" if is_leader_and_isr else "zk_version"
     brokers = request.live_leaders if is_leader_and_isr else request.live_brokers
+    named = {
+        (topic.topic_name, partition.partition_index): partition
+        for topic in request.topic_states
+        for partition in topic.partition_states
+    }
+    remarks = {
+        named_id: Remark(
+            tuple(partition.adding_replicas), tuple(partition.removing_replicas), partition.is_new
+        )
+        if is_leader_and_isr
+        else Remark(offline=tuple(partition.offline_replicas))
+        for named_id, partition in named.items()
+    }
     return ControlRequest(
         request.controller_id,
         request.controller_epoch,
         request.broker_epoch,
         {
-            (topic.topic_name, partition.partition_index): PartitionState(
+            named_id: PartitionState(
                 partition.controller_epoch,
                 partition.leader,
                 partition.leader_epoch,
@@ -140,10 +240,33 @@ def reference_reading(frame: bytes | bytearray, header: Header) -> ControlReques
                 getattr(partition, epoch_of_partition),
                 tuple(partition.replicas),
             )
-            for topic in request.topic_states
-            for partition in topic.partition_states
+            for named_id, partition in named.items()
         },
         frozenset(b.broker_id if is_leader_and_isr else b.id_ for b in brokers),
+        {named_id: remark for named_id, remark in remarks.items() if remark != Remark()},
+        {},
+    )
+
+
+def _reference_stop_replica(frame: bytes | bytearray, header: Header) -> ControlRequest:
+    request: Any
+    message = STOP_REPLICA_REQUEST[header.version]
+    request, _ = entity_reader(message)(bytes(frame[header.end :]), 0)
+    stopped = {
+        (topic.topic_name, partition.partition_index): Stopped(
+            partition.leader_epoch, partition.delete_partition
+        )
+        for topic in request.topic_states
+        for partition in topic.partition_states
+    }
+    return ControlRequest(
+        request.controller_id,
+        request.controller_epoch,
+        request.broker_epoch,
+        {},
+        frozenset(),
+        {},
+        stopped,
     )
 
 

@@ -18,19 +18,22 @@ from benchmarks.stub.answers import (
     HostedPartitions,
     UnsupportedRequestError,
     controller_epoch,
+    error_without_partitions,
     leader_and_isr_answer,
-    leader_and_isr_error,
     read_header,
     response,
+    stop_replica_answer,
     update_metadata_answer,
 )
 from benchmarks.stub.exchanges import Exchange, StubStatus
+from benchmarks.stub.followers import Followers
 from benchmarks.stub.queries import (
     API_VERSIONS,
     DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
     api_versions_answer,
     describe_configs_answer,
-    stop_replica_answer,
+    describe_log_dirs_answer,
 )
 
 LOOPBACK = "127.0.0.1"
@@ -68,9 +71,11 @@ class StubServer:
         commands: Connection,
         listeners: Mapping[int, socket.socket],
         config: Mapping[str, str],
+        followers: Followers | None,
     ) -> None:
         self._commands = commands
         self._config = config
+        self._followers = followers
         self._selector = selectors.DefaultSelector()
         self._peers: set[_Peer] = set()
         self._highest_epoch: dict[int, int] = dict.fromkeys(listeners, 0)
@@ -96,6 +101,7 @@ class StubServer:
     def _forget(self) -> None:
         self._exchanges: list[Exchange] = []
         self._leader_and_isr_partitions = dict.fromkeys(self._highest_epoch, 0)
+        self._stopped_partitions = dict.fromkeys(self._highest_epoch, 0)
         self._update_metadata_bytes = dict.fromkeys(self._highest_epoch, 0)
         self._last_activity_at = time.monotonic_ns()
 
@@ -115,6 +121,7 @@ class StubServer:
             busy=sum(peer.is_busy for peer in self._peers),
             last_activity_at=self._last_activity_at,
             leader_and_isr_partitions=dict(self._leader_and_isr_partitions),
+            stopped_partitions=dict(self._stopped_partitions),
             update_metadata_bytes=dict(self._update_metadata_bytes),
             cpu_seconds=time.process_time(),
             refused=tuple(self._refused),
@@ -190,10 +197,14 @@ class StubServer:
             body, flexible = api_versions_answer(header), False
         elif header.api_key == DESCRIBE_CONFIGS:
             body, flexible = describe_configs_answer(frame, header, self._config)
+        elif header.api_key == DESCRIBE_LOG_DIRS:
+            body, flexible = describe_log_dirs_answer(header), False
         else:
             raise UnsupportedRequestError(f"version {header.version} of API {header.api_key}")
         peer.unsent = memoryview(response(header.correlation_id, body, flexible=flexible))
         self._write(peer)
+        if self._followers is not None and header.api_key == LEADER_AND_ISR:
+            self._followers.sent(peer.broker_id, frame, header)
 
     def _control_answer(self, broker_id: int, frame: bytearray, header: Header) -> bytes:
         """As a broker answers: an older controller than the newest one known is told so."""
@@ -204,13 +215,16 @@ class StubServer:
         if header.api_key == UPDATE_METADATA:
             self._update_metadata_bytes[broker_id] += len(frame)
             return update_metadata_answer(error)
-        if header.api_key == STOP_REPLICA:
-            return stop_replica_answer(frame, header, error)
-        assert header.api_key == LEADER_AND_ISR
         if error:
-            return leader_and_isr_error(error)
-        answer = leader_and_isr_answer(frame, header, self._hosted[broker_id])
-        self._leader_and_isr_partitions[broker_id] += answer.partitions
+            return error_without_partitions(error)
+        hosted = self._hosted[broker_id]
+        if header.api_key == STOP_REPLICA:
+            answer = stop_replica_answer(frame, header, hosted)
+            self._stopped_partitions[broker_id] += answer.partitions
+        else:
+            assert header.api_key == LEADER_AND_ISR
+            answer = leader_and_isr_answer(frame, header, hosted)
+            self._leader_and_isr_partitions[broker_id] += answer.partitions
         return answer.body
 
     def _write(self, peer: _Peer) -> None:
@@ -234,10 +248,21 @@ class StubServer:
             self._selector.modify(peer.connection, events, self._handler(peer))
 
 
-def serve(commands: Connection, broker_ids: Sequence[int], config: Mapping[str, str]) -> None:
-    """Listen, tell the benchmark the ports by broker id, and serve it until it ends."""
+def serve(
+    commands: Connection,
+    broker_ids: Sequence[int],
+    config: Mapping[str, str],
+    zookeeper: str | None,
+) -> None:
+    """Listen, tell the benchmark the ports by broker id, and serve it until it ends.
+
+    `zookeeper` is where followers get in sync; without one, they never do.
+    """
     listeners = {broker_id: socket.create_server((LOOPBACK, 0)) for broker_id in broker_ids}
+    followers = None if zookeeper is None else Followers(zookeeper)
     commands.send({broker_id: s.getsockname()[1] for broker_id, s in listeners.items()})
-    server = StubServer(commands, listeners, config)
+    server = StubServer(commands, listeners, config, followers)
     gc.disable()  # requests are freed by their counts; nothing here is cyclic
     server.run()
+    if followers is not None:
+        followers.close()

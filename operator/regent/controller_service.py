@@ -34,6 +34,7 @@ from regent.observability.logs import StandardControllerLog
 from regent.observability.metrics import ControllerGauges, EventMetrics, gauges_of
 from regent.protocol.control_requests import (
     ControlResponse,
+    DescribeLogDirsResponse,
     LeaderAndIsrResponse,
     StopReplicaResponse,
 )
@@ -417,6 +418,8 @@ class _Parts:
                 event = e.LeaderAndIsrResponseReceived((response,))
             case StopReplicaResponse():
                 event = e.StopReplicaResponseReceived((response,))
+            case DescribeLogDirsResponse():
+                event = e.DescribeLogDirsResponseReceived((response,))
             case _:
                 event = e.UpdateMetadataResponseReceived((response,))
         self.manager.put(event)

@@ -10,6 +10,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.DescribeLogDirsRequest;
 import org.apache.kafka.common.requests.LeaderAndIsrRequest;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.requests.StopReplicaRequest;
@@ -32,6 +33,7 @@ final class Frames1_1 {
                         new StopReplicaRequest.Builder(c.controllerId, c.controllerEpoch, delete, partitions)
                                 .build((short) 0));
             }
+            print(c, "describe_log_dirs", (short) 0, new DescribeLogDirsRequest.Builder(Set.of()).build((short) 0));
         }
     }
 
@@ -72,7 +74,8 @@ final class Frames1_1 {
 
     private static void print(Cases.Case c, String name, short version, AbstractRequest request) {
         ApiKeys api = name.equals("leader_and_isr") ? ApiKeys.LEADER_AND_ISR
-                : name.equals("update_metadata") ? ApiKeys.UPDATE_METADATA : ApiKeys.STOP_REPLICA;
+                : name.equals("update_metadata") ? ApiKeys.UPDATE_METADATA
+                : name.equals("describe_log_dirs") ? ApiKeys.DESCRIBE_LOG_DIRS : ApiKeys.STOP_REPLICA;
         ByteBuffer frame = request.serialize(
                 new RequestHeader(api, version, Integer.toString(c.controllerId), 42));
         byte[] bytes = new byte[frame.remaining()];

@@ -17,6 +17,7 @@ import org.apache.kafka.common.message.UpdateMetadataRequestData.UpdateMetadataE
 import org.apache.kafka.common.message.UpdateMetadataRequestData.UpdateMetadataPartitionState;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.DescribeLogDirsRequest;
 import org.apache.kafka.common.requests.LeaderAndIsrRequest;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.requests.StopReplicaRequest;
@@ -48,6 +49,9 @@ final class Frames2_4 {
                     String name = delete ? "stop_replica_delete" : "stop_replica_keep";
                     print(c, name, ApiKeys.STOP_REPLICA, v, stopReplica(c, v, delete, stops));
                 }
+            }
+            for (short v = 0; v <= 1; v++) {
+                print(c, "describe_log_dirs", ApiKeys.DESCRIBE_LOG_DIRS, v, describeLogDirs(v));
             }
         }
     }
@@ -141,6 +145,13 @@ final class Frames2_4 {
         }
         return build(StopReplicaRequest.Builder.class,
                 List.of(version, c.controllerId, c.controllerEpoch, c.brokerEpoch(), delete, partitions), version);
+    }
+
+    /** Without topics, which is not the same as with all of them. */
+    private static AbstractRequest describeLogDirs(short version) throws Exception {
+        Class<?> argument = DescribeLogDirsRequest.Builder.class.getConstructors()[0].getParameterTypes()[0];
+        Object topics = argument == Set.class ? Set.of() : argument.getConstructor().newInstance();
+        return build(DescribeLogDirsRequest.Builder.class, List.of(topics), version);
     }
 
     private static AbstractRequest build(Class<?> builder, List<Object> arguments, short version) throws Exception {

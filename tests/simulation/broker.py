@@ -16,6 +16,8 @@ from regent.protocol.control_requests import (
     ControlHeader,
     ControlRequest,
     ControlResponse,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     StopReplicaRequest,
@@ -59,10 +61,12 @@ class SimulatedBroker:
         epoch: Own broker epoch, the czxid of the last registration; -1 before the first.
         logs: Contents of the disk.
         failed: Partitions on a log directory that has failed since the start.
+        unseen: Contents of a log directory that had failed before the start.
         refuses: Partitions that it does not lead, follow or delete any more, until it is restarted:
             some defect of its own.
         refuses_whole_requests: Whether the answer about one of them is an error of the whole
             request, of which then nothing is done.
+        fails_halfway: Whether it has then taken the leader epochs over, and follows nobody.
         replicas: Hosted partitions.
         metadata: Leadership of every partition that the controller has announced.
         known_brokers: Live brokers as last announced.
@@ -77,6 +81,7 @@ class SimulatedBroker:
         self.broker_id = broker_id
         self.name = f"broker-{broker_id}"
         self.logs: dict[TopicPartition, Log] = {}
+        self.unseen: dict[TopicPartition, Log] = {}
         self.is_running = False
         self.is_paused = False
         self.client: InMemoryClient | None = None
@@ -89,7 +94,7 @@ class SimulatedBroker:
         self.controller_epoch = 0
         self.failed: dict[TopicPartition, None] = {}
         self.refuses: dict[TopicPartition, None] = {}
-        self.refuses_whole_requests = False
+        self.refuses_whole_requests = self.fails_halfway = False
         self.replicas: dict[TopicPartition, Replica] = {}
         self.metadata: dict[TopicPartition, LeaderAndIsr] = {}
         self.known_brokers: dict[int, Broker] = {}
@@ -230,6 +235,8 @@ class SimulatedBroker:
                 return self.leader_and_isr(request)
             case UpdateMetadataRequest():
                 return self.update_metadata(request)
+            case DescribeLogDirsRequest():
+                return self.describe_log_dirs(request)
         return self.stop_replica(request)
 
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
@@ -239,9 +246,12 @@ class SimulatedBroker:
         errors: dict[TopicPartition, int] = {}
         if not refusal and self.refuses_whole_requests and any(tp in self.refuses for tp in named):
             refusal = UNKNOWN_SERVER_ERROR
+            if self.fails_halfway:
+                self._begin_to_follow(request)
         if not refusal:
-            for tp in named:
-                code = self._become(tp, request.states[tp], request.topic_ids.get(tp.topic))
+            for tp, is_new in named.items():
+                topic_id = request.topic_ids.get(tp.topic)
+                code = self._become(tp, request.states[tp], topic_id, is_new=is_new)
                 if code not in _NOTHING_FOLLOWS:
                     errors[tp] = code
         return LeaderAndIsrResponse(
@@ -249,7 +259,12 @@ class SimulatedBroker:
         )
 
     def _become(
-        self, tp: TopicPartition, announced: PartitionState, topic_id: uuid.UUID | None
+        self,
+        tp: TopicPartition,
+        announced: PartitionState,
+        topic_id: uuid.UUID | None,
+        *,
+        is_new: bool,
     ) -> int:
         if tp in self.failed:
             return KAFKA_STORAGE_ERROR
@@ -265,10 +280,18 @@ class SimulatedBroker:
             return STALE_CONTROLLER_EPOCH
         if self.broker_id not in assignment.replicas:
             return UNKNOWN_TOPIC_OR_PARTITION
+        if log is None and self.unseen and not is_new:  # its log may be there
+            self.failed[tp] = None
+            return KAFKA_STORAGE_ERROR
         if log is None:
             log = self.logs[tp] = Log(topic_id)
         elif topic_id is not None:
             log.topic_id = topic_id
+        self._follow_or_lead(tp, log, announced)
+        return NONE
+
+    def _follow_or_lead(self, tp: TopicPartition, log: Log, announced: PartitionState) -> None:
+        state, assignment = announced.leader_and_isr, announced.assignment
         is_leader = state.leader == self.broker_id
         if is_leader or state.leader in self.known_brokers:
             self._world.safety.accepted_leadership(self, tp, state)
@@ -280,7 +303,6 @@ class SimulatedBroker:
                 is_fetching=not is_leader,
             )
         # Else everything stays as it is: a follower needs a leader that it knows to be alive.
-        return NONE
 
     def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Replace the list of live brokers, merge the partitions."""
@@ -319,6 +341,33 @@ class SimulatedBroker:
         return StopReplicaResponse(
             self.broker_id, refusal, errors, named, *_epochs_of(request.header)
         )
+
+    def _begin_to_follow(self, request: LeaderAndIsrRequest) -> None:
+        for tp in request.partitions:
+            replica, state = self.replicas.get(tp), request.states[tp].leader_and_isr
+            is_newer = replica is not None and state.leader_epoch > replica.state.leader_epoch
+            if replica is not None and is_newer and state.leader != self.broker_id:
+                replica.state = state
+                replica.is_leader = replica.is_fetching = False
+
+    def describe_log_dirs(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+        """Which of two log directories is offline."""
+        code = KAFKA_STORAGE_ERROR if self.failed or self.unseen else NONE
+        log_dirs = {"/data-0": NONE, "/data-1": code}
+        return DescribeLogDirsResponse(self.broker_id, NONE, log_dirs, *_epochs_of(request.header))
+
+    def lose_disk(self, partitions: list[TopicPartition]) -> None:
+        """While it is down: the log directory with these partitions fails until it is mended."""
+        assert not self.is_running
+        self._world.trace.line(self.name, "loses a disk", [str(tp) for tp in partitions])
+        self.unseen |= {tp: self.logs.pop(tp) for tp in partitions if tp in self.logs}
+
+    def mend_disk(self) -> None:
+        """While it is down: what was on the failed log directory is there again."""
+        assert not self.is_running
+        self._world.trace.line(self.name, "has its disk again")
+        self.logs |= self.unseen
+        self.unseen = {}
 
 
 def _epochs_of(header: ControlHeader) -> tuple[int, int]:

@@ -281,7 +281,7 @@ class BrokerModel:
                     self._become(tp, request.states[tp], request.topic_ids[tp.topic], is_new)
             case UpdateMetadataRequest():
                 self._update(request)
-            case _:
+            case StopReplicaRequest():
                 for tp, stop in request.partitions.items():
                     self._stop(tp, stop)
 

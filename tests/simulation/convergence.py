@@ -287,9 +287,25 @@ def _check_deletions(world: World, loaded: ControllerContext) -> None:
         junk = topic.startswith("junk")  # could not be read when it was marked, now it is gone
         require(junk, f"{topic} is not deleted")
     for broker_id in loaded.live_broker_ids:
+        broker = world.brokers[broker_id]
+        if broker.failed or broker.unseen:  # the replicas may come back with the disk
+            continue
         topics = world.zookeeper.children(strays_on(broker_id))
-        left = [tp for tp in world.brokers[broker_id].failed if tp.topic in topics]
-        require(not topics or left, f"broker {broker_id} still has strays of {list(topics)}")
+        left = [t for t in topics if not _may_have_been_the_only_one(world, broker, t, loaded)]
+        require(not left, f"broker {broker_id} still has strays of {left}")
+
+
+def _may_have_been_the_only_one(
+    world: World, broker: SimulatedBroker, topic: str, loaded: ControllerContext
+) -> bool:
+    """Whether another host of a topic has started later than this one: when this one started,
+    perhaps none of the ISR was alive, and its note stays until it starts again."""
+    return any(
+        world.brokers[replica].epoch > broker.epoch
+        for assignment in loaded.cluster.partitions_of(topic).values()
+        if broker.broker_id in assignment.replicas
+        for replica in assignment.replicas
+    )
 
 
 def _check_broker(

@@ -7,7 +7,6 @@ placed before, inside or after each.
 
 from __future__ import annotations
 
-import enum
 import uuid
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnava
 from regent.protocol.control_requests import (
     ControlRequests,
     ControlResponse,
+    DescribeLogDirsResponse,
     LeaderAndIsrResponse,
     StopReplicaResponse,
 )
@@ -31,6 +31,7 @@ from regent.protocol.pending_requests import PendingRequests, receivers_of
 from regent.zk_data.operations import SessionState, WatchedEvent
 from tests.simulation.clock import Alarm
 from tests.simulation.describing import ZooKeeperEffect, describe_effect, describe_event
+from tests.simulation.disturbances import Disturbance
 from tests.simulation.network import Channel
 from tests.simulation.trace import TracingLog
 
@@ -38,42 +39,6 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 FIRST_CONTROLLER_ID = 1_000_000_000
-
-
-class Disturbance(enum.Enum):
-    """What befalls a process at an effect. HALFWAY: a part of a bulk write has been applied."""
-
-    CRASH_BEFORE = "crashes before"
-    CRASH_HALFWAY = "crashes halfway through"
-    CRASH_AFTER = "crashes after"
-    LOSE_BEFORE = "loses connection before"
-    LOSE_HALFWAY = "loses connection halfway through"
-    LOSE_AFTER = "loses connection after"
-    EXPIRE_BEFORE = "loses its session before"
-    EXPIRE_HALFWAY = "loses its session halfway through"
-    EXPIRE_AFTER = "loses its session after"
-
-    def can_befall(self, effect: fx.Effect[Any]) -> bool:
-        """An effect on ZooKeeper takes time; any other one happens or does not."""
-        if isinstance(effect, ZooKeeperEffect):
-            return not self.is_halfway or isinstance(effect, fx.Write)
-        return self in (Disturbance.CRASH_BEFORE, Disturbance.CRASH_AFTER)
-
-    @property
-    def is_crash(self) -> bool:
-        return self.name.startswith("CRASH")
-
-    @property
-    def is_expiry(self) -> bool:
-        return self.name.startswith("EXPIRE")
-
-    @property
-    def is_halfway(self) -> bool:
-        return self.name.endswith("HALFWAY")
-
-    @property
-    def is_after(self) -> bool:
-        return self.name.endswith("AFTER")
 
 
 class RegentProcess:
@@ -108,6 +73,7 @@ class RegentProcess:
             leader_imbalance_check_interval_s=world.swarm.balance_check_s or 0,
             # It would put right what mutants do wrong with watches.
             watch_check_interval_s=None,
+            refusal_repair_backoff_ms=500,
         )
         self.controller = KafkaController(
             self.config,
@@ -160,6 +126,8 @@ class RegentProcess:
                 self.put(e.LeaderAndIsrResponseReceived((response,)))
             case StopReplicaResponse():
                 self.put(e.StopReplicaResponseReceived((response,)))
+            case DescribeLogDirsResponse():
+                self.put(e.DescribeLogDirsResponseReceived((response,)))
             case _:
                 self.put(e.UpdateMetadataResponseReceived((response,)))
 

@@ -12,7 +12,8 @@ from regent.controller.effects import Effect
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData
 from tests.simulation.broker import SimulatedBroker
-from tests.simulation.driver import Disturbance, RegentProcess
+from tests.simulation.disturbances import Disturbance
+from tests.simulation.driver import RegentProcess
 from tests.simulation.swarm import PROTOCOLS
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from regent.protocol.control_requests import (
     ControlRequests,
     ControlResponse,
     LeaderAndIsrRequest,
+    StopReplicaRequest,
     UpdateMetadataRequest,
 )
 from tests.support.unmerged_requests import requests_to
@@ -43,10 +44,12 @@ def describe(request: ControlRequest) -> str:
                 for tp, state in updates.partitions.items()
                 for s in (state.leader_and_isr,)
             )
-        case _:
+        case StopReplicaRequest():
             about = ", ".join(
                 f"{tp}{' delete' if stop.delete else ''}" for tp, stop in request.partitions.items()
             )
+        case _:
+            about = ""
     return f"e{request.header.controller_epoch} {about}"
 
 

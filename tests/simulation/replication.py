@@ -151,9 +151,15 @@ class Replication:
         follower = self._world.brokers.get(member)
         return follower is None or not follower.is_responsive or tp in follower.failed
 
+    def _has_a_former_topic(self, tp: TopicPartition, replica: Replica, member: int) -> bool:
+        """Whether a follower does not fetch, since what it has is of another topic."""
+        held = self._world.brokers[member].logs.get(tp)
+        ids = (replica.log.topic_id, None if held is None else held.topic_id)
+        return None not in ids and ids[0] != ids[1]
+
     def _is_missed(self, tp: TopicPartition, replica: Replica, member: int) -> bool:
         """Whether a follower has been gone for so long that the leader gives it up."""
-        if not self._is_gone(tp, member):
+        if not (self._is_gone(tp, member) or self._has_a_former_topic(tp, replica, member)):
             replica.missed_since_ms.pop(member, None)
             return False
         now_ms = self._world.clock.now_ms()

@@ -17,11 +17,18 @@ from regent.controller.commands import (
     ElectLeaders,
 )
 from regent.controller.state.states import ReplicaState
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.topics import decode_partition_state
+from regent.zk_data.operations import SetData
+from regent.zk_data.topics import (
+    TopicZNode,
+    decode_partition_state,
+    decode_topic,
+    encode_topic,
+)
 from tests.simulation.convergence import check_converged
-from tests.simulation.driver import Disturbance, RegentProcess
+from tests.simulation.disturbances import Disturbance
+from tests.simulation.driver import RegentProcess
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.trace import require
 from tests.simulation.workload import UNCLEAN
@@ -366,6 +373,63 @@ def _delete_on_the_way(world: World) -> None:
     world.brokers[2].start()
 
 
+def _refuse_for_a_while(world: World, *, whole_requests: bool = False) -> None:
+    """Nobody restarts the broker."""
+    broker = world.brokers[2]
+    broker.refuses.update(dict.fromkeys(broker.replicas))
+    broker.refuses_whole_requests = broker.fails_halfway = whole_requests
+    world.clock.after(5_000, broker.refuses.clear)
+    world.brokers[3].stop()  # the ISRs shrink, and broker 2 does not follow
+    world.settle()
+    world.brokers[3].start()
+
+
+def _fail_at_requests_for_a_while(world: World) -> None:
+    _refuse_for_a_while(world, whole_requests=True)
+
+
+def _topics_with_ids(world: World) -> None:
+    world.protocol = (2, 8)
+    for process in world.regents:
+        process.put(e.NotEligible())
+        process.put(e.Eligible())
+    world.settle()
+    _topics(world)
+
+
+def _rewrite_topics(world: World) -> None:
+    """As a client of Kafka 2.4 to 2.7 does that adds a partition: it knows no topic ids."""
+    for topic in ("a", "b"):
+        (node,) = [world.zookeeper.get(paths.topic(topic))]
+        assert node is not None
+        znode = decode_topic(topic, node.data)
+        replicas = {2: ReplicaAssignment((1, 2))}
+        rewritten = TopicZNode(None, znode.assignments | replicas)
+        world.workload.multi(SetData(paths.topic(topic), encode_topic(rewritten)))
+
+
+def _rewrite_topics_unseen(world: World) -> None:
+    """While nobody is the controller."""
+    (process,) = world.regents
+    process.put(e.NotEligible())
+    world.settle()
+    _rewrite_topics(world)
+    process.put(e.Eligible())
+
+
+def _delete_behind_a_failed_disk(world: World) -> None:
+    """Broker 3 starts without the disk that the deleted topic is on."""
+    _delete(world)
+    world.settle()
+    broker = world.brokers[3]
+    broker.lose_disk([A0])
+    broker.start()
+    world.settle()
+    broker.stop()
+    broker.mend_disk()
+    broker.start()
+
+
 SCENARIOS: dict[str, Scenario] = {
     "reassignment": Scenario(_topics, _reassign),
     "reassignment to a broker that is down": Scenario(_topics, _ask_for_reassignment),
@@ -395,4 +459,9 @@ SCENARIOS: dict[str, Scenario] = {
     "a log directory of leaders fails": Scenario(_topics, _log_dir_of_leaders),
     "a broker refuses, and is restarted": Scenario(_topics, _refusing_broker),
     "a disconnection": Scenario(_topics, _disconnection),
+    "deletion behind a failed disk": Scenario(_broker_3_is_down, _delete_behind_a_failed_disk),
+    "topics are rewritten without their ids": Scenario(_topics_with_ids, _rewrite_topics),
+    "topics lose their ids unseen": Scenario(_topics_with_ids, _rewrite_topics_unseen),
+    "a broker refuses for a while": Scenario(_topics, _refuse_for_a_while),
+    "a broker fails at requests for a while": Scenario(_topics, _fail_at_requests_for_a_while),
 }

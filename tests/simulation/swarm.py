@@ -54,6 +54,8 @@ WORK = (
     "reassign_by_command",
     "reassign_by_hand",
     "cancel_by_command",
+    "rewrite_request_by_hand",
+    "withdraw_request_by_hand",
 )
 """Methods of :class:`~tests.simulation.workload.Workload`."""
 

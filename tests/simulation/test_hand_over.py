@@ -9,7 +9,8 @@ import pytest
 from regent.controller import effects as fx
 from regent.controller import events as e
 from tests.simulation.convergence import check_brokers_obey
-from tests.simulation.driver import Disturbance, RegentProcess
+from tests.simulation.disturbances import Disturbance
+from tests.simulation.driver import RegentProcess
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.world import World
 

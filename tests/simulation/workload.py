@@ -242,6 +242,18 @@ class Workload:
             return False  # Kafka's tool waits for the end of the last
         return self.request_reassignment(targets)
 
+    def rewrite_request_by_hand(self) -> bool:
+        """Somebody asks for something else instead of what is asked for."""
+        targets = self._some_targets()
+        if not targets:
+            return False
+        self._wants(targets)
+        return self.multi(SetData(paths.REASSIGN_PARTITIONS, encode_reassign_partitions(targets)))
+
+    def withdraw_request_by_hand(self) -> bool:
+        """Somebody deletes the request, which stops nothing that has begun."""
+        return self.multi(Delete(paths.REASSIGN_PARTITIONS))
+
     def request_reassignment(self, targets: dict[TopicPartition, tuple[int, ...]]) -> bool:
         """Leave the node that Kafka's tool leaves."""
         self._wants(targets)

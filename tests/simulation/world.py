@@ -18,7 +18,8 @@ from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checkers import SafetyChecker
 from tests.simulation.clock import Clock
 from tests.simulation.convergence import check_converged
-from tests.simulation.driver import Disturbance, RegentProcess
+from tests.simulation.disturbances import Disturbance
+from tests.simulation.driver import RegentProcess
 from tests.simulation.elector import Elector
 from tests.simulation.faults import Faults
 from tests.simulation.network import Network

@@ -7,6 +7,7 @@ from regent.protocol.control_requests import (
     ControlHeader,
     ControlRequest,
     ControlRequests,
+    DescribeLogDirsRequest,
     LeaderAndIsrRequest,
     PartitionUpdates,
     StopReplicaRequest,
@@ -67,4 +68,6 @@ def requests_to(requests: ControlRequests, broker_id: int) -> list[ControlReques
         found.append(update_metadata_to(requests, broker_id))
     if requests.stop_replica.get(broker_id):
         found += stop_replica_to(requests, broker_id)
+    if broker_id in requests.describe_log_dirs:
+        found.append(DescribeLogDirsRequest(header_for(requests, broker_id)))
     return found

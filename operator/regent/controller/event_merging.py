@@ -46,6 +46,7 @@ _READ_AGAIN: Final = frozenset(
         e.ReplicaLeaderElection,
         e.AutoPreferredReplicaLeaderElection,
         e.WatchCheck,
+        e.RefusalRepairDue,
         e.ConfigChange,
     }
 )
@@ -57,6 +58,7 @@ _ANSWERS: Final = frozenset(
         e.LeaderAndIsrResponseReceived,
         e.UpdateMetadataResponseReceived,
         e.StopReplicaResponseReceived,
+        e.DescribeLogDirsResponseReceived,
     }
 )
 _REQUESTS: Final = frozenset(

@@ -23,6 +23,7 @@ from regent.controller.commands import Command, ControlledShutdown, not_controll
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import (
+    DescribeLogDirsResponse,
     LeaderAndIsrResponse,
     StopReplicaResponse,
     UpdateMetadataResponse,
@@ -280,6 +281,12 @@ class LeaderAndIsrResponseReceived(ControllerEvent, frozen=True):
     responses: tuple[LeaderAndIsrResponse, ...]
 
 
+class RefusalRepairDue(ControllerEvent, frozen=True):
+    """It is time to send again what brokers have refused."""
+
+    state = ControllerState.LEADER_AND_ISR_RESPONSE
+
+
 class UpdateMetadataResponseReceived(ControllerEvent, frozen=True):
     """Brokers answered an UpdateMetadata."""
 
@@ -291,6 +298,13 @@ class LogDirEventNotification(ControllerEvent, frozen=True):
     """Brokers report failed log directories."""
 
     state = ControllerState.LOG_DIR_CHANGE
+
+
+class DescribeLogDirsResponseReceived(ControllerEvent, frozen=True):
+    """Brokers answered a DescribeLogDirs."""
+
+    state = ControllerState.LOG_DIR_CHANGE
+    responses: tuple[DescribeLogDirsResponse, ...]
 
 
 class ReplicaLeaderElection(ControllerEvent, frozen=True):

@@ -17,6 +17,7 @@ from regent.controller.brokers import (
     answers,
     broker_changes,
     log_dir_events,
+    refusal_repair,
 )
 from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
@@ -167,6 +168,10 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.UpdateMetadataResponseReceived: lambda active, event: _each(
         answers.process_update_metadata_response, active, event.responses
     ),
+    e.DescribeLogDirsResponseReceived: lambda active, event: _each(
+        answers.process_describe_log_dirs_response, active, event.responses
+    ),
+    e.RefusalRepairDue: lambda active, _: refusal_repair.process_refusal_repair_due(active),
     e.InterBrokerProtocolChanged: lambda active, event: (
         failover.process_inter_broker_protocol_change(active, event.version)
     ),

@@ -70,6 +70,7 @@ class TopicView(msgspec.Struct, frozen=True):
     Attributes:
         deletion_waits_for: Brokers that have not confirmed yet that they deleted their replicas,
             sorted; empty unless the topic is being deleted.
+        czxid: Transaction that created the topic's node; 0 if it is not known.
     """
 
     name: str
@@ -77,6 +78,7 @@ class TopicView(msgspec.Struct, frozen=True):
     partitions: tuple[PartitionView, ...]
     is_being_deleted: bool = False
     deletion_waits_for: tuple[int, ...] = ()
+    czxid: int = 0
 
     @property
     def replication_factor(self) -> int:

@@ -7,7 +7,7 @@ follows a status write is no news, and costs no reconciliation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -160,17 +160,17 @@ class ObjectCache:
             self._unindex(old)
         self._by_topic.setdefault(new.topic, {})[new.key] = None
         news = set()
-        if old is None or _essence(old) != _essence(new):
+        if old is None or _essence(old.body) != _essence(new.body):
             news.add(new.key)
         if old is None or old.claim != new.claim or old.topic != new.topic:
             news.update(self.keys_of_topic(new.topic))
             news.update(() if old is None else self.keys_of_topic(old.topic))
         return frozenset(news)
 
-    @property
-    def newest(self) -> CachedObject | None:
+    def newest(self, *, among: Callable[[ObjectKey], bool]) -> CachedObject | None:
         """The object that was written last, None if there is none."""
-        return max(self._objects.values(), key=lambda known: _number(known.version), default=None)
+        known = (known for key, known in self._objects.items() if among(key))
+        return max(known, key=lambda each: number_of(each.version), default=None)
 
     def delete(self, key: ObjectKey, *, uid: str, version: str = "") -> frozenset[ObjectKey]:
         """Forget an object that was deleted for good, which no later version can revive; the keys
@@ -179,7 +179,7 @@ class ObjectCache:
         Args:
             version: resourceVersion of the deletion, as a watch reports it.
         """
-        self._deleted[uid] = _Deletion(key, _number(version))
+        self._deleted[uid] = _Deletion(key, number_of(version))
         while len(self._deleted) > _DELETED_MAX:
             del self._deleted[next(iter(self._deleted))]
         return self.remove(key, uid=uid)
@@ -223,19 +223,21 @@ class ObjectCache:
         """
         if is_history_restarted(listed_version, since=since):
             return True
-        until = _number(listed_version)
-        return any(self._is_contradicted(_cached(body), until=until) for body in bodies)
+        until = number_of(listed_version)
+        return any(self._is_contradicted(body, until=until) for body in bodies)
 
-    def _is_contradicted(self, listed: CachedObject, *, until: int) -> bool:
-        deletion = self._deleted.get(listed.uid)
+    def _is_contradicted(self, listed: Mapping[str, Any], *, until: int) -> bool:
+        uid = listed["metadata"].get("uid", "")
+        deletion = self._deleted.get(uid)
         if deletion is not None:
             return 0 < deletion.version <= until
-        known = self._objects.get(listed.key)
-        if known is None or known.uid != listed.uid or _number(known.version) > until:
+        known = self._objects.get(_key(listed))
+        if known is None or known.uid != uid or number_of(known.version) > until:
             return False
-        if known.version == listed.version:
-            return _essence(known) != _essence(listed)
-        return _number(listed.version) < _number(known.version)
+        version = listed["metadata"].get("resourceVersion", "")
+        if known.version == version:
+            return _essence(known.body) != _essence(listed)
+        return number_of(version) < number_of(known.version)
 
     def replace_all(
         self,
@@ -290,10 +292,11 @@ def is_history_restarted(listed_version: str, *, since: int) -> bool:
     """Whether the version of a list alone shows an earlier state; see
     :meth:`ObjectCache.shows_earlier_state`. False once the versions have caught up.
     """
-    return 0 < _number(listed_version) < since
+    return 0 < number_of(listed_version) < since
 
 
-def _number(version: str) -> int:
+def number_of(version: str) -> int:
+    """A resourceVersion as a number; 0 if it is none."""
     return int(version) if version.isdigit() else 0
 
 
@@ -333,15 +336,15 @@ def _claim(body: Mapping[str, Any]) -> Claim | None:
     return claim_of(parse_kafka_topic({**body, "status": evidence}))
 
 
-def _essence(known: CachedObject) -> tuple[Any, ...]:
+def _essence(body: Mapping[str, Any]) -> tuple[Any, ...]:
     """What a reconciliation looks at. Labels and annotations are not among it."""
-    metadata = known.body["metadata"]
+    metadata = body["metadata"]
     return (
-        known.uid,
+        metadata.get("uid", ""),
         metadata.get("generation"),
         metadata.get("deletionTimestamp"),
         metadata.get("finalizers"),
-        known.status,
+        _mapping(body.get("status")),
     )
 
 

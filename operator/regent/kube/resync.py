@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Final
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeError, KubeNotFoundError
+from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
 from regent.kube.health import KubeHealth
 from regent.kube.listing import ALL_NAMESPACES, Listing, list_topics, version_now
-from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted
+from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted, number_of
 from regent.kube.rights import Lack, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import object_path
@@ -149,21 +150,23 @@ class Resync:
         """
         if not self.can_read:
             return False
-        since, newest, deleted = (
-            self._cache.newest_version,
-            self._cache.newest,
-            self._cache.last_deletion,
-        )
+        since, deletion = self._cache.newest_version, self._cache.last_deletion
+        newest = self._cache.newest(among=self._is_readable)
         try:
             version = await version_now(self._client, self._readable[0])
             if is_history_restarted(version, since=since):
                 return True
-            if newest is not None and await self._version_of(newest.key, newest.uid) < int(
-                newest.version
-            ):
-                return True
-            return deleted is not None and await self._version_of(*deleted) > 0
-        except KubeError:
+            if newest is not None:
+                found = await self._version_of(newest.key, newest.uid)
+                if found < number_of(newest.version):
+                    return True
+            if deletion is None or not self._is_readable(deletion[0]):
+                return False
+            return await self._version_of(*deletion) > 0
+        except KubeError as error:
+            if isinstance(error, KubeApiError) and error.status == HTTPStatus.FORBIDDEN:
+                self.request_refused()
+                return False
             return True  # the list says what is wrong
 
     async def _version_of(self, key: ObjectKey, uid: str) -> int:
@@ -176,8 +179,10 @@ class Resync:
             metadata = (await self._client.get(object_path(key)))["metadata"]
         except KubeNotFoundError:
             return 0
-        version = metadata["resourceVersion"]
-        return int(version) if metadata["uid"] == uid and version.isdigit() else 0
+        return number_of(metadata["resourceVersion"]) if metadata["uid"] == uid else 0
+
+    def _is_readable(self, key: ObjectKey) -> bool:
+        return ALL_NAMESPACES in self._readable or key.namespace in self._readable
 
     async def _are_rights_changed(self) -> bool:
         """Whether rights are others than the last list has found.

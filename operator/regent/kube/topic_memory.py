@@ -19,8 +19,9 @@ from regent.controller.commands import (
 from regent.kube.settings import KubeSettings
 from regent.kube.work_queue import backoff_s
 from regent.reconcile.request import Attempt
+from regent.reconcile.significance import is_significant
 from regent.reconcile.topic_commands import is_transient
-from regent.resources.kafka_topic_status import Ownership
+from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
 
 _ATTEMPTS_MAX: Final = 8
 """Attempts kept per resource; a resource never has more than a few commands of interest."""
@@ -51,6 +52,9 @@ class TopicMemory:
         spare_topic_id: Id for a topic to be created. It stays the same from look to look, so that
             a command that was refused is known again, and is used for one topic only.
         written_at: Loop time of the last write of its status; None: not written yet.
+        written: The status written last.
+        contests: How often in a row it had to be written again, because somebody else had changed
+            it.
         created: The creation that was accepted, until the status shows it.
         outranked: The status that was left alone the last time; None: it was written.
     """
@@ -60,6 +64,8 @@ class TopicMemory:
     seen_at: datetime
     spare_topic_id: uuid.UUID
     written_at: float | None = None
+    written: KafkaTopicStatus | None = None
+    contests: int = 0
     created: CreateTopic | None = None
     outranked: Outranked | None = None
     attempts: list[Attempt] = field(default_factory=list)
@@ -79,6 +85,21 @@ class TopicMemory:
             for attempt in self.attempts
             if attempt.retry_at > now or not isinstance(attempt.outcome, Accepted)
         ]
+
+    def note_written(self, status: KafkaTopicStatus, *, over: KafkaTopicStatus, at: float) -> None:
+        """Remember that the status was written in the place of another one."""
+        is_repeated = self._has_written(status) and is_significant(over, status)
+        self.contests = self.contests + 1 if is_repeated else 0
+        self.written, self.written_at = status, at
+
+    def contest_pause_s(self, status: KafkaTopicStatus) -> float:
+        """Seconds between two writes of a status that somebody else changes again and again."""
+        if not self.contests or not self._has_written(status):
+            return 0.0
+        return backoff_s(self.contests, jitter=1.0)
+
+    def _has_written(self, status: KafkaTopicStatus) -> bool:
+        return self.written is not None and not is_significant(self.written, status)
 
     def settle(self, ownership: Ownership | None) -> None:
         """Forget the creation once the stored status shows that the topic was seen."""

@@ -50,6 +50,9 @@ _ROUNDS_MAX: Final = 6
 """Rounds in one look. Storing the finalizer and an intent, creating the topic and saying so take
 four; so do reading the configuration and changing it behind a finalizer."""
 
+_CONTESTS_REPORTED: Final = 5
+"""So many times in a row a status was overwritten by somebody else: that is no edit by hand."""
+
 _OUTRANKED_RETRY_S: Final = 10.0
 """When to requeue a resource that belongs to a newer controller, in case it is gone."""
 
@@ -238,10 +241,16 @@ class TopicReconciler:
         memory.outranked = None
         if result is not WriteResult.WRITTEN:
             return result
-        memory.written_at = asyncio.get_running_loop().time()
-        memory.settle(status.ownership)
         # Only by the process that stored it: neither a restart nor a second replica repeats it.
         before = known.parse().status
+        memory.note_written(status, over=before, at=asyncio.get_running_loop().time())
+        memory.settle(status.ownership)
+        if memory.contests == _CONTESTS_REPORTED:
+            logger.warning(
+                "The status of a resource is changed again and again by somebody else; it is "
+                "written less often now. Two Regents may serve its namespace",
+                extra={"resource": str(known.key)},
+            )
         for event in transition_events(before, status):
             self._parts.recorder.record(known, event)
         if is_foreign_deletion_news(before, status):
@@ -282,13 +291,17 @@ class TopicReconciler:
         """Seconds until a mere detail may be written; None: write now, or nothing to write.
 
         While brokers restart, in-sync replicas come and go by the thousand. People look at
-        conditions; the rest may be some seconds old.
+        conditions; the rest may be some seconds old. So may what somebody else (a Regent of another
+        Kafka cluster) overwrites again and again: else both would write without end.
         """
         if memory.written_at is None:
             return None
         resource = known.parse()
         age_s = asyncio.get_running_loop().time() - memory.written_at
-        left_s = self._parts.settings.status_detail_interval_s - age_s
-        if left_s <= 0 or is_significant(resource.status, status):
+        if is_significant(resource.status, status):
+            left_s = memory.contest_pause_s(status) - age_s
+        else:
+            left_s = self._parts.settings.status_detail_interval_s - age_s
+        if left_s <= 0:
             return None
         return left_s if resource.status.to_api() != status.to_api() else None

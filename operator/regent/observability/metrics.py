@@ -40,6 +40,7 @@ class ControllerGauges(msgspec.Struct, frozen=True):
     replicas_to_delete_count: int = 0
     replicas_ineligible_to_delete_count: int = 0
     unclean_leader_elections: int = 0
+    restored_topic_ids: int = 0
     refused_replicas_count: int = 0
     reassigning_partitions_count: int = 0
 
@@ -63,6 +64,7 @@ def gauges_of(context: ControllerContext | None) -> ControllerGauges:
         replicas_to_delete_count=context.replicas_to_delete_count,
         replicas_ineligible_to_delete_count=context.replicas_ineligible_to_delete_count,
         unclean_leader_elections=context.unclean_leader_elections,
+        restored_topic_ids=context.restored_topic_ids,
         refused_replicas_count=context.refusals.count,
         reassigning_partitions_count=len(context.cluster.partitions_being_reassigned),
     )
@@ -171,6 +173,12 @@ class ControllerCollector(Collector):
             "UncleanLeaderElectionsPerSec, as a counter: leaders from outside the ISR since this "
             "process became the controller.",
             value=gauges.unclean_leader_elections,
+        )
+        yield CounterMetricFamily(
+            f"{PREFIX}controllerstats_restoredtopicids",
+            "Topic ids written back, because somebody had dropped or replaced them, since this "
+            "process became the controller.",
+            value=gauges.restored_topic_ids,
         )
         yield from _channel_metrics(statistics.channel_queue_sizes)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from regent.model.errors import RegentError
-from regent.protocol import leader_and_isr, stop_replica, update_metadata
+from regent.protocol import describe_log_dirs, leader_and_isr, stop_replica, update_metadata
 
 
 class ProtocolVersion(NamedTuple):
@@ -35,6 +35,7 @@ class ProtocolVersion(NamedTuple):
 
 
 API_KEYS: Final = (leader_and_isr.API_KEY, stop_replica.API_KEY, update_metadata.API_KEY)
+"""The requests of which a protocol version decides the version."""
 
 LATEST_IV: Final = 99
 """Internal version of the short forms: ``2.8`` stands for the newest one of that line."""
@@ -71,6 +72,8 @@ _VERSIONS: Final[Mapping[int, tuple[tuple[ProtocolVersion, int], ...]]] = {
         (ProtocolVersion(2, 2), 1),
         (ProtocolVersion(0, 0), 0),
     ),
+    # Not Kafka's table: a controller of Kafka sends none. The oldest one is marked as deprecated.
+    describe_log_dirs.API_KEY: ((ProtocolVersion(2, 0), 1), (ProtocolVersion(0, 0), 0)),
 }
 
 
@@ -125,7 +128,7 @@ def choose_version(
     """Version to send to one broker.
 
     Args:
-        api_key: LeaderAndIsr, UpdateMetadata or StopReplica.
+        api_key: LeaderAndIsr, UpdateMetadata, StopReplica or DescribeLogDirs.
         protocol: The cluster's lowest inter.broker.protocol.version.
         supported: The broker's answer to ApiVersions.
 

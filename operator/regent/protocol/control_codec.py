@@ -1,11 +1,12 @@
-"""Requests to brokers as bytes, and their answers as values: one place for all three kinds."""
+"""Requests to brokers as bytes, and their answers as values: one place for all kinds."""
 
 from __future__ import annotations
 
-from regent.protocol import leader_and_isr, stop_replica, update_metadata
+from regent.protocol import describe_log_dirs, leader_and_isr, stop_replica, update_metadata
 from regent.protocol.control_requests import (
     ControlRequest,
     ControlResponse,
+    DescribeLogDirsRequest,
     LeaderAndIsrRequest,
     UpdateMetadataRequest,
 )
@@ -21,6 +22,8 @@ def api_key_of(request: ControlRequest) -> int:
             return leader_and_isr.API_KEY
         case UpdateMetadataRequest():
             return update_metadata.API_KEY
+        case DescribeLogDirsRequest():
+            return describe_log_dirs.API_KEY
     return stop_replica.API_KEY
 
 
@@ -28,6 +31,8 @@ def partitions_in(request: ControlRequest) -> int:
     """How many partitions a request names."""
     if isinstance(request, UpdateMetadataRequest):
         return len(request.updates.partitions)
+    if isinstance(request, DescribeLogDirsRequest):
+        return 0
     return len(request.partitions)
 
 
@@ -38,6 +43,8 @@ def is_flexible(request: ControlRequest, version: int) -> bool:
             return leader_and_isr.is_flexible(version)
         case UpdateMetadataRequest():
             return update_metadata.is_flexible(version)
+        case DescribeLogDirsRequest():
+            return False
     return stop_replica.is_flexible(version)
 
 
@@ -57,6 +64,8 @@ def encode_body(request: ControlRequest, *, version: int, listener: str | None =
             )
         case UpdateMetadataRequest():
             return update_metadata.encode_update_metadata(request, version=version)
+        case DescribeLogDirsRequest():
+            return (describe_log_dirs.encode_describe_log_dirs(),)
     return (stop_replica.encode_stop_replica(request, version=version),)
 
 
@@ -71,4 +80,6 @@ def decode_response_body(request: ControlRequest, body: bytes, *, version: int) 
             return leader_and_isr.decode_leader_and_isr_response(request, body, version=version)
         case UpdateMetadataRequest():
             return update_metadata.decode_update_metadata_response(request, body, version=version)
+        case DescribeLogDirsRequest():
+            return describe_log_dirs.decode_describe_log_dirs_response(request, body)
     return stop_replica.decode_stop_replica_response(request, body, version=version)

@@ -1,8 +1,9 @@
-"""The controller's requests to brokers, as values: LeaderAndIsr, UpdateMetadata and StopReplica.
+"""The controller's requests to brokers, as values: LeaderAndIsr, UpdateMetadata and StopReplica,
+and the question which log directories are offline.
 
 A :class:`ControlRequests` is one sealed batch of the controller: it says *which* partitions concern
-which broker. What one broker is sent of it, merged with what waits for it already, is one of the
-three requests; how that becomes bytes, in which version, is decided per connection when it is sent.
+which broker. What one broker is sent of it, merged with what waits for it already, is one of these
+requests; how that becomes bytes, in which version, is decided per connection when it is sent.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
         deleted_partitions: Of the announced ones those that are sent with leader -2.
         stop_replica: Receiver -> partition -> what to do with its replica.
         announced: The controller itself as a live broker of UpdateMetadata; None: it is not one.
+        describe_log_dirs: Brokers that are asked for their log directories, after all else.
     """
 
     controller_id: int
@@ -64,6 +66,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
     deleted_partitions: frozenset[TopicPartition]
     stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
     announced: Broker | None = None
+    describe_log_dirs: tuple[int, ...] = ()
 
 
 class ControlHeader(NamedTuple):
@@ -150,7 +153,15 @@ class StopReplicaRequest(msgspec.Struct, frozen=True):
     partitions: Mapping[TopicPartition, StopReplicaPartition]
 
 
-ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+class DescribeLogDirsRequest(msgspec.Struct, frozen=True):
+    """Say which log directories are offline. The header is not sent: it marks the answer."""
+
+    header: ControlHeader
+
+
+ControlRequest = (
+    LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest | DescribeLogDirsRequest
+)
 
 
 class LeaderAndIsrResponse(msgspec.Struct, frozen=True):
@@ -203,4 +214,23 @@ class StopReplicaResponse(msgspec.Struct, frozen=True):
     broker_epoch: int = NO_EPOCH
 
 
-ControlResponse = LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse
+class DescribeLogDirsResponse(msgspec.Struct, frozen=True):
+    """A broker's answer.
+
+    Attributes:
+        error_code: Why the broker does not say anything, 0 if it does.
+        log_dirs: Error code by path of the directory; 0: it is online.
+        controller_epoch: As in :class:`LeaderAndIsrResponse`.
+        broker_epoch: As in :class:`LeaderAndIsrResponse`.
+    """
+
+    broker_id: int
+    error_code: int
+    log_dirs: Mapping[str, int]
+    controller_epoch: int = NO_EPOCH
+    broker_epoch: int = NO_EPOCH
+
+
+ControlResponse = (
+    LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse | DescribeLogDirsResponse
+)

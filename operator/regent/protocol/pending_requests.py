@@ -22,6 +22,7 @@ from regent.protocol.control_requests import (
     ControlHeader,
     ControlRequest,
     ControlRequests,
+    DescribeLogDirsRequest,
     LeaderAndIsrRequest,
     PartitionUpdates,
     StopReplicaPartition,
@@ -44,6 +45,7 @@ def receivers_of(requests: ControlRequests) -> tuple[int, ...]:
     receivers = dict.fromkeys(b for b, named in requests.leader_and_isr.items() if named)
     receivers |= dict.fromkeys(requests.update_metadata_receivers)
     receivers |= dict.fromkeys(b for b, named in requests.stop_replica.items() if named)
+    receivers |= dict.fromkeys(requests.describe_log_dirs)
     return tuple(receivers)
 
 
@@ -65,20 +67,23 @@ class PendingRequests:
         self._deletions_before: dict[TopicPartition, StopReplicaPartition] = {}
         self._stops: dict[TopicPartition, StopReplicaPartition] = {}
         self._overtaken = 0
+        self._asks_for_log_dirs = False
 
     def __bool__(self) -> bool:
         # A deletion ahead of a LeaderAndIsr never waits without that.
-        return bool(self._leadership or self._metadata or self._stops)
+        return bool(self._leadership or self._metadata or self._stops or self._asks_for_log_dirs)
 
     @property
     def size(self) -> int:
         """Partitions that wait, counted once for each kind of request (those of UpdateMetadata
-        perhaps more often, until they are merged); a list of brokers counts one."""
+        perhaps more often, until they are merged); a list of brokers counts one, as does the
+        question for log directories."""
         return (
             len(self._leadership)
             + self._metadata.size
             + len(self._deletions_before)
             + len(self._stops)
+            + self._asks_for_log_dirs
         )
 
     def add(self, requests: ControlRequests, metadata: Metadata) -> None:
@@ -105,6 +110,8 @@ class PendingRequests:
         stops = requests.stop_replica.get(broker_id)
         if stops:
             self._add_stops(stops)
+        if broker_id in requests.describe_log_dirs:
+            self._asks_for_log_dirs = True
 
     def _leadership_overtakes_stops(self, replicas: Iterable[TopicPartition]) -> None:
         """A stop is void once the replica is to go on; a deletion is not, and comes first."""
@@ -145,7 +152,11 @@ class PendingRequests:
             return request
         if self._metadata:
             return self._metadata.take(self._header)
-        return self._take_stops(self._stops)
+        if self._stops:
+            return self._take_stops(self._stops)
+        # Last: the answer is about everything that was deleted before.
+        self._asks_for_log_dirs = False
+        return DescribeLogDirsRequest(self._header)
 
     def _take_stops(
         self,

@@ -19,20 +19,26 @@ def with_foreign_deletion(request: TopicRequest) -> TopicRequest:
     """The request, with the loss recorded in its status if the resource's topic was deleted.
 
     The topic has gone from a view that is complete, or is being deleted though its resource is not,
-    or has another id. Only a topic that was seen before can be lost.
+    or is another one. Only a topic that was seen before can be lost.
     """
     if not _is_lost(request):
         return request
     found = ForeignDeletion(
         topic_id=request.record.topic_id,
         detected_at=rfc3339(request.now),
-        recreated_as=request.topic_id if request.is_recreated else None,
+        recreated_as=_identity(request) if request.is_recreated else None,
     )
     status = request.record.model_copy(
         update={"ownership": Ownership.LOST, "managed_config": (), "last_foreign_deletion": found}
     )
     resource = request.resource.model_copy(update={"status": status})
     return dataclasses.replace(request, resource=resource)
+
+
+def _identity(request: TopicRequest) -> str | None:
+    """What the existing topic is known by."""
+    czxid = request.topic_czxid
+    return request.topic_id or (None if czxid is None else f"cZxid {czxid}")
 
 
 def _is_lost(request: TopicRequest) -> bool:

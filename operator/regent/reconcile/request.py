@@ -121,6 +121,12 @@ class TopicRequest:
         return None if topic_id is None else topic_id_to_text(topic_id)
 
     @property
+    def topic_czxid(self) -> str | None:
+        """Transaction that created the topic's node, as ZooKeeper's tools print it; None if there
+        is no topic."""
+        return None if self.topic is None or not self.topic.czxid else hex(self.topic.czxid)
+
+    @property
     def cluster(self) -> ClusterMatch:
         """Whether the resource belongs to this cluster: as its spec says, else its status."""
         actual = self.view.cluster_id
@@ -144,9 +150,18 @@ class TopicRequest:
 
     @property
     def is_recreated(self) -> bool:
-        """Whether the topic is another one than the one recorded."""
-        before = self.record.topic_id
-        return before is not None and self.topic_id is not None and before != self.topic_id
+        """Whether the topic is another one than the one recorded.
+
+        Its id says so. Where the topic has none, or had none, the transaction that created its node
+        does: a node that is only changed keeps it.
+        """
+        for before, now in (
+            (self.record.topic_id, self.topic_id),
+            (self.record.topic_czxid, self.topic_czxid),
+        ):
+            if before is not None and now is not None:
+                return before != now
+        return False
 
     @property
     def owns_topic(self) -> bool:

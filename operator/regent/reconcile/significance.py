@@ -20,6 +20,7 @@ def _headlines(status: KafkaTopicStatus) -> tuple[Any, ...]:
         tuple((c.type, c.status, c.reason) for c in status.conditions),
         status.cluster_id,
         status.topic_id,
+        status.topic_czxid,
         status.partitions,
         status.replicas,
         status.drift,

@@ -179,6 +179,7 @@ def observed_fields(request: TopicRequest) -> dict[str, Any]:
     if topic is None:
         return {
             "topic_id": None,
+            "topic_czxid": None,
             "partitions": 0,
             "replicas": 0,
             "leaderless": None,
@@ -189,6 +190,7 @@ def observed_fields(request: TopicRequest) -> dict[str, Any]:
         }
     return {
         "topic_id": request.topic_id,
+        "topic_czxid": request.topic_czxid,
         "partitions": len(topic.partitions),
         "replicas": topic.replication_factor,
         "leaderless": topic.leaderless,

@@ -51,6 +51,7 @@ def _foreign_deletion_event(after: KafkaTopicStatus, found: ForeignDeletion) -> 
     message = f"somebody else deleted {named} with all its data"
     if found.recreated_as is not None:
         reason = EventReason.TOPIC_RECREATED_EXTERNALLY
-        message += f" and created another one of that name (id {found.recreated_as})"
+        what = "" if " " in found.recreated_as else "id "  # else it says so itself
+        message += f" and created another one of that name ({what}{found.recreated_as})"
     message += f"; found out at {found.detected_at}"
     return PlannedEvent(reason, message, is_warning=True, is_occurrence=True)

@@ -47,7 +47,8 @@ class ForeignDeletion(ApiModel):
     detected_at: Rfc3339 = Field(description="When Regent found it out.")
     recreated_as: str | None = Field(
         default=None,
-        description="Id of the topic that somebody else had created under the same name by then.",
+        description="Id of the topic that somebody else had created under the same name by then; "
+        "without an id, cZxid and the ZooKeeper transaction that created its node.",
     )
 
 
@@ -103,6 +104,11 @@ class KafkaTopicStatus(ApiModel):
         default=None,
         description="Kafka's id of the topic (from inter.broker.protocol.version 2.8 on). Another "
         "id means that the topic was deleted and created again.",
+    )
+    topic_czxid: str | None = Field(
+        default=None,
+        description="ZooKeeper transaction that created the node of the topic (its cZxid). Another "
+        "one means the same for a topic without an id.",
     )
     partitions: int | None = Field(default=None, description="Partitions of the topic.", ge=0)
     replicas: int | None = Field(

@@ -9,6 +9,7 @@ before.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 
 from regent.controller.active_controller import ActiveController
@@ -18,6 +19,8 @@ from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.partition import NO_LEADER
 from regent.model.persistent_map import PersistentMap
+
+logger = logging.getLogger(__name__)
 
 PARTITIONS_PER_SLICE = 500
 
@@ -121,12 +124,17 @@ class ViewPublisher:
             topics=self._topics if active is not None else {},
             cluster_id=None if active is None else active.context.cluster.cluster_id,
             shutting_down=() if active is None else tuple(active.context.shutting_down_broker_ids),
-            broker_facts=() if active is None else active.context.broker_facts(),
+            broker_facts=() if active is None else active.context.broker_facts.all(),
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:
         for listener in tuple(self.listeners):
-            listener(topics)
+            try:
+                listener(topics)
+            except Exception:
+                # It belongs to the Kubernetes side, a defect of which must not cost the cluster
+                # its controller. What it misses it finds at its next resync.
+                logger.exception("A listener of the view failed")
 
 
 def _slices(context: ControllerContext, names: Sequence[str]) -> Iterator[list[str]]:
@@ -169,6 +177,7 @@ def topic_view(context: ControllerContext, topic: str) -> TopicView | None:
         partitions=tuple(partitions),
         is_being_deleted=context.is_topic_queued_for_deletion(topic),
         deletion_waits_for=_deletion_waits_for(context, topic),
+        czxid=context.cluster.topic_czxids.get(topic, 0),
     )
 
 

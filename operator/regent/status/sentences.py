@@ -67,6 +67,8 @@ def cause_sentence(cause: Json, concerned: Collection[int]) -> str:
             return f"{who} asked to be shut down, and did not stop."
         case CauseKind.LOG_DIR_FAILED:
             return f"{who} lost a log directory with this partition."
+        case CauseKind.REQUEST_REFUSED:
+            return f"{who} had refused a request about this partition, which was sent again."
         case kind:
             return _SENTENCES.get(kind) or f"Regent processed the event {cause['event']}."
 

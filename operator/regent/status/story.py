@@ -122,13 +122,14 @@ def _absence(
     replica: int, found: Json, live: Sequence[int], trail: Json | None, regent: Json | None
 ) -> str:
     """Who is missing from the ISR, since when and why, and how the broker is now."""
-    who = f"Broker {replica} is not in the ISR"
-    if replica in found["addingReplicas"]:
-        who = f"Broker {replica} is being added and not in the ISR yet"
-    return f"{who}{_since(replica, trail, regent)}. {_broker_now(replica, live, trail, regent)}"
+    is_new = replica in found["addingReplicas"]
+    what = "is being added and not in the ISR yet" if is_new else "is not in the ISR"
+    since = _since(replica, trail, regent, is_new=is_new)
+    return f"Broker {replica} {what}{since}. {_broker_now(replica, live, trail, regent)}"
 
 
-def _since(replica: int, trail: Json | None, regent: Json | None) -> str:
+def _since(replica: int, trail: Json | None, regent: Json | None, *, is_new: bool) -> str:
+    """Since when a replica is missing, and why. A new one has never been in the ISR."""
     if trail is None or regent is None:
         return ""
     before = trail["before"]
@@ -139,6 +140,8 @@ def _since(replica: int, trail: Json | None, regent: Json | None) -> str:
         before = change["after"] or before
     if gone is not None:
         return f" since {moment(gone['cause']['timeMs'])}: {reason_of_absence(replica, gone)}"
+    if is_new:
+        return ""
     if trail["dropped"]:
         return " since before the changes that are kept"
     return f" since before {moment(regent['termBeganMs'])}, when Regent became the controller"

@@ -41,11 +41,13 @@ class TopicZNode(msgspec.Struct, frozen=True):
         problems: Why a partition of the node is missing from ``assignments``, by the partition's
             key in the JSON. A node with problems must not be written back: that would drop
             what could not be read.
+        czxid: Transaction that created the node; 0 if it was not given.
     """
 
     topic_id: uuid.UUID | None
     assignments: dict[int, ReplicaAssignment]
     problems: dict[str, str] = {}
+    czxid: int = 0
 
 
 class _Topic(msgspec.Struct):
@@ -81,7 +83,7 @@ _decode_replicas: Final[Callable[[bytes | msgspec.Raw], Replicas]] = msgspec.jso
 _decode_state: Final = msgspec.json.Decoder(_PartitionState).decode
 
 
-def decode_topic(topic: str, data: bytes) -> TopicZNode:
+def decode_topic(topic: str, data: bytes, *, czxid: int = 0) -> TopicZNode:
     """Id and replica assignment of a topic, all versions; later ones are read as 3.
 
     A partition that does not decode is left out and named in ``problems``; the rest is good.
@@ -100,7 +102,7 @@ def decode_topic(topic: str, data: bytes) -> TopicZNode:
     try:
         decoded = _decode_topic_json(data)
     except DECODING_ERRORS:
-        return _decode_topic_leniently(path, data)
+        return _decode_topic_leniently(path, data, czxid)
     adding = decoded.adding_replicas or {}
     removing = decoded.removing_replicas or {}
     partitions = decoded.partitions
@@ -119,10 +121,11 @@ def decode_topic(topic: str, data: bytes) -> TopicZNode:
                 zip(map(_partition, partitions), map(_plain, partitions.values()), strict=True)
             )
     except _ProblemError:
-        return _decode_topic_leniently(path, data)
+        return _decode_topic_leniently(path, data, czxid)
     if len(assignments) != len(partitions):
-        return _decode_topic_leniently(path, data)
-    return TopicZNode(_topic_id(path, decoded.topic_id), dict(sorted(assignments.items())))
+        return _decode_topic_leniently(path, data, czxid)
+    topic_id = _topic_id(path, decoded.topic_id)
+    return TopicZNode(topic_id, dict(sorted(assignments.items())), czxid=czxid)
 
 
 def encode_topic(topic: TopicZNode) -> bytes:
@@ -216,7 +219,7 @@ def encode_partition_state(state: LeaderAndIsr) -> bytes:
     )
 
 
-def _decode_topic_leniently(path: str, data: bytes) -> TopicZNode:
+def _decode_topic_leniently(path: str, data: bytes, czxid: int) -> TopicZNode:
     """Partition by partition, after something was found to be wrong."""
     raw = _decode_raw_topic(path, data)
     assignments: dict[int, ReplicaAssignment] = {}
@@ -237,7 +240,8 @@ def _decode_topic_leniently(path: str, data: bytes) -> TopicZNode:
             problems[key] = "the partition is listed twice"
         else:
             assignments[partition] = assignment
-    return TopicZNode(_topic_id(path, raw.topic_id), dict(sorted(assignments.items())), problems)
+    topic_id = _topic_id(path, raw.topic_id)
+    return TopicZNode(topic_id, dict(sorted(assignments.items())), problems, czxid)
 
 
 def _replicas_of(section: Mapping[str, msgspec.Raw] | None, key: str) -> Replicas:

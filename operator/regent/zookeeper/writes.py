@@ -139,7 +139,9 @@ class GuardedWrite:
 
     def _chunks(self) -> Iterator[Sequence[int]]:
         overhead = len(self._chroot.encode())
-        largest = self._generation.settings.jute_max_buffer - self._request([]).size
+        settings = self._generation.settings
+        largest = settings.jute_max_buffer - self._request([]).size
+        enough = settings.bulk_request_bytes
         indices: list[int] = []
         size = 0
         for index, operation in enumerate(self._operations):
@@ -147,10 +149,7 @@ class GuardedWrite:
             if added > largest:
                 self._results[index] = ZkError.TOO_LARGE
                 continue
-            if indices and (
-                len(indices) == OPERATIONS_PER_REQUEST
-                or size + added > self._generation.settings.bulk_request_bytes
-            ):
+            if indices and (len(indices) == OPERATIONS_PER_REQUEST or size + added > enough):
                 yield indices
                 indices, size = [], 0
             indices.append(index)

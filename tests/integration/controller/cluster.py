@@ -30,7 +30,8 @@ class Cluster:
         self.kafka = kafka
         self.znodes = znodes
         self.tools = KafkaTools(kafka.bootstrap_servers)
-        self.connections = {b.broker_id: Connection(b.port) for b in kafka.brokers}
+        version = version_tuple(kafka.version)
+        self.connections = {b.broker_id: Connection(b.port, version=version) for b in kafka.brokers}
 
     @property
     def broker_ids(self) -> list[int]:
@@ -92,9 +93,12 @@ class Cluster:
         """
 
         def differences() -> dict[str, Any]:
-            expected = self.leaderships(ignore=ignore)
+            leaderships = self.leaderships(ignore=ignore)
             found: dict[str, Any] = {}
             for broker in self.running:
+                expected = leaderships
+                if not self.connections[broker.broker_id].tells_epochs:
+                    expected = {tp: p._replace(leader_epoch=-1) for tp, p in expected.items()}
                 told = self.metadata(broker.broker_id)
                 partitions = {tp: p for tp, p in told.partitions.items() if tp[0] not in ignore}
                 for tp in sorted(expected.keys() | partitions.keys()):
@@ -117,13 +121,14 @@ class Cluster:
     def leaderships(self, *, ignore: Iterable[str] = ()) -> dict[Partition, Leadership]:
         """The leadership of all partitions that have one, by the znodes."""
         topics = [topic for topic in self.znodes.topics() if topic not in ignore]
+        states = self.znodes.states(*topics) if topics else {}
         return {
             (topic, partition): Leadership(
                 state["leader"], state["leader_epoch"], tuple(replicas), tuple(state["isr"])
             )
             for topic in topics
             for partition, replicas in (self.znodes.assignment(topic) or {}).items()
-            if (state := self.znodes.state(topic, partition))
+            if (state := states.get((topic, partition)))
         }
 
     def wait_in_sync(self, *topics: str) -> None:
@@ -168,19 +173,29 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster_of(
-    version: str, *, log_directories: int = 1, **config: str | int | bool
+    version: str,
+    *,
+    inter_broker_protocol: str | None = "2.6",
+    log_directories: int = 1,
+    **config: str | int | bool,
 ) -> Iterator[Cluster]:
-    """Three brokers of a Kafka version with a ZooKeeper of their own, for one test.
+    """Three brokers of a Kafka version with a ZooKeeper of their own.
 
-    Keywords are the brokers' configuration, with underscores for dots.
+    Args:
+        inter_broker_protocol: The highest inter.broker.protocol.version, for releases that have
+            it; older ones, and all with None, have their own default.
+        config: The brokers' configuration, with underscores for dots.
     """
+    is_limited = inter_broker_protocol is not None and version_tuple(
+        inter_broker_protocol
+    ) < version_tuple(version)
     with (
         ZooKeeper() as zookeeper,
         KafkaCluster(
             zookeeper=zookeeper.connect_string,
             brokers=3,
             version=version,
-            inter_broker_protocol_version="2.6" if version_tuple(version) > (2, 7) else None,
+            inter_broker_protocol_version=inter_broker_protocol if is_limited else None,
             session_timeout_ms=SESSION_TIMEOUT_MS,
             log_directories=log_directories,
             config={

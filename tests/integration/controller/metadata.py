@@ -8,23 +8,27 @@ import socket
 import struct
 from typing import NamedTuple
 
-from kio.schema.metadata.v7.request import MetadataRequest
+from kio.schema.metadata.v5.request import MetadataRequest
+from kio.schema.metadata.v5.response import MetadataResponse as ResponseWithoutEpochs
 from kio.schema.metadata.v7.response import MetadataResponse
 from kio.serial import entity_reader, entity_writer
 
 from sandbox.ports import LOOPBACK
 
-_METADATA = (3, 7)  # key and version
+_METADATA = 3  # key
+_EPOCHS_SINCE = (2, 1)
 _TIMEOUT_S = 30.0
 
 Partition = tuple[str, int]
 
 _write_request = entity_writer(MetadataRequest)
 _read_response = entity_reader(MetadataResponse)
+_read_response_without_epochs = entity_reader(ResponseWithoutEpochs)
 
 
 class Leadership(NamedTuple):
-    """Who serves a partition. ``leader`` is -1 if nobody does."""
+    """Who serves a partition. ``leader`` is -1 if nobody does; ``leader_epoch`` is -1 where it is
+    not said, by brokers before 2.1."""
 
     leader: int
     leader_epoch: int
@@ -43,7 +47,8 @@ class Metadata(NamedTuple):
 class Connection:
     """A connection to the broker on a port; opened when it is needed, again if it has broken."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, version: tuple[int, ...]) -> None:
+        self.tells_epochs = version >= _EPOCHS_SINCE
         self._port = port
         self._socket: socket.socket | None = None
         self._correlation_ids = itertools.count(1)
@@ -56,14 +61,20 @@ class Connection:
         """
         body = io.BytesIO()
         _write_request(body, MetadataRequest(topics=None, allow_auto_topic_creation=False))
-        response, _end = _read_response(self.ask(*_METADATA, body.getvalue()), 0)
+        # requests of both versions are the same
+        response: MetadataResponse | ResponseWithoutEpochs
+        if self.tells_epochs:
+            response, _end = _read_response(self.ask(_METADATA, 7, body.getvalue()), 0)
+        else:
+            answer = self.ask(_METADATA, 5, body.getvalue())
+            response, _end = _read_response_without_epochs(answer, 0)
         return Metadata(
             controller_id=response.controller_id,
             brokers=frozenset(broker.node_id for broker in response.brokers),
             partitions={
                 (topic.name, partition.partition_index): Leadership(
                     partition.leader_id,
-                    partition.leader_epoch,
+                    getattr(partition, "leader_epoch", -1),
                     tuple(partition.replica_nodes),
                     tuple(partition.isr_nodes),
                 )

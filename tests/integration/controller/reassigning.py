@@ -46,9 +46,10 @@ def request_reassignment(cluster: Cluster, targets: Targets) -> None:
 
 
 def under_way(cluster: Cluster, topic: str) -> dict[str, Any]:
-    """What of a topic's node says that it is being reassigned."""
+    """What of a topic's node says that it is being reassigned; brokers before 2.4 say nothing."""
     content = cluster.znodes.json(f"/brokers/topics/{topic}")
-    return {key: content[key] for key in ("adding_replicas", "removing_replicas") if content[key]}
+    keys = ("adding_replicas", "removing_replicas")
+    return {key: content[key] for key in keys if content.get(key)}
 
 
 def wait_until_moved(cluster: Cluster, targets: Targets) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from functools import partial
 
@@ -11,7 +10,7 @@ import pytest
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster
 from tests.integration.controller.resources import Resources, topic
-from tests.integration.controller.znodes import Znodes, state_path
+from tests.integration.controller.znodes import forget_follower, state_path
 from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -110,17 +109,6 @@ def test_a_replica_outside_the_isr_leads_only_where_unclean_election_is_enabled(
     resources.wait_ready(*names)
     leaderships = cluster.wait_for_consistency()
     assert [leaderships[name, 0].leader for name in names] == [1, 2, 2]
-
-
-def forget_follower(znodes: Znodes, name: str, *, leader: int) -> None:
-    """Take everybody but the leader out of a partition's ISR, for good.
-
-    The leader cannot take them in again: it finds another version of the node than its own.
-    """
-    state = znodes.state(name)
-    assert state["leader"] == leader
-    state["isr"] = [leader]
-    znodes.client.set(state_path(name), json.dumps(state).encode())
 
 
 def unclean_elections(process: RegentProcess) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from regent.controller_service import ControllerService
 from regent.protocol.error_codes import NONE, STALE_BROKER_EPOCH
 from regent.zk_data.shutting_down_brokers import SHUTTING_DOWN_BROKERS, shutting_down_broker
 from tests.integration.controller.cluster import Cluster, cluster_of
-from tests.integration.controller.test_elections import controller_in_this_process
+from tests.integration.controller.commands import controller_in_this_process
 from tests.integration.controller.workload import consume_all, workload
 from tests.support.figures import Figure
 
@@ -36,6 +37,14 @@ def shut_down(
     return outcome.result
 
 
+def states(cluster: Cluster) -> list[dict[str, Any]]:
+    return [cluster.znodes.state(TOPIC, p) for p in range(PARTITIONS)]
+
+
+def leaders(cluster: Cluster) -> list[int]:
+    return [state["leader"] for state in states(cluster)]
+
+
 @pytest.mark.parametrize("version", ["1.1.1", "3.3.2", "3.9.1"])
 def test_a_broker_that_is_relieved_first_can_be_stopped_under_load(
     version: str, tmp_path: Path, figure: Figure
@@ -50,7 +59,6 @@ def relieve_and_stop(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
     cluster.tools.topics("--create", f"--topic={TOPIC}", f"--replica-assignment={assignment}")
     cluster.wait_in_sync(TOPIC)
     with controller_in_this_process(cluster, 1_000_000_888) as service:
-        cluster.wait_for_announced_controller()
         with workload(cluster.tools, TOPIC, tmp_path) as producer:
             producer.wait_for_progress()
             for broker_id in (1, 2):
@@ -58,20 +66,20 @@ def relieve_and_stop(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
                 assert shut_down(service, broker_id, epoch - 1).error_code == STALE_BROKER_EPOCH
                 result = shut_down(service, broker_id, epoch)
                 assert result == ControlledShutdownResult(NONE)
-                before = [cluster.znodes.state(TOPIC, p) for p in range(PARTITIONS)]
-                assert all(broker_id != state["leader"] for state in before)
-                assert all(broker_id not in state["isr"] for state in before)
+                before = leaders(cluster)
+                assert broker_id not in before
                 assert cluster.znodes.get(shutting_down_broker(broker_id)) is not None
                 assert service.view.shutting_down == (broker_id,)
-                cluster.wait_for_consistency()
 
                 cluster.broker(broker_id).stop()
                 cluster.wait(
                     lambda: cluster.znodes.client.get_children(SHUTTING_DOWN_BROKERS) == [],
                     f"the end of broker {broker_id} to be observed",
                 )
-                # its end changes nothing: it led nothing, and was in no ISR
-                assert [cluster.znodes.state(TOPIC, p) for p in range(PARTITIONS)] == before
+                # It led nothing. It may have fetched before its replicas were stopped, and have
+                # been in an ISR once more.
+                assert leaders(cluster) == before
+                assert all(broker_id not in state["isr"] for state in states(cluster))
                 producer.wait_for_progress()
                 cluster.broker(broker_id).start()
                 cluster.wait_in_sync(TOPIC)

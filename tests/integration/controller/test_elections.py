@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-from regent.app import controller_config
-from regent.client_settings import channel_settings, zookeeper_settings
-from regent.connections import real_connections
-from regent.controller.commands import Accepted, ElectionType, ElectLeaders, PartitionResult
-from regent.controller_service import ControllerService
+from regent.controller.commands import ElectionType
 from regent.model.partition import TopicPartition
-from regent.observability.metrics import EventMetrics
 from regent.protocol.error_codes import (
     ELECTION_NOT_NEEDED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -25,11 +17,11 @@ from regent.protocol.error_codes import (
     PREFERRED_LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from regent.settings_loading import load_settings
 from sandbox import KafkaTools
-from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, cluster_of, regent
-from tests.integration.controller.test_broker_failure import forget_follower
+from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.commands import controller_in_this_process, elect
 from tests.integration.controller.workload import consume_all, workload
+from tests.integration.controller.znodes import forget_follower
 from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -69,44 +61,6 @@ def wait_for_leaders(
         f"{partitions[0].topic} to be led by {expected}",
         until=lambda found: found == expected,
     )
-
-
-@contextlib.contextmanager
-def controller_in_this_process(cluster: Cluster, controller_id: int) -> Iterator[ControllerService]:
-    """A controller that takes commands from code."""
-    settings = load_settings(
-        {
-            "zookeeper": cluster.kafka.zookeeper,
-            "controller_id": controller_id,
-            "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
-            "auto_leader_rebalance_enable": False,
-        }
-    )
-    service = ControllerService(
-        config=controller_config(settings),
-        connect=real_connections(
-            controller_id=controller_id,
-            zookeeper=zookeeper_settings(settings),
-            election_path=settings.election_path,
-            channels=channel_settings(settings),
-        ),
-        metrics=EventMetrics(CollectorRegistry()),
-    )
-    service.start()
-    try:
-        cluster.wait(lambda: service.view.is_complete, "this process to be the controller")
-        yield service
-    finally:
-        service.stop()
-
-
-def elect(
-    service: ControllerService, election_type: ElectionType, *partitions: TopicPartition
-) -> dict[TopicPartition, PartitionResult]:
-    (outcome,) = asyncio.run(service.submit([ElectLeaders(election_type, partitions or None)]))
-    assert isinstance(outcome, Accepted), outcome
-    results: dict[TopicPartition, PartitionResult] = outcome.result
-    return results
 
 
 @pytest.mark.parametrize("version", ["1.1.1", "2.4.1", "2.8.2"])

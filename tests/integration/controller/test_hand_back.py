@@ -66,7 +66,8 @@ def test_after_sigterm_a_broker_is_the_controller_and_finds_nothing_foreign(
         *(path for path in created if re.fullmatch(r"/config/changes/config_change_\d+", path)),
     }
     assert not stock.keys() - handed_back.keys()
-    assert {path for path in handed_back if path.startswith("/regent")} == {
+    # Earlier terms may have left nodes there that they needed.
+    assert {path for path in created if path.startswith("/regent")} <= {
         "/regent",
         "/regent/election",
     }

@@ -37,6 +37,7 @@ def test_all_partitions_arrive_and_each_is_copied_once(cluster: Cluster, figure:
     rounds = [[3], [1, 2], [2, 3], [1]]
     chance = random.Random(KILLS)
     killed = 0
+    moved_by_then: list[int] = []
     created_before = created(cluster)
     expected: Counter[tuple[int, str]] = Counter()
     while killed < KILLS:
@@ -55,15 +56,22 @@ def test_all_partitions_arrive_and_each_is_copied_once(cluster: Cluster, figure:
                 if killed < KILLS:
                     time.sleep(chance.uniform(0.0, 1.5))  # a moment that nobody has chosen
                     process.kill()
+                    moved_by_then.append(arrived(cluster, replicas))
                     killed += 1
                     process.start()
                     process.wait_until_active()
                 wait_until_moved(cluster, targets)
     copied = created(cluster) - created_before
     figure("partitions and kills", f"{PARTITIONS}, {killed}")
+    figure("partitions that had arrived at the kills", sorted(moved_by_then))
     # A replica that left when Regent died may not have been deleted, and is found on the way back.
     figure("replicas found where they had been left", sum((expected - copied).values()))
     assert not copied - expected, "copied more than once"
+
+
+def arrived(cluster: Cluster, replicas: list[int]) -> int:
+    """How many partitions are at their target."""
+    return list((cluster.znodes.assignment(TOPIC) or {}).values()).count(replicas)
 
 
 def created(cluster: Cluster) -> Counter[tuple[int, str]]:

@@ -10,6 +10,7 @@ import pytest
 from regent.zk_data.stray_replicas import strays_on
 from sandbox import KafkaTools
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.log_directory import LogDirectory
 from tests.integration.controller.workload import consume_all, workload
 from tests.integration.controller.znodes import state_path
 from tests.support.figures import Figure
@@ -20,23 +21,50 @@ TOPIC = "striped"
 PARTITIONS = range(4)
 
 
-class LogDirectory:
-    """One of a broker's log directories. A file in its place makes it fail, for root as well."""
+@pytest.mark.parametrize("version", ["1.1.1", "2.4.1", "3.9.1"])
+def test_what_a_broker_is_to_delete_outlives_its_start_without_the_disk(version: str) -> None:
+    with cluster_of(version, log_directories=2) as cluster:
+        start_without_a_disk(cluster)
 
-    def __init__(self, cluster: Cluster, broker_id: int) -> None:
-        self._path = cluster.broker(broker_id).state_path / "data-1"
-        self._away = self._path.with_name("data-1-away")
 
-    def holds(self, topic: str, partition: int) -> bool:
-        return (self._path / f"{topic}-{partition}").is_dir()
+def start_without_a_disk(cluster: Cluster) -> None:
+    znodes = cluster.znodes
+    directory = LogDirectory(cluster, 1)
+    with regent(cluster) as process:
+        process.wait_until_active()
+        for topic in ("leaving", "staying"):
+            znodes.client.create(
+                f"/brokers/topics/{topic}", b'{"version":1,"partitions":{"0":[1,2],"1":[1,2]}}'
+            )
+            cluster.wait_for_leader(topic, 1)
+        cluster.wait_in_sync()
+        held = cluster.wait(
+            lambda: [p for p in range(2) if directory.holds("leaving", p)],
+            "the broker to create a replica in its second log directory",
+        )
 
-    def fail(self) -> None:
-        self._path.rename(self._away)
-        self._path.touch()
+        cluster.kill_broker(1)
+        znodes.client.create("/admin/delete_topics/leaving")
+        cluster.wait(lambda: znodes.assignment("leaving") is None, "the deletion to be over")
+        directory.fail()
+        cluster.broker(1).start()
+        cluster.wait(
+            lambda: '"Notes about stray replicas kept' in process.process.log_of_this_run(),
+            "the broker to say that it lacks a log directory",
+        )
+        assert znodes.children(strays_on(1)) == ["leaving"]
 
-    def mend(self) -> None:
-        self._path.unlink()
-        self._away.rename(self._path)
+        cluster.kill_broker(1)
+        directory.mend()
+        assert [p for p in range(2) if directory.holds("leaving", p)] == held
+        cluster.broker(1).start()
+        cluster.wait(
+            lambda: znodes.children(strays_on(1)),
+            "the rest to be deleted",
+            until=lambda notes: not notes,
+        )
+        assert not any(directory.holds("leaving", partition) for partition in range(2))
+        cluster.wait_in_sync("staying")
 
 
 @pytest.mark.parametrize("version", ["2.4.1", "3.9.1"])

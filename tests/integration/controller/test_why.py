@@ -13,8 +13,14 @@ from sandbox.ports import LOOPBACK
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, regent
 from tests.integration.controller.command_line import run_regent
-from tests.integration.controller.test_broker_failure import UNCLEAN, forget_follower
-from tests.integration.controller.znodes import state_path
+from tests.integration.controller.reassigning import (
+    create_topic,
+    request_reassignment,
+    under_way,
+    wait_until_moved,
+)
+from tests.integration.controller.test_broker_failure import UNCLEAN
+from tests.integration.controller.znodes import forget_follower, state_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -167,6 +173,57 @@ def test_the_story_of_an_unclean_election(cluster: Cluster, process: RegentProce
     )
     cluster.broker(1).start()
     cluster.wait_in_sync()
+
+
+def test_the_story_of_a_reassignment(cluster: Cluster, process: RegentProcess) -> None:
+    """Under way to a broker that is down, then completed; the former leader leaves."""
+    create_topic(cluster, "moved", {0: [1, 2]})
+    cluster.wait_for_leader("moved", 1)
+    epoch = cluster.znodes.state("moved")["leader_epoch"]
+    cluster.kill_broker(3)
+    request_reassignment(cluster, {("moved", 0): [2, 3]})
+    cluster.wait(lambda: under_way(cluster, "moved"), "the move to begin")
+    cluster.wait(lambda: len(changes(process, "moved")) >= 2, "the new epoch to be told of")
+    told = why(cluster, process, "moved-0")
+    assert "moved-0: broker 1 leads; " in told
+    assert "A reassignment is in progress: it adds broker 3 and removes broker 1." in told
+    assert "Broker 3 is being added and not in the ISR yet. It is down since " in told
+
+    cluster.broker(3).start()
+    wait_until_moved(cluster, {("moved", 0): [2, 3]})
+    state = cluster.znodes.state("moved")
+    cluster.wait(
+        lambda: changes(process, "moved"),
+        "the end to be told of",
+        until=lambda found: found[-1]["after"]["leaderEpoch"] == state["leader_epoch"],
+    )
+    told = why(cluster, process, "moved-0")
+    assert f"moved-0: broker 2 leads; leader epoch {state['leader_epoch']}, " in told
+    assert "replicas [2, 3]." in told
+    assert "The partition is being reassigned. Broker 2 was elected leader from the target" in told
+    assert "is being added" not in told
+    assert state["leader_epoch"] > epoch
+
+
+def test_the_story_of_a_preferred_election(cluster: Cluster, process: RegentProcess) -> None:
+    create_topic(cluster, "favoured", {0: [1, 2]})
+    cluster.kill_broker(1)
+    cluster.wait_for_leader("favoured", 2)
+    cluster.broker(1).start()
+    cluster.wait_in_sync("favoured")
+    request = {"version": 1, "partitions": [{"topic": "favoured", "partition": 0}]}
+    cluster.znodes.client.create("/admin/preferred_replica_election", json.dumps(request).encode())
+    state = cluster.wait_for_leader("favoured", 1)
+    cluster.wait(
+        lambda: changes(process, "favoured"),
+        "the election to be told of",
+        until=lambda found: found[-1]["after"]["leader"] == 1,
+    )
+    told = why(cluster, process, "favoured-0")
+    assert (
+        "An election of leaders was requested. Broker 1, the preferred leader, was elected leader. "
+        f"Leader epoch {state['leader_epoch']}, ISR {state['isr']}." in told
+    )
 
 
 def test_the_story_of_a_topic_from_its_creation_to_its_deletion(

@@ -25,18 +25,19 @@ class Workload:
 
     def __init__(self, process: ManagedProcess) -> None:
         self.process = process
+        self._read = 0
+        self._acknowledged: dict[str, int] = {}
+        self._failed: list[str] = []
 
     def acknowledged(self) -> dict[str, int]:
         """Acknowledged messages with the time of their acknowledgement in ms, in that order."""
-        return {
-            entry["value"]: int(entry["timestamp"])
-            for entry in self._entries()
-            if entry["name"] == "producer_send_success"
-        }
+        self._read_on()
+        return dict(self._acknowledged)
 
     def failed(self) -> list[str]:
         """What was given up."""
-        return [str(e) for e in self._entries() if e["name"] == "producer_send_error"]
+        self._read_on()
+        return list(self._failed)
 
     def wait_for_progress(self, messages: int = 100, *, timeout_s: float = 180.0) -> None:
         """Wait until so many more messages are acknowledged than are now."""
@@ -54,10 +55,20 @@ class Workload:
         times = sorted(self.acknowledged().values())
         return max(b - a for a, b in itertools.pairwise(times))
 
-    def _entries(self) -> list[dict[str, str]]:
-        lines = self.process.log_of_this_run().splitlines()
-        # the last line may be incomplete
-        return [json.loads(line) for line in lines if line[:1] == "{" and line[-1:] == "}"]
+    def _read_on(self) -> None:
+        """Take in what the producer has printed since the last time."""
+        with self.process.log_path.open("rb") as log:
+            log.seek(self._read)
+            complete = log.read().rpartition(b"\n")[0]
+        self._read += len(complete)
+        for line in complete.splitlines():
+            if not line.startswith(b"{"):
+                continue
+            entry = json.loads(line)
+            if entry["name"] == "producer_send_success":
+                self._acknowledged[entry["value"]] = int(entry["timestamp"])
+            elif entry["name"] == "producer_send_error":
+                self._failed.append(str(entry))
 
 
 @contextlib.contextmanager

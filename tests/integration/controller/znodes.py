@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 from kazoo.client import KazooClient
@@ -144,12 +145,13 @@ class Znodes:
         return self.json(state_path(topic, partition)) or {}
 
     def states(self, *topics: str) -> dict[Partition, dict[str, Any]]:
-        """The states of all partitions of some topics, or of all topics."""
-        return {
-            (topic, partition): self.state(topic, partition)
+        """The states of all partitions of some topics, or of all topics; read at the same time."""
+        pending = {
+            (topic, partition): self.client.get_async(state_path(topic, partition)).get
             for topic in topics or self.topics()
             for partition in self.assignment(topic) or {}
         }
+        return {tp: _state(answer) for tp, answer in pending.items()}
 
     def config(self, topic: str) -> dict[str, str] | None:
         """A topic's own configuration, None if it has none."""
@@ -157,8 +159,28 @@ class Znodes:
         return None if content is None else content["config"]
 
 
+def _state(answer: Callable[[], tuple[bytes, ZnodeStat]]) -> dict[str, Any]:
+    try:
+        data, _stat = answer()
+    except NoNodeError:
+        return {}
+    state: dict[str, Any] = json.loads(data)
+    return state
+
+
 def state_path(topic: str, partition: int = 0) -> str:
     return f"/brokers/topics/{topic}/partitions/{partition}/state"
+
+
+def forget_follower(znodes: Znodes, name: str, *, leader: int) -> None:
+    """Take everybody but the leader out of a partition's ISR, for good.
+
+    The leader cannot take them in again: it finds another version of the node than its own.
+    """
+    state = znodes.state(name)
+    assert state["leader"] == leader
+    state["isr"] = [leader]
+    znodes.client.set(state_path(name), json.dumps(state).encode())
 
 
 def difference(before: dict[str, Znode], after: dict[str, Znode]) -> dict[str, tuple[Any, Any]]:

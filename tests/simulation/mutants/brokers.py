@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import answers, broker_changes, log_dir_events
+from regent.controller.brokers import answers, broker_changes, log_dir_events, refusal_repair
 from regent.controller.effects import ReadChildren, ReadData
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.refusals import Refusals
 from regent.controller.term import cluster_loading
 from regent.zk_data import paths
-from tests.simulation.mutants.registry import defect
+from tests.simulation.mutants.registry import defect, nothing
 
 
 @defect(caught_by="brokers are|time is up")
@@ -69,6 +69,21 @@ def refusals_outlive_their_broker(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Refusals, "forget_broker", lambda *_: None)
 
 
+@defect(caught_by="refusals are|has .* at|does not follow", story="a broker refuses for a while")
+def refusals_not_repaired(patch: pytest.MonkeyPatch) -> None:
+    """What a broker refuses is not sent again."""
+    patch.setattr(refusal_repair, "_plan", lambda *_: nothing())
+
+
+@defect(
+    caught_by="has .* at|does not follow|refusals are",
+    story="a broker fails at requests for a while",
+)
+def acceptance_is_enough(patch: pytest.MonkeyPatch) -> None:
+    """A broker that accepts what it has refused is taken to have done all of it."""
+    patch.setattr(refusal_repair, "_give_new_epochs", lambda *_: nothing())
+
+
 @defect(caught_by="failed log dir")
 def failed_log_dirs_not_asked_about(patch: pytest.MonkeyPatch) -> None:
     """The notification of a failed log directory is removed, and nothing else."""
@@ -81,7 +96,9 @@ def failed_replicas_stay_online(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(answers, "KAFKA_STORAGE_ERROR", -99)
 
 
-@defect(caught_by="online under|partition states are|has no leader|still has strays")
+@defect(
+    caught_by="online under|partition states are|has no leader|still has strays|without a leader"
+)
 def failed_log_dirs_outlive_a_restart(patch: pytest.MonkeyPatch) -> None:
     """A broker that was restarted is still held to have failed log directories."""
     patch.setattr(ControllerContext, "set_replicas_on_offline_dirs", lambda *_: None)

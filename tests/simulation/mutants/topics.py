@@ -15,9 +15,12 @@ from regent.controller.reassignment import reassignments
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.deletion_progress import TopicDeletionProgress
 from regent.controller.topics import (
+    stray_replica_notes,
     stray_replicas,
     topic_changes,
     topic_deletion_manager,
+    topic_id_notes,
+    topic_ids,
     topic_node_removal,
 )
 from regent.controller.topics.topic_deletion_manager import TopicDeletionManager
@@ -137,3 +140,30 @@ def answers_count_twice(patch: pytest.MonkeyPatch) -> None:
         return [tp for tp, asked in response.partitions.items() if asked.delete]
 
     patch.setattr(answers, "_deletions_started", named)
+
+
+@defect(caught_by="which it does not host", story="deletion behind a failed disk")
+def disks_not_asked_about(patch: pytest.MonkeyPatch) -> None:
+    """A broker that confirms a deletion is taken to see all of its disks."""
+
+    async def forget(active: ActiveController, broker_id: int, topics: Sequence[str]) -> None:
+        notes = [(broker_id, topic) for topic in topics]
+        await stray_replica_notes.forget(active.context, notes)
+
+    patch.setattr(stray_replicas, "_ask_for_log_dirs", forget)
+
+
+@defect(
+    caught_by="has .* under the id|has .* at|refusals are", story="topics lose their ids unseen"
+)
+def topic_ids_not_noted(patch: pytest.MonkeyPatch) -> None:
+    """A topic that loses its id while nobody leads gets a new one."""
+    patch.setattr(topic_id_notes, "remember", lambda *_: nothing())
+
+
+@defect(
+    caught_by="topic ids are|topics without an id", story="topics are rewritten without their ids"
+)
+def lost_topic_ids_not_restored(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks at the ids of topic nodes that change."""
+    patch.setattr(topic_ids, "take_nodes", lambda *_: nothing())

@@ -8,7 +8,10 @@ from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
 from regent.controller.brokers.broker_changes import process_broker_change
-from regent.controller.state.deletion_progress import TopicDeletionProgress
+from regent.controller.state.deletion_progress import (
+    DeletionProgress,
+    TopicDeletionProgress,
+)
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics import topic_changes
 from regent.model.partition import TopicPartition
@@ -118,6 +121,32 @@ def test_an_answer_about_one_topic_does_not_walk_over_the_others_that_are_being_
     assert context.replicas_to_delete_count == 2 * (MANY - 1)
 
 
+def test_the_progress_of_a_deletion_is_counted_by_topic_not_by_replica(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("t", dict.fromkeys(range(MANY), (1, 2)))
+    active = world.fail_over()
+    counted: list[str] = []
+    count = DeletionProgress.count
+
+    def noted(progress: DeletionProgress, topic: str, state: ReplicaState, change: int) -> None:
+        counted.append(topic)
+        count(progress, topic, state, change)
+
+    world.mark_for_deletion("t")
+    world.run(topic_changes.process_topic_deletion(active))
+    monkeypatch.setattr(DeletionProgress, "count", noted)
+    partitions = [TopicPartition("t", p) for p in range(MANY)]
+    asked = dict.fromkeys(partitions, StopReplicaPartition(-2, True))
+    world.run(
+        answers.process_stop_replica_responses(active, [StopReplicaResponse(1, 0, {}, asked)])
+    )
+    assert active.context.replicas_to_delete_count == MANY
+    assert len(counted) == 2  # from started to successful
+
+
 def test_a_topic_whose_nodes_could_not_be_removed_is_tried_again_with_the_next_answer() -> None:
     world = World()
     world.start_broker(1)
@@ -153,3 +182,21 @@ def test_many_illegal_transitions_are_one_line() -> None:
     world.run(active.partitions.handle_state_changes(replicas[3], PartitionState.NEW))
     (line,) = world.log.errors("Illegal partition transition")
     assert line["partitions"] == MANY
+
+
+def test_a_broker_that_starts_is_sent_the_values_that_others_were_sent() -> None:
+    """They keep their bytes: those of partitions that did not change are not encoded again."""
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("t", dict.fromkeys(range(MANY), (1, 2)))
+    for p in range(MANY):
+        world.set_state(TopicPartition("t", p), 1, (1, 2), leader_epoch=5)
+    active = world.fail_over()
+    before = {tp: state for sent in world.driver.sent for tp, state in sent.partitions.items()}
+    world.driver.sent.clear()
+    world.start_broker(3)
+    world.run(process_broker_change(active))
+    to_broker_3 = [sent for sent in world.driver.sent if 3 in sent.update_metadata_receivers]
+    again = {tp: state for sent in to_broker_3 for tp, state in sent.partitions.items()}
+    assert len(again) == MANY
+    assert all(again[tp] is before[tp] for tp in again)

@@ -248,6 +248,7 @@ def test_whatever_breaks_the_next_term_puts_right(
         if controller.active is None:
             world.process(controller, e.Reelect())
         world.deliver(controller)
+        world.process(controller, *world.driver.enqueued)
         assert controller.active is not None
         context = controller.active.context
         live = context.live_broker_ids

@@ -24,7 +24,7 @@ from tests.support.broker_znodes import (
     encode_preferred_replica_election,
 )
 from tests.unit.controller.driving import NEWEST, once
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, two_partitions
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 LATER_MS = 7_000_000_000
@@ -40,16 +40,7 @@ class Told(NamedTuple):
 
 
 def cluster(protocol: tuple[int, int] = NEWEST) -> tuple[World, KafkaController]:
-    """Partitions t-0 on 1, 2 and 3, and t-1 on 2 and 3, at leader epoch 5; some time has passed."""
-    world = World()
-    world.driver.inter_broker_protocol = protocol
-    world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
-    world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
-    world.set_state(T1, 2, (2, 3), leader_epoch=5)
-    controller = world.active_controller()
-    world.driver.now_ms = LATER_MS
-    return world, controller
+    return two_partitions(later_ms=LATER_MS, protocol=protocol)
 
 
 def context_of(controller: KafkaController) -> ControllerContext:

@@ -16,6 +16,7 @@ from regent.controller.state.states import ReplicaState
 from regent.controller.state.term import Term
 from regent.controller.term import cluster_loading, controller_election, failover
 from regent.controller.term.watches import event_of
+from regent.controller.topics import topic_ids
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import ControlRequests
@@ -208,7 +209,8 @@ class World:
         context.add_live_brokers(self.run(cluster_loading.read_brokers(self.log)).values())
         topics = self.zookeeper.children(paths.BROKER_TOPICS)
         znodes = self.run(cluster_loading.read_topics(topics, self.log))
-        partitions = self.run(cluster_loading.add_topics(active, znodes))
+        partitions = cluster_loading.add_topics(context, znodes)
+        self.run(topic_ids.settle(active, [t for t in znodes if not znodes[t].topic_id]))
         self.run(cluster_loading.load_leadership(context, partitions, self.log))
         active.partitions.startup_states()
         for tp in partitions:
@@ -257,6 +259,29 @@ class World:
                     assert len(processed) <= at_most, "the events never end"
                     self.process(controller, event)
         return processed
+
+
+def two_partitions(
+    *, later_ms: int, began_ms: int | None = None, protocol: tuple[int, int] = NEWEST
+) -> tuple[World, KafkaController]:
+    """Partitions t-0 on 1, 2 and 3, and t-1 on 2 and 3, at leader epoch 5; some time has passed.
+
+    Args:
+        later_ms: What the time is now.
+        began_ms: When the controller was elected; None: as the driver has it.
+        protocol: inter.broker.protocol.version.
+    """
+    world = World()
+    world.driver.inter_broker_protocol = protocol
+    if began_ms is not None:
+        world.driver.now_ms = began_ms
+    world.start_broker(1, 2, 3)
+    world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
+    world.set_state(TopicPartition("t", 0), 1, (1, 2, 3), leader_epoch=5)
+    world.set_state(TopicPartition("t", 1), 2, (2, 3), leader_epoch=5)
+    controller = world.active_controller()
+    world.driver.now_ms = later_ms
+    return world, controller
 
 
 def make_broker(

@@ -275,10 +275,12 @@ def test_a_list_from_before_a_deletion_or_a_write_shows_no_earlier_state() -> No
 
 def test_the_last_write_and_the_last_deletion_are_known() -> None:
     cache = ObjectCache()
-    assert (cache.newest, cache.last_deletion) == (None, None)
+    assert cache.newest(among=bool) is None
+    assert cache.last_deletion is None
     cache.replace_all([body("old", "9"), body("new", "10")], listed_version="20")
     cache.delete(key("gone"), uid="uid-gone", version="15")
-    assert cache.newest is cache.get(key("new"))
+    assert cache.newest(among=bool) is cache.get(key("new"))
+    assert cache.newest(among=lambda each: each.name == "old") is cache.get(key("old"))
     assert cache.last_deletion == (key("gone"), "uid-gone")
 
 

@@ -50,6 +50,7 @@ def test_gauges_have_the_names_that_dashboards_know() -> None:
     assert samples["kafka_controller_controllerchannelmanager_queuesize/1"] == 2
     assert samples["kafka_controller_controllerchannelmanager_totalqueuesize"] == 7
     assert samples["kafka_controller_controllerstats_uncleanleaderelections_total"] == 0
+    assert samples["kafka_controller_controllerstats_restoredtopicids_total"] == 0
 
 
 def test_event_counters_exist_before_the_first_event() -> None:

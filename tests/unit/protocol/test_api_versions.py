@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from regent.protocol import describe_log_dirs
 from regent.protocol.api_versions import (
     LATEST_IV,
     OLDEST,
@@ -77,6 +78,20 @@ def test_the_version_that_kafka_sends(protocol: str, versions: tuple[int, int, i
     parsed = parse_protocol_version(protocol)
     apis = (LEADER_AND_ISR, UPDATE_METADATA, STOP_REPLICA)
     assert tuple(version_for(api, parsed) for api in apis) == versions
+
+
+@pytest.mark.parametrize(
+    ("protocol", "highest", "version"), [("1.1", 4, 0), ("2.6", 0, 0), ("2.0", 4, 1), ("3.9", 4, 1)]
+)
+def test_log_directories_are_asked_for_in_a_version_that_every_supported_broker_has(
+    protocol: str, highest: int, version: int
+) -> None:
+    asked = choose_version(
+        describe_log_dirs.API_KEY,
+        protocol=parse_protocol_version(protocol),
+        supported={describe_log_dirs.API_KEY: VersionRange(0, highest)},
+    )
+    assert asked == version
 
 
 def test_what_the_broker_understands_is_a_cap() -> None:

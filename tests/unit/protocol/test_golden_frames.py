@@ -11,10 +11,11 @@ import pytest
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
-from regent.protocol import control_codec, leader_and_isr, update_metadata
+from regent.protocol import control_codec, describe_log_dirs, leader_and_isr, update_metadata
 from regent.protocol.control_requests import (
     ControlRequest,
     ControlRequests,
+    DescribeLogDirsRequest,
     StopReplicaPartition,
     StopReplicaRequest,
 )
@@ -168,6 +169,7 @@ def test_every_version_is_covered() -> None:
         *(("stop_replica_delete", version) for version in range(3)),
         *(("stop_replica_keep", version) for version in range(3)),
         *(("stop_replica", version) for version in range(3, 5)),
+        *(("describe_log_dirs", version) for version in describe_log_dirs.VERSIONS),
     }
 
 
@@ -182,6 +184,8 @@ def _frame(golden: Golden) -> bytes:
             request = update_metadata_to(batch, receiver)
         case "stop_replica":  # deletes and stops in one, which only the encoder could
             request = StopReplicaRequest(header_for(batch, receiver), case.stops)
+        case "describe_log_dirs":
+            request = DescribeLogDirsRequest(header_for(batch, receiver))
         case "stop_replica_delete":
             request = stop_replica_to(batch, receiver)[0]
         case _:

@@ -13,6 +13,7 @@ from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartiti
 from regent.protocol.control_requests import (
     ControlRequest,
     ControlRequests,
+    DescribeLogDirsRequest,
     LeaderAndIsrRequest,
     StopReplicaPartition,
     StopReplicaRequest,
@@ -87,7 +88,7 @@ def stop(*partitions: TopicPartition, how: StopReplicaPartition, **changes: Any)
 
 
 def kinds(requests: Iterable[ControlRequest]) -> str:
-    """L, U or S for each, with the partitions."""
+    """L, U, S or D for each, with the partitions."""
 
     def text(request: ControlRequest) -> str:
         match request:
@@ -95,6 +96,8 @@ def kinds(requests: Iterable[ControlRequest]) -> str:
                 return "L" + names(request.partitions)
             case UpdateMetadataRequest():
                 return "U" + names(request.updates.partitions)
+            case DescribeLogDirsRequest():
+                return "D"
         delete = "!" if all(s.delete for s in request.partitions.values()) else ""
         return "S" + names(request.partitions) + delete
 
@@ -303,3 +306,17 @@ def test_the_receivers_of_a_batch_are_those_that_it_has_something_for() -> None:
         stop_replica={7: {}, 8: {A0: KEEP}},
     )
     assert receivers_of(sealed) == (4, 6, 8)
+
+
+def test_a_broker_is_asked_for_its_log_directories_once_and_after_all_else() -> None:
+    channel = Channel()
+    asking = batch(update_metadata_receivers=(), describe_log_dirs=(RECEIVER,))
+    channel.add(asking)
+    channel.add(asking)
+    assert channel.pending.size == 1
+    channel.add(stop(A0, how=DELETE))
+    channel.add(batch(B0))
+    requests = channel.take_all()
+    assert kinds(requests) == "L b0, U b0, S a0!, D"
+    assert requests[-1].header == (7, 3, RECEIVER, 100)
+    assert receivers_of(asking) == (RECEIVER,)

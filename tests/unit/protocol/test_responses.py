@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,10 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kio.schema.describe_log_dirs.v1 import response as log_dirs_response
 from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i32Timedelta, i64
 
 from regent.model.partition import TopicPartition
 from regent.protocol import leader_and_isr, response_errors, stop_replica, update_metadata
@@ -19,15 +23,21 @@ from regent.protocol.control_requests import (
     BrokerList,
     ControlHeader,
     ControlResponse,
+    DescribeLogDirsRequest,
     LeaderAndIsrRequest,
     StopReplicaPartition,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from regent.protocol.describe_log_dirs import decode_describe_log_dirs_response
 from regent.protocol.entities.leader_and_isr import LEADER_AND_ISR_RESPONSE
 from regent.protocol.entities.stop_replica import STOP_REPLICA_RESPONSE
 from regent.protocol.entities.update_metadata import UPDATE_METADATA_RESPONSE
-from regent.protocol.error_codes import error_name, is_stale_controller_epoch
+from regent.protocol.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    error_name,
+    is_stale_controller_epoch,
+)
 from regent.protocol.leader_and_isr import decode_leader_and_isr_response
 from regent.protocol.primitives import DecodeError
 from regent.protocol.stop_replica import decode_stop_replica_response
@@ -250,3 +260,49 @@ def _stop_replica(
     )
     stops = dict.fromkeys(codes, StopReplicaPartition(0, True))
     return StopReplicaRequest(HEADER, stops), encode(entity)
+
+
+LOG_DIRS = DescribeLogDirsRequest(HEADER)
+
+
+def _log_dirs(codes: Mapping[str, int], *, topics: int = 0) -> bytes:
+    partition = log_dirs_response.DescribeLogDirsPartition(
+        partition_index=i32(7), partition_size=i64(2**40), offset_lag=i64(3), is_future_key=True
+    )
+    topic = log_dirs_response.DescribeLogDirsTopic(name=TopicName("a"), partitions=(partition,) * 2)
+    return encode(
+        log_dirs_response.DescribeLogDirsResponse(
+            throttle_time=i32Timedelta.parse(datetime.timedelta(0)),
+            results=tuple(
+                log_dirs_response.DescribeLogDirsResult(
+                    error_code=ErrorCode(code), log_dir=path, topics=(topic,) * topics
+                )
+                for path, code in codes.items()
+            ),
+        )
+    )
+
+
+@given(
+    codes=st.dictionaries(st.text(max_size=9), st.sampled_from([0, 56]), min_size=1, max_size=3),
+    topics=st.integers(0, 2),
+)
+def test_log_dirs_are_named_with_their_errors_and_the_epochs_of_the_request(
+    codes: Mapping[str, int], topics: int
+) -> None:
+    response = decode_describe_log_dirs_response(LOG_DIRS, _log_dirs(codes, topics=topics))
+    assert response.log_dirs == codes
+    assert response.error_code == 0
+    assert (response.broker_id, response.controller_epoch, response.broker_epoch) == (3, 5, 9)
+
+
+def test_a_broker_that_lists_no_log_dir_does_not_say_anything() -> None:
+    response = decode_describe_log_dirs_response(LOG_DIRS, _log_dirs({}))
+    assert response.error_code == CLUSTER_AUTHORIZATION_FAILED
+
+
+@given(cut=st.integers(1, 200))
+def test_log_dirs_that_end_early_are_malformed(cut: int) -> None:
+    body = _log_dirs({"/data-0": 0, "/data-1": 56}, topics=1)
+    with pytest.raises(DecodeError):
+        decode_describe_log_dirs_response(LOG_DIRS, body[: -min(cut, len(body))])

@@ -76,6 +76,7 @@ def topic(
     topic_id: uuid.UUID | None = ID,
     deleting: bool = False,
     waits_for: tuple[int, ...] = (),
+    czxid: int = 0,
 ) -> TopicView:
     """A healthy topic with these replicas by partition; (1, 2) and (2, 1) by default."""
     return TopicView(
@@ -84,6 +85,7 @@ def topic(
         tuple(partition(i, r) for i, r in enumerate(replicas or ((1, 2), (2, 1)))),
         is_being_deleted=deleting,
         deletion_waits_for=waits_for,
+        czxid=czxid,
     )
 
 

@@ -179,6 +179,45 @@ class TestCreatedAgainBySomebodyElse:
         assert plan.status.last_foreign_deletion is not None
         assert plan.status.last_foreign_deletion.recreated_as == topic_id_to_text(OTHER_ID)
 
+    def test_without_an_id_the_transaction_that_created_it_tells(self) -> None:
+        subject = owned(status={"topicId": None, "topicCzxid": "0x2a"})
+        plan = look(subject, view(topic(topic_id=None, czxid=0x2B)))
+        assert reported(subject, plan) == [("TopicRecreatedExternally", True)]
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.ADOPTED
+        assert plan.status.topic_czxid == "0x2b"
+        assert plan.status.last_foreign_deletion is not None
+        assert plan.status.last_foreign_deletion.recreated_as == "cZxid 0x2b"
+        (event,) = transition_events(subject.status, plan.status)
+        assert "created another one of that name (cZxid 0x2b);" in event.message
+
+    @pytest.mark.parametrize(
+        ("recorded", "topic_id", "czxid"),
+        [
+            ({"topicId": None, "topicCzxid": "0x2a"}, None, 0x2A),
+            ({"topicId": None, "topicCzxid": None}, None, 0x2B),
+            ({"topicId": None, "topicCzxid": "0x2a"}, ID, 0x2A),
+            ({"topicCzxid": "0x2a"}, None, 0x2A),
+            ({"topicCzxid": "0x2a"}, ID, 0x2B),
+        ],
+        ids=[
+            "the same",
+            "a status of before",
+            "given an id",
+            "its id was removed",
+            "a copied node",
+        ],
+    )
+    def test_a_topic_that_is_still_the_same_is_not_reported(
+        self, recorded: dict[str, Any], topic_id: uuid.UUID | None, czxid: int
+    ) -> None:
+        subject = owned(status=recorded)
+        plan = look(subject, view(topic(topic_id=topic_id, czxid=czxid)))
+        assert reported(subject, plan) == []
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATED
+        assert plan.status.topic_czxid == hex(czxid)
+
     def test_the_adoption_policy_decides(self) -> None:
         seen = view(topic(topic_id=OTHER_ID))
         adopted = look(owned(config={"flush.ms": 1}), seen)

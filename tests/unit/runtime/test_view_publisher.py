@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from regent.controller import events as e
 from regent.controller.view import PartitionHealth, RefusedReplica
 from regent.model.partition import TopicPartition
 from regent.runtime import view_publisher
 from regent.runtime.view_publisher import ViewPublisher
+from regent.zk_data import paths
 from tests.unit.runtime.worlds import Process
 
 
@@ -50,11 +53,33 @@ async def cluster() -> Process:
     return process
 
 
+async def test_a_topic_has_the_transaction_that_created_its_node() -> None:
+    process = await cluster()
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        node = process.server.get(paths.topic("a"))
+        assert node is not None
+        assert publisher.view.topics["a"].czxid == node.czxid
+
+
 async def test_a_process_that_is_not_the_controller_has_an_empty_view() -> None:
     async with publishing(Process()) as publisher:
         assert await told(publisher, frozenset({"a"})) is None
         assert not publisher.view.is_active
         assert publisher.view.topics == {}
+
+
+async def test_a_listener_that_fails_costs_the_others_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(_: frozenset[str] | None) -> None:
+        raise ZeroDivisionError
+
+    async with publishing(await cluster()) as publisher:
+        publisher.subscribe(fail)
+        assert await told(publisher, None) is None
+        assert await told(publisher, frozenset({"b"})) == frozenset({"b"})
+    assert caplog.text.count("A listener of the view failed") >= 2
 
 
 async def test_after_a_failover_the_view_is_complete() -> None:

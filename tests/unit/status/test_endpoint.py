@@ -50,24 +50,6 @@ def other_server() -> Iterator[tuple[int, list[bytes]]]:
         thread.join()
 
 
-def test_a_regent_is_asked_over_http() -> None:
-    endpoint = HttpEndpoint(
-        host="127.0.0.1",
-        port=0,
-        registry=CollectorRegistry(),
-        liveness=lambda: None,
-        readiness=lambda: None,
-        status=lambda: dict(ACTIVE),
-        state_changes=nothing_known,
-    )
-    endpoint.start()
-    try:
-        answer = ask_regent(f"http://127.0.0.1:{endpoint.port}")
-    finally:
-        endpoint.close()
-    assert answer == EndpointAnswer(status=ACTIVE)
-
-
 NOT_FOUND = JsonAnswer(HTTPStatus.NOT_FOUND, {**ACTIVE, "problem": "there is no topic 'unknown'"})
 
 
@@ -75,7 +57,9 @@ async def nothing_known(topic: str, partition: int | None) -> JsonAnswer:
     return NOT_FOUND
 
 
-def test_what_a_regent_answers_about_a_topic_it_does_not_know_is_an_answer() -> None:
+@pytest.fixture
+def regent_url() -> Iterator[str]:
+    """The endpoint of a Regent that is the controller, and knows no topic."""
     endpoint = HttpEndpoint(
         host="127.0.0.1",
         port=0,
@@ -87,10 +71,17 @@ def test_what_a_regent_answers_about_a_topic_it_does_not_know_is_an_answer() -> 
     )
     endpoint.start()
     try:
-        answer = ask_why(f"http://127.0.0.1:{endpoint.port}", "unknown", 3)
+        yield f"http://127.0.0.1:{endpoint.port}"
     finally:
         endpoint.close()
-    assert answer == EndpointAnswer(status=NOT_FOUND.body)
+
+
+def test_a_regent_is_asked_over_http(regent_url: str) -> None:
+    assert ask_regent(regent_url) == EndpointAnswer(status=ACTIVE)
+
+
+def test_what_a_regent_answers_about_a_topic_it_does_not_know_is_an_answer(regent_url: str) -> None:
+    assert ask_why(regent_url, "unknown", 3) == EndpointAnswer(status=NOT_FOUND.body)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,25 @@ def test_requests_that_brokers_refuse_are_named() -> None:
     assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED" in output
 
 
+def test_what_keeps_kafkatopics_from_being_served_is_named() -> None:
+    regent = {
+        "controllerId": 1000,
+        "isActive": True,
+        "eventQueueSize": 0,
+        "channelQueueSizes": {},
+        "kubernetes": {
+            "problem": None,
+            "unlisted": "the CustomResourceDefinition is not installed",
+            "unreadableNamespaces": {"shop": "missing right: list"},
+            "unwritableNamespaces": {"bank": "missing right: patch"},
+        },
+    }
+    output = render_status(report(regent=regent, regentProblem=None))
+    assert "no KafkaTopic is served: the CustomResourceDefinition is not installed" in output
+    assert "statuses in namespace shop may be out of date: missing right: list" in output
+    assert "statuses in namespace bank may be out of date: missing right: patch" in output
+
+
 def test_a_regent_of_an_earlier_version_reports_no_refusals() -> None:
     regent = {
         "controllerId": 1000, "isActive": True, "eventQueueSize": 0, "channelQueueSizes": {}

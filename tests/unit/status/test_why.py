@@ -27,7 +27,7 @@ from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import DatedZNode, ZNode
 from tests.simulation.zookeeper import InMemoryZooKeeper
 from tests.support.broker_znodes import encode_isr_change_notification
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, two_partitions
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 BEGAN_MS, LATER_MS = 1_000_000_000, 1_000_060_123
@@ -56,16 +56,7 @@ class Reads:
 
 
 def cluster() -> tuple[World, KafkaController]:
-    """Partitions t-0 on 1, 2 and 3, and t-1 on 2 and 3, at leader epoch 5; some time has passed."""
-    world = World()
-    world.driver.now_ms = BEGAN_MS
-    world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
-    world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
-    world.set_state(T1, 2, (2, 3), leader_epoch=5)
-    controller = world.active_controller()
-    world.driver.now_ms = LATER_MS
-    return world, controller
+    return two_partitions(later_ms=LATER_MS, began_ms=BEGAN_MS)
 
 
 def configure(world: World, **config: str) -> None:
@@ -281,6 +272,25 @@ class TestTrueStories:
         told = story(world, "t-0", controller)
         assert any(line.endswith(". It is live, and has not caught up.") for line in told)
 
+    def test_a_replica_that_is_being_added_is_not_missing_since_the_term_began(self) -> None:
+        world, controller = cluster()
+        world.start_broker(4)
+        world.deliver(controller)
+        wanted = [{"topic": "t", "partition": 0, "replicas": [2, 3, 4]}]
+        world.put(paths.REASSIGN_PARTITIONS, json.dumps({"partitions": wanted}).encode())
+        world.deliver(controller)
+        told = story(world, "t-0", controller)
+        assert told[1:4] == [
+            "t-0: broker 1 leads; leader epoch 6, ISR [1, 2, 3], replicas [2, 3, 4, 1].",
+            "  Broker 4 is being added and not in the ISR yet. It is live since "
+            f"{LATER}, and has not caught up.",
+            "  A reassignment is in progress: it adds broker 4 and removes broker 1.",
+        ]
+        assert told[-1] == (
+            f"    {LATER}  The partition is being reassigned. Regent raised the leader epoch; "
+            "broker 1 leads. Leader epoch 6, ISR [1, 2, 3]."
+        )
+
     def test_a_topic_that_was_created_in_this_term(self) -> None:
         world, controller = cluster()
         world.create_topic("u", {0: (2, 1)})
@@ -483,7 +493,7 @@ class TestSentences:
         broker = {"id": 3, "epoch": 77, "sessionId": "0x1"}
         about_brokers = kind in (
             CauseKind.BROKER_FAILED, CauseKind.BROKER_STARTED,
-            CauseKind.BROKER_BOUNCED, CauseKind.LOG_DIR_FAILED,
+            CauseKind.BROKER_BOUNCED, CauseKind.LOG_DIR_FAILED, CauseKind.REQUEST_REFUSED,
             CauseKind.CONTROLLED_SHUTDOWN, CauseKind.SHUTDOWN_GIVEN_UP,
         )  # fmt: skip
         cause = {"kind": kind, "event": "SomeEvent", "timeMs": 0, "brokers": [broker]}

@@ -19,6 +19,8 @@ from regent.zk_data import (
     notifications,
     preferred_replica_election,
     reassign_partitions,
+    shutting_down_brokers,
+    topic_ids,
     topics,
 )
 from regent.zk_data.operations import ZNode
@@ -38,11 +40,15 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
     ),
     "partition state": lambda data: topics.decode_partition_state("/n", ZNode(data, 0, 1, 1)),
     "reassignment": reassign_partitions.decode_reassign_partitions,
+    "shutting down broker": lambda data: shutting_down_brokers.decode_shutting_down_broker(
+        "/n", data
+    ),
     "topic": lambda data: topics.decode_topic("t", data),
+    "topic id": lambda data: topic_ids.decode_topic_id("/n", data),
 }
 
 FIELDS = [
-    *("adding_replicas", "broker", "brokerid", "config"),
+    *("adding_replicas", "broker", "brokerEpoch", "brokerid", "config"),
     *("controller_epoch", "endpoints", "entity_name", "entity_path", "entity_type", "features"),
     *("host", "id", "isr", "jmx_port", "leader", "leader_epoch", "leader_recovery_state"),
     *("listener_security_protocol_map", "partition", "partitions", "port", "rack"),

@@ -75,12 +75,12 @@ async def _take_back(active: ActiveController, broker_id: int) -> None:
     """Have a broker follow its partitions again.
 
     Its replicas were stopped under the epochs that they have, and brokers ignore a LeaderAndIsr
-    with an epoch that they know: so the epochs rise.
+    with an epoch that they know: so the epochs rise. The note goes last: a successor that does not
+    find it knows no reason to raise them.
     """
     context = active.context
     active.log.warning("Broker has given up shutting down", broker=broker_id)
     context.clear_shutting_down(broker_id)
-    await shutting_down_notes.forget(context, [broker_id])
     hosted = without_started_deletions(active, context.replica_states_on(broker_id))
     leadership = context.cluster.leadership
     stopped = [tp for tp in hosted if tp in leadership and broker_id not in leadership[tp].isr]
@@ -93,4 +93,5 @@ async def _take_back(active: ActiveController, broker_id: int) -> None:
     await announce(active, stopped)
     await active.partitions.trigger_online_for(hosted)
     await resume_for_targets(active, [broker_id], hosted)
+    await shutting_down_notes.forget(context, [broker_id])
     await PublishView(frozenset())

@@ -1,11 +1,11 @@
-"""What brokers answer to LeaderAndIsr, UpdateMetadata and StopReplica."""
+"""What brokers answer to LeaderAndIsr, UpdateMetadata, StopReplica and DescribeLogDirs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import abandoned_shutdowns
+from regent.controller.brokers import abandoned_shutdowns, refusal_repair
 from regent.controller.brokers.offline_replicas import on_replicas_become_offline
 from regent.controller.brokers.refused_requests import take_answer
 from regent.controller.effects import Enqueue, PublishView
@@ -13,11 +13,12 @@ from regent.controller.events import BrokerChange
 from regent.controller.log import examples
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import ReplicaState
-from regent.controller.topics import stray_replicas
+from regent.controller.topics import stray_replicas, topic_ids
 from regent.model.errors import StaleControllerEpochError
 from regent.model.partition import EPOCH_DURING_DELETE, NO_EPOCH, TopicPartition
 from regent.protocol.control_requests import (
     ControlResponse,
+    DescribeLogDirsResponse,
     LeaderAndIsrResponse,
     StopReplicaResponse,
     UpdateMetadataResponse,
@@ -42,7 +43,9 @@ async def process_leader_and_isr_response(
     if await is_of_the_past(active, response):
         return
     await take_answer(active, response)
-    await stray_replicas.take_leader_and_isr_answer(active, response)
+    if not await topic_ids.take_leader_and_isr_answer(active, response):
+        await stray_replicas.take_leader_and_isr_answer(active, response)
+    await refusal_repair.take_leader_and_isr_answer(active, response)
     if response.error_code:
         return
     errors = response.partition_errors
@@ -76,14 +79,15 @@ async def process_update_metadata_response(
     if await is_of_the_past(active, response):
         return
     refused, broker_id = active.context.refusals.metadata, response.broker_id
-    if not response.error_code:
+    if response.error_code:
+        error = error_name(response.error_code)
+        if refused.get(broker_id) != error:
+            active.log.error("UpdateMetadata refused", broker=broker_id, error=error)
+        refused[broker_id] = error
+    else:
         refused.pop(broker_id, None)
         await abandoned_shutdowns.take_answer(active, response)
-        return
-    error = error_name(response.error_code)
-    if refused.get(broker_id) != error:
-        active.log.error("UpdateMetadata refused", broker=broker_id, error=error)
-    refused[broker_id] = error
+    await refusal_repair.take_update_metadata_answer(active, response)
 
 
 async def process_stop_replica_responses(
@@ -130,6 +134,14 @@ async def process_stop_replica_responses(
     waiting = frozenset(filter(active.context.is_topic_queued_for_deletion, answered))
     if waiting:
         await PublishView(waiting)
+
+
+async def process_describe_log_dirs_response(
+    active: ActiveController, response: DescribeLogDirsResponse
+) -> None:
+    """A broker that sees all of its disks has deleted what it says that it has deleted."""
+    if not await is_of_the_past(active, response):
+        await stray_replicas.take_log_dirs(active, response)
 
 
 def _deletions_started(

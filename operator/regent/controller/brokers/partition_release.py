@@ -9,7 +9,8 @@ All partitions of all such brokers are one set: one read, one write, one batch o
   stops fetching to the end of its session.
 - Its replica is stopped, whatever epoch the broker knows it under: brokers 2.6 to 3.3 refuse the
   epoch that they have (KAFKA-13972), and a former leader that begins to fetch is in the ISR again
-  when it stops (KAFKA-14140). Upstream does not stop it.
+  when it stops (KAFKA-14140). Upstream does not stop it. A fetch may come first, all the same:
+  where leaders change ISRs themselves, their notification has the replica leave once more.
 
 Source: ``KafkaController.doControlledShutdown``.
 """

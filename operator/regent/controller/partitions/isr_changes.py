@@ -11,6 +11,7 @@ from regent.controller.effects import PublishView, ReadChildren, Write
 from regent.controller.reassignment.reassignments import complete_where_in_sync
 from regent.controller.state.causes import CauseKind
 from regent.controller.term.cluster_loading import refresh_leadership
+from regent.controller.topics.stray_replicas import take_isr_changes
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import read_permitted
@@ -44,5 +45,6 @@ async def process_isr_change_notification(active: ActiveController) -> None:
         await batch.send()
     await release_again(active, known)
     await complete_where_in_sync(active, known)
+    await take_isr_changes(active, known)
     await Write([Delete(path, missing_ok=True) for path in nodes], guard=epoch_guard(context))
     await PublishView(frozenset(tp.topic for tp in known))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from itertools import chain
+from types import MappingProxyType
+from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.log import examples
@@ -18,6 +20,8 @@ from regent.controller.transitions.leadership_changes import (
 )
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
 
+_NOWHERE: Final[Mapping[int, Collection[TopicPartition]]] = MappingProxyType({})
+
 
 class Unsafe(str):
     """Reason of a refusal: committed records could be lost, or the partition its leader."""
@@ -25,26 +29,39 @@ class Unsafe(str):
     __slots__ = ()
 
 
-async def announce(active: ActiveController, partitions: Collection[TopicPartition]) -> None:
-    """Raise leader epochs, so that leaders take the assignments of the context over. Partitions
-    that never had a leader have nobody to tell."""
-    failures = await raise_epochs(active, dict.fromkeys(partitions, ()))
+async def announce(
+    active: ActiveController,
+    partitions: Collection[TopicPartition],
+    *,
+    new_on: Mapping[int, Collection[TopicPartition]] = _NOWHERE,
+) -> None:
+    """Raise leader epochs, so that replicas take the leadership and the assignments of the context
+    over. Partitions that never had a leader have nobody to tell.
+
+    Args:
+        new_on: Brokers with the partitions whose replicas there are still new.
+    """
+    failures = await raise_epochs(active, dict.fromkeys(partitions, ()), new_on=new_on)
     if failures:
         active.log.error(
-            "Assignments not announced",
+            "New leader epochs not written",
             partitions=len(failures),
             examples=examples(f"{tp}: {why}" for tp, why in failures.items()),
         )
 
 
 async def raise_epochs(
-    active: ActiveController, losing: Mapping[TopicPartition, tuple[int, ...]]
+    active: ActiveController,
+    losing: Mapping[TopicPartition, tuple[int, ...]],
+    *,
+    new_on: Mapping[int, Collection[TopicPartition]] = _NOWHERE,
 ) -> dict[TopicPartition, str]:
     """Raise leader epochs; replicas that are lost leave the ISR, one of the others leads.
 
     Args:
         losing: Partitions, each with the replicas that the context's assignment does not have any
             more.
+        new_on: Brokers with the partitions whose replicas there are still new.
 
     Returns:
         Partitions where that did not take place, with reasons. Nothing of them has changed.
@@ -68,6 +85,10 @@ async def raise_epochs(
             context.set_partition_state(
                 tp, PartitionState.ONLINE if is_led else PartitionState.OFFLINE
             )
+    for broker_id, partitions in new_on.items():
+        batch.add_leader_and_isr(
+            (broker_id,), [tp for tp in partitions if tp in written], is_new=True
+        )
     await batch.send()
     return failures
 

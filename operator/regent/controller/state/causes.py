@@ -50,6 +50,8 @@ class CauseKind(enum.StrEnum):
     """Too many partitions were not led by their preferred leaders (leader.imbalance.*)."""
     REASSIGNMENT = "reassignment"
     """A reassignment began, went on, ended or was cancelled."""
+    REQUEST_REFUSED = "request-refused"
+    """A broker had refused a LeaderAndIsr: a new leader epoch makes it look at the partition."""
     OTHER = "other"
     """The event that was being processed says what."""
 

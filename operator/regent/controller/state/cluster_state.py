@@ -62,6 +62,7 @@ class ClusterState:
         self._brokers: dict[int, Broker] = {}
         self._topic_ids: dict[str, uuid.UUID] = {}
         self._topics_by_id: dict[uuid.UUID, str] = {}
+        self._topic_czxids: dict[str, int] = {}
         self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
         self._partition_count = 0
         self._reassigning: dict[TopicPartition, None] = {}
@@ -108,12 +109,24 @@ class ClusterState:
     def has_topic(self, topic: str) -> bool:
         return topic in self._assignments
 
-    def add_topic(self, topic: str, topic_id: uuid.UUID | None) -> None:
+    @property
+    def topic_czxids(self) -> Mapping[str, int]:
+        """Transaction that created the node of each topic."""
+        return self._topic_czxids
+
+    def add_topic(self, topic: str, topic_id: uuid.UUID | None, czxid: int = 0) -> None:
+        """Add a topic, or learn the id of one.
+
+        Args:
+            czxid: Transaction that created its node; 0: as is known.
+        """
         self._partitions_to_change(topic)
         if topic_id is not None:
             self._forget_topic_id(topic)
             self._topic_ids[topic] = topic_id
             self._topics_by_id[topic_id] = topic
+        if czxid:
+            self._topic_czxids[topic] = czxid
 
     def _partitions_to_change(self, topic: str) -> dict[TopicPartition, ReplicaAssignment]:
         """Assignments of a topic, which is added if it is new."""
@@ -136,6 +149,7 @@ class ClusterState:
             self._reassigning.pop(tp, None)
         self._forget_metric_name(topic)
         self._forget_topic_id(topic)
+        self._topic_czxids.pop(topic, None)
         return partitions
 
     def _forget_topic_id(self, topic: str) -> None:

@@ -14,20 +14,22 @@ Insertion order is the only order anything iterates in, so that a simulation rep
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from regent.controller.brokers.announcement import announced_controller
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
+from regent.controller.state.known_broker_facts import KnownBrokerFacts
 from regent.controller.state.leader_balance import LeaderBalance
+from regent.controller.state.refusal_repairs import RefusalRepairs
 from regent.controller.state.refusals import Refusals
 from regent.controller.state.state_change_trail import StateChangeTrail
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.state.term import Term
 from regent.model.cluster import Broker
 from regent.model.partition import ReplicaAssignment, TopicPartition
-from regent.model.topic_config import BrokerFacts
 
 _NO_STATES: Mapping[TopicPartition, ReplicaState] = MappingProxyType({})
 _WITHOUT_LEADER = (PartitionState.NEW, PartitionState.OFFLINE)
@@ -43,8 +45,12 @@ class ControllerContext:
         term: Our term: controller id, epoch and the fence of every write.
         cluster: Brokers, topics, assignments and leadership as ZooKeeper has them.
         unclean_leader_elections: Unclean elections since this controller was elected.
+        restored_topic_ids: Topic ids written back since then, because somebody had dropped or
+            replaced them.
         seen_config_changes: Notifications of config changes that need not be looked at any more.
+        broker_facts: What brokers have said about themselves.
         refusals: What brokers refuse to do.
+        refusal_repairs: What of it is sent again, and when.
         balance: Partitions that are not led by their preferred replica.
         trail: How leadership has changed in this term, and why.
         elections_to_repeat: Partitions whose election failed for another reason than the want of
@@ -53,6 +59,8 @@ class ControllerContext:
         stray_replicas: By broker and topic, replicas that are noted as to be deleted and that the
             broker was asked to delete, each with the leader epoch of that request: see
             :mod:`regent.controller.topics.stray_replicas`.
+        confirmed_strays: By broker, topics of which the broker has confirmed every deletion, but
+            not yet that it sees all of its log directories.
         doubtful_replicas: By broker, replicas that may be of a former topic of the same name.
         unconfirmed_shutdowns: Brokers that shut down for longer than that takes: each was sent a
             request, and one that answers has given it up.
@@ -62,14 +70,17 @@ class ControllerContext:
         self.term = term
         self.cluster = ClusterState() if cluster is None else cluster
         self.unclean_leader_elections = 0
+        self.restored_topic_ids = 0
         self.seen_config_changes: dict[str, None] = {}
         self.refusals = Refusals()
+        self.refusal_repairs = RefusalRepairs()
         self.balance = LeaderBalance(self.cluster, leaves_out=self.is_topic_queued_for_deletion)
         self.trail = StateChangeTrail()
         self.cluster.recorder = self.trail
         self._announced: tuple[Mapping[int, Broker], Broker | None] = ({}, None)
-        self._broker_facts: dict[int, tuple[int, BrokerFacts]] = {}
-        self._live_broker_facts: tuple[BrokerFacts, ...] | None = None
+        self.broker_facts = KnownBrokerFacts(
+            self.cluster, has_replicas=lambda broker_id: bool(self.replica_states_on(broker_id))
+        )
         self.unconfirmed_shutdowns: dict[int, None] = {}
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self._partition_states: dict[TopicPartition, PartitionState] = {}
@@ -83,6 +94,7 @@ class ControllerContext:
         self.topics_ineligible_for_deletion: dict[str, None] = {}
         self.topics_not_removed: dict[str, None] = {}
         self.stray_replicas: dict[int, dict[str, dict[TopicPartition, int]]] = {}
+        self.confirmed_strays: dict[int, dict[str, None]] = {}
         self.doubtful_replicas: dict[int, dict[TopicPartition, None]] = {}
         self.elections_to_repeat: dict[TopicPartition, None] = {}
 
@@ -115,44 +127,19 @@ class ControllerContext:
     def add_live_brokers(self, brokers: Iterable[Broker]) -> None:
         """Add brokers or replace their registrations."""
         self.cluster.add_brokers(brokers)
-        self._live_broker_facts = None
+        self.broker_facts.brokers_changed()
 
     def remove_live_brokers(self, broker_ids: Iterable[int]) -> None:
         gone = list(broker_ids)
         self.cluster.remove_brokers(gone)
-        self._live_broker_facts = None
+        self.broker_facts.brokers_changed()
         for broker_id in gone:
             self.refusals.forget_broker(broker_id)
+            self.refusal_repairs.forget_broker(broker_id)
             self.stray_replicas.pop(broker_id, None)
+            self.confirmed_strays.pop(broker_id, None)
             self.doubtful_replicas.pop(broker_id, None)
             self.unconfirmed_shutdowns.pop(broker_id, None)
-
-    def learn_broker_facts(self, broker_epoch: int, facts: BrokerFacts) -> None:
-        """Remember what one life of a broker has said about itself."""
-        self._broker_facts[facts.broker_id] = (broker_epoch, facts)
-        self._live_broker_facts = None
-
-    def broker_facts(self) -> tuple[BrokerFacts, ...]:
-        """What is known of each live broker, in order of their ids; of some only that they live.
-
-        Behind them those that are down and have reported before: they load the configurations of
-        all topics when they start, and one that they cannot load would keep them from it. Brokers
-        without replicas are left out: those are most likely gone for good.
-        """
-        if self._live_broker_facts is None:
-            self._live_broker_facts = tuple(map(self._facts_of, self.cluster.brokers.values()))
-        down = [
-            facts
-            for broker_id, (_, facts) in self._broker_facts.items()
-            if broker_id not in self.cluster.brokers and self.replica_states_on(broker_id)
-        ]
-        return (*self._live_broker_facts, *down) if down else self._live_broker_facts
-
-    def _facts_of(self, broker: Broker) -> BrokerFacts:
-        epoch, known = self._broker_facts.get(broker.broker_id, (None, None))
-        if known is None or epoch != broker.epoch:
-            return BrokerFacts(broker_id=broker.broker_id)
-        return known
 
     def mark_shutting_down(self, broker_id: int) -> None:
         self.cluster.shutting_down[broker_id] = None
@@ -226,8 +213,9 @@ class ControllerContext:
         """Set the assignments of many partitions of one topic."""
         if topic in self._deletions:
             for tp, assignment in assignments.items():
-                self._count_replicas_to_delete(tp, self.cluster.replicas(tp), -1)
-                self._count_replicas_to_delete(tp, assignment.replicas, 1)
+                before, now = self.cluster.replicas(tp), assignment.replicas
+                self._count_replicas_to_delete(tp, [r for r in before if r not in now], -1)
+                self._count_replicas_to_delete(tp, [r for r in now if r not in before], 1)
         self.cluster.set_assignments(topic, assignments)
 
     def _count_replicas_to_delete(
@@ -389,10 +377,14 @@ class ControllerContext:
         queued = self._deletions
         if not queued:
             return
-        for tp in dict.fromkeys(partitions):
-            if tp[0] in queued and broker_id in self.cluster.replicas(tp):
-                queued.count(tp[0], self.replica_state(broker_id, tp), -1)
-                queued.count(tp[0], state, 1)
+        changes: Counter[tuple[str, ReplicaState]] = Counter(
+            (tp[0], self.replica_state(broker_id, tp))
+            for tp in dict.fromkeys(partitions)
+            if tp[0] in queued and broker_id in self.cluster.replicas(tp)
+        )
+        for (topic, before), replicas in changes.items():
+            queued.count(topic, before, -replicas)
+            queued.count(topic, state, replicas)
 
     def replicas_of_topic_in_state(
         self, topic: str, state: ReplicaState

@@ -32,7 +32,7 @@ class TopicDeletionProgress:
         return self.deleted == self.replicas
 
     def count(self, state: ReplicaState, change: int) -> None:
-        """A replica in ``state`` appears (1) or disappears (-1)."""
+        """So many replicas in ``state`` appear, or disappear if ``change`` is negative."""
         self.replicas += change
         match state:
             case ReplicaState.DELETION_SUCCESSFUL:
@@ -84,6 +84,7 @@ class DeletionProgress:
             self._total.ineligible -= progress.ineligible
 
     def count(self, topic: str, state: ReplicaState, change: int) -> None:
-        """A replica of a queued topic appears in a state (1), or disappears from it (-1)."""
+        """So many replicas of a queued topic appear in a state, or disappear from it if ``change``
+        is negative."""
         self._topics[topic].count(state, change)
         self._total.count(state, change)

@@ -5,25 +5,23 @@ A malformed znode is logged with its path and skipped; everything else goes on.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.effects import ReadChildren, Write
+from regent.controller.effects import ReadChildren
 from regent.controller.log import ControllerLog
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
-from regent.controller.transitions.partition_state_znodes import epoch_guard, read_partition_states
+from regent.controller.transitions.partition_state_znodes import read_partition_states
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError, UnsupportedClusterError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
-from regent.zk_data.operations import SetData, Written, ZkError, ZNode
+from regent.zk_data.operations import ZNode
 from regent.zk_data.permitted_reads import UnreadableZNode
-from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
+from regent.zk_data.topics import TopicZNode, decode_topic
 
 REGISTRATION_SINCE_2_7 = 5
 """Version of a registration from inter.broker.protocol.version 2.7-IV0 on (KIP-584)."""
@@ -104,7 +102,7 @@ async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, To
         if node is None:
             continue
         try:
-            found[topic] = decode_topic(topic, node.data)
+            found[topic] = decode_topic(topic, node.data, czxid=node.czxid)
         except MalformedZNodeError as error:
             log.error("Malformed topic skipped", path=error.path, reason=error.reason)
             continue
@@ -118,70 +116,17 @@ async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, To
     return found
 
 
-async def add_topics(
-    active: ActiveController, topics: Mapping[str, TopicZNode]
+def add_topics(
+    context: ControllerContext, topics: Mapping[str, TopicZNode]
 ) -> list[TopicPartition]:
-    """Take topics into the context, giving ids to those that need one. Returns their partitions."""
-    context = active.context
+    """Take topics into the context as their nodes have them. Returns their partitions."""
     added: list[TopicPartition] = []
     for topic, znode in topics.items():
-        context.cluster.add_topic(topic, znode.topic_id)
+        context.cluster.add_topic(topic, znode.topic_id, znode.czxid)
         assignments = {TopicPartition(topic, p): a for p, a in znode.assignments.items()}
         context.set_assignments(topic, assignments)
         added.extend(assignments)
-    await give_topic_ids(active, topics)
     return added
-
-
-async def give_topic_ids(active: ActiveController, topics: Iterable[str]) -> list[str]:
-    """From inter.broker.protocol.version 2.8 on every topic has an id; lower ones get none.
-
-    The nodes are read again: what is written back must be what they hold now, and a node that
-    changes in between is read once more. Partitions that appear that way are reported by its watch.
-
-    Returns:
-        The topics whose id was not known before.
-    """
-    context = active.context
-    if context.cluster.inter_broker_protocol < TOPIC_IDS_SINCE:
-        return []
-    learned: list[str] = []
-    remaining = [topic for topic in topics if topic not in context.cluster.topic_ids]
-    while remaining:
-        nodes = await read_permitted([paths.topic(topic) for topic in remaining])
-        new_ids: dict[str, uuid.UUID] = {}
-        writes: list[SetData] = []
-        for topic, node in zip(remaining, nodes, strict=True):
-            znode = _decode_whole_topic(topic, node)
-            if node is None or znode is None:
-                continue
-            if znode.topic_id is not None:
-                context.cluster.add_topic(topic, znode.topic_id)
-                learned.append(topic)
-                continue
-            new_ids[topic] = active.chance.topic_id()
-            content = encode_topic(TopicZNode(new_ids[topic], znode.assignments))
-            writes.append(SetData(paths.topic(topic), content, node.version))
-        results = await Write(writes, guard=epoch_guard(context))
-        remaining = []
-        for (topic, topic_id), result in zip(new_ids.items(), results, strict=True):
-            if isinstance(result, Written):
-                context.cluster.add_topic(topic, topic_id)
-                learned.append(topic)
-            elif result is ZkError.BAD_VERSION:
-                remaining.append(topic)
-            else:
-                active.log.warning("Topic id not stored", topic=topic, answer=result.value)
-    return learned
-
-
-def _decode_whole_topic(topic: str, node: ZNode | None) -> TopicZNode | None:
-    """A topic whose node may be written back, or None: it is gone, or not all of it decodes."""
-    try:
-        znode = None if node is None else decode_topic(topic, node.data)
-    except MalformedZNodeError:
-        return None
-    return None if znode is None or znode.problems else znode
 
 
 async def load_leadership(

@@ -12,8 +12,6 @@ may take seconds: topics, and the protocol versions of hosts that are gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import controlled_shutdown
 from regent.controller.configs.unclean_election_config import load_unclean_election_default
@@ -33,14 +31,12 @@ from regent.controller.events import TopicDeletion
 from regent.controller.reassignment.reassignment_changes import resume_reassignments
 from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.context import ControllerContext
-from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading
 from regent.controller.term.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
 from regent.controller.term.watch_check import schedule_watch_check
-from regent.controller.topics import stray_replicas, topic_changes
+from regent.controller.topics import stray_replicas, topic_changes, topic_id_notes, topic_ids
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.transitions.replica_state_machine import by_broker
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
@@ -77,7 +73,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     context.cluster.inter_broker_protocol = await InterBrokerProtocol()
     refuse_other_protocol(active.config, context.cluster.inter_broker_protocol)
     await _set_up_features(active)
-    await cluster_loading.give_topic_ids(active, context.cluster.topics)
+    await topic_ids.settle(active, _without_id(context))
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
     await stray_replicas.delete_at_failover(active)
     await active.replicas.startup()
@@ -89,6 +85,8 @@ async def on_controller_failover(active: ActiveController) -> None:
     await process_replica_leader_election(active)
     await schedule_first_check(active)
     await schedule_watch_check(active)
+    if topic_ids.are_in_use(context):
+        await topic_id_notes.complete(context, log)
     log.info(
         "Controller failover completed",
         epoch=context.term.epoch,
@@ -123,17 +121,16 @@ async def process_inter_broker_protocol_change(
     )
     context.cluster.inter_broker_protocol = version
     await _set_up_features(active)
-    topics = await cluster_loading.give_topic_ids(active, context.cluster.topics)
+    topics = await topic_ids.settle(active, _without_id(context))
     if topics:
-        partitions = [tp for topic in topics for tp in context.cluster.partitions_of(topic)]
-        await active.replicas.handle_state_changes(
-            by_broker(context, partitions, _is_running(context)), ReplicaState.ONLINE
-        )
+        await topic_ids.announce(active, topics)
         await PublishView(frozenset(topics))
+    if topic_ids.are_in_use(context):
+        await topic_id_notes.complete(context, active.log)
 
 
-def _is_running(context: ControllerContext) -> Callable[[int, TopicPartition], bool]:
-    return lambda broker_id, tp: context.replica_state(broker_id, tp) is ReplicaState.ONLINE
+def _without_id(context: ControllerContext) -> list[str]:
+    return [topic for topic in context.cluster.topics if topic not in context.cluster.topic_ids]
 
 
 async def _create_persistent_paths(active: ActiveController) -> None:
@@ -173,7 +170,7 @@ async def _load_topics(active: ActiveController) -> list[TopicPartition]:
     """Topics, assignments, states. Returns the partitions whose state cannot be read."""
     (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
     topics = await cluster_loading.read_topics(sorted(children or ()), active.log)
-    partitions = await cluster_loading.add_topics(active, topics)
+    partitions = cluster_loading.add_topics(active.context, topics)
     return await cluster_loading.load_leadership(active.context, partitions, active.log)
 
 
@@ -182,7 +179,7 @@ async def _load_deletions(active: ActiveController) -> None:
     context = active.context
     (children,) = await ReadChildren([paths.DELETE_TOPICS])
     marked = list(children or ())
-    queued = await topic_changes.drop_void_markers(active, marked)
+    queued = await topic_changes.drop_void_markers(active, marked, complete_deletions=True)
     if len(queued) < len(marked):
         # One may have been created and marked since the topics were read.
         await Enqueue(TopicDeletion())

@@ -8,13 +8,15 @@ Somebody may have created a topic of the same name meanwhile. What the broker ha
 stay, so a replica is deleted only where ZooKeeper says that this loses nothing
 (``stray_replica_findings.py``).
 
-A note goes when the broker has confirmed the deletion, or when it became void. While a broker is
-the controller nothing happens with it. KAFKA-10548 describes the problem.
+A note goes when the broker has confirmed the deletion while all of its log directories are online,
+or when it became void. While a broker is the controller nothing happens with it. KAFKA-10548
+describes the problem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.log import examples
@@ -29,8 +31,14 @@ from regent.controller.topics.stray_replica_notes import (
 )
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import NO_EPOCH, TopicPartition
-from regent.protocol.control_requests import LeaderAndIsrResponse, StopReplicaResponse
-from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
+from regent.protocol.control_requests import (
+    DescribeLogDirsResponse,
+    LeaderAndIsrResponse,
+    StopReplicaResponse,
+)
+from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID, error_name
+
+_OF_ANOTHER_TOPIC: Final = error_name(INCONSISTENT_TOPIC_ID)
 
 
 async def delete_on_started(active: ActiveController, broker_ids: Sequence[int]) -> None:
@@ -54,7 +62,7 @@ async def delete_at_failover(active: ActiveController) -> None:
 
 
 async def take_answer(active: ActiveController, response: StopReplicaResponse) -> None:
-    """Drop the notes about replicas that a broker has deleted by now, whatever it was asked for."""
+    """A broker has deleted replicas, or does not see them, whatever it was asked for."""
     context, broker_id = active.context, response.broker_id
     asked = context.stray_replicas.get(broker_id, {})
     doubtful = context.doubtful_replicas.get(broker_id, {})
@@ -69,19 +77,61 @@ async def take_answer(active: ActiveController, response: StopReplicaResponse) -
         if 0 <= wanted.leader_epoch < remaining.get(tp, NO_EPOCH):
             continue  # created again since that request, and to be deleted again
         topics[tp.topic] = None
-        doubtful.pop(tp, None)
+        doubtful.pop(tp, None)  # whatever topic it was of, it is gone
         remaining.pop(tp, None)
         if not remaining:
             asked.pop(tp.topic, None)
     confirmed = [t for t in topics if t not in asked and not _is_doubtful(context, broker_id, t)]
-    if confirmed:
-        active.log.info(
-            "Stray replicas deleted",
+    await _ask_for_log_dirs(active, broker_id, confirmed)
+
+
+async def take_log_dirs(active: ActiveController, response: DescribeLogDirsResponse) -> None:
+    """Drop the notes about what a broker has deleted, if it sees all of its log directories.
+
+    A directory that is offline stays so until the broker starts again. So if all are online now,
+    they were when the broker confirmed the deletions.
+    """
+    context, broker_id = active.context, response.broker_id
+    asked = context.stray_replicas.get(broker_id, {})
+    # A topic may have been noted again since.
+    confirmed = [
+        topic
+        for topic in context.confirmed_strays.pop(broker_id, {})
+        if topic not in asked and not _is_doubtful(context, broker_id, topic)
+    ]
+    if not confirmed:
+        return
+    offline = [path for path, code in response.log_dirs.items() if code]
+    if response.error_code or offline:
+        active.log.warning(
+            "Notes about stray replicas kept: not all log directories are known to be online",
             broker=broker_id,
+            error=error_name(response.error_code) if response.error_code else None,
+            offline_log_dirs=offline,
             topics=len(confirmed),
             examples=examples(confirmed),
         )
-        await forget(context, [(broker_id, topic) for topic in confirmed])
+        return
+    active.log.info(
+        "Stray replicas deleted",
+        broker=broker_id,
+        topics=len(confirmed),
+        examples=examples(confirmed),
+    )
+    await forget(context, [(broker_id, topic) for topic in confirmed])
+
+
+async def _ask_for_log_dirs(
+    active: ActiveController, broker_id: int, topics: Sequence[str]
+) -> None:
+    """Before notes go. A broker that started with a failed directory confirms the deletion of
+    replicas in it, which it does not see, and they would come back with the disk."""
+    if not topics:
+        return
+    active.context.confirmed_strays.setdefault(broker_id, {}).update(dict.fromkeys(topics))
+    batch = ControllerBrokerRequestBatch(active.context)
+    batch.add_describe_log_dirs(broker_id)
+    await batch.send()
 
 
 async def take_leader_and_isr_answer(
@@ -102,25 +152,44 @@ async def take_leader_and_isr_answer(
     settled = [tp for tp in answered if tp in strays or tp not in errors]
     for tp in settled:
         del doubtful[tp]
-    if strays:
-        active.log.warning(
-            "Replicas of a former topic found", broker=broker_id, examples=examples(strays)
-        )
-        await _delete_and_create(active, broker_id, strays)
+    await _delete_and_create(active, broker_id, strays)
     asked = context.stray_replicas.get(broker_id, {})
     done = [
         topic
         for topic in dict.fromkeys(tp.topic for tp in settled)
         if topic not in asked and not _is_doubtful(context, broker_id, topic)
     ]
-    if done:
-        await forget(context, [(broker_id, topic) for topic in done])
+    await _ask_for_log_dirs(active, broker_id, done)
+
+
+async def take_isr_changes(active: ActiveController, partitions: Iterable[TopicPartition]) -> None:
+    """Brokers that have refused to host a partition, as they have a replica of the former topic,
+    may have left its ISR: then that replica may go."""
+    context = active.context
+    leadership = context.cluster.leadership
+    for broker_id, doubtful in list(context.doubtful_replicas.items()):
+        refused = context.refusals.on_broker(broker_id)
+        strays = [
+            tp
+            for tp in partitions
+            if tp in doubtful
+            and refused.get(tp) == _OF_ANOTHER_TOPIC
+            and broker_id not in leadership[tp].isr
+        ]
+        for tp in strays:
+            del doubtful[tp]
+        await _delete_and_create(active, broker_id, strays)
 
 
 async def _delete_and_create(
     active: ActiveController, broker_id: int, partitions: Sequence[TopicPartition]
 ) -> None:
     """Delete replicas of a former topic, and create those of the present one in their place."""
+    if not partitions:
+        return
+    active.log.warning(
+        "Replicas of a former topic found", broker=broker_id, examples=examples(partitions)
+    )
     asked = active.context.stray_replicas.setdefault(broker_id, {})
     for tp in partitions:
         asked.setdefault(tp.topic, {})[tp] = NO_EPOCH

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import filterfalse
 
 from regent.controller.active_controller import ActiveController
@@ -10,8 +10,11 @@ from regent.controller.effects import Exists, PublishView, ReadChildren, ReadDat
 from regent.controller.log import examples
 from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.causes import CauseKind
+from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term import cluster_loading
+from regent.controller.topics import topic_id_notes, topic_ids
+from regent.controller.topics.topic_node_removal import remove_topic_nodes
 from regent.controller.transitions import election
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.transitions.replica_state_machine import by_broker
@@ -31,16 +34,21 @@ async def process_topic_change(active: ActiveController) -> None:
     gone: list[str] = []
     if len(listed) - len(new) < len(context.cluster.topics):
         gone = sorted(context.cluster.topics - frozenset(listed))
+    forgotten = topic_id_notes.incarnations(context, gone)
     with context.trail.because(CauseKind.TOPIC_VANISHED):
         for topic in gone:
             context.remove_topic(topic)
+    await topic_id_notes.forget(context, forgotten)
     added: list[TopicPartition] = []
     if new:
         topics = await cluster_loading.read_topics(new, active.log)
-        added = await cluster_loading.add_topics(active, topics)
-        active.log.info("New topics", topics=len(topics), partitions=len(added))
+        added = cluster_loading.add_topics(context, topics)
+        await topic_ids.settle(active, _without_id(context, topics))
+        if topics:  # those that cannot be read are new each time
+            active.log.info("New topics", topics=len(topics), partitions=len(added))
         with context.trail.because(CauseKind.TOPIC_CREATED):
             await on_new_partition_creation(active, added)
+        await topic_id_notes.remember(context, topics, active.log)
     if gone:
         active.log.info(
             "Topics have vanished from ZooKeeper", topics=len(gone), examples=examples(gone)
@@ -68,7 +76,7 @@ async def process_partition_modifications(active: ActiveController, names: Seque
     """Topic nodes changed: create partitions that are new.
 
     Other changes are not ours to follow: replicas of existing partitions change by reassignment
-    only.
+    only, and ids not at all.
     """
     context = active.context
     topics = await cluster_loading.read_topics(names, active.log)
@@ -92,15 +100,22 @@ async def process_partition_modifications(active: ActiveController, names: Seque
         for tp, assignment in new.items():
             context.set_assignment(tp, assignment)
         growth.extend(new)
-    growth.extend(await cluster_loading.add_topics(active, late))
+    growth.extend(cluster_loading.add_topics(context, late))
+    await topic_ids.settle(active, _without_id(context, late))
+    await topic_id_notes.remember(context, late, active.log)
     if growth:
         active.log.info("New partitions", partitions=len(growth), examples=examples(growth))
         with context.trail.because(CauseKind.PARTITIONS_ADDED):
             await on_new_partition_creation(active, growth)
+    await topic_ids.take_nodes(active, {t: z for t, z in topics.items() if t not in late})
     if growth or late:
         await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
     if late:
         await process_topic_deletion(active)  # one of them may have been marked before
+
+
+def _without_id(context: ControllerContext, topics: Iterable[str]) -> list[str]:
+    return [topic for topic in topics if topic not in context.cluster.topic_ids]
 
 
 async def _restore_assignment(active: ActiveController, topic: str) -> None:
@@ -143,10 +158,18 @@ async def process_topic_deletion(active: ActiveController) -> None:
     await active.deletions.enqueue(fresh)
 
 
-async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> list[str]:
+async def drop_void_markers(
+    active: ActiveController, marked: Sequence[str], *, complete_deletions: bool = False
+) -> list[str]:
     """Remove the markers of topics that do not exist; all of them if deletion is disabled.
 
     The marker of a topic that exists but cannot be read stays, so that the wish is not lost.
+
+    Args:
+        complete_deletions: Remove the configurations as well. For a failover: Kafka's controllers
+            remove the node, the configuration and the marker of a topic one after the other, so
+            the one before may have been interrupted, and the next topic of that name would get
+            the configuration.
 
     Returns:
         The marked topics that are known, and so can be deleted.
@@ -172,8 +195,11 @@ async def drop_void_markers(active: ActiveController, marked: Sequence[str]) -> 
                 topics=len(unread),
                 examples=examples(unread),
             )
-    await Write(
-        [Delete(paths.delete_topic(topic), missing_ok=True) for topic in void],
-        guard=epoch_guard(context),
-    )
+    if complete_deletions and active.config.delete_topic_enable:
+        await remove_topic_nodes(context, void, log)
+    else:
+        await Write(
+            [Delete(paths.delete_topic(topic), missing_ok=True) for topic in void],
+            guard=epoch_guard(context),
+        )
     return known

@@ -37,7 +37,7 @@ async def process_broker_facts(
     active: ActiveController, broker_epoch: int, facts: BrokerFacts
 ) -> None:
     """A broker has said what it runs: commands that waited for it may succeed now."""
-    active.context.learn_broker_facts(broker_epoch, facts)
+    active.context.broker_facts.learn(broker_epoch, facts)
     await PublishView(frozenset())
 
 
@@ -62,7 +62,7 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
     after = {k: v for k, v in before.items() if k not in command.remove} | dict(command.set)
     if after == before:
         return Accepted()
-    brokers = active.context.broker_facts()
+    brokers = active.context.broker_facts.all()
     refused = problem_refused(topic, new_problems(before, after, brokers, changed=command.set))
     if refused is not None:
         return refused

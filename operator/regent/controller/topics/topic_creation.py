@@ -144,7 +144,7 @@ def _creation_problem(
             f"{MAX_PARTITIONS}",
             "partitions",
         )
-    return config_refused(topic, command.config, active.context.broker_facts())
+    return config_refused(topic, command.config, active.context.broker_facts.all())
 
 
 async def _write_topics(

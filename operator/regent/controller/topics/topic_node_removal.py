@@ -1,9 +1,9 @@
 """Removing the znodes of topics whose replicas are gone.
 
 What lies below a topic's node goes first, level by level. The last nodes of a topic (its node, its
-configuration, the marker that asks for its deletion) go in one transaction. Kafka removes them one
-after the other, and a topic that somebody creates in between under the same name loses its new
-configuration, or is taken for marked.
+configuration, the note of its id, the marker that asks for its deletion) go in one transaction.
+Kafka removes them one after the other, and a topic that somebody creates in between under the same
+name loses its new configuration, or is taken for marked.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from collections.abc import Iterator, Sequence
 from regent.controller.effects import Exists, Multi, Write
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
+from regent.controller.topics.topic_id_notes import incarnations
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import list_permitted
 from regent.controller.znodes.transactions import all_written, raise_if_moved
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, Operation, WriteResult, ZkError
+from regent.zk_data.topic_ids import topic_id_path
 
 TOPICS_PER_TRANSACTION = 50
 ATTEMPTS = 5
@@ -80,7 +82,7 @@ async def _remove_last_nodes(
     """
     results: Sequence[WriteResult] = ()
     for attempt in range(ATTEMPTS):
-        existing = await _existing_nodes(topics)
+        existing = await _existing_nodes(context, topics)
         if attempt:
             existing = {t: nodes for t, nodes in existing.items() if paths.delete_topic(t) in nodes}
         if not any(existing.values()):
@@ -114,10 +116,17 @@ async def _remove_each_alone(
     return [topic for removed in alone for topic in removed]
 
 
-async def _existing_nodes(topics: Sequence[str]) -> dict[str, list[str]]:
-    """Those of the last nodes of each topic that exist."""
+async def _existing_nodes(
+    context: ControllerContext, topics: Sequence[str]
+) -> dict[str, list[str]]:
+    """Those of the last nodes of each topic that exist, the note of its id among them."""
     nodes = {
-        topic: (paths.topic_config(topic), paths.topic(topic), paths.delete_topic(topic))
+        topic: [
+            paths.topic_config(topic),
+            *map(topic_id_path, incarnations(context, [topic])),
+            paths.topic(topic),
+            paths.delete_topic(topic),
+        ]
         for topic in topics
     }
     answers = iter(await Exists([path for last in nodes.values() for path in last]))

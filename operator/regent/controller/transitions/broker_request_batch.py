@@ -39,6 +39,7 @@ class ControllerBrokerRequestBatch:
         self._everybody_receives = False
         self._stop_replica: dict[int, dict[TopicPartition, bool]] = {}
         self._unchecked_stops: dict[int, dict[TopicPartition, None]] = {}
+        self._asked_for_log_dirs: dict[int, None] = {}
 
     def add_leader_and_isr(
         self, broker_ids: Iterable[int], partitions: Collection[TopicPartition], *, is_new: bool
@@ -60,6 +61,14 @@ class ControllerBrokerRequestBatch:
                     entries.setdefault(tp, False)
         self._everybody_receives = True
         self._update_metadata.update(named)
+
+    def repeat_leader_and_isr(
+        self, broker_id: int, replicas: Mapping[TopicPartition, bool]
+    ) -> None:
+        """Send a broker, and nobody else, leadership again. The values say whether it is new."""
+        if replicas:
+            self._leader_and_isr.setdefault(broker_id, {}).update(replicas)
+            self.add_update_metadata(replicas, broker_ids=(broker_id,))
 
     def add_update_metadata(
         self, partitions: Iterable[TopicPartition] = (), *, broker_ids: Iterable[int] | None = None
@@ -98,6 +107,10 @@ class ControllerBrokerRequestBatch:
         """
         self.add_stop_replica(broker_id, partitions, delete=True, checks_epoch=False)
 
+    def add_describe_log_dirs(self, broker_id: int) -> None:
+        """Ask a broker which of its log directories are offline, once it has done all else."""
+        self._asked_for_log_dirs[broker_id] = None
+
     async def send(self) -> None:
         """Hand everything collected to the channels and empty the batch."""
         requests = self._seal()
@@ -120,7 +133,8 @@ class ControllerBrokerRequestBatch:
         }
         chosen = brokers if self._everybody_receives else self._receivers
         receivers = tuple(b for b in chosen if b in brokers)
-        if not (leader_and_isr or stop_replica or receivers):
+        asked = tuple(b for b in self._asked_for_log_dirs if b in brokers)
+        if not (leader_and_isr or stop_replica or receivers or asked):
             return None
         partitions = self._states()
         being_deleted = context.topics_to_be_deleted
@@ -138,6 +152,7 @@ class ControllerBrokerRequestBatch:
             else frozenset(),
             stop_replica=stop_replica,
             announced=context.announced,
+            describe_log_dirs=asked,
         )
 
     def _states(self) -> dict[TopicPartition, PartitionState]:

@@ -15,6 +15,7 @@ from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, NONE, STALE_BROKER_EPOCH
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
+from tests.unit.controller.brokers.stopping import epoch_of, fail_over
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
@@ -32,20 +33,6 @@ def cluster(**settings: object) -> tuple[World, ActiveController]:
     world.set_state(SINGLE, 1, (1,), leader_epoch=5)
     world.set_state(ELSEWHERE, 2, (2, 3), leader_epoch=5)
     return world, fail_over(world)
-
-
-def fail_over(world: World) -> ActiveController:
-    active = world.fail_over()
-    world.driver.take_sent()
-    world.driver.performed.clear()
-    world.log.records.clear()
-    return active
-
-
-def epoch_of(world: World, broker_id: int) -> int:
-    node = world.zookeeper.get(paths.broker_id(broker_id))
-    assert node is not None
-    return node.czxid
 
 
 def shut_down(

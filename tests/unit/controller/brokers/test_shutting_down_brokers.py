@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
 from regent.controller.brokers.abandoned_shutdowns import (
@@ -41,6 +42,7 @@ from tests.support.broker_znodes import (
     isr_change_notification_prefix,
     log_dir_event_notification_prefix,
 )
+from tests.unit.controller.brokers.stopping import epoch_of, fail_over
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
 T0, T1 = (TopicPartition("t", p) for p in range(2))
@@ -55,20 +57,6 @@ def cluster() -> tuple[World, ActiveController]:
     world.set_state(T0, 1, (1, 2), leader_epoch=5)
     world.set_state(T1, 2, (2, 1, 3), leader_epoch=5)
     return world, fail_over(world)
-
-
-def fail_over(world: World) -> ActiveController:
-    active = world.fail_over()
-    world.driver.take_sent()
-    world.driver.performed.clear()
-    world.log.records.clear()
-    return active
-
-
-def epoch_of(world: World, broker_id: int) -> int:
-    node = world.zookeeper.get(paths.broker_id(broker_id))
-    assert node is not None
-    return node.czxid
 
 
 def shut_down(world: World, active: ActiveController, *broker_ids: int) -> None:
@@ -226,6 +214,22 @@ class TestTheEnd:
         assert states == {T0: ReplicaState.ONLINE, T1: ReplicaState.ONLINE}
         change = active.context.trail.partitions[T0].changes[-1]
         assert change.cause.kind is CauseKind.SHUTDOWN_GIVEN_UP
+
+    def test_its_note_goes_after_the_new_epochs_are_written(self) -> None:
+        """A successor without the note would send it epochs that it knows."""
+        world, active = cluster()
+        shut_down(world, active, 1)
+        overdue(world, active)
+        world.driver.performed.clear()
+        answer(world, active)
+        written = [
+            operation.path
+            for effect in world.driver.performed
+            if isinstance(effect, effects.Write)
+            for operation in effect.operations
+        ]
+        assert written[-1] == shutting_down_broker(1)
+        assert paths.partition_state(T0) in written
 
     def test_what_waited_for_it_gets_its_leader(self) -> None:
         world, active = cluster()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from regent.controller import effects
-from regent.controller.brokers.answers import process_stop_replica_responses
+from regent.controller.brokers.answers import (
+    process_describe_log_dirs_response,
+    process_stop_replica_responses,
+)
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics.topic_changes import (
     process_partition_modifications,
@@ -11,7 +14,11 @@ from regent.controller.topics.topic_changes import (
     process_topic_deletion,
 )
 from regent.model.partition import ReplicaAssignment, TopicPartition
-from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
+from regent.protocol.control_requests import (
+    DescribeLogDirsResponse,
+    StopReplicaPartition,
+    StopReplicaResponse,
+)
 from regent.zk_data import paths
 from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.driving import once
@@ -52,7 +59,33 @@ class TestChangeOfMind:
             deleted = {tp: StopReplicaPartition(epoch, delete=True)}
             answer = StopReplicaResponse(broker_id, 0, {}, deleted)
             cluster.world.run(process_stop_replica_responses(cluster.active, [answer]))
+            disks = DescribeLogDirsResponse(broker_id, 0, {"/data": 0})
+            cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
             assert cluster.world.exists(strays_of(3, "t")) is is_noted
+
+    def test_log_directories_that_are_described_late_say_nothing_about_a_later_deletion(
+        self,
+    ) -> None:
+        """The replica is created again before its broker describes them, and leaves again."""
+        cluster = Cluster((1,)).start()
+        disks = DescribeLogDirsResponse(3, 0, {"/data": 0})
+
+        def cancel_a_move() -> StopReplicaResponse:
+            cluster.move(3)
+            cluster.forget()
+            assert cluster.alter({T0: None})[T0].error_code == 0
+            ((_, tp, epoch, _),) = (s for s in stop_replica(cluster.world.driver.sent) if s[3])
+            return StopReplicaResponse(3, 0, {}, {tp: StopReplicaPartition(epoch, delete=True)})
+
+        first = cancel_a_move()
+        cluster.world.run(process_stop_replica_responses(cluster.active, [first]))
+        assert cluster.world.driver.sent[-1].describe_log_dirs == (3,)
+        second = cancel_a_move()
+        cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
+        assert cluster.world.exists(strays_of(3, "t"))
+        cluster.world.run(process_stop_replica_responses(cluster.active, [second]))
+        cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
+        assert not cluster.world.exists(strays_of(3, "t"))
 
     def test_a_new_replica_that_leads_hands_over_first(self) -> None:
         cluster = Cluster((1, 2), brokers=(1, 2, 3)).start()

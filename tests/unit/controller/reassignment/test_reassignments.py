@@ -99,7 +99,7 @@ class TestBeginning:
         cluster.start()
         cluster.ask({T0: (9, 8)})
         assert cluster.stored() == ReplicaAssignment((9, 8))
-        assert not cluster.world.log.errors("Assignments not announced")
+        assert not cluster.world.log.errors("New leader epochs not written")
         assert cluster.active.context.partition_state(T0) is PartitionState.NEW
 
     def test_a_topic_that_vanishes_meanwhile_disturbs_no_other(self) -> None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import pytest
 
 from regent.controller import effects
-from regent.controller.brokers.answers import process_stop_replica_responses
+from regent.controller.brokers.answers import (
+    process_describe_log_dirs_response,
+    process_stop_replica_responses,
+)
 from regent.controller.reassignment.algebra import reassign_to
 from regent.controller.reassignment.reassignments import begin
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
-from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
+from regent.protocol.control_requests import (
+    DescribeLogDirsResponse,
+    StopReplicaPartition,
+    StopReplicaResponse,
+)
 from regent.zk_data import paths
 from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.driving import once
@@ -52,6 +59,9 @@ class TestOrigins:
         broker_id, tp, epoch, delete = asked
         response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(epoch, delete)})
         cluster.world.run(process_stop_replica_responses(cluster.active, [response]))
+        assert cluster.world.driver.sent[-1].describe_log_dirs == (1,)
+        disks = DescribeLogDirsResponse(broker_id, 0, {"/data": 0})
+        cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
         assert not cluster.world.exists(strays_of(1, "t"))
 
     def test_a_replica_that_left_while_its_broker_was_down_is_deleted_at_its_return(self) -> None:

@@ -16,6 +16,7 @@ from regent.controller.term.failover import (
 from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import Create
 from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
@@ -303,6 +304,23 @@ class TestDeletions:
         world.mark_for_deletion("nobody")
         world.fail_over()
         assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
+
+    def test_a_deletion_that_ended_at_the_topics_node_is_completed(self) -> None:
+        """Kafka's controllers remove node, configuration and marker one after the other."""
+        world = cluster(1)
+        world.put(paths.topic_config("t"), encode_entity_config({"retention.ms": "1"}))
+        world.mark_for_deletion("t")
+        world.fail_over()
+        assert not world.exists(paths.topic_config("t"))
+        assert not world.exists(paths.delete_topic("t"))
+
+    def test_disabled_deletion_leaves_the_configuration_of_an_unknown_topic(self) -> None:
+        world = cluster(1, delete_topic_enable=False)
+        world.put(paths.topic_config("t"), encode_entity_config({"retention.ms": "1"}))
+        world.mark_for_deletion("t")
+        world.fail_over()
+        assert world.exists(paths.topic_config("t"))
+        assert not world.exists(paths.delete_topic("t"))
 
     @pytest.mark.parametrize(("marked", "again"), [(["t"], []), (["t", "new"], [TopicDeletion()])])
     def test_a_marker_of_an_unknown_topic_is_looked_at_once_more(

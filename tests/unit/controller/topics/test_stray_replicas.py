@@ -8,17 +8,21 @@ from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
 from regent.controller.brokers.broker_changes import process_broker_change
-from regent.controller.topics import topic_changes
+from regent.controller.partitions.isr_changes import process_isr_change_notification
+from regent.controller.topics import stray_replica_notes, topic_changes
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import (
+    DescribeLogDirsResponse,
     LeaderAndIsrResponse,
     StopReplicaPartition,
     StopReplicaResponse,
 )
-from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
+from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, INCONSISTENT_TOPIC_ID
 from regent.zk_data import paths
+from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_of, strays_on
+from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
 T0 = TopicPartition("t", 0)
@@ -56,6 +60,21 @@ def answer(
     asked = {tp: StopReplicaPartition(-2, delete=True) for tp in tps}
     response = StopReplicaResponse(broker_id, 0, errors, asked)
     world.run(answers.process_stop_replica_responses(active, [response]))
+
+
+def asked_for_log_dirs(world: World) -> list[int]:
+    """The brokers that were asked for their log directories since the last call."""
+    return [broker_id for sent in world.driver.take_sent() for broker_id in sent.describe_log_dirs]
+
+
+def describe_log_dirs(
+    world: World, active: ActiveController, *, offline: bool = False, error: int = 0
+) -> None:
+    """Broker 3 answers the question for its log directories, which it has been asked."""
+    assert asked_for_log_dirs(world) == [3]
+    log_dirs = {} if error else {"/data-0": 0, "/data-1": STORAGE_ERROR if offline else 0}
+    response = DescribeLogDirsResponse(3, error, log_dirs)
+    world.run(answers.process_describe_log_dirs_response(active, response))
 
 
 def start_broker_3(world: World, active: ActiveController) -> None:
@@ -106,10 +125,7 @@ class TestDeletion:
     def test_a_broker_that_dies_meanwhile_does_not_hold_it_up(self) -> None:
         world, active = cluster()
         start_broker_3(world, active)
-        world.mark_for_deletion("t")
-        world.run(topic_changes.process_topic_deletion(active))
-        answer(world, active, 1, T0)
-        answer(world, active, 2, T1)
+        delete(world, active)
         assert not is_gone(world, active)
         world.stop_broker(3)
         world.run(process_broker_change(active))
@@ -120,10 +136,7 @@ class TestDeletion:
         world, active = cluster()
         start_broker_3(world, active)
         active.context.set_replicas_on_offline_dirs(3, [T0])
-        world.mark_for_deletion("t")
-        world.run(topic_changes.process_topic_deletion(active))
-        answer(world, active, 1, T0)
-        answer(world, active, 2, T1)
+        delete(world, active)
         answer(world, active, 3, T1)
         assert is_gone(world, active)
         node = world.zookeeper.get(NOTE)
@@ -133,10 +146,7 @@ class TestDeletion:
     def test_a_live_broker_that_refuses_does_hold_it_up(self) -> None:
         world, active = cluster()
         start_broker_3(world, active)
-        world.mark_for_deletion("t")
-        world.run(topic_changes.process_topic_deletion(active))
-        answer(world, active, 1, T0)
-        answer(world, active, 2, T1)
+        delete(world, active)
         answer(world, active, 3, T0, T1, error=UNKNOWN_SERVER_ERROR)
         assert world.exists(paths.topic("t"))
         assert not world.exists(NOTE)
@@ -205,14 +215,75 @@ class TestReturn:
         asked = next(i for i, sent in enumerate(world.driver.sent) if sent.stop_replica)
         assert leader_and_isr(world.driver.sent[:asked]) == {}
 
-    def test_the_note_goes_when_the_broker_has_confirmed_everything(self) -> None:
+    def test_the_note_goes_when_the_broker_has_confirmed_everything_with_all_its_disks(
+        self,
+    ) -> None:
         world, active = cluster()
         delete(world, active)
         start_broker_3(world, active)
         answer(world, active, 3, T0)
-        assert world.exists(NOTE)
+        assert asked_for_log_dirs(world) == []
         answer(world, active, 3, T1)
+        assert world.exists(NOTE)
+        describe_log_dirs(world, active)
         assert not world.exists(NOTE)
+
+    @pytest.mark.parametrize(
+        ("offline", "error"), [(True, 0), (False, CLUSTER_AUTHORIZATION_FAILED)]
+    )
+    def test_the_note_stays_while_a_disk_may_be_offline_until_the_next_start(
+        self, *, offline: bool, error: int
+    ) -> None:
+        world, active = cluster()
+        delete(world, active)
+        start_broker_3(world, active)
+        answer(world, active, 3, T0, T1)
+        describe_log_dirs(world, active, offline=offline, error=error)
+        assert world.exists(NOTE)
+        (warning,) = (r for r in world.log.records if r.message.startswith("Notes about stray"))
+        assert warning.fields["offline_log_dirs"] == (["/data-1"] if offline else [])
+        world.bounce_broker(3)
+        world.run(process_broker_change(active))
+        assert deletions(world) == [(3, T0), (3, T1)]
+        answer(world, active, 3, T0, T1)
+        describe_log_dirs(world, active)
+        assert not world.exists(NOTE)
+
+    def test_what_is_noted_between_the_question_and_its_answer_is_not_forgotten(self) -> None:
+        world, active = cluster()
+        delete(world, active)
+        start_broker_3(world, active)
+        answer(world, active, 3, T0, T1)
+        again = TopicPartition("t", 7)
+        world.run(stray_replica_notes.remember(active.context, {3: [again]}, world.log))
+        describe_log_dirs(world, active)
+        assert world.exists(NOTE)
+        answer(world, active, 3, again)
+        describe_log_dirs(world, active)
+        assert not world.exists(NOTE)
+
+    def test_an_answer_of_a_former_life_of_the_broker_says_nothing(self) -> None:
+        world, active = cluster()
+        delete(world, active)
+        start_broker_3(world, active)
+        answer(world, active, 3, T0, T1)
+        assert asked_for_log_dirs(world) == [3]
+        epoch = active.context.cluster.brokers[3].epoch
+        world.bounce_broker(3)
+        world.run(process_broker_change(active))
+        response = DescribeLogDirsResponse(3, 0, {"/data-0": 0}, broker_epoch=epoch)
+        world.run(answers.process_describe_log_dirs_response(active, response))
+        assert world.exists(NOTE)
+
+    def test_brokers_without_notes_are_not_asked_for_their_log_directories(self) -> None:
+        world, active = cluster()
+        start_broker_3(world, active)
+        world.mark_for_deletion("t")
+        world.run(topic_changes.process_topic_deletion(active))
+        for broker_id, tps in {1: [T0], 2: [T1], 3: [T0, T1]}.items():
+            answer(world, active, broker_id, *tps)
+        assert is_gone(world, active)
+        assert asked_for_log_dirs(world) == []
 
     @pytest.mark.parametrize("bounce", [False, True])
     def test_what_the_broker_could_not_delete_is_asked_for_at_its_next_start(
@@ -237,6 +308,7 @@ class TestReturn:
         active = world.fail_over()
         assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
         answer(world, active, 3, T0, T1)
+        describe_log_dirs(world, active)
         assert not world.exists(NOTE)
 
     def test_a_malformed_note_is_left_alone(self) -> None:
@@ -294,11 +366,12 @@ class TestATopicOfThatNameAgain:
         if obeys_first:
             self.obey(world, active, None)
         answer(world, active, 3, T1)
-        assert world.exists(NOTE) is not obeys_first
         if not obeys_first:
+            assert world.driver.sent == []
             self.obey(world, active, None)
-        assert not world.exists(NOTE)
         assert stop_replica(world.driver.sent) == []
+        describe_log_dirs(world, active)
+        assert not world.exists(NOTE)
 
     def test_what_it_holds_of_a_topic_with_another_id_is_deleted_and_made_anew(self) -> None:
         world, active = self.back_under_another_controller()
@@ -309,6 +382,16 @@ class TestATopicOfThatNameAgain:
         assert leader_and_isr([creation]) == {3: {T0: True}}
         assert world.exists(NOTE)
         answer(world, active, 3, T0)
+        describe_log_dirs(world, active)
+        assert not world.exists(NOTE)
+
+    def test_what_is_moved_away_before_the_broker_could_say_needs_no_saying(self) -> None:
+        world, active = self.back_under_another_controller()
+        answer(world, active, 3, T1)
+        world.run(stray_replica_notes.remember(active.context, {3: [T0]}, world.log))
+        assert asked_for_log_dirs(world) == []
+        answer(world, active, 3, T0)
+        describe_log_dirs(world, active)
         assert not world.exists(NOTE)
 
     def test_a_member_of_the_isr_keeps_what_it_holds_whatever_it_says(self) -> None:
@@ -319,12 +402,58 @@ class TestATopicOfThatNameAgain:
         assert stop_replica(world.driver.sent) == []
         assert world.exists(NOTE)
 
+    def test_once_it_has_left_the_isr_what_it_has_refused_to_host_is_deleted(self) -> None:
+        """A leader takes a follower out of the ISR that does not fetch."""
+        world, _ = self.created_again(isr=(1,))
+        world.set_state(T0, 1, (1, 3), leader_epoch=9)
+        world.start_broker(3)
+        active = world.fail_over()
+        world.driver.take_sent()
+        self.obey(world, active, INCONSISTENT_TOPIC_ID)
+        assert stop_replica(world.driver.sent) == []
+        world.set_state(T0, 1, (1,), leader_epoch=9)
+        world.put(
+            paths.isr_change_notification("isr_change_0000000001"),
+            encode_isr_change_notification([T0]),
+        )
+        world.run(process_isr_change_notification(active))
+        assert stop_replica(world.driver.sent) == [(3, T0, -1, True)]
+        assert leader_and_isr(world.driver.sent) == {3: {T0: True}}
+
+    def test_at_a_failover_a_place_in_the_isr_does_not_say_what_a_broker_holds(self) -> None:
+        """It may be in the first ISR, and have died before it was sent the deletion."""
+        world, _ = self.created_again(isr=(1,))
+        world.set_state(T0, 1, (1, 3), leader_epoch=9)
+        world.start_broker(3)
+        active = world.fail_over()
+        answer(world, active, 3, T1)
+        assert world.exists(NOTE)
+        world.driver.take_sent()
+        self.obey(world, active, None)
+        describe_log_dirs(world, active)
+        assert not world.exists(NOTE)
+
     def test_what_it_has_deleted_it_need_not_be_asked_about(self) -> None:
         """The replica leaves before the broker has been sent its leadership."""
         world, active = self.back_under_another_controller()
         answer(world, active, 3, T1)
         assert world.exists(NOTE)
         answer(world, active, 3, T0)
+        describe_log_dirs(world, active)
+        assert not world.exists(NOTE)
+
+    def test_a_confirmed_deletion_leaves_no_doubt_about_what_it_holds(self) -> None:
+        """A replica leaves before its broker has answered, or was even sent, a LeaderAndIsr."""
+        world = World()
+        world.start_broker(1, 3)
+        world.create_topic("t", {0: (1, 3)})
+        world.set_state(T0, 1, (1,), leader_epoch=5)
+        world.put(NOTE, b'{"version":1,"partitions":[0]}')
+        world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions({T0: (1,)}))
+        active = world.fail_over()
+        assert deletions(world) == [(3, T0)]
+        answer(world, active, 3, T0)
+        describe_log_dirs(world, active)
         assert not world.exists(NOTE)
 
     def test_a_note_that_has_become_void_is_dropped(self) -> None:

@@ -268,7 +268,8 @@ class TestGrowth:
 
     def test_the_next_growth_will_be_told(self) -> None:
         world, active = self.grown()
-        world.create_topic("t", {0: (1, 2), 1: (2, 3)})
+        topic_id = active.context.cluster.topic_ids["t"]
+        world.create_topic("t", {0: (1, 2), 1: (2, 3)}, topic_id=topic_id)
         world.run(process_partition_modifications(active, ["t"]))
         watched(world)
         world.create_topic("t", {0: (1, 2), 1: (2, 3), 2: (3, 1)})

@@ -72,7 +72,7 @@ def learn(
             settings={},
             has_answered=True,
         )
-        active.context.learn_broker_facts(broker.epoch if epoch is None else epoch, facts)
+        active.context.broker_facts.learn(broker.epoch if epoch is None else epoch, facts)
 
 
 def ask(world: World, active: ActiveController, *commands: Command) -> tuple[Outcome, ...]:

@@ -11,6 +11,7 @@ from regent.controller.brokers import answers
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics import topic_changes
+from regent.controller.topics.topic_id_notes import incarnations
 from regent.model.errors import (
     ControllerMovedError,
     StaleControllerEpochError,
@@ -22,6 +23,7 @@ from regent.protocol.control_requests import StopReplicaPartition, StopReplicaRe
 from regent.runtime.view_publisher import topic_view
 from regent.zk_data import paths
 from regent.zk_data.operations import Delete
+from regent.zk_data.topic_ids import topic_id_path
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import World, stop_replica
 
@@ -159,6 +161,7 @@ class TestCompletion:
         world, active = cluster()
         delete(world, active, "t")
         world.driver.performed.clear()
+        (note,) = map(topic_id_path, incarnations(active.context, ["t"]))
         self.finish(world, active)
         deleted = [
             [op.path for op in e.operations if isinstance(op, Delete)]
@@ -169,7 +172,7 @@ class TestCompletion:
             [paths.partition_state(tp) for tp in (T0, T1)],
             [paths.topic_partition(tp) for tp in (T0, T1)],
             [paths.topic_partitions("t")],
-            [paths.topic_config("t"), paths.topic("t"), paths.delete_topic("t")],
+            [paths.topic_config("t"), note, paths.topic("t"), paths.delete_topic("t")],
         ]
 
     def test_a_topic_created_anew_as_soon_as_it_can_be_keeps_its_configuration(self) -> None:

@@ -1,0 +1,50 @@
+"""What brokers have said about themselves: their version, their settings' limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from regent.controller.state.cluster_state import ClusterState
+from regent.model.cluster import Broker
+from regent.model.topic_config import BrokerFacts
+
+
+class KnownBrokerFacts:
+    """Facts by broker, each with the life of the broker that it was learned of."""
+
+    def __init__(self, cluster: ClusterState, *, has_replicas: Callable[[int], bool]) -> None:
+        self._cluster = cluster
+        self._has_replicas = has_replicas
+        self._facts: dict[int, tuple[int, BrokerFacts]] = {}
+        self._live: tuple[BrokerFacts, ...] | None = None
+
+    def learn(self, broker_epoch: int, facts: BrokerFacts) -> None:
+        """Remember what one life of a broker has said about itself."""
+        self._facts[facts.broker_id] = (broker_epoch, facts)
+        self._live = None
+
+    def brokers_changed(self) -> None:
+        """Others are live than before."""
+        self._live = None
+
+    def all(self) -> tuple[BrokerFacts, ...]:
+        """What is known of each live broker, in order of their ids; of some only that they live.
+
+        Behind them those that are down and have reported before: they load the configurations of
+        all topics when they start, and one that they cannot load would keep them from it. Brokers
+        without replicas are left out: those are most likely gone for good.
+        """
+        if self._live is None:
+            self._live = tuple(map(self._of, self._cluster.brokers.values()))
+        down = [
+            facts
+            for broker_id, (_, facts) in self._facts.items()
+            if broker_id not in self._cluster.brokers and self._has_replicas(broker_id)
+        ]
+        return (*self._live, *down) if down else self._live
+
+    def _of(self, broker: Broker) -> BrokerFacts:
+        epoch, known = self._facts.get(broker.broker_id, (None, None))
+        if known is None or epoch != broker.epoch:
+            return BrokerFacts(broker_id=broker.broker_id)
+        return known

@@ -1,0 +1,62 @@
+"""DescribeLogDirs (KIP-113): which log directories of a broker are offline.
+
+Versions 0 and 1 have the same bytes, and every supported broker answers one of them. No topic is
+named, so the answer lists the directories without what is in them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from regent.protocol.control_requests import DescribeLogDirsRequest, DescribeLogDirsResponse
+from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE
+from regent.protocol.primitives import Reader, pack_int32
+
+API_KEY: Final = 35
+VERSIONS: Final = range(2)
+
+_NO_TOPICS: Final = pack_int32(0)
+
+
+def encode_describe_log_dirs() -> bytes:
+    """The request body, the same in every version."""
+    return _NO_TOPICS
+
+
+def decode_describe_log_dirs_response(
+    request: DescribeLogDirsRequest, body: bytes
+) -> DescribeLogDirsResponse:
+    """Decode a broker's answer to a request.
+
+    A broker has at least one directory. These versions have no error code for the whole answer: a
+    broker lists none to a user without the right to describe the cluster, and that is read as
+    CLUSTER_AUTHORIZATION_FAILED.
+
+    Raises:
+        DecodeError: If the body is malformed.
+    """
+    reader = Reader(body)
+    reader.int32()  # throttle time
+    log_dirs: dict[str, int] = {}
+    for _ in range(reader.array_length()):
+        code = reader.int16()
+        log_dirs[reader.string()] = code
+        for _ in range(reader.array_length()):
+            _skip_topic(reader)
+    header = request.header
+    return DescribeLogDirsResponse(
+        broker_id=header.broker_id,
+        error_code=NONE if log_dirs else CLUSTER_AUTHORIZATION_FAILED,
+        log_dirs=log_dirs,
+        controller_epoch=header.controller_epoch,
+        broker_epoch=header.broker_epoch,
+    )
+
+
+def _skip_topic(reader: Reader) -> None:
+    """None was asked for; what a broker lists all the same is read over."""
+    reader.string()
+    for _ in range(reader.array_length()):
+        for _ in ("partition", "size", "size", "lag", "lag"):
+            reader.int32()
+        reader.int8()  # whether it is a future replica

@@ -1,0 +1,39 @@
+"""Every benchmark runs to its end with a small cluster; what it checks of Regent's requests holds.
+
+Kafka's side is left out: it takes minutes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.cli import main
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("failover", 100), ("broker-crash", 30), ("topics", 5), ("reassignment", 60)],
+)
+def test_a_sample_is_measured_and_verified(name: str, size: int, tmp_path: Path) -> None:
+    document = tmp_path / "figures.json"
+    arguments = [name, "--size", str(size), "--rounds", "1", "--samples", "1"]
+    arguments += ["--only", "regent", "--idle-timeout", "0", "--json", str(document)]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert result.output.endswith(f"{name}: only regent was measured\n")
+    (seconds,) = json.loads(document.read_text())["seconds"]["regent"]
+    assert seconds > 0
+
+
+def test_events_are_measured_in_every_size() -> None:
+    result = CliRunner().invoke(
+        main, ["events", "--size", "500", "--rounds", "1", "--samples", "1"]
+    )
+    assert result.exit_code == 0, result.output
+    assert "end of a reassignment of 1 partition" in result.output

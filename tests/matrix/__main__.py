@@ -1,0 +1,54 @@
+"""Runs flows on real brokers: ``python -m tests.matrix --versions 2.4.1 --flows crash bounce``."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+
+from sandbox import TESTED_VERSIONS
+from tests.matrix.flows import FLOWS
+from tests.matrix.runner import Result, run_flows
+from tests.matrix.table import table
+
+
+def main() -> int:
+    """The exit status says whether every flow ended as it has to."""
+    parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
+    parser.add_argument("--versions", nargs="+", default=list(TESTED_VERSIONS))
+    parser.add_argument("--flows", nargs="+", choices=list(FLOWS), default=list(FLOWS))
+    parser.add_argument(
+        "--inter-broker-protocol", default="2.6", help="the highest; default: the releases' own"
+    )
+    parser.add_argument("--seed", type=int, help="for random moments (default: drawn)")
+    arguments = parser.parse_args()
+    seed = random.randrange(1_000_000) if arguments.seed is None else arguments.seed
+    protocol = arguments.inter_broker_protocol
+    print(f"seed {seed}")
+    results: list[Result] = []
+    for version in arguments.versions:
+        flows = [FLOWS[name] for name in arguments.flows if FLOWS[name].runs_on(version)]
+        for result in run_flows(
+            flows,
+            version,
+            seed=seed,
+            inter_broker_protocol=None if protocol == "default" else protocol,
+        ):
+            print(_line(result), flush=True)
+            results.append(result)
+    print(f"\n{table(results)}")
+    return 1 if any(result.problem for result in results) else 0
+
+
+def _line(result: Result) -> str:
+    where = f"{result.version} {result.flow}"
+    if result.problem:
+        return f"{where}: FAILED after {result.seconds:.1f} s:\n{result.problem}"
+    return (
+        f"{where}: {result.seconds:.1f} s, {result.records} records, "
+        f"longest time without an acknowledgement {result.longest_gap_ms} ms"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Regent takes over while a broker's controller is in the middle of something, and finishes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from tests.integration.controller.cluster import controller_id_of
+from tests.matrix.flow import Flow, Stage
+from tests.matrix.jobs import BrokerFailure, ControllerFailure, Deletion, Job, Reassignment
+from tests.matrix.standby import standby
+
+
+def _take_over(make_job: Callable[[Stage], Job], stage: Stage) -> None:
+    """In the middle of each phase: the broker stops there, and goes on when it is too late.
+
+    Replicas that its controller has removed from ZooKeeper and was about to have deleted stay on
+    their brokers: nothing says that they are there.
+    """
+    cluster, job = stage.cluster, make_job(stage)
+    for phase in job.phases:
+        cluster.wait_for_a_broker_as_controller()
+        with standby(cluster) as regent:
+            job.begin()
+            job.wait_for(phase)
+            holder = stage.broker_with_the_controller()
+            holder.pause()
+            regent.take_over()
+            stage.let_go_on(holder)
+            job.finish()
+            cluster.wait_in_sync()
+            stage.producer.wait_for_progress()
+            cluster.wait_for_consistency()
+            assert cluster.znodes.controller() == controller_id_of(regent.process)
+
+
+TAKE_OVERS = tuple(
+    Flow(name=f"take-over-in-{name}", run=partial(_take_over, make_job))
+    for name, make_job in (
+        ("reassignment", Reassignment),
+        ("deletion", Deletion),
+        ("broker-failure", BrokerFailure),
+        ("failover", ControllerFailure),
+    )
+)

@@ -1,0 +1,122 @@
+"""Runs flows on a cluster, one after the other, and accounts for every acknowledged record."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import tempfile
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.integration.controller.cluster import Cluster, cluster_of
+from tests.integration.controller.reassigning import create_topic
+from tests.integration.controller.workload import consume_all, workload
+from tests.matrix.flow import Flow, Stage
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One flow on one version.
+
+    Attributes:
+        records: Acknowledged records, each of which was read back.
+        longest_gap_ms: The longest time between two acknowledgements.
+        problem: Why it failed; empty if it did not. The figures are 0 then.
+    """
+
+    version: str
+    flow: str
+    seconds: float
+    records: int = 0
+    longest_gap_ms: int = 0
+    problem: str = ""
+
+
+@contextlib.contextmanager
+def cluster_for_flows(
+    version: str, *, inter_broker_protocol: str | None = "2.6"
+) -> Iterator[Cluster]:
+    """A cluster on which every flow can run."""
+    with cluster_of(
+        version,
+        inter_broker_protocol=inter_broker_protocol,
+        log_directories=2,
+        # a failed log directory is noticed by the next checkpoint
+        replica_high_watermark_checkpoint_interval_ms=500,
+    ) as cluster:
+        cluster.wait_for_a_broker_as_controller()
+        yield cluster
+
+
+def run_flow(flow: Flow, cluster: Cluster, *, seed: int, directory: Path) -> Result:
+    """Run one flow on a healthy cluster, which is healthy again afterwards.
+
+    Raises:
+        Exception: The flow did not end as it has to, or a record is missing. The cluster may be
+            in any state then.
+    """
+    topic = f"{flow.name}-{next(_numbers)}"
+    began = time.monotonic()
+    create_topic(cluster, topic, flow.assignment)
+    with workload(cluster.tools, topic, directory) as producer:
+        producer.wait_for_progress()
+        flow.run(
+            Stage(
+                cluster=cluster,
+                topic=topic,
+                producer=producer,
+                chance=random.Random(f"{flow.name} {seed}"),
+            )
+        )
+        producer.wait_for_progress()
+    cluster.restore()
+    cluster.wait_for_consistency()
+    acknowledged = producer.acknowledged()
+    assert not producer.failed(), f"given up: {producer.failed()[:3]}"
+    lost = sorted(acknowledged.keys() - set(consume_all(cluster.tools, topic)))
+    assert not lost, f"{len(lost)} of {len(acknowledged)} acknowledged records lost: {lost[:10]}"
+    return Result(
+        version=cluster.kafka.version,
+        flow=flow.name,
+        seconds=time.monotonic() - began,
+        records=len(acknowledged),
+        longest_gap_ms=producer.longest_gap_ms(),
+    )
+
+
+def run_flows(
+    flows: Iterable[Flow],
+    version: str,
+    *,
+    seed: int,
+    inter_broker_protocol: str | None = "2.6",
+) -> Iterator[Result]:
+    """Run flows on one version: on one cluster, replaced by a new one after a failure."""
+    remaining = list(flows)
+    while remaining:
+        with cluster_for_flows(version, inter_broker_protocol=inter_broker_protocol) as cluster:
+            is_healthy = True
+            while remaining and is_healthy:
+                result = _attempt(remaining.pop(0), cluster, seed=seed)
+                is_healthy = not result.problem
+                yield result
+
+
+def _attempt(flow: Flow, cluster: Cluster, *, seed: int) -> Result:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="regent-matrix-") as directory:
+        try:
+            return run_flow(flow, cluster, seed=seed, directory=Path(directory))
+        except Exception:  # noqa: BLE001  # the other flows are tried as well
+            return Result(
+                version=cluster.kafka.version,
+                flow=flow.name,
+                seconds=time.monotonic() - began,
+                problem=traceback.format_exc(),
+            )

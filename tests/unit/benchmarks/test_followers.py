@@ -1,0 +1,38 @@
+"""Stub followers are in sync once they and their leader are informed, as real ones are later."""
+
+from __future__ import annotations
+
+from benchmarks.stub.followers import InSync
+from benchmarks.stub.requests import PartitionId, PartitionState
+
+TP: PartitionId = ("t", 0)
+
+
+def state(
+    *, epoch: int = 5, isr: tuple[int, ...] = (1, 2), replicas: tuple[int, ...] = (1, 2, 3)
+) -> PartitionState:
+    return PartitionState(2, isr[0], epoch, isr, 7, replicas)
+
+
+def test_an_isr_grows_when_leader_and_followers_have_been_informed() -> None:
+    followers = InSync()
+    assert followers.sent(1, [(TP, state())]) == []
+    assert followers.sent(2, [(TP, state())]) == []
+    (growth,) = followers.sent(3, [(TP, state())])
+    assert growth == (TP, state(isr=(1, 2, 3)))
+
+
+def test_an_isr_does_not_grow_under_an_older_leader_epoch() -> None:
+    followers = InSync()
+    followers.sent(1, [(TP, state(epoch=5))])
+    followers.sent(2, [(TP, state(epoch=6))])
+    assert followers.sent(3, [(TP, state(epoch=5))]) == []
+    assert followers.sent(3, [(TP, state(epoch=6))]) == []
+    (growth,) = followers.sent(1, [(TP, state(epoch=6))])
+    assert growth.state.leader_epoch == 6
+
+
+def test_what_is_in_sync_is_left_alone() -> None:
+    followers = InSync()
+    for broker_id in (1, 2, 3):
+        assert followers.sent(broker_id, [(TP, state(isr=(1, 2, 3)))]) == []

@@ -1,0 +1,65 @@
+"""The benchmarks' own decoder and the stubs' answers, against the declared entities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from kio.serial import entity_reader
+
+from benchmarks.stub.answers import (
+    STOP_REPLICA,
+    Header,
+    HostedPartitions,
+    read_header,
+    stop_replica_answer,
+)
+from benchmarks.stub.requests import RequestReader, reference_reading
+from regent.protocol.control_requests import ControlRequests
+from regent.protocol.entities.stop_replica import STOP_REPLICA_RESPONSE
+from tests.support.strategies import control_requests
+from tests.support.unmerged_requests import requests_to
+from tests.unit.benchmarks.exchanges import VERSIONS, frame_of
+
+
+@settings(max_examples=50)
+@given(batch=control_requests())
+def test_a_request_decodes_as_its_declared_entity(batch: ControlRequests) -> None:
+    reader = RequestReader()
+    for broker_id in batch.brokers:
+        for request in requests_to(batch, broker_id):
+            _, frame = frame_of(request)
+            header = read_header(frame)
+            assert reader.read(frame, header) == reference_reading(frame, header)
+
+
+@settings(max_examples=50)
+@given(batch=control_requests())
+def test_every_partition_of_a_stop_replica_is_answered(batch: ControlRequests) -> None:
+    for broker_id in batch.brokers:
+        for request in requests_to(batch, broker_id):
+            api_key, frame = frame_of(request)
+            if api_key != STOP_REPLICA:
+                continue
+            header = read_header(frame)
+            answer = stop_replica_answer(frame, header, HostedPartitions())
+            named = list(RequestReader().read(frame, header).stopped)
+            assert answer.partitions == len(named)
+            assert _partitions(answer.body, header) == [(*partition, 0) for partition in named]
+
+
+def _partitions(body: bytes, header: Header) -> list[tuple[str, int, int]]:
+    response: Any
+    response, size = entity_reader(STOP_REPLICA_RESPONSE[VERSIONS[header.api_key]])(body, 0)
+    assert size == len(body)
+    assert not response.error_code
+    return [(e.topic_name, e.partition_index, int(e.error_code)) for e in response.partition_errors]
+
+
+def test_a_deleted_partition_is_new_when_it_comes_again() -> None:
+    hosted = HostedPartitions()
+    column = (b"\0", b"\0", b"\0", b"\x05")
+    assert hosted.errors(b"t", column, column) == b"\0"
+    assert hosted.errors(b"t", column, column) == b"\x0b"
+    hosted.forget(b"t", column)
+    assert hosted.errors(b"t", column, column) == b"\0"
