@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -186,12 +187,12 @@ def _transport(info: kopf.ConnectionInfo) -> tuple[object, ...]:
     """What a session is bound to, the token apart: that goes with each request. Of files their
     content counts: the kubelet, and tools that rotate certificates, replace them in place."""
     files = (info.ca_path, info.certificate_path, info.private_key_path)
-    return (info.server, info.insecure, *map(_content, files))
+    return (info.server, info.insecure, *(_content(file) for file in files))
 
 
-def _content(path: str | None) -> bytes | None:
+def _content(path: str | bytes | os.PathLike[str] | os.PathLike[bytes] | None) -> bytes | None:
     try:
-        return None if path is None else Path(path).read_bytes()
+        return None if path is None else Path(os.fsdecode(path)).read_bytes()
     except OSError:
         return None  # using it says what is wrong
 
