@@ -34,6 +34,7 @@ from regent.controller.term import cluster_loading
 from regent.controller.term.persistent_paths import create_persistent_paths
 from regent.controller.term.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
 from regent.controller.term.watch_check import schedule_watch_check
+from regent.controller.tokens import delegation_token_expiry
 from regent.controller.topics import stray_replicas, topic_changes, topic_id_notes, topic_ids
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
@@ -85,6 +86,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     await process_replica_leader_election(active)
     await schedule_first_check(active)
     await schedule_watch_check(active)
+    await delegation_token_expiry.schedule_first_check(active)
     if topic_ids.are_in_use(context):
         await topic_id_notes.complete(context, log)
     log.info(
