@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import click
 
+from sandbox.class_data_recording import class_data
 from sandbox.doctor import report
 from sandbox.environment import Environment
 from sandbox.errors import SandboxError
@@ -77,6 +78,7 @@ def build(versions: Sequence[str], all_kafka: bool, kubernetes: bool) -> None:
         wanted, kubernetes = [DEFAULT_VERSION], True
     for version in dict.fromkeys(wanted):
         print(f"KAFKA_{version.replace('.', '_')}={kafka_jars(version).directory}")
+        class_data(version)
     if kubernetes:
         print(f"KUBERNETES={kubernetes_binaries().directory}")
 

@@ -7,6 +7,7 @@ tier only and a small heap. Benchmarks pass `TUNED_FOR_THROUGHPUT`.
 from collections.abc import Iterable
 from pathlib import Path
 
+from sandbox.class_data import class_data_options
 from sandbox.kafka_jars import KafkaJars
 
 TUNED_FOR_QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
@@ -42,11 +43,18 @@ def java_command(
     log_configuration: Path,
     options: Iterable[str] = TUNED_FOR_QUICK_START,
 ) -> list[str]:
-    """The command line of a Java program out of the jars."""
+    """The command line of a Java program out of the jars.
+
+    One that is tuned for a quick start takes its classes from the archive, if there is one.
+    """
+    chosen = tuple(options)
+    starts_quickly = set(TUNED_FOR_QUICK_START) <= set(chosen)
+    records = any(option.startswith("-XX:ArchiveClassesAtExit") for option in chosen)
     return [
         "java",
         f"-Xmx{heap_mb}m",
-        *options,
+        *chosen,
+        *(class_data_options(jars) if starts_quickly and not records else ()),
         "-Djava.awt.headless=true",
         "-Djava.net.preferIPv4Stack=true",
         f"-Dlog4j.configuration={log_configuration.as_uri()}",

@@ -194,6 +194,9 @@ def controller_config(settings: Settings) -> ControllerConfig:
         auto_leader_rebalance_enable=settings.auto_leader_rebalance_enable,
         leader_imbalance_check_interval_s=settings.leader_imbalance_check_interval_seconds,
         leader_imbalance_per_broker_percentage=settings.leader_imbalance_per_broker_percentage,
+        delegation_token_expiry_check_interval_ms=(
+            settings.delegation_token_expiry_check_interval_ms
+        ),
         delete_topic_enable=settings.delete_topic_enable,
         deletion_waits_for_brokers=settings.deletion_waits_for_brokers,
         missing_cluster=MissingCluster(settings.missing_cluster),

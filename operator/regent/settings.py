@@ -164,6 +164,13 @@ class Settings(BaseSettings):
         "the partitions whose preferred replica it hosts (`leader.imbalance.per.broker.percentage`)"
         ".",
     )
+    delegation_token_expiry_check_interval_ms: int = Field(
+        default=3_600_000,
+        ge=1_000,
+        le=2**31 - 1,
+        description="How often delegation tokens that have expired are removed, in milliseconds "
+        "(`delegation.token.expiry.check.interval.ms`).",
+    )
     delete_topic_enable: bool = Field(
         default=True, description="The brokers' `delete.topic.enable`."
     )

@@ -65,6 +65,10 @@ class Cut(NamedTuple):
     disturbance: Disturbance
 
 
+Disturb = Callable[[int, fx.Effect[Any]], Disturbance | None]
+"""What befalls the controller at an effect, which has this number since the story began."""
+
+
 def play(
     scenario: Scenario, *, rivals: bool = False, cut: Cut | None = None
 ) -> list[fx.Effect[Any]]:
@@ -76,6 +80,15 @@ def play(
     Returns:
         The effects that the controller has performed, up to the cut.
     """
+
+    def disturb(number: int, _: fx.Effect[Any]) -> Disturbance | None:
+        return cut.disturbance if cut is not None and number == cut.effect else None
+
+    return play_with(scenario, disturb, rivals=rivals)
+
+
+def play_with(scenario: Scenario, disturb: Disturb, *, rivals: bool) -> list[fx.Effect[Any]]:
+    """As :func:`play`, where ``disturb`` decides at each effect."""
     swarm = Swarm(rivals=rivals, speeds=CALM_SPEEDS, balance_check_s=scenario.balance_check_s)
     world = World("scenario", swarm=swarm)
     world.is_turbulent = False
@@ -87,17 +100,16 @@ def play(
     (process,) = world.regents
     performed: list[fx.Effect[Any]] = []
 
-    def disturb(disturbed: RegentProcess, effect: fx.Effect[Any]) -> Disturbance | None:
+    def disturb_process(disturbed: RegentProcess, effect: fx.Effect[Any]) -> Disturbance | None:
         if disturbed is not process:
             return None
         performed.append(effect)
-        if cut is None or len(performed) != cut.effect:
-            return None
-        if cut.disturbance.is_crash:
+        disturbance = disturb(len(performed), effect)
+        if disturbance is not None and disturbance.is_crash:
             world.restart_regent_after(process.slot, ABSENCE_MS if rivals else 1)
-        return cut.disturbance
+        return disturbance
 
-    world.disturb = disturb
+    world.disturb = disturb_process
     scenario.tell(world)
     world.settle()
     world.faults.end()

@@ -79,3 +79,21 @@ def isr_change_notification_prefix() -> str:
 def log_dir_event_notification_prefix() -> str:
     """To be created as a sequential node."""
     return f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_"
+
+
+def encode_delegation_token(
+    token_id: str, *, issued_ms: int, expiry_ms: int, max_ms: int, owner: str = "User:alice"
+) -> bytes:
+    """A delegation token as brokers 3.3 and newer write it (version 3, with its requester)."""
+    return json_object(
+        [
+            ("version", 3),
+            ("owner", owner),
+            ("tokenRequester", owner),
+            ("renewers", []),
+            ("issueTimestamp", issued_ms),
+            ("maxTimestamp", max_ms),
+            ("expiryTimestamp", expiry_ms),
+            ("tokenId", token_id),
+        ]
+    )

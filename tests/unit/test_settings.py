@@ -148,6 +148,14 @@ def test_the_chroot_is_created_only_for_a_new_cluster() -> None:
         assert controller_config(settings).missing_cluster == missing_cluster
 
 
+def test_the_expiry_of_delegation_tokens_reaches_the_controller() -> None:
+    usual = controller_config(load_settings({"zookeeper": "z:1"}))
+    assert usual.delegation_token_expiry_check_interval_ms == 3_600_000
+    options = {"zookeeper": "z:1", "delegation_token_expiry_check_interval_ms": 5_000}
+    config = controller_config(load_settings(options))
+    assert config.delegation_token_expiry_check_interval_ms == 5_000
+
+
 def test_the_balance_of_leaders_reaches_the_controller() -> None:
     usual = controller_config(load_settings({"zookeeper": "z:1"}))
     assert usual.auto_leader_rebalance_enable

@@ -52,6 +52,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
         served: Security protocol -> where brokers and clients reach this process with it. Empty: it
             cannot be asked anything, and is not announced.
         watch_check_interval_s: How often is looked up what watches are to report; None: never.
+        delegation_token_expiry_check_interval_ms: How often delegation tokens that have expired are
+            removed; None: never.
         election_path: Where the replicas of this Regent elect one among themselves. A Regent with
             another one is not deposed.
         election_backoff_ms: Wait before ``/controller`` is taken from another holder again, after
@@ -75,6 +77,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     jute_max_buffer: int = DEFAULT_JUTE_MAX_BUFFER
     served: Mapping[str, Address] = MappingProxyType({})
     watch_check_interval_s: int | None = 60
+    delegation_token_expiry_check_interval_ms: int | None = 3_600_000
     election_path: str = "/regent/election"
     election_backoff_ms: int = 1_000
     election_backoff_max_ms: int = 60_000

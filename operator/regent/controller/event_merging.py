@@ -47,6 +47,7 @@ _READ_AGAIN: Final = frozenset(
         e.AutoPreferredReplicaLeaderElection,
         e.WatchCheck,
         e.RefusalRepairDue,
+        e.DelegationTokenExpiry,
         e.ConfigChange,
     }
 )

@@ -325,6 +325,13 @@ class WatchCheck(ControllerEvent, frozen=True):
     state = ControllerState.CONTROLLER_CHANGE
 
 
+class DelegationTokenExpiry(ControllerEvent, frozen=True):
+    """It is time to look for delegation tokens that have expired.
+
+    The controller is idle meanwhile as far as metrics say: upstream does this in another thread.
+    """
+
+
 class ConfigChange(ControllerEvent, frozen=True):
     """Children of ``/config/changes`` changed."""
 

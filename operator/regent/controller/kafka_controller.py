@@ -30,6 +30,7 @@ from regent.controller.producer_ids import allocate_producer_ids
 from regent.controller.reassignment import reassignment_changes
 from regent.controller.term import failover, failure_policy, watch_check
 from regent.controller.term.life_cycle import LifeCycle
+from regent.controller.tokens import delegation_token_expiry
 from regent.controller.topics import topic_changes, topic_commands, topic_configuration
 from regent.model.errors import ControllerError
 
@@ -184,6 +185,9 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     ),
     e.AutoPreferredReplicaLeaderElection: lambda active, _: (
         auto_leader_balance.process_auto_preferred_replica_leader_election(active)
+    ),
+    e.DelegationTokenExpiry: lambda active, _: (
+        delegation_token_expiry.process_delegation_token_expiry(active)
     ),
     e.WatchCheck: lambda active, _: watch_check.process_watch_check(active),
     e.ControlledShutdownOverdue: abandoned_shutdowns.process_controlled_shutdown_overdue,

@@ -3,18 +3,20 @@
 Why not the official one: it is synchronous, so each of ten thousand status writes would occupy a
 thread, and it brings a model class for everything Kubernetes knows. Why not kopf's: its request
 function is private and lives in kopf's task context, which ends before Regent is done writing. What
-is left to do is little: aiohttp, kopf's public ``ConnectionInfo``, five verbs.
+is left to do is little: aiohttp, kopf's public ``ConnectionInfo``, three verbs.
 
-Tokens of service accounts are renewed by the kubelet, in place. So credentials are read again after
-``CREDENTIALS_MAX_AGE_S`` and whenever the server answers 401.
+Tokens and certificates are renewed in place, by the kubelet and by others. So credentials are read
+again after ``CREDENTIALS_MAX_AGE_S`` and whenever the server answers 401.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
@@ -32,10 +34,6 @@ from regent.kube.login import login
 CREDENTIALS_MAX_AGE_S: Final = 60.0
 
 MERGE_PATCH: Final = "application/merge-patch+json"
-JSON_PATCH: Final = "application/json-patch+json"
-
-_FAILED_TEST: Final = 422
-"""What the API server answers to a JSON patch whose ``test`` fails (and to invalid objects)."""
 
 
 class KubeClient:
@@ -53,6 +51,7 @@ class KubeClient:
         self._credentials = credentials
         self._info: kopf.ConnectionInfo | None = None
         self._info_read_at = 0.0
+        self._transport: tuple[object, ...] = ()
         self._session: aiohttp.ClientSession | None = None
         self._refreshing = asyncio.Lock()
 
@@ -81,19 +80,6 @@ class KubeClient:
         body it applies to exactly that version. Raises as :meth:`request` does.
         """
         return await self.request("PATCH", path, body=body, content_type=MERGE_PATCH)
-
-    async def json_patch(self, path: str, operations: list[dict[str, Any]]) -> dict[str, Any]:
-        """Apply JSON patch operations; the object afterwards. A ``test`` that fails raises
-        :class:`KubeConflictError`. Raises as :meth:`request` does.
-        """
-        try:
-            return await self.request("PATCH", path, body=operations, content_type=JSON_PATCH)
-        except KubeApiError as error:
-            if error.status == _FAILED_TEST:
-                raise KubeConflictError(
-                    str(error), status=error.status, reason=error.reason
-                ) from error
-            raise
 
     async def request(
         self,
@@ -166,16 +152,15 @@ class KubeClient:
             if self._info is not seen:
                 return
             info = await self._credentials()
-            self._info_read_at = asyncio.get_running_loop().time()
-            if self._session is None or _transport(info) != _transport(self._info):
-                await self.close()
-                self._session = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(
-                        limit=self._max_connections, ssl=_ssl_context(info)
-                    ),
-                    timeout=self._timeout,
+            transport = await asyncio.to_thread(_transport, info)
+            if self._session is None or transport != self._transport:
+                connector = aiohttp.TCPConnector(
+                    limit=self._max_connections, ssl=_ssl_context(info)
                 )
-            self._info = info
+                await self.close()
+                self._session = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
+                self._transport = transport
+            self._info, self._info_read_at = info, asyncio.get_running_loop().time()
 
 
 class _Answer:
@@ -198,11 +183,18 @@ class _Answer:
             return {"message": self._payload[:200].decode(errors="replace")}
 
 
-def _transport(info: kopf.ConnectionInfo | None) -> tuple[object, ...] | None:
-    """What a session is bound to, the token apart: that goes with each request."""
-    if info is None:
-        return None
-    return (info.server, info.ca_path, info.certificate_path, info.private_key_path, info.insecure)
+def _transport(info: kopf.ConnectionInfo) -> tuple[object, ...]:
+    """What a session is bound to, the token apart: that goes with each request. Of files their
+    content counts: the kubelet, and tools that rotate certificates, replace them in place."""
+    files = (info.ca_path, info.certificate_path, info.private_key_path)
+    return (info.server, info.insecure, *(_content(file) for file in files))
+
+
+def _content(path: str | bytes | os.PathLike[str] | os.PathLike[bytes] | None) -> bytes | None:
+    try:
+        return None if path is None else Path(os.fsdecode(path)).read_bytes()
+    except OSError:
+        return None  # using it says what is wrong
 
 
 def _ssl_context(info: kopf.ConnectionInfo) -> ssl.SSLContext:

@@ -8,7 +8,7 @@
     ├─ KubeSchemaError             the API server does not store a field: its CRD is older
     └─ KubeApiError                the API server refused
         ├─ KubeNotFoundError       404: the object (or its CRD) is gone
-        └─ KubeConflictError       409, or 422 for a failed test: somebody else changed the object
+        └─ KubeConflictError       409: somebody else changed the object
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ QUIET_S: Final = 600.0
 COMPONENT: Final = "regent"
 MAX_MESSAGE_LENGTH: Final = 1024
 
+_NAME_LENGTH_MAX: Final = 200
 _QUEUE_SIZE_MAX: Final = 10_000
 _REMEMBERED_MAX: Final = 20_000
 
@@ -104,7 +105,7 @@ class EventRecorder:
         return {
             "metadata": {
                 # As client-go names them: unique as long as the clock moves.
-                "name": f"{subject.key.name[:200]}.{time.time_ns():x}",
+                "name": f"{subject.key.name[:_NAME_LENGTH_MAX].rstrip('.-')}.{time.time_ns():x}",
                 "namespace": subject.key.namespace,
             },
             "involvedObject": reference,

@@ -37,16 +37,14 @@ class WriteResult(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _StatusPatch:
+class _Patch:
+    """A merge patch of an object, or of its ``subresource``."""
+
+    subresource: str
     body: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _FinalizerPatch:
-    operations: list[dict[str, Any]]
-
-
-_Decision = WriteResult | _StatusPatch | _FinalizerPatch
+_Decision = WriteResult | _Patch
 
 
 class StatusWriter:
@@ -140,10 +138,7 @@ class StatusWriter:
             try:
                 if isinstance(decision, WriteResult):
                     return decision
-                if isinstance(decision, _StatusPatch):
-                    answer = await self._client.merge_patch(f"{path}/status", decision.body)
-                else:
-                    answer = await self._client.json_patch(path, decision.operations)
+                answer = await self._client.merge_patch(path + decision.subresource, decision.body)
             except KubeConflictError:
                 await self._read_again(key, path)
                 if is_final:
@@ -188,7 +183,7 @@ def _status_decision(known: CachedObject, wanted: dict[str, Any], over: str | No
     patch = merge_patch(known.status, wanted)
     if not patch.keys() - {"controllerEpoch"}:
         return WriteResult.UNCHANGED
-    return _StatusPatch({"metadata": {"resourceVersion": known.version}, "status": patch})
+    return _patch(known, status=patch)
 
 
 def _require_fields(wanted: Mapping[str, Any], known: CachedObject) -> None:
@@ -214,14 +209,23 @@ def _removal(known: CachedObject) -> _Decision:
     return _finalizer_patch(known, [name for name in known.finalizers if name != FINALIZER])
 
 
-def _finalizer_patch(known: CachedObject, finalizers: list[str]) -> _FinalizerPatch:
-    # "add" also replaces; the test keeps finalizers of others that came meanwhile.
-    return _FinalizerPatch(
-        [
-            {"op": "test", "path": "/metadata/resourceVersion", "value": known.version},
-            {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
-        ]
-    )
+def _finalizer_patch(known: CachedObject, finalizers: list[str]) -> _Patch:
+    # The list is replaced as a whole; the version keeps finalizers of others that came meanwhile.
+    return _patch(known, metadata={"finalizers": finalizers})
+
+
+def _patch(
+    known: CachedObject,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+) -> _Patch:
+    """A change of exactly the version that is known. (A JSON patch with a test would not do: its
+    failure and a refusal by an admission policy have the same answer, 422.)"""
+    body: dict[str, Any] = {"metadata": {"resourceVersion": known.version, **(metadata or {})}}
+    if status is None:
+        return _Patch("", body)
+    return _Patch("/status", {**body, "status": status})
 
 
 def _is_outranked(known: dict[str, Any], wanted: dict[str, Any]) -> bool:

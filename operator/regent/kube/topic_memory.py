@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Final
 
 from regent.controller.commands import (
@@ -48,7 +47,7 @@ class TopicMemory:
 
     Attributes:
         uid: Of the object; another one means that everything else is void.
-        generation: The generation last seen, ``seen_at`` the moment it was first seen.
+        generation: The generation last seen, ``seen_at`` the loop time at which it was first seen.
         spare_topic_id: Id for a topic to be created. It stays the same from look to look, so that
             a command that was refused is known again, and is used for one topic only.
         written_at: Loop time of the last write of its status; None: not written yet.
@@ -61,7 +60,7 @@ class TopicMemory:
 
     uid: str
     generation: int
-    seen_at: datetime
+    seen_at: float
     spare_topic_id: uuid.UUID
     written_at: float | None = None
     written: KafkaTopicStatus | None = None
@@ -70,20 +69,20 @@ class TopicMemory:
     outranked: Outranked | None = None
     attempts: list[Attempt] = field(default_factory=list)
 
-    def see(self, generation: int, *, now: datetime) -> None:
+    def see(self, generation: int, *, at: float) -> None:
         """Compare with the resource's generation, and forget what has lost its meaning.
 
         That a topic was created or deleted a moment ago is true whatever the resource says now.
         """
         if generation != self.generation:
             self.generation = generation
-            self.seen_at = now
+            self.seen_at = at
             self.attempts = [attempt for attempt in self.attempts if _is_life_or_death(attempt)]
         # A refused one is kept: whether it is refused again decides how long to wait.
         self.attempts = [
             attempt
             for attempt in self.attempts
-            if attempt.retry_at > now or not isinstance(attempt.outcome, Accepted)
+            if attempt.retry_at > at or not isinstance(attempt.outcome, Accepted)
         ]
 
     def note_written(self, status: KafkaTopicStatus, *, over: KafkaTopicStatus, at: float) -> None:
@@ -112,7 +111,7 @@ class TopicMemory:
         outcome: Outcome,
         *,
         controller_epoch: int,
-        now: datetime,
+        at: float,
         settings: KubeSettings,
         jitter: Callable[[], float],
         new_topic_id: Callable[[], uuid.UUID],
@@ -139,7 +138,7 @@ class TopicMemory:
                 outcome=outcome,
                 generation=self.generation,
                 controller_epoch=controller_epoch,
-                retry_at=now + timedelta(seconds=delay_s),
+                retry_at=at + delay_s,
                 count=count,
             )
         )

@@ -130,17 +130,17 @@ class TopicReconciler:
 
     def _memory_of(self, known: CachedObject) -> TopicMemory:
         generation = known.generation
-        now = self._parts.now()
+        at = asyncio.get_running_loop().time()
         memory = self._memories.get(known.key)
         if memory is None or memory.uid != known.uid:
             memory = TopicMemory(
                 uid=known.uid,
                 generation=generation,
-                seen_at=now,
+                seen_at=at,
                 spare_topic_id=self._parts.new_topic_id(),
             )
             self._memories[known.key] = memory
-        memory.see(generation, now=now)
+        memory.see(generation, at=at)
         return memory
 
     def _plan(self, known: CachedObject, memory: TopicMemory) -> tuple[Plan, TopicRequest | None]:
@@ -155,6 +155,7 @@ class TopicReconciler:
             config=parts.configs.get(known.topic),
             claims=parts.cache.claims(known.topic),
             seen_at=memory.seen_at,
+            monotonic_s=asyncio.get_running_loop().time(),
             now=parts.now(),
             attempts=tuple(memory.attempts),
             created=memory.created,
@@ -179,7 +180,7 @@ class TopicReconciler:
                 command,
                 outcome,
                 controller_epoch=request.view.controller_epoch,
-                now=parts.now(),
+                at=asyncio.get_running_loop().time(),
                 settings=parts.settings,
                 jitter=parts.jitter,
                 new_topic_id=parts.new_topic_id,

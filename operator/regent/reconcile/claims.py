@@ -86,8 +86,11 @@ class Claim:
 
 
 def claim_of(resource: KafkaTopic | UnreadableTopic) -> Claim | None:
-    """The claim of a resource; None if it claims nothing: it only observes, or cannot be read."""
+    """The claim of a resource; None if it claims nothing: it only observes, cannot be read, or was
+    deleted and released. Others may keep the latter in existence, by a finalizer of their own."""
     if isinstance(resource, UnreadableTopic):
+        return None
+    if resource.metadata.is_being_deleted and not resource.holds_finalizer:
         return None
     if resource.spec.management_policy is ManagementPolicy.OBSERVE:
         return None

@@ -33,7 +33,7 @@ class Attempt:
     Attributes:
         generation: metadata.generation of the resource; a change of the resource is worth a try.
         controller_epoch: Epoch of the view; so is another controller.
-        retry_at: When the command may be sent again.
+        retry_at: Monotonic seconds at which the command may be sent again.
         count: How often it was sent in a row.
     """
 
@@ -41,7 +41,7 @@ class Attempt:
     outcome: Outcome
     generation: int
     controller_epoch: int
-    retry_at: datetime
+    retry_at: float
     count: int = 1
 
 
@@ -79,8 +79,9 @@ class TopicRequest:
         created: The creation that the controller accepted from this process, as long as the status
             does not record the topic as created.
         spare_topic_id: A fresh id for a topic to be created.
-        seen_at: When this process first saw this generation of the resource.
-        now: The present, aware.
+        seen_at: Monotonic seconds at which this process first saw this generation of the resource.
+        monotonic_s: The present in monotonic seconds, for durations: the wall clock may be set.
+        now: The present, aware, for what is shown.
         absence: Of the controller; of interest while the view is not active.
     """
 
@@ -89,7 +90,8 @@ class TopicRequest:
     config: Mapping[str, str] | None
     claims: tuple[Claim, ...]
     spare_topic_id: uuid.UUID
-    seen_at: datetime
+    seen_at: float
+    monotonic_s: float
     now: datetime
     attempts: tuple[Attempt, ...] = ()
     created: CreateTopic | None = None
@@ -107,7 +109,7 @@ class TopicRequest:
     @property
     def unanswered_s(self) -> float:
         """Seconds since this process first saw this generation."""
-        return (self.now - self.seen_at).total_seconds()
+        return self.monotonic_s - self.seen_at
 
     @property
     def topic(self) -> TopicView | None:
@@ -217,12 +219,12 @@ class TopicRequest:
         if self.created is None or self._is_deletion_accepted:
             return None
         waits = [
-            (attempt.retry_at - self.now).total_seconds()
+            attempt.retry_at - self.monotonic_s
             for attempt in self.attempts
             if isinstance(attempt.command, CreateTopic)
             and isinstance(attempt.outcome, Accepted)
             and attempt.controller_epoch == self.view.controller_epoch
-            and attempt.retry_at > self.now
+            and attempt.retry_at > self.monotonic_s
         ]
         return max(waits, default=None)
 

@@ -53,10 +53,10 @@ def dispatch(request: TopicRequest, commands: Sequence[TopicCommand]) -> Dispatc
     waits: list[float] = []
     for command in commands:
         attempt = _attempt_of(request, command)
-        if attempt is None or attempt.retry_at <= request.now:
+        if attempt is None or attempt.retry_at <= request.monotonic_s:
             send.append(command)
             continue
-        waits.append((attempt.retry_at - request.now).total_seconds())
+        waits.append(attempt.retry_at - request.monotonic_s)
         if isinstance(attempt.outcome, Rejected):
             findings.append(rejection_finding(attempt.outcome))
         else:

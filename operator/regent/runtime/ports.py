@@ -81,8 +81,8 @@ class ZooKeeperPort(Protocol):
     async def write(
         self, operations: Sequence[Operation], *, guard: Check
     ) -> Sequence[WriteResult]:
-        """Each operation on its own, all fenced by ``guard``; results in order. A right to one node
-        that is missing is the result of that operation, ``NO_AUTH``.
+        """Each operation on its own, all fenced by ``guard``; results in order. What a server
+        refuses for one node (``NO_AUTH``, ``QUOTA_EXCEEDED``) is the result of that operation.
 
         Many operations travel in one transaction behind one check; one that conflicts is reported
         and the rest is tried again without it. Operations of one call must not depend on each

@@ -113,6 +113,9 @@ class ZkError(enum.Enum):
     NO_AUTH = "NOAUTH"
     """The access control list does not allow the operation. Only writes of single operations answer
     it; a transaction raises it."""
+    QUOTA_EXCEEDED = "QUOTAEXCEEDED"
+    """A quota of ZooKeeper that its servers enforce does not allow it. As ``NO_AUTH`` in a
+    transaction."""
     TOO_LARGE = "TOOLARGE"
     """Ours: the request would exceed ``jute.maxbuffer`` and was not sent. In a multi that is too
     large as a whole the largest operation has this error."""

@@ -28,7 +28,14 @@ EXPECTED: Final[Mapping[int, ZkError]] = {
 """Codes that the caller of a write handles."""
 
 NO_AUTH: Final = -102
-"""A right to one znode is missing. In a set of independent writes that is the result of one."""
+_QUOTA_EXCEEDED: Final = -125
+
+REFUSALS: Final[Mapping[int, ZkError]] = {
+    NO_AUTH: ZkError.NO_AUTH,
+    _QUOTA_EXCEEDED: ZkError.QUOTA_EXCEEDED,
+}
+"""Codes that speak of one znode: a right is missing, a quota is used up. In a set of independent
+writes that is the result of one; nobody expects it of a transaction."""
 
 UNIMPLEMENTED: Final = -6
 _CONNECTION_LOSS: Final = -4
@@ -61,7 +68,7 @@ _NAMES: Final[Mapping[int, str]] = {
     -120: "EPHEMERALONLOCALSESSION",
     -122: "REQUESTTIMEOUT",
     -124: "SESSIONCLOSEDREQUIRESASLAUTH",
-    -125: "QUOTAEXCEEDED",
+    _QUOTA_EXCEEDED: "QUOTAEXCEEDED",
     -127: "THROTTLEDOP",
 }
 

@@ -17,7 +17,7 @@ from regent.zk_data.operations import (
     ZkError,
     operation_size,
 )
-from regent.zookeeper.errors import EXPECTED, NO_AUTH, code_of, unexpected
+from regent.zookeeper.errors import EXPECTED, REFUSALS, code_of, unexpected
 from regent.zookeeper.generation import BATCH_SIZE, Answer, Generation
 from regent.zookeeper.multi_write import (
     OK,
@@ -34,6 +34,11 @@ OPERATIONS_PER_REQUEST: Final = 1000
 ROUNDS_PER_CHUNK_MAX: Final = 5
 """After so many rounds of conflicts the rest of a chunk is written one by one."""
 PATHS_LOGGED_MAX: Final = 10
+
+_REFUSAL_MESSAGES: Final = {
+    ZkError.NO_AUTH: "No right to write znodes",
+    ZkError.QUOTA_EXCEEDED: "A ZooKeeper quota does not allow to write znodes",
+}
 
 
 class GuardedWrite:
@@ -68,21 +73,22 @@ class GuardedWrite:
     async def results(self) -> list[WriteResult]:
         """Carry everything out; see ``ZooKeeperPort.write`` for what is raised."""
         await together([self._write_chunk(chunk) for chunk in self._chunks()])
-        self._log_missing_rights()
+        self._log_refusals()
         return [result for result in self._results if result is not None]
 
-    def _log_missing_rights(self) -> None:
-        """Not every caller looks at every result, and somebody has to give Regent the rights."""
-        refused = [
-            operation.path
-            for operation, result in zip(self._operations, self._results, strict=True)
-            if result is ZkError.NO_AUTH
-        ]
-        if refused:
-            logger.error(
-                "No right to write znodes",
-                extra={"count": len(refused), "paths": refused[:PATHS_LOGGED_MAX]},
-            )
+    def _log_refusals(self) -> None:
+        """Not every caller looks at every result, and somebody has to give Regent the rights, or
+        more room."""
+        for refusal, message in _REFUSAL_MESSAGES.items():
+            refused = [
+                operation.path
+                for operation, result in zip(self._operations, self._results, strict=True)
+                if result is refusal
+            ]
+            if refused:
+                logger.error(
+                    message, extra={"count": len(refused), "paths": refused[:PATHS_LOGGED_MAX]}
+                )
 
     async def _write_chunk(self, chunk: Sequence[int]) -> None:
         """Write some operations, given by their indices."""
@@ -180,8 +186,8 @@ def forgiven(operation: Operation, code: int) -> WriteResult:
     Raises:
         UnexpectedZooKeeperError: If callers do not expect the error.
     """
-    if code == NO_AUTH:
-        return ZkError.NO_AUTH
+    if code in REFUSALS:
+        return REFUSALS[code]
     if code not in EXPECTED:
         raise unexpected(code, operation.path)
     error = EXPECTED[code]

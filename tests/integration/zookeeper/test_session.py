@@ -316,6 +316,37 @@ async def test_what_may_not_be_written_is_the_result_of_that_operation_alone(
     assert logged.paths == ["/mine", "/mine/below"]  # type: ignore[attr-defined]
 
 
+async def test_what_a_quota_does_not_allow_is_the_result_of_that_operation_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with ZooKeeper(config={"enforceQuota": "true"}) as server:
+        async with connected(settings_for(server.connect_string)) as client:
+            created = await client.port.write(
+                [Create("/full"), Create("/zookeeper/quota/full")], guard=Check("/", -1)
+            )
+            assert created == [Written(0, "/full"), Written(0, "/zookeeper/quota/full")]
+            limits = [
+                Create(
+                    "/zookeeper/quota/full/zookeeper_limits", b"count=-1,bytes=-1=;countHardLimit=2"
+                ),
+                Create("/zookeeper/quota/full/zookeeper_stats", b"count=1,bytes=0"),
+            ]
+            await client.port.write(limits, guard=Check("/", -1))
+            await client.port.write([Create("/full/a")], guard=Check("/", -1))
+            results = await client.port.write(
+                [Create("/before"), Create("/full/b"), Create("/after")], guard=Check("/", -1)
+            )
+            assert results == [
+                Written(0, "/before"),
+                ZkError.QUOTA_EXCEEDED,
+                Written(0, "/after"),
+            ]
+            with pytest.raises(UnexpectedZooKeeperError, match="QUOTAEXCEEDED for /full/b"):
+                await client.port.multi([Check("/", -1), Create("/full/b")])
+    (logged,) = [r for r in caplog.records if "quota" in r.message]
+    assert logged.paths == ["/full/b"]  # type: ignore[attr-defined]
+
+
 async def test_an_ensemble_loses_a_server() -> None:
     with ZooKeeperEnsemble(3) as ensemble:
         settings = settings_for(ensemble.connect_string + "/kafka", session_timeout_ms=15_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from regent.controller import events as e
 from regent.controller.commands import (
     Accepted,
     AlterTopicConfig,
+    Command,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
@@ -47,8 +49,10 @@ def channel_failed(controller: KafkaController, broker_id: int = 1) -> e.Channel
     return e.ChannelFailed(epoch(controller), broker_id, broker.epoch, "a test")
 
 
-def denying(prefix: str, kind: type[Effect[object]]) -> Callable[[Effect[object]], None]:
-    """A hook for the driver: ZooKeeper answers NOAUTH for nodes whose path begins like that."""
+def denying(
+    prefix: str, kind: type[Effect[Any]], *, code: str = "NOAUTH"
+) -> Callable[[Effect[object]], None]:
+    """A hook for the driver: ZooKeeper answers so for nodes whose path begins like that."""
 
     def hook(effect: Effect[object]) -> None:
         if not isinstance(effect, kind):
@@ -58,7 +62,7 @@ def denying(prefix: str, kind: type[Effect[object]]) -> Callable[[Effect[object]
         ]
         for path in touched:
             if path.startswith(prefix):
-                raise UnexpectedZooKeeperError("NOAUTH", path)
+                raise UnexpectedZooKeeperError(code, path)
 
     return hook
 
@@ -481,6 +485,38 @@ class TestCommands:
         assert world.topic("b").assignments
         assert not world.exists(paths.topic("denied-too"))
         assert world.exists(paths.delete_topic("t"))
+
+    @pytest.mark.parametrize(
+        ("code", "advice"), [("NOAUTH", "give Regent's ZooKeeper user"), ("QUOTAEXCEEDED", "quota")]
+    )
+    def test_what_zookeeper_refuses_is_answered_with_the_way_out(
+        self, world: World, code: str, advice: str
+    ) -> None:
+        controller = world.active_controller()
+        world.driver.before = denying(paths.topic("new"), effects.Multi, code=code)
+        world.process(controller, e.CommandsReceived((CreateTopic("new", 1, 1),), "token"))
+        (answer,) = world.driver.answers
+        assert f"{code} for /brokers/topics/new" in answer.answer[0].message
+        assert advice in answer.answer[0].message
+
+    @pytest.mark.parametrize(
+        ("parent", "command"),
+        [
+            (paths.DELETE_TOPICS, DeleteTopic("t")),
+            (paths.TOPIC_CONFIGS, CreateTopic("new", 1, 1)),
+            (paths.CONFIG_CHANGES, AlterTopicConfig("t", set={"retention.ms": "1"})),
+        ],
+    )
+    def test_a_missing_parent_is_named_and_not_taken_for_the_change_of_somebody_else(
+        self, world: World, parent: str, command: Command
+    ) -> None:
+        controller = world.active_controller()
+        world.delete(parent)
+        world.process(controller, e.CommandsReceived((command,), "token"))
+        (answer,) = world.driver.answers
+        assert self.refusals(list(answer.answer)) == [Reason.ZOOKEEPER_REFUSED]
+        assert f"NONODE for {parent}/" in answer.answer[0].message
+        assert controller.active is not None
 
     def test_a_defect_at_one_of_several_topics_leaves_the_others_alone(self, world: World) -> None:
         controller = world.active_controller()

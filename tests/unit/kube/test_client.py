@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import kopf
 import pytest
+import trustme
 from aiohttp import web
 
-from regent.kube.client import CREDENTIALS_MAX_AGE_S, JSON_PATCH, MERGE_PATCH, KubeClient
+from regent.kube.client import CREDENTIALS_MAX_AGE_S, MERGE_PATCH, KubeClient
 from regent.kube.errors import (
     KubeApiError,
     KubeConflictError,
@@ -43,20 +46,28 @@ class Server:
         return self.answers.pop(0) if self.answers else web.json_response({"kind": "Thing"})
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[Server]:
-    fake = Server()
+@asynccontextmanager
+async def serving(fake: Server, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """Serve it; its URL."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", fake.handle)
     runner = web.AppRunner(app)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    fake.url = site.name if "://" in site.name and ":0" not in site.name else ""
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     port = runner.addresses[0][1]
-    fake.url = f"http://127.0.0.1:{port}"
-    yield fake
+    yield f"{'http' if context is None else 'https'}://127.0.0.1:{port}"
     await runner.cleanup()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    fake = Server()
+    async with serving(fake) as fake.url:
+        yield fake
+
+
+async def with_authority(url: str, authority: Path) -> kopf.ConnectionInfo:
+    return kopf.ConnectionInfo(server=url, ca_path=str(authority), token="one")
 
 
 class Credentials:
@@ -87,12 +98,10 @@ async def test_verbs(client: KubeClient, server: Server) -> None:
     assert await client.get("/a", query={"limit": "1"}) == {"kind": "Thing"}
     await client.create("/b", {"x": 1})
     await client.merge_patch("/c", {"x": None})
-    await client.json_patch("/d", [{"op": "test"}])
     assert server.requests == [
         ("GET", "/a?limit=1", "", ""),
         ("POST", "/b", "application/json", '{"x": 1}'),
         ("PATCH", "/c", MERGE_PATCH, '{"x": null}'),
-        ("PATCH", "/d", JSON_PATCH, '[{"op": "test"}]'),
     ]
 
 
@@ -171,16 +180,55 @@ async def test_a_proxys_refusal_is_no_json(client: KubeClient, server: Server) -
         await client.get("/a")
 
 
-async def test_a_failed_test_of_a_json_patch_is_a_conflict(
-    client: KubeClient, server: Server
-) -> None:
-    server.answers = [web.json_response({"message": "test failed"}, status=422)]
-    with pytest.raises(KubeConflictError, match="test failed"):
-        await client.json_patch("/a", [])
+async def test_an_invalid_object_is_no_conflict(client: KubeClient, server: Server) -> None:
     server.answers = [web.json_response({"message": "invalid"}, status=422)]
     with pytest.raises(KubeApiError, match="invalid") as caught:
         await client.merge_patch("/a", {})
     assert not isinstance(caught.value, KubeConflictError)
+
+
+async def test_an_authority_that_was_replaced_in_place_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the kubelet replaces ``ca.crt`` when the cluster's certificate authority is rotated."""
+    authority = tmp_path / "ca.crt"
+    before, after = trustme.CA(), trustme.CA()
+    before.cert_pem.write_to_path(authority)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    after.issue_cert("127.0.0.1").configure_cert(context)
+    async with (
+        serving(Server(), context) as url,
+        KubeClient(
+            max_connections=1,
+            request_timeout_s=5,
+            credentials=lambda: with_authority(url, authority),
+        ) as client,
+    ):
+        with pytest.raises(KubeUnavailableError, match="certificate verify failed"):
+            await client.get("/a")
+        after.cert_pem.write_to_path(authority)
+        monkeypatch.setattr("regent.kube.client.CREDENTIALS_MAX_AGE_S", -1.0)
+        assert await client.get("/a") == {"kind": "Thing"}
+
+
+async def test_certificates_that_become_unusable_are_named_by_every_request(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = tmp_path / "ca.crt"
+    trustme.CA().cert_pem.write_to_path(authority)
+    async with KubeClient(
+        max_connections=1,
+        request_timeout_s=5,
+        credentials=lambda: with_authority(server.url, authority),
+    ) as client:
+        await client.get("/a")
+        monkeypatch.setattr("regent.kube.client.CREDENTIALS_MAX_AGE_S", -1.0)
+        authority.write_text("half a certif")
+        for _ in range(2):
+            with pytest.raises(KubeLoginError, match="certificates"):
+                await client.get("/a")
+        trustme.CA().cert_pem.write_to_path(authority)
+        await client.get("/a")
 
 
 async def test_nobody_answers(server: Server) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import uuid
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ from regent.resources.kafka_topic import FINALIZER
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.kube.jumping_clock import elapse, run
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
+AT = 1000.0
 ID, NEXT_ID = uuid.UUID(int=1), uuid.UUID(int=2)
 
 _values = st.recursive(
@@ -107,19 +106,19 @@ class TestTopicConfigs:
 
 
 class TestTopicMemory:
-    def _note(self, memory: TopicMemory, command: Any, outcome: Any, now: datetime = NOW) -> None:
+    def _note(self, memory: TopicMemory, command: Any, outcome: Any) -> None:
         memory.note(
             command,
             outcome,
             controller_epoch=1,
-            now=now,
+            at=AT,
             settings=KubeSettings(),
             jitter=lambda: 1.0,
             new_topic_id=lambda: NEXT_ID,
         )
 
     def test_how_long_an_answer_counts(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
+        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
         for outcome, delay_s in (
             (Accepted(), 10.0),
             (Rejected(Reason.INVALID_CONFIG, ""), 600.0),
@@ -130,36 +129,36 @@ class TestTopicMemory:
             self._note(memory, DeleteTopic("t"), outcome)
             (attempt,) = memory.attempts
             if attempt.count > 1 or isinstance(outcome, Accepted):
-                assert (attempt.retry_at - NOW).total_seconds() == delay_s
+                assert attempt.retry_at - AT == delay_s
 
     def test_a_successful_reading_is_no_attempt(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
+        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
         self._note(memory, DescribeTopicConfigs(("t",)), Accepted({"t": {}}))
         assert memory.attempts == []
         self._note(memory, DescribeTopicConfigs(("t",)), Accepted({}))
         assert len(memory.attempts) == 1
 
     def test_another_generation_begins_anew(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
+        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
         self._note(memory, DeleteTopic("t"), Rejected(Reason.INVALID_CONFIG, ""))
-        later = NOW + timedelta(seconds=5)
-        memory.see(1, now=later)
-        assert (memory.seen_at, len(memory.attempts)) == (NOW, 1)
-        memory.see(2, now=later)
+        later = AT + 5
+        memory.see(1, at=later)
+        assert (memory.seen_at, len(memory.attempts)) == (AT, 1)
+        memory.see(2, at=later)
         assert (memory.seen_at, memory.attempts) == (later, [])
 
     @pytest.mark.parametrize("command", [CreateTopic("t", 1), DeleteTopic("t")])
     def test_what_brings_a_topic_to_life_or_death_outlives_a_change(self, command: Any) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
+        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
         self._note(memory, command, Accepted())
         self._note(memory, AlterTopicConfig("t", {"a": "1"}), Accepted())
-        memory.see(2, now=NOW)
+        memory.see(2, at=AT)
         assert [attempt.command for attempt in memory.attempts] == [command]
-        memory.see(2, now=NOW + timedelta(seconds=10))
+        memory.see(2, at=AT + 10)
         assert memory.attempts == []
 
     def test_a_creation_is_remembered_until_the_status_tells_of_it(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
+        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
         command = CreateTopic("t", 1, topic_id=ID)
         self._note(memory, command, Rejected(Reason.CONCURRENT_CHANGE, ""))
         assert (memory.created, memory.spare_topic_id) == (None, ID)
@@ -173,11 +172,11 @@ class TestTopicMemory:
         assert memory.created is None
 
     def test_an_accepted_command_is_forgotten_once_it_must_show(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=NOW, spare_topic_id=ID)
+        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
         self._note(memory, DeleteTopic("t"), Accepted())
-        memory.see(1, now=NOW + timedelta(seconds=9))
+        memory.see(1, at=AT + 9)
         assert len(memory.attempts) == 1
-        memory.see(1, now=NOW + timedelta(seconds=10))
+        memory.see(1, at=AT + 10)
         assert memory.attempts == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeApiError, KubeConflictError, KubeNotFoundError
+from regent.kube.errors import KubeConflictError, KubeNotFoundError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.status_writer import StatusWriter, WriteResult
@@ -68,16 +69,12 @@ class Store(KubeClient):
 
     def _patch(self, patch: Any, *, is_status: bool) -> None:
         assert self.stored is not None
-        if isinstance(patch, list):
-            test, operation = patch
-            if test["value"] != str(self._version):
-                raise KubeApiError("the test failed", status=422)
-            assert operation["path"] == "/metadata/finalizers"
-            self.change(finalizers=operation["value"])
-            return
-        assert is_status
         if patch["metadata"]["resourceVersion"] != str(self._version):
             raise KubeConflictError("changed", status=409)
+        assert is_status == ("status" in patch)
+        if not is_status:
+            self.change(finalizers=patch["metadata"]["finalizers"])
+            return
         for name, value in patch["status"].items():
             if value is None:
                 self.stored["status"].pop(name)
@@ -243,14 +240,14 @@ class TestFinalizers:
 
 
 class TestEvents:
-    def _record(self, *events: PlannedEvent, times: int = 1) -> Store:
-        bench = Bench()
+    def _record(self, *events: PlannedEvent, times: int = 1, name: str = "orders") -> Store:
+        bench = Bench(body(name, version="5"))
 
         async def scenario() -> None:
             recorder = EventRecorder(
                 bench.store, now=lambda: datetime(2026, 1, 1, tzinfo=UTC), instance="pod-1"
             )
-            known = bench.cache.get(key())
+            known = bench.cache.get(key(name))
             assert known is not None
             for _ in range(times):
                 for event in events:
@@ -271,6 +268,16 @@ class TestEvents:
     def test_what_happened_again_is_told_again(self) -> None:
         store = self._record(PlannedEvent("A", "x", is_occurrence=True), times=3)
         assert len(store.created) == 3
+
+    @pytest.mark.parametrize("end", ["t", "-", ".", ".-."])
+    def test_its_name_is_one_however_long_that_of_the_resource_is(self, end: str) -> None:
+        (event,) = self._record(
+            PlannedEvent("A", "x"), name=f"{'t' * 200}"[: -len(end)] + end + "t"
+        ).created
+        assert re.fullmatch(
+            r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
+            event["metadata"]["name"],
+        )
 
     def test_what_it_says(self) -> None:
         (event,) = self._record(PlannedEvent("Bad", "x" * 2000, is_warning=True)).created

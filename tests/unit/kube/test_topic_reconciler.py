@@ -6,7 +6,7 @@ import asyncio
 import copy
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from regent.controller.commands import Accepted, Command, CreateTopic, DeleteTopic, Outcome
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.kube.command_batcher import CommandBatcher
-from regent.kube.errors import KubeSchemaError, KubeUnavailableError
+from regent.kube.errors import KubeApiError, KubeSchemaError, KubeUnavailableError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectCache
@@ -75,6 +75,7 @@ class Bench:
         self.cache = ObjectCache()
         self.cache.put(copy.deepcopy(stored))
         self.looks: list[float | None] = []
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def reconcile(
         self,
@@ -87,7 +88,7 @@ class Bench:
 
     async def _reconcile(self, times: int, every_s: float, between: Callable[[], None]) -> None:
         def now() -> datetime:
-            return datetime(2026, 1, 1, tzinfo=UTC)
+            return self.now
 
         settings = KubeSettings()
         batcher = CommandBatcher(self.port, timeout_s=1)
@@ -341,3 +342,54 @@ def test_a_loss_is_reported_though_the_topic_is_created_again() -> None:
     assert command.topic_id == DRAWN
     assert bench.events == [("Warning", "TopicDeletedExternally"), ("Normal", "TopicCreated")]
     assert bench.losses == 1
+
+
+def test_a_clock_that_is_set_back_delays_no_command() -> None:
+    bench = Bench(body(version="5"))
+
+    def set_back() -> None:
+        bench.now -= timedelta(hours=1)
+
+    bench.reconcile(times=3, every_s=10, between=set_back)
+    assert len(bench.port.commands) == 3, "a creation that does not show is sent again after 10 s"
+
+
+def test_a_clock_that_jumps_ahead_makes_nobody_forget_what_was_just_created() -> None:
+    bench = Bench(body(version="5"))
+
+    def jump_ahead() -> None:
+        bench.now += timedelta(hours=1)
+        gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+        bench.store.change(generation=2, **gone)
+        bench.cache.put(copy.deepcopy(bench.stored))
+
+    bench.reconcile(times=2, every_s=1, between=jump_ahead)
+    assert bench.stored["metadata"]["finalizers"] == [FINALIZER], "the topic is about to show"
+
+
+@pytest.mark.parametrize("status", [403, 422])
+def test_a_finalizer_that_an_admission_policy_refuses_to_remove_is_no_hot_loop(status: int) -> None:
+    going = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(
+        body(version="5", deletionPolicy="Retain", status=OWNED, metadata=going), a_topic()
+    )
+
+    def deny() -> None:
+        raise KubeApiError("policy 'labels' denied request: team is missing", status=status)
+
+    bench.store.before_write = [deny]
+    with pytest.raises(KubeApiError, match="team is missing"):
+        bench.reconcile()
+
+
+@pytest.mark.parametrize("status", [403, 422])
+def test_why_an_admission_policy_refuses_a_finalizer_is_said(status: int) -> None:
+    bench = Bench(body(version="5"))
+
+    def deny() -> None:
+        raise KubeApiError("policy 'labels' denied request: team is missing", status=status)
+
+    bench.store.before_write = [deny, deny, deny, deny]
+    with pytest.raises(KubeApiError, match="team is missing"):
+        bench.reconcile()
+    assert bench.port.commands == []

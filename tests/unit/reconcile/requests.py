@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from regent.controller.commands import CreateTopic, Outcome, TopicCommand
@@ -19,6 +19,8 @@ from regent.resources.conditions import Condition, ConditionType, find_condition
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic, parse_kafka_topic
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+MONOTONIC_S = 1000.0
+"""The present, by the two clocks."""
 ID = uuid.UUID(int=77)
 SPARE_ID = uuid.UUID(int=123)
 """The id that a new topic gets."""
@@ -161,7 +163,8 @@ def request(
         attempts=tuple(attempts),
         created=created,
         spare_topic_id=SPARE_ID,
-        seen_at=NOW - timedelta(seconds=waited_s),
+        seen_at=MONOTONIC_S - waited_s,
+        monotonic_s=MONOTONIC_S,
         now=NOW,
         absence=Absence() if absence is None else absence,
     )
@@ -175,9 +178,7 @@ def attempt(
     generation: int = 1,
     epoch: int = 5,
 ) -> Attempt:
-    return Attempt(
-        command, outcome, generation, epoch, retry_at=NOW + timedelta(seconds=retry_in_s)
-    )
+    return Attempt(command, outcome, generation, epoch, retry_at=MONOTONIC_S + retry_in_s)
 
 
 def state(plan: Plan) -> dict[str, str]:

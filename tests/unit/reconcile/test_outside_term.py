@@ -58,9 +58,8 @@ def test_saying_it_again_changes_nothing() -> None:
 def test_a_new_resource_is_answered_after_a_shorter_time() -> None:
     waiting = request(resource(), view(active=False), waited_s=INACTIVE_GRACE_S - 1, absence=STALE)
     assert plan_topic(waiting) == Plan(requeue_after_s=1.0)
-    plan = plan_topic(
-        dataclasses.replace(waiting, now=waiting.now + (waiting.now - waiting.seen_at))
-    )
+    later = waiting.monotonic_s + waiting.unanswered_s
+    plan = plan_topic(dataclasses.replace(waiting, monotonic_s=later))
     assert state(plan)["Ready"] == "Unknown/ControllerInactive"
 
 

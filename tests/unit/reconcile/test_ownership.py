@@ -187,6 +187,11 @@ class TestPrecedence:
         plan = plan_topic(request(turned, view(topic()), config={}, others=[owner]))
         assert state(plan)["Stalled"] == "True/ResourceConflict"
 
+    def test_what_was_released_keeps_nobody_from_the_topic(self) -> None:
+        """A deleted resource that the finalizer of somebody else keeps in existence."""
+        assert claim_of(resource(uid="u2", deleted=True, status=OWNED)) is None
+        assert claim_of(resource(uid="u2", deleted=True, finalizer=True, status=OWNED)) is not None
+
     def test_the_best_of_the_others_inherits(self) -> None:
         going = resource(deleted=True, finalizer=True, status=OWNED, deletionPolicy="Delete")
         others = [

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import uuid
-from datetime import timedelta
 from typing import Any
 
 from hypothesis import given, settings
@@ -27,10 +26,11 @@ from regent.controller.commands import (
     Rejected,
     TopicCommand,
 )
+from regent.reconcile.claims import claim_of
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.request import Attempt, TopicRequest
 from regent.reconcile.topics import plan_topic
-from tests.unit.reconcile.requests import NOW, claim, resource, topic, view
+from tests.unit.reconcile.requests import MONOTONIC_S, NOW, resource, topic, view
 
 STEPS = st.lists(
     st.sampled_from(
@@ -67,7 +67,7 @@ class History:
         self.is_deleted = False
         self.is_gone = False
         self.lost = False
-        self._now = NOW
+        self._now_s = MONOTONIC_S
         self._numbers = itertools.count(1)
         self._forget()
 
@@ -80,7 +80,7 @@ class History:
             case "look and crash after the command":
                 self.look(crash="after")
             case "time passes":
-                self._now += timedelta(seconds=60)
+                self._now_s += 60
             case "foreign creation":
                 self._create_by_a_tool()
             case "foreign deletion" if self.topic is not None:
@@ -155,16 +155,18 @@ class History:
         )
         if self.status.get("ownership") not in (None, "Creating"):
             self._created = None
-        self._attempts = [a for a in self._attempts if a.retry_at > self._now]
+        self._attempts = [a for a in self._attempts if a.retry_at > self._now_s]
+        own = claim_of(subject)
         topics = () if self.topic is None else (topic(topic_id=self.topic.topic_id),)
         return TopicRequest(
             resource=subject,
             view=view(*topics),
             config=self._config if self.topic is not None else None,
-            claims=(claim(subject),),
+            claims=() if own is None else (own,),
             spare_topic_id=self._spare,
-            seen_at=NOW,
-            now=self._now,
+            seen_at=MONOTONIC_S,
+            monotonic_s=self._now_s,
+            now=NOW,
             attempts=tuple(self._attempts),
             created=self._created,
         )
@@ -192,8 +194,7 @@ class History:
         if isinstance(command, CreateTopic) and isinstance(outcome, Accepted):
             self._created = command
             self._spare = uuid.uuid5(uuid.NAMESPACE_DNS, f"spare {next(self._numbers)}")
-        retry_at = self._now + timedelta(seconds=10)
-        self._attempts.append(Attempt(command, outcome, 1, 5, retry_at))
+        self._attempts.append(Attempt(command, outcome, 1, 5, retry_at=self._now_s + 10))
 
 
 @settings(max_examples=300, deadline=None)

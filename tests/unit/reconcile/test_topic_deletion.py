@@ -124,7 +124,7 @@ def test_what_is_not_clearly_wanted_keeps_the_topic(changes: dict[str, Any], eve
 
 
 def test_an_heir_that_goes_as_well_is_none() -> None:
-    successor = claim(resource(name="successor", uid="u9", deleted=True))
+    successor = claim(resource(name="successor", uid="u9", deleted=True, finalizer=True))
     assert plan_topic(deleted(others=[successor])).commands == (DeleteTopic("orders", ID),)
 
 

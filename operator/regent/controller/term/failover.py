@@ -18,7 +18,6 @@ from regent.controller.configs.unclean_election_config import load_unclean_elect
 from regent.controller.effects import (
     CurrentTime,
     Enqueue,
-    Exists,
     InterBrokerProtocol,
     PublishView,
     ReadChildren,
@@ -32,13 +31,15 @@ from regent.controller.reassignment.reassignment_changes import resume_reassignm
 from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.context import ControllerContext
 from regent.controller.term import cluster_loading
+from regent.controller.term.persistent_paths import create_persistent_paths
 from regent.controller.term.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
 from regent.controller.term.watch_check import schedule_watch_check
+from regent.controller.tokens import delegation_token_expiry
 from regent.controller.topics import stray_replicas, topic_changes, topic_id_notes, topic_ids
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import read_permitted
-from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
+from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.features import (
@@ -49,7 +50,7 @@ from regent.zk_data.features import (
     decode_feature,
     encode_feature,
 )
-from regent.zk_data.operations import Create, Delete, SetData, ZkError, ZNode
+from regent.zk_data.operations import Create, Delete, SetData, ZNode
 
 FEATURES_SINCE = (2, 7)
 FEATURE_VERSION_2_SINCE = (3, 3)
@@ -59,7 +60,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     """Load the cluster and bring it into order. Ends when the last request is enqueued."""
     context, log = active.context, active.log
     context.trail.begin_term(await CurrentTime())
-    await _create_persistent_paths(active)
+    await create_persistent_paths(active)
     brokers = await cluster_loading.read_brokers(log)
     cluster_loading.refuse_unsupported(brokers.values())
     context.add_live_brokers(brokers.values())
@@ -85,6 +86,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     await process_replica_leader_election(active)
     await schedule_first_check(active)
     await schedule_watch_check(active)
+    await delegation_token_expiry.schedule_first_check(active)
     if topic_ids.are_in_use(context):
         await topic_id_notes.complete(context, log)
     log.info(
@@ -131,17 +133,6 @@ async def process_inter_broker_protocol_change(
 
 def _without_id(context: ControllerContext) -> list[str]:
     return [topic for topic in context.cluster.topics if topic not in context.cluster.topic_ids]
-
-
-async def _create_persistent_paths(active: ActiveController) -> None:
-    """What a broker creates at its start must exist before it can be watched."""
-    existing = await Exists(paths.PERSISTENT_PATHS)
-    guard = epoch_guard(active.context)
-    for path, exists in zip(paths.PERSISTENT_PATHS, existing, strict=True):
-        if not exists:
-            (result,) = await Write([Create(path, exist_ok=True)], guard=guard)
-            if isinstance(result, ZkError):
-                raise UnexpectedZooKeeperError(result.value, path)
 
 
 async def _delete_notifications(active: ActiveController) -> None:

@@ -9,6 +9,10 @@ So each event that a watch of a path that every controller needs stands for is r
 reads the present state, sets the watch again, and finds nothing to do where nothing was missed. Who
 may not read such a path finds that out, too, and gives the controller up.
 
+A path may be gone itself: ``rmr /admin/delete_topics`` is advice that people find. Then no topic
+could be deleted, and Kafka's tools, which create it again, would not be noticed. So it is created
+again.
+
 Changes of single nodes (a topic that grows while it is closed to us) are not looked up: there may
 be 100,000 of them. Upstream looks nothing up.
 """
@@ -20,6 +24,7 @@ from typing import Final
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import ArmTimer, Enqueue
 from regent.controller.events import WatchCheck
+from regent.controller.term.persistent_paths import restore_persistent_paths
 from regent.controller.term.watches import NEEDED
 
 _TIMER: Final = "watch check"
@@ -33,7 +38,9 @@ async def schedule_watch_check(active: ActiveController) -> None:
 
 
 async def process_watch_check(active: ActiveController) -> None:
-    """Have everything looked at that watches are to report."""
+    """Have everything looked at that watches are to report. What is watched may have been deleted,
+    and a watch needs a node."""
+    await restore_persistent_paths(active)
     for event in NEEDED:
         await Enqueue(event)
     await schedule_watch_check(active)

@@ -43,7 +43,7 @@ from regent.controller.reassignment.reassignment_commands import (
 from regent.controller.topics.topic_configuration import alter_topic_config, describe_topic_configs
 from regent.controller.topics.topic_creation import create_topics
 from regent.controller.topics.topic_growth import create_partitions
-from regent.controller.topics.topic_refusals import concurrent_change, refused_by_zookeeper, unknown
+from regent.controller.topics.topic_refusals import not_written, refused_by_zookeeper, unknown
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.errors import (
     ControllerMovedError,
@@ -147,13 +147,11 @@ async def _delete_topics(
         ]
     refused = [_deletion_problem(active, command) for command in commands]
     known = [c.topic for c, problem in zip(commands, refused, strict=True) if problem is None]
-    results = await Write(
-        [Create(paths.delete_topic(topic), exist_ok=True) for topic in known],
-        guard=epoch_guard(active.context),
-    )
+    markers = [Create(paths.delete_topic(topic), exist_ok=True) for topic in known]
+    results = await Write(markers, guard=epoch_guard(active.context))
     outcomes = {
-        topic: Accepted() if isinstance(result, Written) else concurrent_change(topic)
-        for topic, result in zip(known, results, strict=True)
+        topic: Accepted() if isinstance(result, Written) else not_written(topic, [marker], [result])
+        for topic, marker, result in zip(known, markers, results, strict=True)
     }
     return [
         problem or outcomes[command.topic]

@@ -14,8 +14,8 @@ from regent.controller.commands import (
 from regent.controller.effects import Multi, PublishView, ReadData
 from regent.controller.topics.topic_refusals import (
     answer_lost,
-    concurrent_change,
     not_usable,
+    not_written,
     problem_refused,
     too_large,
 )
@@ -83,7 +83,7 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
         return Accepted() if now is not None and now.data == content else answer_lost(topic)
     if not all_written(results):
         raise_if_moved(results)
-        return concurrent_change(topic)
+        return not_written(topic, operations, results)
     return Accepted()
 
 

@@ -13,8 +13,8 @@ from regent.controller.topics.replica_assignment import PlacementError
 from regent.controller.topics.topic_placement import place_new_topic, placement_refused
 from regent.controller.topics.topic_refusals import (
     answer_lost,
-    concurrent_change,
     config_refused,
+    not_written,
     refused_by_zookeeper,
     too_large,
 )
@@ -165,7 +165,7 @@ async def _write_topics(
             return dict.fromkeys(topics, Accepted())
         raise_if_moved(results)
         if len(topics) == 1:
-            return {topic: _creation_outcome(topic, results) for topic in topics}
+            return {topic: _creation_outcome(topic, operations, results) for topic in topics}
     outcomes: dict[str, Outcome] = {}
     for topic, new in topics.items():
         outcomes |= await _write_topics(active, {topic: new})
@@ -215,7 +215,9 @@ def _creation(topic: str, new: _NewTopic, config_node: ZNode | None) -> list[Ope
     return [config, Create(paths.topic(topic), encode_topic(new.znode))]
 
 
-def _creation_outcome(topic: str, results: Sequence[WriteResult]) -> Outcome:
+def _creation_outcome(
+    topic: str, operations: Sequence[Operation], results: Sequence[WriteResult]
+) -> Outcome:
     if results[-1] is ZkError.NODE_EXISTS:
         return _exists_already(topic)
-    return concurrent_change(topic)
+    return not_written(topic, operations, results)

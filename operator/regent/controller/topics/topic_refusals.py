@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import Reason, Rejected
 from regent.controller.znodes.transactions import transaction_limit, transaction_size
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.topic_config import BrokerFacts, ConfigProblem, config_problems
-from regent.zk_data.operations import Operation
+from regent.zk_data.operations import Create, Operation, WriteResult, ZkError
+
+_REFUSALS: Final = (ZkError.NO_AUTH, ZkError.QUOTA_EXCEEDED, ZkError.NO_CHILDREN_FOR_EPHEMERALS)
 
 
 def unknown(topic: str) -> Rejected:
@@ -34,6 +37,20 @@ def concurrent_change(topic: str) -> Rejected:
     )
 
 
+def not_written(
+    topic: str, operations: Sequence[Operation], results: Sequence[WriteResult]
+) -> Rejected:
+    """Why operations on the nodes of a topic did not succeed, whether or not in one transaction.
+
+    That the parent of a new node is missing is nothing that somebody did to the topic.
+    """
+    for operation, result in zip(operations, results, strict=True):
+        has_no_parent = result is ZkError.NO_NODE and isinstance(operation, Create)
+        if isinstance(result, ZkError) and (has_no_parent or result in _REFUSALS):
+            return refused_by_zookeeper(UnexpectedZooKeeperError(result.value, operation.path))
+    return concurrent_change(topic)
+
+
 def answer_lost(topic: str) -> Rejected:
     """A transaction whose answer was lost did not take place, as reading the nodes has shown."""
     return Rejected(
@@ -45,10 +62,15 @@ def answer_lost(topic: str) -> Rejected:
 
 def refused_by_zookeeper(error: UnexpectedZooKeeperError) -> Rejected:
     """An answer that concerns the znodes of one command, such as NOAUTH."""
+    advice = {
+        ZkError.NO_AUTH.value: "give Regent's ZooKeeper user the rights of the brokers on this "
+        "znode. ",
+        ZkError.QUOTA_EXCEEDED.value: "raise or remove the quota that somebody has set for this "
+        "znode or one above it (setquota, delquota). ",
+    }
     return Rejected(
         Reason.ZOOKEEPER_REFUSED,
-        f"{error}; give Regent's ZooKeeper user the rights of the brokers on this znode. The "
-        "command is tried again",
+        f"{error}; {advice.get(error.code, '')}The command is tried again",
     )
 
 

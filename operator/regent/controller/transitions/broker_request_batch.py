@@ -13,6 +13,7 @@ from itertools import chain
 
 from regent.controller.effects import SendRequests
 from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import ReplicaState
 from regent.model.partition import (
     EPOCH_DURING_DELETE,
     INITIAL_LEADER_EPOCH,
@@ -47,7 +48,8 @@ class ControllerBrokerRequestBatch:
         """Send brokers the leadership of partitions whose replicas they host.
 
         Everybody else learns the same by UpdateMetadata. Partitions without leadership must not be
-        passed. ``is_new`` sticks: once set for a broker and partition it stays.
+        passed. ``is_new`` sticks: once set for a broker and partition it stays. A replica that was
+        stopped as its broker is shutting down is left out, whoever names it.
         """
         named = dict.fromkeys(partitions, is_new)
         for broker_id in broker_ids:
@@ -122,9 +124,9 @@ class ControllerBrokerRequestBatch:
         context = self._context
         brokers = context.cluster.brokers
         leader_and_isr = {
-            broker_id: entries
+            broker_id: started
             for broker_id, entries in self._leader_and_isr.items()
-            if broker_id in brokers and entries
+            if broker_id in brokers and (started := self._without_stopped(broker_id, entries))
         }
         stop_replica = {
             broker_id: self._stop_entries(entries, self._unchecked_stops.get(broker_id, ()))
@@ -154,6 +156,27 @@ class ControllerBrokerRequestBatch:
             announced=context.announced,
             describe_log_dirs=asked,
         )
+
+    def _without_stopped(
+        self, broker_id: int, entries: Mapping[TopicPartition, bool]
+    ) -> Mapping[TopicPartition, bool]:
+        """Leave out what a broker that is shutting down was stopped from following: a LeaderAndIsr
+        would have it fetch, and be in the ISR when it stops (KAFKA-14140).
+
+        What this very batch stops stays: a former leader has to learn that it does not lead.
+        """
+        context = self._context
+        if broker_id not in context.shutting_down_broker_ids:
+            return entries
+        stops = self._stop_replica.get(broker_id, ())
+        leadership = context.cluster.leadership
+        return {
+            tp: is_new
+            for tp, is_new in entries.items()
+            if tp in stops
+            or context.replica_state(broker_id, tp) is not ReplicaState.OFFLINE
+            or (tp in leadership and broker_id in leadership[tp].isr)
+        }
 
     def _states(self) -> dict[TopicPartition, PartitionState]:
         """State of every partition announced, which includes those of every LeaderAndIsr.

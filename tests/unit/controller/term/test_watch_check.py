@@ -6,6 +6,7 @@ import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
+from regent.controller.commands import Accepted, DeleteTopic
 from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
@@ -106,6 +107,52 @@ def test_who_may_no_longer_read_what_it_needs_gives_the_controller_up(
     assert controller.active is None
     assert world.holder() is None
     assert f"NOAUTH for {closed}" in (controller.life.refusal or "")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        paths.DELETE_TOPICS,
+        paths.CONFIG_CHANGES,
+        paths.TOPIC_CONFIGS,
+        paths.ISR_CHANGE_NOTIFICATION,
+        paths.LOG_DIR_EVENT_NOTIFICATION,
+    ],
+)
+def test_a_parent_that_somebody_deleted_is_there_again_and_watched(world: World, path: str) -> None:
+    """People delete ``/admin/delete_topics`` to stop a deletion."""
+    controller = world.active_controller()
+    world.delete(path)
+    world.deliver(controller)
+    check(world, controller)
+    assert world.exists(path)
+    assert controller.active is not None
+
+
+def test_a_parent_that_may_not_be_created_costs_no_controller(world: World) -> None:
+    controller = world.active_controller()
+    world.delete(paths.ISR_CHANGE_NOTIFICATION)
+    world.deliver(controller)
+
+    def deny(effect: effects.Effect[object]) -> None:
+        if isinstance(effect, effects.Write) and effect.operations:
+            raise UnexpectedZooKeeperError("QUOTAEXCEEDED", paths.ISR_CHANGE_NOTIFICATION)
+
+    world.driver.before = deny
+    check(world, controller)
+    assert controller.active is not None
+    (error,) = world.log.errors("A node that Kafka needs is missing and cannot be created")
+    assert "QUOTAEXCEEDED" in str(error["reason"])
+
+
+def test_topics_are_deleted_again_after_the_parent_of_the_markers_was(world: World) -> None:
+    controller = world.active_controller()
+    world.delete(paths.DELETE_TOPICS)
+    world.deliver(controller)
+    check(world, controller)
+    world.process(controller, e.CommandsReceived((DeleteTopic("t"),), reply_to=1))
+    assert [answer.answer for answer in world.driver.answers] == [(Accepted(),)]
+    assert e.TopicDeletion() in world.deliver(controller)
 
 
 def test_it_can_be_switched_off(world: World) -> None:

@@ -1,0 +1,1 @@
+"""Delegation tokens end."""
