@@ -20,14 +20,14 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from regent.model.cluster import DRAWN_CONTROLLER_IDS
+
 ENVIRONMENT_PREFIX = "REGENT_"
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-CONTROLLER_ID_BASE = 1_000_000_000
-_CONTROLLER_ID_RANGE = 100_000_000
 
 
 def _random_controller_id() -> int:
-    return CONTROLLER_ID_BASE + random.randrange(_CONTROLLER_ID_RANGE)  # noqa: S311 - no secret
+    return random.choice(DRAWN_CONTROLLER_IDS)  # noqa: S311 - no secret
 
 
 _ROOTS_OF_KAFKA: Final = frozenset(
