@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import own_registration, shutting_down_notes
+from regent.controller.brokers import own_registration, shutting_down_notes, unserved_listeners
 from regent.controller.brokers.offline_replicas import (
     on_replicas_become_offline,
     without_started_deletions,
@@ -63,6 +63,7 @@ async def process_broker_change(active: ActiveController) -> None:
             await on_broker_failure(active, dead)
     if stopped:
         await shutting_down_notes.forget(context, stopped)
+    unserved_listeners.report(active)
     await own_registration.settle(active)
     await PublishView(frozenset())
 
@@ -122,5 +123,6 @@ async def process_broker_modifications(active: ActiveController, broker_id: int)
     batch = ControllerBrokerRequestBatch(context)
     batch.add_update_metadata()
     await batch.send()
+    unserved_listeners.report(active)
     await own_registration.settle(active)
     await PublishView(frozenset())

@@ -64,6 +64,8 @@ class ControllerContext:
         doubtful_replicas: By broker, replicas that may be of a former topic of the same name.
         is_registered: Whether the controller itself has a registration: see
             :mod:`regent.controller.brokers.own_registration`.
+        unserved_listeners: Listeners of brokers, with their security protocols, that have been
+            reported as not served.
         unconfirmed_shutdowns: Brokers that shut down for longer than that takes: each was sent a
             request, and one that answers has given it up.
     """
@@ -84,6 +86,7 @@ class ControllerContext:
             self.cluster, has_replicas=lambda broker_id: bool(self.replica_states_on(broker_id))
         )
         self.is_registered = False
+        self.unserved_listeners: Mapping[str, str] = {}
         self.unconfirmed_shutdowns: dict[int, None] = {}
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self._partition_states: dict[TopicPartition, PartitionState] = {}

@@ -13,7 +13,7 @@ may take seconds: topics, and the protocol versions of hosts that are gone.
 from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import controlled_shutdown
+from regent.controller.brokers import controlled_shutdown, unserved_listeners
 from regent.controller.configs.unclean_election_config import load_unclean_election_default
 from regent.controller.effects import (
     CurrentTime,
@@ -69,6 +69,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     brokers = await cluster_loading.read_brokers(log)
     cluster_loading.refuse_unsupported(brokers.values(), active.config)
     context.add_live_brokers(brokers.values())
+    unserved_listeners.report(active)
     await UpdateChannels(context.term.epoch, opened=list(brokers.values()))
     await _announce_brokers(active)
     await controlled_shutdown.resume(active)

@@ -19,7 +19,7 @@ from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
 PLAINTEXT = {"PLAINTEXT": Address("regent", 9095)}
 
 
-def broker(broker_id: int, *, version: int = 5, **listeners: str) -> Broker:
+def broker(broker_id: int, listeners: dict[str, str], *, version: int = 5) -> Broker:
     endpoints = tuple(
         EndPoint(name, protocol, f"broker-{broker_id}", 9000 + i)
         for i, (name, protocol) in enumerate(listeners.items())
@@ -66,7 +66,7 @@ def test_a_single_newer_broker_is_named_with_the_ways_out() -> None:
 def test_every_listener_by_which_it_may_be_asked_has_to_be_served_and_announced(
     listeners: dict[str, str], settings: dict[str, Any], reason: str | None
 ) -> None:
-    brokers = [broker(1, **listeners)]
+    brokers = [broker(1, listeners)]
     if reason is None:
         refuse_unreachable(brokers, PLAINTEXT, **settings)
         return
@@ -75,7 +75,9 @@ def test_every_listener_by_which_it_may_be_asked_has_to_be_served_and_announced(
 
 
 def test_listeners_of_older_brokers_do_not_count() -> None:
-    refuse_unreachable([broker(1, A="PLAINTEXT"), broker(2, version=4, B="SSL")], PLAINTEXT)
+    refuse_unreachable(
+        [broker(1, {"A": "PLAINTEXT"}), broker(2, {"B": "SSL"}, version=4)], PLAINTEXT
+    )
 
 
 def test_its_controller_is_not_taken_over_and_the_reason_is_told() -> None:
@@ -131,7 +133,7 @@ def test_a_broker_with_a_listener_that_is_not_served_ends_it(is_registered_alrea
         world.start_broker(2, registration_version=5)
     controller = world.active_controller()
     path = paths.broker_id(2)
-    content = encode_broker(broker(2, A="PLAINTEXT", B="SSL"), timestamp_ms=0)
+    content = encode_broker(broker(2, {"A": "PLAINTEXT", "B": "SSL"}), timestamp_ms=0)
     change = SetData(path, content) if is_registered_already else Create(path, content)
     world.outsider.multi([change])
     world.deliver(controller)
