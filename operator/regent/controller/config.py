@@ -51,6 +51,9 @@ class ControllerConfig(msgspec.Struct, frozen=True):
         jute_max_buffer: ``jute.maxbuffer`` of the ZooKeeper servers, in bytes.
         served: Security protocol -> where brokers and clients reach this process with it. Empty: it
             cannot be asked anything, and is not announced.
+        announced_listeners: Names of the brokers' listeners under which the controller appears as a
+            live broker; none: all whose security protocol is served.
+        inter_broker_listener: The listener by which brokers reach the controller; None: not known.
         watch_check_interval_s: How often is looked up what watches are to report; None: never.
         delegation_token_expiry_check_interval_ms: How often delegation tokens that have expired are
             removed; None: never.
@@ -76,6 +79,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     default_replication_factor: int = 1
     jute_max_buffer: int = DEFAULT_JUTE_MAX_BUFFER
     served: Mapping[str, Address] = MappingProxyType({})
+    announced_listeners: frozenset[str] = frozenset()
+    inter_broker_listener: str | None = None
     watch_check_interval_s: int | None = 60
     delegation_token_expiry_check_interval_ms: int | None = 3_600_000
     election_path: str = "/regent/election"
