@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import socket
 from collections.abc import Callable, Container, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Final
@@ -56,6 +57,7 @@ class KafkaServer:
         features: The cluster's features as they are now, for ApiVersions.
         pass_through: Passes on what any broker can answer; None: only what the dispatcher answers
             is served.
+        listening: A socket that listens already; None: :meth:`start` opens one.
 
     Raises:
         ConfigurationError: If TLS or SASL cannot be used as set.
@@ -74,6 +76,7 @@ class KafkaServer:
         credentials: Credentials | None = None,
         features: Callable[[], Features] = lambda: NO_FEATURES,
         pass_through: PassThrough | None = None,
+        listening: socket.socket | None = None,
     ) -> None:
         unknown = [each for each in settings.sasl_mechanisms if each not in MECHANISMS]
         if unknown or (settings.sasl_mechanisms and credentials is None):
@@ -101,6 +104,7 @@ class KafkaServer:
         self.decoder: Executor = ThreadPoolExecutor(1, thread_name_prefix="kafka-server-decoder")
         self._listed = listed_versions(self.codec.apis)
         self._features = features
+        self._listening = listening
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopping = False
@@ -130,9 +134,14 @@ class KafkaServer:
         settings = self.settings
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(
-                self._connection, settings.host, settings.port, backlog=_BACKLOG
-            )
+            if self._listening is not None:
+                self._server = await loop.create_server(
+                    self._connection, sock=self._listening, backlog=_BACKLOG
+                )
+            else:
+                self._server = await loop.create_server(
+                    self._connection, settings.host, settings.port, backlog=_BACKLOG
+                )
         except OSError as error:
             raise ConfigurationError(
                 f"cannot listen on {settings.host}:{settings.port}: {error}; choose another "

@@ -223,20 +223,20 @@ class PassThrough:
 
     def _endpoint(self, broker: UpstreamBroker, peer: Peer) -> EndPoint:
         """The listener that the client means: its answers name addresses of that listener."""
+        wanted = self.settings.listeners
         matching = [
             each
             for each in broker.broker.endpoints
             if each.security_protocol == peer.security_protocol
-            and self.settings.listener in (None, each.listener)
+            and (not wanted or each.listener in wanted)
         ]
-        named = [each for each in matching if each.listener == peer.listener]
-        if len(named or matching) != 1:
-            wanted = self.settings.listener or "one only"
+        if len(matching) != 1:
+            names = ", ".join(each.listener for each in matching) or "none"
             raise NotPassedOnError(
-                f"broker {broker.broker.broker_id} has {len(matching)} listeners with "
-                f"{peer.security_protocol} ({wanted} is wanted): set endpoint_listener"
+                f"clients may mean several listeners of broker {broker.broker.broker_id} with "
+                f"{peer.security_protocol}, or none: {names}; name theirs in endpoint_listener"
             )
-        return (named or matching)[0]
+        return matching[0]
 
     def _evict(self) -> None:
         group = max(self._by_group.values(), key=len)

@@ -13,8 +13,8 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     Times are in seconds.
 
     Attributes:
-        listener: Name of the brokers' listener that clients of this server mean. None: the only one
-            with the security protocol of the server.
+        listeners: Names of the brokers' listeners that clients of this server may mean; none: any.
+            Requests go to the only one of them with the security protocol of the server.
         ssl_context: For listeners with TLS. It must have no certificate of ours: who shows it would
             be us, not the client.
         client_id: Of the requests by which such a connection authenticates.
@@ -24,7 +24,7 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
         idle_s: When one without requests is closed; the client's is kept.
     """
 
-    listener: str | None = None
+    listeners: tuple[str, ...] = ()
     ssl_context: ssl.SSLContext | None = None
     client_id: str = "regent"
     connections: int = 500

@@ -71,7 +71,7 @@ async def answer(api: Api, version: int, fields: dict[str, Any], **options: Any)
 
 @pytest.mark.parametrize("version", LIST_GROUPS.requests)
 async def test_the_controller_coordinates_no_group(version: int) -> None:
-    filters = {"statesFilter": []} if version >= 4 else {}
+    filters: dict[str, Any] = {"statesFilter": []} if version >= 4 else {}
     found = await answer(LIST_GROUPS, version, filters)
     assert (found.error_code, found.groups) == (ErrorCode.none, ())
 

@@ -390,12 +390,14 @@ def two_listeners(broker: RawBroker, *names: str) -> UpstreamBroker:
     return upstream._replace(broker=changed)
 
 
-@pytest.mark.parametrize(("listener", "passed_on"), [(None, False), ("B", True), ("C", False)])
+@pytest.mark.parametrize(
+    ("listeners", "passed_on"), [((), False), (("B",), True), (("B", "C"), True), (("C",), False)]
+)
 async def test_of_several_listeners_of_a_protocol_one_has_to_be_named(
-    listener: str | None, passed_on: bool
+    listeners: tuple[str, ...], passed_on: bool
 ) -> None:
     """Brokers answer with addresses of the listener that they are asked on."""
-    async with one_broker(listener=listener) as (passed, broker, client):
+    async with one_broker(listeners=listeners) as (passed, broker, client):
         passed.listed[:] = [two_listeners(broker, "A", "B")]
         client.send_frame(frame_of(3, 1, 1))
         if passed_on:
