@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from sandbox import KafkaTools
 from sandbox.regent_process import RegentProcess
@@ -20,6 +21,7 @@ class ServedCluster:
 
     Attributes:
         address: Of Regent's endpoint.
+        command_config: A file with properties for Kafka's tools, if they need any.
     """
 
     def __init__(self, cluster: Cluster, process: RegentProcess) -> None:
@@ -28,6 +30,7 @@ class ServedCluster:
         status = cluster.wait(process.status, "the status")
         self.address = str(status["endpoint"]["served"]["PLAINTEXT"])
         self.controller_id = controller_id_of(process)
+        self.command_config: Path | None = None
 
     @property
     def port(self) -> int:

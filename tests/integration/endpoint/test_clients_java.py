@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,16 +23,35 @@ MESSAGES = 20
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module", params=["2.4.1", "3.9.1"])
-def served(request: pytest.FixtureRequest) -> Iterator[ServedCluster]:
-    with served_cluster(request.param) as started:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCluster]:
+    with served_cluster("3.9.1") as started:
+        # Time enough for a busy machine: some of the tools have five seconds.
+        properties = tmp_path_factory.mktemp("tools") / "client.properties"
+        names = ("request.timeout.ms", "default.api.timeout.ms")
+        properties.write_text("".join(f"{name}=120000\n" for name in names))
+        started.command_config = properties
         yield started
+
+
+def patient(served: ServedCluster, tool: str, arguments: Sequence[str]) -> list[str]:
+    """Arguments of a tool with a longer timeout."""
+    if tool == "kafka-console-consumer":
+        return list(arguments)
+    more = ["--timeout=120000"] if tool == "kafka-consumer-groups" else []
+    return [*arguments, *more, f"--command-config={served.command_config}"]
 
 
 def run(served: ServedCluster, release: str, tool: str, *arguments: str) -> Outcome:
     """A tool at Regent's address."""
+    outcome = run_unchecked(served, release, tool, *arguments)
+    assert outcome.exit_code == 0, outcome
+    return outcome
+
+
+def run_unchecked(served: ServedCluster, release: str, tool: str, *arguments: str) -> Outcome:
     server = f"--bootstrap-server={served.address}"
-    return served.tools(release).run(tool, server, *arguments)
+    return served.tools(release).run(tool, server, *patient(served, tool, arguments), check=False)
 
 
 def same(served: ServedCluster, release: str, tool: str, *arguments: str) -> str:
@@ -40,7 +59,7 @@ def same(served: ServedCluster, release: str, tool: str, *arguments: str) -> str
     found = []
     for tools in (served.tools(release), served.tools_at_a_broker(release)):
         server = f"--bootstrap-server={tools.bootstrap_servers}"
-        outcome = tools.run(tool, server, *arguments, check=False)
+        outcome = tools.run(tool, server, *patient(served, tool, arguments), check=False)
         found.append((outcome.exit_code, sorted(outcome.stdout.splitlines())))
     assert found[0] == found[1]
     return "\n".join(found[0][1])
@@ -102,11 +121,6 @@ def test_acls_are_listed_alike(served: ServedCluster, release: str) -> None:
         pytest.skip("kafka-acls of this release asks ZooKeeper")
     outcome = run_unchecked(served, release, "kafka-acls", "--list")
     assert "No Authorizer is configured on the broker" in outcome.stdout + outcome.stderr
-
-
-def run_unchecked(served: ServedCluster, release: str, tool: str, *arguments: str) -> Outcome:
-    server = f"--bootstrap-server={served.address}"
-    return served.tools(release).run(tool, server, *arguments, check=False)
 
 
 @pytest.mark.parametrize("release", ["2.8.2", "3.9.1"])
