@@ -21,6 +21,7 @@ from regent.model.cluster import Address
 from regent.network.kafka_server import KafkaServer
 from regent.network.pass_through import PassThrough
 from regent.observability.server_metrics import ServerCollector
+from regent.protocol.serving import Peer
 from regent.runtime.ports import ControllerRequests, EndpointPort, ZooKeeperPort
 from regent.server_credentials import ServerCredentials
 from regent.settings import Settings
@@ -86,7 +87,7 @@ class KafkaEndpoint:
             else PassThrough(
                 passed_on,
                 brokers=lambda: upstream_brokers(requests.view),
-                depends_on_address=lambda peer: False,
+                depends_on_address=_depends_on_address,
             ),
             credentials=ServerCredentials(
                 zookeeper.get_data, users_file=settings.endpoint_sasl_plain_users_file
@@ -95,3 +96,8 @@ class KafkaEndpoint:
         )
         self._registry.register(ServerCollector(server.statistics))
         return server
+
+
+async def _depends_on_address(_: Peer) -> bool:
+    """Access control lists are not read yet."""
+    return False

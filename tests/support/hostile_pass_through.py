@@ -31,7 +31,7 @@ from regent.protocol.passed_on import PASSED_ON
 from regent.protocol.serving import UpstreamBroker
 from tests.support.hostile_peers import Times, answer_anything, ask_until, fuzzed_frames
 from tests.support.kafka_client import KafkaClient, connected
-from tests.support.raw_broker import NO_BYTES, RawBroker, answer_of, versions_of
+from tests.support.raw_broker import NO_BYTES, RawBroker, answer_of, nowhere, versions_of
 from tests.support.served_requests import ALL_APIS
 
 HOSTILE_ADDRESS: Final = "127.0.0.2"
@@ -95,7 +95,7 @@ class Server:
         self.pass_through = PassThrough(
             UpstreamSettings(connections=200, idle_s=2.0),
             brokers=lambda: upstreams,
-            depends_on_address=lambda peer: False,
+            depends_on_address=nowhere,
         )
         limits = ServerLimits(
             connections=connections + 500,

@@ -12,10 +12,15 @@ from regent.model.cluster import Broker, EndPoint
 from regent.protocol.api_versions import VersionRange
 from regent.protocol.framing import RequestHeader, request_header
 from regent.protocol.kafka_api_versions import API_VERSIONS
-from regent.protocol.serving import UpstreamBroker
+from regent.protocol.serving import Peer, UpstreamBroker
 
 Answer = Callable[[RequestHeader, bytes], bytes | None]
 """Bytes to send for a request; None: the connection is closed."""
+
+
+async def nowhere(_: Peer) -> bool:
+    """No right depends on the address of a client."""
+    return False
 
 
 def versions_of(release: tuple[int, int]) -> Mapping[int, VersionRange]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from regent.model.cluster import EndPoint
@@ -48,7 +48,8 @@ class PassThrough:
         settings: How brokers are reached, and how much of it there may be.
         brokers: The live brokers whose versions are known, as of now.
         depends_on_address: Whether a right of this client depends on the address that its requests
-            come from. Brokers would judge it by ours.
+            come from: brokers would judge it by ours. Raises :class:`NotPassedOnError` if nobody
+            can say.
 
     Attributes:
         settings: The same.
@@ -59,7 +60,7 @@ class PassThrough:
         settings: UpstreamSettings,
         *,
         brokers: Callable[[], Sequence[UpstreamBroker]],
-        depends_on_address: Callable[[Peer], bool],
+        depends_on_address: Callable[[Peer], Awaitable[bool]],
     ) -> None:
         self.settings = settings
         self._brokers = brokers
@@ -117,6 +118,23 @@ class PassThrough:
 
     # For the upstreams
 
+    async def check_identity(self, peer: Peer) -> None:
+        """Whether a client's requests can be passed on with its own identity and its own rights.
+
+        Raises:
+            NotPassedOnError: If not.
+        """
+        if peer.principal != ANONYMOUS and not peer.security_protocol.startswith("SASL"):
+            raise NotPassedOnError(
+                f"{peer.principal} is known by a certificate, which cannot be shown to a broker: "
+                "let clients connect to brokers, or use SASL"
+            )
+        if await self._depends_on_address(peer):
+            raise NotPassedOnError(
+                f"an ACL of {peer.principal} names a host: brokers would judge its requests by "
+                "the address of Regent"
+            )
+
     def is_current(self, broker: UpstreamBroker, header: RequestHeader) -> bool:
         """Whether a broker still lives its same life, and understands a request."""
         return any(
@@ -131,11 +149,10 @@ class PassThrough:
         """Connect to a broker that can answer a request, with the client's identity.
 
         Raises:
-            NotPassedOnError: If that is not possible for this client.
+            NotPassedOnError: If it is not known which listener the client means.
             UpstreamError: If there is no such broker, or none can be reached.
         """
         peer, proved = upstream.peer, upstream.proved
-        self._check_identity(peer)
         candidates = [each for each in self._brokers() if _understands(each, header)]
         if not candidates:
             raise UpstreamError(
@@ -189,18 +206,6 @@ class PassThrough:
             self._count -= 1
             if not group:
                 del self._by_group[upstream.group]
-
-    def _check_identity(self, peer: Peer) -> None:
-        if peer.principal != ANONYMOUS and not peer.security_protocol.startswith("SASL"):
-            raise NotPassedOnError(
-                f"{peer.principal} is known by a certificate, which cannot be shown to a broker: "
-                "let clients connect to brokers, or use SASL"
-            )
-        if self._depends_on_address(peer):
-            raise NotPassedOnError(
-                f"an ACL of {peer.principal} names a host: brokers would judge its requests by "
-                "the address of Regent"
-            )
 
     def _in_order(self, candidates: Iterable[UpstreamBroker]) -> list[UpstreamBroker]:
         """The best first: not about to stop, not out of reach lately, with least connections."""

@@ -22,6 +22,9 @@ _HEAD: Final = struct.Struct(">ii")
 _MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
 """Largest answer of a broker that is passed on. Kafka's consumers ask for up to 50 MiB."""
 
+_CHECKED_S: Final = 30.0
+"""For so long a client that may be passed on may be."""
+
 _MAX_MERGED_BYTES: Final = 8 * 1024 * 1024
 """Largest answer that is read as a whole, to be merged with ours."""
 
@@ -35,6 +38,8 @@ class UpstreamError(RegentError):
 
 class Upstreams(Protocol):
     """What all of them share: see :class:`~regent.network.pass_through.PassThrough`."""
+
+    async def check_identity(self, peer: Peer, /) -> None: ...
 
     def is_current(self, broker: UpstreamBroker, header: RequestHeader, /) -> bool: ...
 
@@ -77,6 +82,7 @@ class Upstream:
         self._shared = shared
         self._connection: BrokerConnection | None = None
         self._is_admitted = False
+        self._checked_at = float("-inf")
 
     @property
     def is_lost(self) -> bool:
@@ -131,6 +137,10 @@ class Upstream:
 
     async def connect(self, header: RequestHeader) -> BrokerConnection:
         """The open connection if it fits a request, else a new one."""
+        now = asyncio.get_running_loop().time()
+        if now - self._checked_at >= _CHECKED_S:
+            await self._shared.check_identity(self.peer)
+            self._checked_at = now
         connection, broker = self._connection, self.broker
         if (
             connection is not None

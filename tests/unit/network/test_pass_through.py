@@ -26,7 +26,7 @@ from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, PassOn, Peer, UpstreamBroker
 from sandbox import wait_until_async
 from tests.support.kafka_client import KafkaClient, connected
-from tests.support.raw_broker import NO_BYTES, RawBroker, answer_of, raw_brokers
+from tests.support.raw_broker import NO_BYTES, RawBroker, answer_of, nowhere, raw_brokers
 from tests.support.served_requests import make
 
 PLENTY = ServerLimits(connection_rate=1e6, request_rate=1e6)
@@ -52,7 +52,7 @@ class Passing:
         self.pass_through = PassThrough(
             UpstreamSettings(**settings),
             brokers=lambda: self.listed,
-            depends_on_address=lambda peer: False,
+            depends_on_address=nowhere,
         )
         self.server: KafkaServer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, Peer, UpstreamBroker
 from sandbox import wait_until_async
 from tests.support.kafka_client import KafkaClient, connected
-from tests.support.raw_broker import versions_of
+from tests.support.raw_broker import nowhere, versions_of
 from tests.support.scram_users import scram_credential_of
 from tests.support.served_requests import make
 
@@ -74,7 +74,7 @@ class Cluster:
         broker_tls: TlsFiles | None = None,
         trusted: ssl.SSLContext | None = None,
         broker_users: Users | None = None,
-        depends_on_address: Callable[[Peer], bool] = lambda peer: False,
+        depends_on_address: Callable[[Peer], Awaitable[bool]] = nowhere,
     ) -> None:
         self.asked = Answering()
         self.broker = KafkaServer(
@@ -245,7 +245,7 @@ async def test_a_broker_with_another_authority_gets_no_password(
 async def test_who_has_a_right_by_address_is_not_passed_on_from_ours() -> None:
     asked_of: list[str] = []
 
-    def depends_on_address(peer: Peer) -> bool:
+    async def depends_on_address(peer: Peer) -> bool:
         asked_of.append(peer.principal)
         return True
 
