@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from typing import Final
 
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_tls import TlsFiles
+from regent.network.upstream_settings import UpstreamSettings
 from regent.settings import Settings
 
 _BACKLOG: Final = 100
@@ -74,6 +76,7 @@ def server_settings(settings: Settings) -> ServerSettings | None:
     return ServerSettings(
         host=settings.endpoint_host,
         port=settings.endpoint_port,
+        listener=settings.endpoint_listener or ServerSettings().listener,
         tls=_tls_files(settings),
         sasl_mechanisms=settings.endpoint_sasl_mechanisms,
         limits=ServerLimits(
@@ -89,6 +92,37 @@ def server_settings(settings: Settings) -> ServerSettings | None:
             request_rate=settings.endpoint_max_request_rate,
         ),
     )
+
+
+def upstream_settings(settings: Settings) -> UpstreamSettings | None:
+    """How requests of clients are passed on to brokers; None if they are not.
+
+    Raises:
+        ConfigurationError: A file cannot be used.
+    """
+    if settings.endpoint_port is None or not settings.endpoint_pass_through:
+        return None
+    return UpstreamSettings(
+        listeners=_client_listeners(settings),
+        ssl_context=_upstream_tls(settings) if settings.endpoint_tls else None,
+        client_id=str(settings.controller_id),
+        connections=settings.endpoint_max_upstream_connections,
+    )
+
+
+def _client_listeners(settings: Settings) -> tuple[str, ...]:
+    named = settings.endpoint_listener
+    listeners = settings.endpoint_announced_listeners if named is None else (named,)
+    return tuple(map(str.upper, listeners))
+
+
+def _upstream_tls(settings: Settings) -> ssl.SSLContext:
+    """Without a certificate of ours: to brokers, requests of clients must not be ours."""
+    authorities = settings.broker_tls_ca_file
+    try:
+        return ssl.create_default_context(cafile=None if authorities is None else str(authorities))
+    except OSError as error:  # ssl.SSLError included
+        raise ConfigurationError(f"TLS for brokers: {error} ({authorities})") from error
 
 
 def _tls_files(settings: Settings) -> TlsFiles | None:

@@ -9,11 +9,19 @@ from types import MappingProxyType
 from prometheus_client import CollectorRegistry
 
 from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
-from regent.endpoint.dispatcher import EndpointDispatcher, served_apis
-from regent.endpoint_settings import advertised_address, listening_socket, server_settings
+from regent.endpoint.dispatcher import HANDLERS, NODE_HANDLERS, EndpointDispatcher, served_apis
+from regent.endpoint.upstream_brokers import upstream_brokers
+from regent.endpoint_settings import (
+    advertised_address,
+    listening_socket,
+    server_settings,
+    upstream_settings,
+)
 from regent.model.cluster import Address
 from regent.network.kafka_server import KafkaServer
+from regent.network.pass_through import PassThrough
 from regent.observability.server_metrics import ServerCollector
+from regent.protocol.serving import Peer
 from regent.runtime.ports import ControllerRequests, EndpointPort, ZooKeeperPort
 from regent.server_credentials import ServerCredentials
 from regent.settings import Settings
@@ -68,10 +76,19 @@ class KafkaEndpoint:
             super_users=settings.endpoint_super_users,
             view=lambda: requests.view,
         )
+        passed_on = upstream_settings(settings)
+        handlers = HANDLERS if passed_on is None else (*HANDLERS, *NODE_HANDLERS)
         server = KafkaServer(
             self._server_settings,
-            apis=served_apis(),
-            dispatcher=EndpointDispatcher(requests, trust),
+            apis=served_apis(handlers),
+            dispatcher=EndpointDispatcher(requests, trust, handlers),
+            pass_through=None
+            if passed_on is None
+            else PassThrough(
+                passed_on,
+                brokers=lambda: upstream_brokers(requests.view),
+                depends_on_address=_depends_on_address,
+            ),
             credentials=ServerCredentials(
                 zookeeper.get_data, users_file=settings.endpoint_sasl_plain_users_file
             ),
@@ -79,3 +96,8 @@ class KafkaEndpoint:
         )
         self._registry.register(ServerCollector(server.statistics))
         return server
+
+
+async def _depends_on_address(_: Peer) -> bool:
+    """Access control lists are not read yet."""
+    return False

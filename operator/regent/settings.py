@@ -292,6 +292,27 @@ class Settings(BaseSettings):
         description="Users of the mechanism PLAIN: a YAML file with the users as keys and their "
         "passwords as values. It is read again when it has changed.",
     )
+    endpoint_listener: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Name of the brokers' listener whose clients are served here, and to which "
+        "their requests are passed on: brokers answer with addresses of that listener. By default "
+        "the only one of `endpoint_announced_listeners` that has the security protocol of the "
+        "endpoint; with several of them nothing is passed on.",
+    )
+    endpoint_pass_through: bool = Field(
+        default=True,
+        description="Pass requests that any broker can answer (metadata, coordinators, ACLs, "
+        "configurations) on to a broker, with the client's own identity. Clients that see Regent "
+        "need it.",
+    )
+    endpoint_max_upstream_connections: int = Field(
+        default=500,
+        ge=1,
+        le=100_000,
+        description="Connections to brokers for that, at most one for each connection of a client. "
+        "One more closes another, which costs its client nothing unless it waits for an answer.",
+    )
     endpoint_trusted_as_brokers: Literal["registered-brokers", "everybody", "nobody"] = Field(
         default="registered-brokers",
         description="Who may ask what only brokers ask (ISR changes, controlled shutdown, producer "

@@ -34,10 +34,14 @@ from tests.support.served_requests import ALL_APIS, GOLDEN, make
 _EDGES = (0, 1, 0x7F, 0x80, 0xFF)
 
 
-def fuzzed_frames(seed: int) -> Iterator[bytes]:
-    """Golden requests with bytes changed, inserted or cut, and pure chance; the same for a seed."""
+def fuzzed_frames(seed: int, *, more: Sequence[bytes] = ()) -> Iterator[bytes]:
+    """Golden requests with bytes changed, inserted or cut, and pure chance; the same for a seed.
+
+    Args:
+        more: Other requests that are treated alike.
+    """
     chance = random.Random(seed)
-    requests = [each.frame for each in GOLDEN if each.kind == "request"]
+    requests = [*more, *(each.frame for each in GOLDEN if each.kind == "request")]
     while True:
         frame = bytearray(chance.choice(requests))
         for _ in range(chance.randint(1, 4)):

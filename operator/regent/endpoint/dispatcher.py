@@ -5,20 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from regent.endpoint import allocate_producer_ids, alter_partition, controlled_shutdown
+from regent.endpoint import (
+    allocate_producer_ids,
+    alter_partition,
+    alter_replica_log_dirs,
+    control_requests,
+    controlled_shutdown,
+    describe_log_dirs,
+    list_groups,
+    list_transactions,
+    node_configs,
+)
 from regent.endpoint.broker_trust import BrokerTrust
 from regent.endpoint.handling import Handler
 from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED
 from regent.protocol.served_apis import Api
 from regent.protocol.server_codec import Request
-from regent.protocol.serving import Close, Peer
+from regent.protocol.serving import Close, PassOn, Peer
 from regent.runtime.ports import ControllerRequests
 
 HANDLERS: Final = (
     controlled_shutdown.HANDLER,
     alter_partition.HANDLER,
     allocate_producer_ids.HANDLER,
+    control_requests.LEADER_AND_ISR_HANDLER,
+    control_requests.STOP_REPLICA_HANDLER,
+    control_requests.UPDATE_METADATA_HANDLER,
 )
+"""What is asked of the controller."""
+
+NODE_HANDLERS: Final = (
+    list_groups.HANDLER,
+    list_transactions.HANDLER,
+    describe_log_dirs.HANDLER,
+    alter_replica_log_dirs.HANDLER,
+    node_configs.DESCRIBE_HANDLER,
+    node_configs.ALTER_HANDLER,
+    node_configs.INCREMENTAL_HANDLER,
+)
+"""What clients ask each node about itself. Only of use beside what is passed on to brokers."""
 
 
 def served_apis(handlers: Iterable[Handler] = HANDLERS) -> tuple[Api, ...]:
@@ -32,14 +57,20 @@ class EndpointDispatcher:
     Args:
         controller: Whom to ask.
         trust: Who counts as a broker.
+        handlers: What is answered.
     """
 
-    def __init__(self, controller: ControllerRequests, trust: BrokerTrust) -> None:
+    def __init__(
+        self,
+        controller: ControllerRequests,
+        trust: BrokerTrust,
+        handlers: Iterable[Handler] = HANDLERS,
+    ) -> None:
         self._controller = controller
         self._trust = trust
-        self._handlers = {handler.api.key: handler for handler in HANDLERS}
+        self._handlers = {handler.api.key: handler for handler in handlers}
 
-    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close:
+    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close | PassOn:
         handler = self._handlers[request.header.api_key]
         if handler.is_for_brokers and not await self._trust.is_broker(peer):
             return handler.refusal(request, CLUSTER_AUTHORIZATION_FAILED)
