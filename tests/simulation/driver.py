@@ -18,6 +18,7 @@ from regent.controller.config import ControllerConfig
 from regent.controller.event_merging import EventQueue
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.term.watches import event_of
+from regent.model.cluster import Address
 from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnavailableError
 from regent.protocol.control_requests import (
     ControlRequests,
@@ -75,6 +76,7 @@ class RegentProcess:
             watch_check_interval_s=None,
             delegation_token_expiry_check_interval_ms=None,
             refusal_repair_backoff_ms=500,
+            served={"PLAINTEXT": Address("regent", 9095)} if world.swarm.announces else {},
         )
         self.controller = KafkaController(
             self.config,

@@ -26,7 +26,7 @@ from regent.model.partition import (
 from regent.protocol.control_requests import ControlRequests, ControlResponse
 from regent.protocol.partition_state import PartitionState
 from regent.zk_data import paths
-from regent.zk_data.brokers import decode_broker
+from regent.zk_data.brokers import decode_broker, is_controller_registration
 from regent.zk_data.controller import (
     decode_controller,
     decode_controller_epoch,
@@ -46,6 +46,7 @@ from regent.zk_data.operations import (
 from regent.zk_data.topics import decode_partition_state, decode_topic, encode_partition_state
 from tests.simulation.broker import STALE_CONTROLLER_EPOCH, SimulatedBroker
 from tests.simulation.network import Channel, RequestQueue
+from tests.simulation.trace import InvariantViolatedError
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -205,6 +206,8 @@ class RivalController:
             node = self._world.zookeeper.get(f"{paths.BROKER_IDS}/{child}")
             if broker_id is None or node is None:
                 continue
+            if is_controller_registration(node):
+                raise InvariantViolatedError(f"{self.name} takes Regent {broker_id} for a broker")
             try:
                 brokers[broker_id] = decode_broker(broker_id, node)
             except MalformedZNodeError:

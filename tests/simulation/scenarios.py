@@ -17,7 +17,9 @@ from regent.controller.commands import (
     ElectLeaders,
 )
 from regent.controller.state.states import ReplicaState
+from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.topic_config import BrokerFacts
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData
 from regent.zk_data.topics import (
@@ -28,7 +30,7 @@ from regent.zk_data.topics import (
 )
 from tests.simulation.convergence import check_converged
 from tests.simulation.disturbances import Disturbance
-from tests.simulation.driver import RegentProcess
+from tests.simulation.driver import FIRST_CONTROLLER_ID, RegentProcess
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.trace import require
 from tests.simulation.workload import UNCLEAN
@@ -46,12 +48,14 @@ class Scenario(NamedTuple):
         tell: What happens. Whatever the controller does about it can be cut short.
         is_whole_before: Whether nothing is wrong before the story begins.
         balance_check_s: How often the balance of leaders is checked; None: never.
+        announces: Whether Regent appears as a live broker. No replica is on it in the end.
     """
 
     prepare: Callable[[World], None]
     tell: Callable[[World], None]
     is_whole_before: bool = True
     balance_check_s: int | None = None
+    announces: bool = False
 
 
 class Cut(NamedTuple):
@@ -89,7 +93,12 @@ def play(
 
 def play_with(scenario: Scenario, disturb: Disturb, *, rivals: bool) -> list[fx.Effect[Any]]:
     """As :func:`play`, where ``disturb`` decides at each effect."""
-    swarm = Swarm(rivals=rivals, speeds=CALM_SPEEDS, balance_check_s=scenario.balance_check_s)
+    swarm = Swarm(
+        rivals=rivals,
+        speeds=CALM_SPEEDS,
+        balance_check_s=scenario.balance_check_s,
+        announces=scenario.announces,
+    )
     world = World("scenario", swarm=swarm)
     world.is_turbulent = False
     world.settle()
@@ -115,7 +124,20 @@ def play_with(scenario: Scenario, disturb: Disturb, *, rivals: bool) -> list[fx.
     world.faults.end()
     world.settle()
     check_converged(world)
+    if scenario.announces:
+        _check_controller_hosts_nothing(world)
     return performed
+
+
+def _check_controller_hosts_nothing(world: World) -> None:
+    for topic in world.zookeeper.children(paths.BROKER_TOPICS):
+        node = world.zookeeper.get(paths.topic(topic))
+        assert node is not None
+        for partition, assignment in decode_topic(topic, node.data).assignments.items():
+            require(
+                not any(replica in DRAWN_CONTROLLER_IDS for replica in assignment.replicas),
+                f"{topic}-{partition} has a replica on the controller: {assignment}",
+            )
 
 
 def _nothing(world: World) -> None:
@@ -169,6 +191,23 @@ def _create(world: World) -> None:
 
 def _create_by_hand(world: World) -> None:
     world.workload.create_topic("c", {0: (3, 1), 1: (1, 3), 2: (3,)})
+
+
+def _create_on_the_controller(world: World) -> None:
+    ours = FIRST_CONTROLLER_ID
+    world.workload.create_topic("c", {0: (ours, 1), 1: (3, ours), 2: (ours,), 3: (1, 2, 3)})
+
+
+def _register_and_hand_over(world: World) -> None:
+    """A broker says that it looks for the controller in ``/brokers/ids``."""
+    (process,) = world.regents
+    if process.controller.active is None:
+        return
+    epoch = process.controller.active.context.cluster.brokers[1].epoch
+    facts = BrokerFacts(broker_id=1, versions=((2, 8),), has_answered=True)
+    process.put(e.BrokerFactsLearned(epoch, facts))
+    process.put(e.NotEligible())
+    process.put(e.Eligible())
 
 
 def _grow(world: World) -> None:
@@ -451,6 +490,8 @@ SCENARIOS: dict[str, Scenario] = {
     "failover with a broker down": Scenario(_broker_3_is_down, _fail_over),
     "creation by commands": Scenario(_nothing, _create),
     "creation by hand with a broker down": Scenario(_broker_3_is_down, _create_by_hand),
+    "creation on the controller": Scenario(_topics, _create_on_the_controller, announces=True),
+    "a registration, and a hand-over": Scenario(_topics, _register_and_hand_over, announces=True),
     "growth": Scenario(_topics, _grow),
     "unclean election is allowed": Scenario(_only_3_has_everything, _allow_unclean),
     "deletion": Scenario(_topics, _delete),

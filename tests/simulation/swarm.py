@@ -81,6 +81,7 @@ class Swarm:
         ends_with_one_down: Whether a broker is missing when the others are looked at for the first
             time; it returns for the second.
         max_partitions: How many partitions fit into one request of Regent.
+        announces: Whether Regent appears as a live broker.
     """
 
     brokers: int = 3
@@ -99,6 +100,7 @@ class Swarm:
     reuses_names: bool = False
     ends_with_one_down: bool = False
     max_partitions: int = 1_000
+    announces: bool = False
 
     @classmethod
     def of(cls, rng: random.Random) -> Swarm:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import ControlHeader, ControlRequests
 from regent.zk_data import paths
@@ -113,7 +114,9 @@ class SafetyChecker:
         is_fenced = _is_fenced(applied.operations)
         is_alive = self._world.zookeeper.is_alive(applied.session_id)
         if writer.startswith("regent") and is_alive and not raises_epoch:
-            require(is_fenced, f"{writer} writes without the fence: {writes}")
+            require(
+                is_fenced or _is_withdrawal(writes), f"{writer} writes without the fence: {writes}"
+            )
         if is_fenced and not raises_epoch:
             self._terms.fenced_write(writer, applied.session_id)
         deleted = [op.path for op in writes if isinstance(op, Delete)]
@@ -143,4 +146,11 @@ def _is_fenced(operations: Sequence[Operation]) -> bool:
     guard = next((op for op in operations if isinstance(op, Check)), None)
     return (
         guard is not None and guard.path == paths.CONTROLLER_EPOCH and guard.version != ANY_VERSION
+    )
+
+
+def _is_withdrawal(writes: Sequence[Operation]) -> bool:
+    """Whether a Regent that another controller has deposed deletes its own registration."""
+    return all(
+        isinstance(op, Delete) and paths.broker_of(op.path) in DRAWN_CONTROLLER_IDS for op in writes
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from regent.controller.reassignment.algebra import origin_of, reassign_to
+from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
@@ -71,7 +72,9 @@ class TopicChecker:
     ) -> None:
         """A reassignment begins, gets another target, is cancelled as a whole, or has arrived."""
         target = after.target_replicas
-        if after != ReplicaAssignment(before.target_replicas):
+        if any(replica in DRAWN_CONTROLLER_IDS for replica in before.replicas):
+            self._corrected(writer, tp, before, after)
+        elif after != ReplicaAssignment(before.target_replicas):
             require(
                 after == reassign_to(before, target),
                 f"{writer} takes {tp} from {before} to {after}, which is no reassignment",
@@ -92,6 +95,25 @@ class TopicChecker:
                     self._seen.left.pop((broker_id, tp), None)
                 else:
                     self._seen.left[broker_id, tp] = None
+
+    def _corrected(
+        self, writer: str, tp: TopicPartition, before: ReplicaAssignment, after: ReplicaAssignment
+    ) -> None:
+        """A Regent is replaced: at once if the partition is not born, else by a reassignment."""
+        brokers = [r for r in before.replicas if r not in DRAWN_CONTROLLER_IDS]
+        added = [r for r in after.replicas if r not in brokers]
+        require(
+            [r for r in after.replicas if r in brokers] == brokers
+            and len(after.replicas) <= len(before.replicas)
+            and not any(r in DRAWN_CONTROLLER_IDS for r in added),
+            f"{writer} corrects {tp} from {before} to {after}",
+        )
+        is_born = bool(self._seen.history.get(tp))
+        require(
+            after == ReplicaAssignment(after.replicas, tuple(added) if is_born else ()),
+            f"{writer} corrects {tp}, born: {is_born}, from {before} to {after}",
+        )
+        self._world.workload.targets.setdefault(tp, {})[after.target_replicas] = None
 
     def marker_written(self, writer: str, topic: str, operation: Operation) -> None:
         """Somebody marks a topic as to be deleted, or removes the mark."""

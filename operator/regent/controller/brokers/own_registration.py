@@ -91,17 +91,25 @@ def _is_as(node: ZNode, wanted: Broker) -> bool:
     return (found.endpoints, found.rack) == (wanted.endpoints, wanted.rack)
 
 
-async def withdraw(controller_id: int, log: ControllerLog) -> None:
-    """Delete the registration of a controller that has resigned, whoever leads now.
+async def deletion(controller_id: int) -> list[Delete]:
+    """What deletes the registration of this controller; nothing if there is none."""
+    path = paths.broker_id(controller_id)
+    (node,) = await ReadData([path])
+    if node is None or not is_controller_registration(node):
+        return []
+    return [Delete(path, node.version)]
 
-    Not fenced by the epoch, which may be another's already: nobody else has our id, and a broker
-    that had would not have a registration with the mark.
+
+async def withdraw(controller_id: int, log: ControllerLog) -> None:
+    """Delete the registration of a controller that another one has deposed.
+
+    It is not fenced: the epoch is the other one's. Nobody else has our id, and a broker that had it
+    would not have a registration with the mark.
 
     Raises:
         ZooKeeperError: It is not known to be gone. It is ephemeral.
     """
-    path = paths.broker_id(controller_id)
-    (node,) = await ReadData([path])
-    if node is not None and is_controller_registration(node):
-        await Multi([Delete(path, node.version)])
-        log.info("Own registration deleted", path=path)
+    operations = await deletion(controller_id)
+    if operations:
+        await Multi(operations)
+        log.info("Own registration deleted", path=operations[0].path)

@@ -11,6 +11,7 @@ are elected in different places would depose each other without end, so that is 
 
 from __future__ import annotations
 
+from regent.controller.brokers import own_registration
 from regent.controller.config import ControllerConfig
 from regent.controller.effects import CurrentTime, Exists, Multi, ReadData
 from regent.controller.log import ControllerLog
@@ -30,7 +31,7 @@ from regent.zk_data.controller import (
     encode_controller,
     encode_controller_epoch,
 )
-from regent.zk_data.operations import Check, Create, Delete, SetData, Written, ZNode
+from regent.zk_data.operations import Check, Create, Delete, SetData, Written, ZkError, ZNode
 
 NO_CONTROLLER = -1
 UNKNOWN_CONTROLLER = -2
@@ -162,13 +163,23 @@ async def _find_own(config: ControllerConfig, epoch: int, log: ControllerLog) ->
 
 
 async def release(context: ControllerContext, log: ControllerLog) -> bool:
-    """Give ``/controller`` up so that a broker takes over at once. False if it was not ours."""
-    results = await Multi(
-        [
-            Check(paths.CONTROLLER_EPOCH, context.term.epoch_zk_version),
-            Delete(paths.CONTROLLER),
-        ]
-    )
+    """Give ``/controller`` up so that a broker takes over at once. False if it was not ours.
+
+    Our registration goes in the same transaction: whoever is elected does not see it.
+    """
+    while True:
+        registration = []
+        if context.is_registered:
+            registration = await own_registration.deletion(context.term.controller_id)
+        results = await Multi(
+            [
+                Check(paths.CONTROLLER_EPOCH, context.term.epoch_zk_version),
+                *registration,
+                Delete(paths.CONTROLLER),
+            ]
+        )
+        if not registration or results[1] not in (ZkError.NO_NODE, ZkError.BAD_VERSION):
+            break  # else it was changed in between
     released = all(isinstance(result, Written) for result in results)
     log.info("Controller released", epoch=context.term.epoch, released=released)
     return released

@@ -152,9 +152,9 @@ class LifeCycle:
 
     async def reconnected(self) -> None:
         """The session survived a disconnection; its watches did not."""
+        await self._release()
         if self.active is None:
             await self._withdraw()
-        await self._release()
         await self.controller_changed()
         if self.active is not None:
             await self.check_cluster()
@@ -207,12 +207,13 @@ class LifeCycle:
         """Resign and delete ``/controller``: some broker takes over within one watch round trip."""
         if self.active is not None:
             self._unreleased = self.active.context
-        await self.yield_to_successor()
+        await self.resign()
         await self._release()
+        await self._withdraw()
 
     async def _withdraw(self) -> None:
-        """Delete our registration, if there is one. Like ``/controller`` it is ephemeral."""
-        if not self._is_registered:
+        """Delete our registration if it has not gone with ``/controller``; it is ephemeral."""
+        if not self._is_registered or self._unreleased is not None:
             return
         try:
             await own_registration.withdraw(self._config.controller_id, self._log)
@@ -228,7 +229,8 @@ class LifeCycle:
         if self._unreleased is None:
             return
         try:
-            await controller_election.release(self._unreleased, self._log)
+            if await controller_election.release(self._unreleased, self._log):
+                self._is_registered = False
         except ZooKeeperError as error:
             # The node is ephemeral: at the latest it goes with our session.
             self._log.warning("Controller node not deleted", reason=str(error))

@@ -15,7 +15,7 @@ from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.topic_config import BrokerFacts
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
-from regent.zk_data.operations import Create, Delete
+from regent.zk_data.operations import Create
 from tests.support.broker_znodes import encode_broker
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
@@ -157,21 +157,40 @@ def test_it_is_written_under_the_fence() -> None:
     assert controller.active is None
 
 
-def test_it_is_gone_before_the_controller_is_handed_over() -> None:
+def test_it_goes_together_with_the_controller() -> None:
     world = World(served=SERVED)
     controller = registered(world)
     world.driver.performed.clear()
     world.process(controller, e.NotEligible())
     assert not world.exists(OWN)
     assert world.holder() is None
-    deleted = [
-        operation.path
-        for effect in world.driver.performed
-        if isinstance(effect, effects.Multi)
-        for operation in effect.operations
-        if isinstance(operation, Delete)
+    (released,) = [x for x in world.driver.performed if isinstance(x, effects.Multi)]
+    assert [each.path for each in released.operations] == [
+        paths.CONTROLLER_EPOCH,
+        OWN,
+        paths.CONTROLLER,
     ]
-    assert deleted == [OWN, paths.CONTROLLER]
+
+
+def test_if_the_connection_is_lost_over_that_both_go_later() -> None:
+    world = World(served=SERVED)
+    controller = registered(world)
+    lost = raising(ZooKeeperUnavailableError("the connection broke"))
+    world.driver.before = once(effects.Multi, lost)
+    world.process(controller, e.NotEligible())
+    assert world.exists(OWN)
+    assert world.holder() == CONTROLLER_ID
+    world.process(controller, e.SessionReconnected())
+    assert not world.exists(OWN)
+    assert world.holder() is None
+
+
+def test_if_somebody_else_deletes_it_at_that_moment_the_controller_is_handed_over() -> None:
+    world = World(served=SERVED)
+    controller = registered(world)
+    world.driver.before = once(effects.Multi, lambda: world.delete(OWN))
+    world.process(controller, e.NotEligible())
+    assert world.holder() is None
 
 
 def test_whoever_deposes_us_does_not_see_it_for_long() -> None:
