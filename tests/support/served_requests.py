@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, get_args, get_origin
 from kio.schema.errors import ErrorCode
 
 from regent.protocol.served_apis import (
+    ADMIN_APIS,
     ALLOCATE_PRODUCER_IDS,
     ALTER_PARTITION,
     CONNECTION_APIS,
@@ -24,7 +25,14 @@ from regent.protocol.served_apis import (
 )
 
 ALL_APIS: Final = table_of(
-    (*CONNECTION_APIS, METADATA, CONTROLLED_SHUTDOWN, ALTER_PARTITION, ALLOCATE_PRODUCER_IDS)
+    (
+        *CONNECTION_APIS,
+        *ADMIN_APIS,
+        METADATA,
+        CONTROLLED_SHUTDOWN,
+        ALTER_PARTITION,
+        ALLOCATE_PRODUCER_IDS,
+    )
 )
 CLIENT_ID: Final = "7"
 CORRELATION_ID: Final = 42
@@ -63,9 +71,12 @@ def make(kind: type[Any], fields: Mapping[str, Any]) -> Any:
 
 
 def _value(field: dataclasses.Field[Any], value: Any) -> Any:
+    if value is None:
+        return None
     if isinstance(value, list):
-        inner = get_args(field.type)[0]
-        assert get_origin(field.type) is tuple
+        annotations = (field.type, *get_args(field.type))
+        (array,) = [each for each in annotations if get_origin(each) is tuple]
+        inner = get_args(array)[0]
         if dataclasses.is_dataclass(inner):
             return tuple(make(inner, each) for each in value)  # type: ignore[arg-type]
         return tuple(value)
