@@ -160,7 +160,7 @@ def growth_problem(
         )
     if total == count:
         return ApiError(INVALID_PARTITIONS, f"Topic already has {count} partitions.")
-    if assignments is None:
+    if assignments is None or not known.partitions:  # of those none can be read
         return None
     return _growth_assignment_problem(view, known, total, assignments)
 
