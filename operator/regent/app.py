@@ -1,7 +1,7 @@
 """The composition root: builds everything from the settings, starts it in order, stops it in order.
 
-Start: HTTP endpoint, controller thread, custom resources. Stop: custom resources first, so that
-no further commands arrive, then the controller, which hands the cluster back.
+Start: the sockets of both endpoints, controller thread, custom resources. Stop: custom resources
+first, so that no further commands arrive, then the controller, which hands the cluster back.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -20,9 +21,11 @@ from regent.client_settings import channel_settings, protocol_version, zookeeper
 from regent.connections import real_connections
 from regent.controller.config import ControllerConfig, MissingCluster
 from regent.controller_service import ControllerService
+from regent.kafka_endpoint import KafkaEndpoint
 from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
 from regent.kube.metrics import ResourceMetrics
+from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
@@ -55,8 +58,9 @@ class App:
         registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
+        endpoint = None if settings.endpoint_port is None else KafkaEndpoint(settings, registry)
         self._controller = ControllerService(
-            config=controller_config(settings),
+            config=controller_config(settings, served={} if endpoint is None else endpoint.served),
             connect=real_connections(
                 controller_id=settings.controller_id,
                 zookeeper=zookeeper_settings(settings),
@@ -64,6 +68,7 @@ class App:
                 channels=channel_settings(settings),
             ),
             metrics=EventMetrics(registry),
+            serve=None if endpoint is None else endpoint.serve,
         )
         registry.register(ControllerCollector(self._controller))
         self._kube_health = KubeHealth()
@@ -162,7 +167,8 @@ class App:
         return {**self._controller.status(), "kubernetes": kubernetes}
 
     def _remark(self) -> str | None:
-        return self._kube_health.remark()
+        remarks = (self._controller.remark(), self._kube_health.remark())
+        return "; ".join(remark for remark in remarks if remark is not None) or None
 
     def _liveness_problem(self) -> str | None:
         problem = self._controller.liveness_problem()
@@ -181,13 +187,20 @@ def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *
         loop.call_soon_threadsafe(callback, *args)
 
 
-def controller_config(settings: Settings) -> ControllerConfig:
+def controller_config(
+    settings: Settings, *, served: Mapping[str, Address] = MappingProxyType({})
+) -> ControllerConfig:
     """The core's part of the settings.
+
+    Args:
+        settings: Those of the process.
+        served: Where brokers and clients are served, by security protocol.
 
     Raises:
         ConfigurationError: A setting names what cannot be.
     """
     protocol = protocol_version(settings)
+    listener = settings.inter_broker_listener
     return ControllerConfig(
         controller_id=settings.controller_id,
         unclean_leader_election_enable=settings.unclean_leader_election_enable,
@@ -200,5 +213,8 @@ def controller_config(settings: Settings) -> ControllerConfig:
         inter_broker_protocol=None if protocol is None else protocol[:2],
         default_replication_factor=settings.default_replication_factor,
         jute_max_buffer=settings.zookeeper_jute_max_buffer,
+        served=served,
+        announced_listeners=frozenset(map(str.upper, settings.endpoint_announced_listeners)),
+        inter_broker_listener=None if listener is None else listener.upper(),
         election_path=settings.election_path,
     )

@@ -22,6 +22,7 @@ from typing import Any
 
 from regent.controller import events as e
 from regent.controller.active_controller import Chance
+from regent.controller.brokers.announcement import listeners_not_served
 from regent.controller.commands import Command, Outcome, not_controller
 from regent.controller.config import ControllerConfig
 from regent.controller.kafka_controller import KafkaController
@@ -222,11 +223,33 @@ class ControllerService:
             "controllerEpoch": view.controller_epoch,
             "state": self.state.name,
             "refusal": self._refusal(),
+            "endpoint": self._endpoint_status(),
             "shuttingDownBrokers": list(view.shutting_down),
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             **self._refusals(),
         }
+
+    def _endpoint_status(self) -> dict[str, object] | None:
+        served = self._config.served
+        if not served:
+            return None
+        return {
+            "served": {protocol: f"{a.host}:{a.port}" for protocol, a in served.items()},
+            "listenersNotServed": listeners_not_served(self.view.brokers, served),
+        }
+
+    def remark(self) -> str | None:
+        """What is worth knowing though this process could be, or is, the controller; or None."""
+        served = self._config.served
+        missing = listeners_not_served(self.view.brokers, served) if served else {}
+        if not missing:
+            return None
+        named = ", ".join(f"{name} ({protocol})" for name, protocol in missing.items())
+        return (
+            f"who uses the listeners {named} cannot ask the controller: the endpoint serves "
+            f"{', '.join(served)}"
+        )
 
     async def state_changes(self, topic: str, partition: int | None) -> JsonAnswer:
         """For ``/why``. May be awaited in any event loop.

@@ -2,10 +2,61 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
+from typing import Final
+
+from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_tls import TlsFiles
+from regent.network.upstream_settings import UpstreamSettings
 from regent.settings import Settings
+
+_BACKLOG: Final = 100
+_ALL_ADDRESSES: Final = ("", "0.0.0.0", "::")  # noqa: S104 - not listened on here
+_OF_THIS_MACHINE_ONLY: Final = ("localhost", "localhost.localdomain", "localhost6")
+
+
+def advertised_address(settings: Settings, port: int) -> Address:
+    """Where brokers and clients reach the endpoint.
+
+    Args:
+        settings: Those of the process.
+        port: Where it listens.
+
+    Raises:
+        ConfigurationError: There is no address that others can use.
+    """
+    host = settings.endpoint_advertised_host or settings.endpoint_host
+    if host in _ALL_ADDRESSES and settings.endpoint_advertised_host is None:
+        host = socket.getfqdn()
+    if host in (*_ALL_ADDRESSES, *_OF_THIS_MACHINE_ONLY):
+        raise ConfigurationError(
+            f"brokers and clients cannot reach {host or 'an empty name'!r} from elsewhere: set "
+            "endpoint_advertised_host to a name or an address of this machine"
+        )
+    return Address(host, settings.endpoint_advertised_port or port)
+
+
+def listening_socket(settings: ServerSettings) -> socket.socket:
+    """A socket that accepts connections already.
+
+    Raises:
+        ConfigurationError: The address cannot be listened on.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(
+            (str(address[0]), int(address[1])), family=family, backlog=_BACKLOG
+        )
+    except OSError as error:  # socket.gaierror included
+        raise ConfigurationError(
+            f"cannot listen on {settings.host}:{settings.port}: {error}; choose another "
+            "endpoint_host or endpoint_port"
+        ) from error
 
 
 def server_settings(settings: Settings) -> ServerSettings | None:
@@ -25,6 +76,7 @@ def server_settings(settings: Settings) -> ServerSettings | None:
     return ServerSettings(
         host=settings.endpoint_host,
         port=settings.endpoint_port,
+        listener=settings.endpoint_listener or ServerSettings().listener,
         tls=_tls_files(settings),
         sasl_mechanisms=settings.endpoint_sasl_mechanisms,
         limits=ServerLimits(
@@ -40,6 +92,37 @@ def server_settings(settings: Settings) -> ServerSettings | None:
             request_rate=settings.endpoint_max_request_rate,
         ),
     )
+
+
+def upstream_settings(settings: Settings) -> UpstreamSettings | None:
+    """How requests of clients are passed on to brokers; None if they are not.
+
+    Raises:
+        ConfigurationError: A file cannot be used.
+    """
+    if settings.endpoint_port is None or not settings.endpoint_pass_through:
+        return None
+    return UpstreamSettings(
+        listeners=_client_listeners(settings),
+        ssl_context=_upstream_tls(settings) if settings.endpoint_tls else None,
+        client_id=str(settings.controller_id),
+        connections=settings.endpoint_max_upstream_connections,
+    )
+
+
+def _client_listeners(settings: Settings) -> tuple[str, ...]:
+    named = settings.endpoint_listener
+    listeners = settings.endpoint_announced_listeners if named is None else (named,)
+    return tuple(map(str.upper, listeners))
+
+
+def _upstream_tls(settings: Settings) -> ssl.SSLContext:
+    """Without a certificate of ours: to brokers, requests of clients must not be ours."""
+    authorities = settings.broker_tls_ca_file
+    try:
+        return ssl.create_default_context(cafile=None if authorities is None else str(authorities))
+    except OSError as error:  # ssl.SSLError included
+        raise ConfigurationError(f"TLS for brokers: {error} ({authorities})") from error
 
 
 def _tls_files(settings: Settings) -> TlsFiles | None:

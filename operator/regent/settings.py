@@ -20,14 +20,14 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from regent.model.cluster import DRAWN_CONTROLLER_IDS
+
 ENVIRONMENT_PREFIX = "REGENT_"
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-CONTROLLER_ID_BASE = 1_000_000_000
-_CONTROLLER_ID_RANGE = 100_000_000
 
 
 def _random_controller_id() -> int:
-    return CONTROLLER_ID_BASE + random.randrange(_CONTROLLER_ID_RANGE)  # noqa: S311 - no secret
+    return random.choice(DRAWN_CONTROLLER_IDS)  # noqa: S311 - no secret
 
 
 _ROOTS_OF_KAFKA: Final = frozenset(
@@ -184,7 +184,9 @@ class Settings(BaseSettings):
         default=None,
         description="Listener of the brokers that control requests are sent to: their "
         "`control.plane.listener.name` if set, else their `inter.broker.listener.name`. By default "
-        "the brokers are asked.",
+        "the brokers are asked. From `inter.broker.protocol.version` 2.7 on it is also the one by "
+        "which brokers ask the controller: with it, only this one has to be served, by default all "
+        "of the brokers' listeners.",
     )
     inter_broker_protocol: str | None = Field(
         default=None,
@@ -238,11 +240,21 @@ class Settings(BaseSettings):
     )
     endpoint_advertised_host: str | None = Field(
         default=None,
-        description="Name or address under which brokers and clients reach it, by default "
-        "`endpoint_host`; needed if that stands for all addresses of the machine.",
+        description="Name or address under which brokers and clients reach it. By default "
+        "`endpoint_host`, and if that stands for all addresses of the machine, the machine's full "
+        "name. In a pod its address: nobody else can resolve its name (the chart sets it).",
     )
     endpoint_advertised_port: int | None = Field(
         default=None, ge=1, le=65_535, description="The same for the port."
+    )
+    endpoint_announced_listeners: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Names of the brokers' listeners, separated by commas, under which the "
+        "controller appears beside the brokers, at the advertised address. By default all whose "
+        "security protocol is served. Clients of other listeners do not see the controller: they "
+        "produce and consume as ever, but what they can ask only a controller (creating topics, "
+        "for instance) ends with a timeout. The listener by which brokers reach the controller has "
+        "to be among them.",
     )
     endpoint_tls: bool = Field(default=False, description="Serve with TLS (`SSL`, `SASL_SSL`).")
     endpoint_tls_certificate_file: Path | None = Field(
@@ -273,6 +285,27 @@ class Settings(BaseSettings):
         description="Users of the mechanism PLAIN: a YAML file with the users as keys and their "
         "passwords as values. It is read again when it has changed.",
     )
+    endpoint_listener: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Name of the brokers' listener whose clients are served here, and to which "
+        "their requests are passed on: brokers answer with addresses of that listener. By default "
+        "the only one of `endpoint_announced_listeners` that has the security protocol of the "
+        "endpoint; with several of them nothing is passed on.",
+    )
+    endpoint_pass_through: bool = Field(
+        default=True,
+        description="Pass requests that any broker can answer (metadata, coordinators, ACLs, "
+        "configurations) on to a broker, with the client's own identity. Clients that see Regent "
+        "need it.",
+    )
+    endpoint_max_upstream_connections: int = Field(
+        default=500,
+        ge=1,
+        le=100_000,
+        description="Connections to brokers for that, at most one for each connection of a client. "
+        "One more closes another, which costs its client nothing unless it waits for an answer.",
+    )
     endpoint_trusted_as_brokers: Literal["registered-brokers", "everybody", "nobody"] = Field(
         default="registered-brokers",
         description="Who may ask what only brokers ask (ISR changes, controlled shutdown, producer "
@@ -285,6 +318,19 @@ class Settings(BaseSettings):
         description="Principals that may ask everything, separated by semicolons as in the "
         "brokers' `super.users`: those of the brokers, for instance "
         "`User:kafka;User:CN=broker-1,O=Example`.",
+    )
+    endpoint_authorizer: Literal["detect", "kafka-acls", "none"] = Field(
+        default="detect",
+        description="What decides who may create topics, move partitions and so on: Kafka's access "
+        "control lists in ZooKeeper (`kafka-acls`), or nothing (`none`), as in Kafka without an "
+        "authorizer. `detect`: as the brokers say (`authorizer.class.name`); if theirs is not one "
+        "of Kafka's own, only super users may. Others have to be `none` behind a trusted network, "
+        "or `kafka-acls`.",
+    )
+    endpoint_allow_everyone_if_no_acl_found: bool = Field(
+        default=False,
+        description="As in the brokers' configuration (`allow.everyone.if.no.acl.found`): whether "
+        "everybody may do everything with a resource without any entry.",
     )
     endpoint_max_connections: int = Field(
         default=5_000,
@@ -386,7 +432,9 @@ class Settings(BaseSettings):
             )
         return path
 
-    @field_validator("namespaces", "endpoint_sasl_mechanisms", mode="before")
+    @field_validator(
+        "namespaces", "endpoint_sasl_mechanisms", "endpoint_announced_listeners", mode="before"
+    )
     @classmethod
     def _split(cls, value: Any) -> Any:
         return _parts(value, ",")

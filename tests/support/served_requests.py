@@ -74,8 +74,7 @@ def _value(field: dataclasses.Field[Any], value: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, list):
-        annotations = (field.type, *get_args(field.type))
-        (array,) = [each for each in annotations if get_origin(each) is tuple]
+        array = _array_type(field.type)
         inner = get_args(array)[0]
         if dataclasses.is_dataclass(inner):
             return tuple(make(inner, each) for each in value)  # type: ignore[arg-type]
@@ -91,6 +90,13 @@ def _value(field: dataclasses.Field[Any], value: Any) -> Any:
             found = uuid.UUID(value)
             return found if found.int else None
     return value
+
+
+def _array_type(annotation: Any) -> Any:
+    """An annotation without ``| None``."""
+    kinds = [annotation, *get_args(annotation)]
+    (array,) = (each for each in kinds if get_origin(each) is tuple)
+    return array
 
 
 def _read_cases() -> dict[tuple[str, str, str, int], dict[str, Any]]:

@@ -9,8 +9,9 @@ import pytest
 from regent.app import controller_config
 from regent.client_settings import channel_settings, zookeeper_settings
 from regent.endpoint_settings import server_settings
+from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.errors import ConfigurationError
-from regent.settings import CONTROLLER_ID_BASE, Settings, render_markdown
+from regent.settings import Settings, render_markdown
 from regent.settings_loading import load_settings
 
 
@@ -46,7 +47,7 @@ def test_namespaces_are_separated_by_commas_in_the_environment(
 
 def test_the_controller_id_is_drawn_where_no_broker_has_one() -> None:
     one, other = (load_settings({"zookeeper": "z:1"}).controller_id for _ in range(2))
-    assert CONTROLLER_ID_BASE <= one < CONTROLLER_ID_BASE + 100_000_000
+    assert one in DRAWN_CONTROLLER_IDS
     assert one != other
 
 

@@ -51,6 +51,9 @@ class ControllerConfig(msgspec.Struct, frozen=True):
         jute_max_buffer: ``jute.maxbuffer`` of the ZooKeeper servers, in bytes.
         served: Security protocol -> where brokers and clients reach this process with it. Empty: it
             cannot be asked anything, and is not announced.
+        announced_listeners: Names of the brokers' listeners under which the controller appears as a
+            live broker; none: all whose security protocol is served.
+        inter_broker_listener: The listener by which brokers reach the controller; None: not known.
         watch_check_interval_s: How often is looked up what watches are to report; None: never.
         election_path: Where the replicas of this Regent elect one among themselves. A Regent with
             another one is not deposed.
@@ -74,6 +77,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     default_replication_factor: int = 1
     jute_max_buffer: int = DEFAULT_JUTE_MAX_BUFFER
     served: Mapping[str, Address] = MappingProxyType({})
+    announced_listeners: frozenset[str] = frozenset()
+    inter_broker_listener: str | None = None
     watch_check_interval_s: int | None = 60
     election_path: str = "/regent/election"
     election_backoff_ms: int = 1_000

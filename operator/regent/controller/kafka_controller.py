@@ -17,6 +17,7 @@ from regent.controller.brokers import (
     answers,
     broker_changes,
     log_dir_events,
+    own_registration,
     refusal_repair,
 )
 from regent.controller.commands import Outcome
@@ -127,6 +128,11 @@ async def _channel_failed(active: ActiveController, event: e.ChannelFailed) -> N
         raise ControllerError(f"channel to broker {event.broker_id} failed: {event.reason}")
 
 
+async def _broker_facts_learned(active: ActiveController, event: e.BrokerFactsLearned) -> None:
+    await topic_configuration.process_broker_facts(active, event.broker_epoch, event.facts)
+    await own_registration.settle(active)
+
+
 async def _each(
     process: Callable[[ActiveController, Any], Awaitable[None]],
     active: ActiveController,
@@ -176,9 +182,7 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
         failover.process_inter_broker_protocol_change(active, event.version)
     ),
     e.ChannelFailed: _channel_failed,
-    e.BrokerFactsLearned: lambda active, event: topic_configuration.process_broker_facts(
-        active, event.broker_epoch, event.facts
-    ),
+    e.BrokerFactsLearned: _broker_facts_learned,
     e.ReplicaLeaderElection: lambda active, _: (
         preferred_replica_election.process_replica_leader_election(active)
     ),

@@ -10,13 +10,19 @@ from regent.endpoint import (
     allocate_producer_ids,
     alter_partition,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     alter_user_scram_credentials,
+    control_requests,
     controlled_shutdown,
     create_partitions,
     create_topics,
     delete_topics,
+    describe_log_dirs,
     elect_leaders,
+    list_groups,
     list_partition_reassignments,
+    list_transactions,
+    node_configs,
     update_features,
 )
 from regent.endpoint.authorization import AclsUnavailableError, Authorizer, PeerAccess
@@ -25,7 +31,7 @@ from regent.endpoint.handling import AdminHandler, Handler
 from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED
 from regent.protocol.served_apis import Api
 from regent.protocol.server_codec import Request
-from regent.protocol.serving import Close, Peer
+from regent.protocol.serving import Close, PassOn, Peer
 from regent.runtime.ports import ControllerRequests
 
 logger = logging.getLogger(__name__)
@@ -42,7 +48,22 @@ HANDLERS: Final[tuple[Handler | AdminHandler, ...]] = (
     list_partition_reassignments.HANDLER,
     alter_user_scram_credentials.HANDLER,
     update_features.HANDLER,
+    control_requests.LEADER_AND_ISR_HANDLER,
+    control_requests.STOP_REPLICA_HANDLER,
+    control_requests.UPDATE_METADATA_HANDLER,
 )
+"""What is asked of the controller."""
+
+NODE_HANDLERS: Final = (
+    list_groups.HANDLER,
+    list_transactions.HANDLER,
+    describe_log_dirs.HANDLER,
+    alter_replica_log_dirs.HANDLER,
+    node_configs.DESCRIBE_HANDLER,
+    node_configs.ALTER_HANDLER,
+    node_configs.INCREMENTAL_HANDLER,
+)
+"""What clients ask each node about itself. Only of use beside what is passed on to brokers."""
 
 
 def served_apis(handlers: Iterable[Handler | AdminHandler] = HANDLERS) -> tuple[Api, ...]:
@@ -57,19 +78,22 @@ class EndpointDispatcher:
         controller: Whom to ask.
         trust: Who counts as a broker.
         authorizer: Who may ask what else.
+        handlers: What is answered.
     """
 
     def __init__(
-        self, controller: ControllerRequests, trust: BrokerTrust, authorizer: Authorizer
+        self,
+        controller: ControllerRequests,
+        trust: BrokerTrust,
+        authorizer: Authorizer,
+        handlers: Iterable[Handler | AdminHandler] = HANDLERS,
     ) -> None:
         self._controller = controller
         self._trust = trust
         self._authorizer = authorizer
-        self._handlers: dict[int, Handler | AdminHandler] = {
-            handler.api.key: handler for handler in HANDLERS
-        }
+        self._handlers = {handler.api.key: handler for handler in handlers}
 
-    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close:
+    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close | PassOn:
         handler = self._handlers[request.header.api_key]
         try:
             if isinstance(handler, AdminHandler):

@@ -16,7 +16,7 @@ class Handler(NamedTuple):
 
     Attributes:
         api: The API, with all versions that it has.
-        answer: Makes the response's entity.
+        answer: Makes the response's entity, or has a broker make it (``serving.PassOn``).
         refusal: The response's entity with an error that concerns the request as a whole.
         is_for_brokers: Whether only brokers may ask: ClusterAction on the cluster, in terms of
             Kafka's authorization.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
+
+DRAWN_CONTROLLER_IDS: Final = range(1_000_000_000, 1_100_000_000)
+"""Of these a Regent draws its id if it is given none. Brokers' ids count up from 0."""
 
 
 class EndPoint(msgspec.Struct, frozen=True):

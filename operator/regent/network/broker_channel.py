@@ -174,6 +174,7 @@ class BrokerChannel:
             if settings is None
             else {key: value for key, value in settings.items() if value is not None},
             has_answered=True,
+            api_versions=self._supported,
         )
 
     @property

@@ -23,7 +23,8 @@ from regent.protocol.framing import (
     decode_response,
     encode_request,
 )
-from regent.protocol.sasl import SaslCredentials
+from regent.protocol.primitives import pack_int32
+from regent.protocol.sasl import Authenticating
 
 _SLICE: Final = 256 * 1024
 """Bytes handed to the transport at a time. It copies what the socket does not take at once, so a
@@ -59,9 +60,17 @@ class BrokerConnection:
 
     @classmethod
     async def open(
-        cls, endpoint: EndPoint, *, client_id: str, settings: ChannelSettings
+        cls,
+        endpoint: EndPoint,
+        *,
+        client_id: str,
+        settings: ChannelSettings,
+        read_ahead: int = _READ_SIZE,
     ) -> BrokerConnection:
         """Connect and authenticate as the endpoint's security protocol asks for.
+
+        Args:
+            read_ahead: Twice so many bytes, and what the socket gives at once, may wait to be read.
 
         Raises:
             OSError: If there is no connection, or can be none to such an address; TLS errors are
@@ -77,7 +86,7 @@ class BrokerConnection:
                     endpoint.host,
                     endpoint.port,
                     ssl=settings.ssl_context if protocol.endswith("SSL") else None,
-                    limit=_READ_SIZE,
+                    limit=read_ahead,
                 )
             except (ValueError, OverflowError) as error:  # no host for TLS, no IDN, no port
                 raise OSError(f"{endpoint.host}:{endpoint.port} is no address: {error}") from error
@@ -119,11 +128,42 @@ class BrokerConnection:
             request.api_key, request.api_version, (request.body,), flexible=request.flexible
         )
 
+    async def send_frame(self, frame: bytes) -> None:
+        """Send the frame of a request as it is.
+
+        Raises:
+            OSError: If the connection breaks.
+        """
+        self._writer.write(pack_int32(len(frame)))
+        await self._write(frame)
+
+    async def receive(self, at_most: int) -> bytes:
+        """Some bytes of an answer, at least one.
+
+        Raises:
+            OSError: If the connection breaks.
+        """
+        data = await self._reader.read(at_most)
+        if not data:
+            raise ConnectionLostError("the broker closed the connection")
+        return data
+
+    async def receive_exactly(self, size: int) -> bytes:
+        """So many bytes of an answer.
+
+        Raises:
+            OSError: If the connection breaks.
+        """
+        try:
+            return await self._reader.readexactly(size)
+        except asyncio.IncompleteReadError as error:
+            raise ConnectionLostError("the broker closed the connection") from error
+
     def close(self) -> None:
         """Close at once; what has not been sent yet is dropped."""
         self._writer.transport.abort()
 
-    async def _authenticate(self, credentials: SaslCredentials) -> None:
+    async def _authenticate(self, credentials: Authenticating) -> None:
         check_sasl_handshake_response(
             await self.set_up(sasl_handshake_request(credentials.mechanism))
         )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
-from collections.abc import Callable, Iterable
+import socket
+from collections.abc import Callable, Container, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ import msgspec
 
 from regent.model.errors import ConfigurationError
 from regent.network.connection_registry import ConnectionRegistry
+from regent.network.pass_through import PassThrough
 from regent.network.server_connection import ServerConnection
 from regent.network.server_settings import ServerSettings
 from regent.network.server_statistics import CloseLog, CloseReason, statistics_of
@@ -27,6 +29,7 @@ from regent.protocol.api_versions_answer import (
     api_versions_answer,
     listed_versions,
 )
+from regent.protocol.passed_on import PASSED_ON
 from regent.protocol.sasl import MECHANISMS
 from regent.protocol.served_apis import CONNECTION_APIS, Api, table_of
 from regent.protocol.server_codec import Request, ServerCodec
@@ -52,6 +55,9 @@ class KafkaServer:
         dispatcher: Answers requests.
         credentials: What clients have to prove by SASL.
         features: The cluster's features as they are now, for ApiVersions.
+        pass_through: Passes on what any broker can answer; None: only what the dispatcher answers
+            is served.
+        listening: A socket that listens already; None: :meth:`start` opens one.
 
     Raises:
         ConfigurationError: If TLS or SASL cannot be used as set.
@@ -69,6 +75,8 @@ class KafkaServer:
         dispatcher: Dispatcher,
         credentials: Credentials | None = None,
         features: Callable[[], Features] = lambda: NO_FEATURES,
+        pass_through: PassThrough | None = None,
+        listening: socket.socket | None = None,
     ) -> None:
         unknown = [each for each in settings.sasl_mechanisms if each not in MECHANISMS]
         if unknown or (settings.sasl_mechanisms and credentials is None):
@@ -76,14 +84,19 @@ class KafkaServer:
                 f"SASL of the endpoint: {', '.join(unknown) or 'no credentials'}; there are "
                 f"{', '.join(MECHANISMS)}, and each needs credentials"
             )
-        settings = _fitting(settings)
+        settings = _fitting(
+            settings, upstream=0 if pass_through is None else pass_through.settings.connections
+        )
         self.codec = ServerCodec(table_of((*CONNECTION_APIS, *apis)))
         self.settings = settings
         self.port = settings.port
         self.tls = None if settings.tls is None else ReloadingTls(settings.tls)
         self.credentials = credentials
         self.dispatcher = dispatcher
-        self.statistics = statistics_of(api.name for api in self.codec.apis.values())
+        self.pass_through = pass_through
+        self.passed_on = {} if pass_through is None else _names(PASSED_ON, without=self.codec.apis)
+        names = (api.name for api in self.codec.apis.values())
+        self.statistics = statistics_of((*names, *self.passed_on.values()))
         self.registry = ConnectionRegistry(settings.limits, self.statistics)
         self.close_log = CloseLog()
         self.slots = asyncio.Semaphore(settings.limits.requests_in_progress)
@@ -91,6 +104,7 @@ class KafkaServer:
         self.decoder: Executor = ThreadPoolExecutor(1, thread_name_prefix="kafka-server-decoder")
         self._listed = listed_versions(self.codec.apis)
         self._features = features
+        self._listening = listening
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopping = False
@@ -101,8 +115,15 @@ class KafkaServer:
         return self._is_stopping
 
     def api_versions(self, request: Request) -> Any:
-        """Answer to an ApiVersions request."""
-        return api_versions_answer(request, self._listed, self._features())
+        """Answer to an ApiVersions request.
+
+        Raises:
+            UpstreamError: If it is not known what requests can be passed on.
+        """
+        listed = self._listed
+        if self.pass_through is not None:
+            listed = self.pass_through.listed(self.codec.apis)
+        return api_versions_answer(request, listed, self._features())
 
     async def start(self) -> None:
         """Listen.
@@ -113,9 +134,14 @@ class KafkaServer:
         settings = self.settings
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(
-                self._connection, settings.host, settings.port, backlog=_BACKLOG
-            )
+            if self._listening is not None:
+                self._server = await loop.create_server(
+                    self._connection, sock=self._listening, backlog=_BACKLOG
+                )
+            else:
+                self._server = await loop.create_server(
+                    self._connection, settings.host, settings.port, backlog=_BACKLOG
+                )
         except OSError as error:
             raise ConfigurationError(
                 f"cannot listen on {settings.host}:{settings.port}: {error}; choose another "
@@ -149,6 +175,8 @@ class KafkaServer:
         self.close_connections()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        if self.pass_through is not None:
+            self.pass_through.close()
         if self._server is not None:
             await self._server.wait_closed()
         self.decoder.shutdown(wait=False, cancel_futures=True)
@@ -157,10 +185,18 @@ class KafkaServer:
         return ServerConnection(self, self._tasks)
 
 
-def _fitting(settings: ServerSettings) -> ServerSettings:
-    """Settings with no more connections than the process may have open files for."""
+def _names(names: Mapping[int, str], *, without: Container[int]) -> Mapping[int, str]:
+    return {key: name for key, name in names.items() if key not in without}
+
+
+def _fitting(settings: ServerSettings, *, upstream: int) -> ServerSettings:
+    """Settings with no more connections than the process may have open files for.
+
+    Args:
+        upstream: Connections to brokers that clients may need.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted, possible = settings.limits.connections, max(soft - _RESERVED_FILES, 1)
+    wanted, possible = settings.limits.connections, max(soft - _RESERVED_FILES - upstream, 1)
     if soft == resource.RLIM_INFINITY or wanted <= possible:
         return settings
     logger.warning(

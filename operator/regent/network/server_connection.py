@@ -6,20 +6,24 @@ import asyncio
 import contextlib
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any, Final, Protocol, cast
 
 from regent.model.errors import RegentError
 from regent.network.certificate_subject import subject_of
 from regent.network.connection_registry import ConnectionRegistry
+from regent.network.pass_through import NotPassedOnError, PassThrough
 from regent.network.server_settings import ServerSettings
 from regent.network.server_statistics import CloseLog, CloseReason, ServerStatistics
 from regent.network.server_tls import ReloadingTls
 from regent.network.token_bucket import address_group, plain_address
+from regent.network.upstream import Upstream, UpstreamError
 from regent.protocol.api_versions_answer import unsupported_api_versions
-from regent.protocol.framing import FrameError, FrameReader
+from regent.protocol.framing import FrameError, FrameReader, RequestHeader, request_header
+from regent.protocol.passed_on import has_no_answer
 from regent.protocol.primitives import DecodeError
+from regent.protocol.sasl import Authenticating
 from regent.protocol.sasl_server_authenticator import SaslServerAuthenticator, refuse_sasl
 from regent.protocol.served_apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from regent.protocol.server_codec import (
@@ -32,6 +36,7 @@ from regent.protocol.serving import (
     Close,
     Credentials,
     Dispatcher,
+    PassOn,
     Peer,
     user_principal,
 )
@@ -62,6 +67,8 @@ class ServerParts(Protocol):
     slots: asyncio.Semaphore
     decoder: Executor
     dispatcher: Dispatcher
+    pass_through: PassThrough | None
+    passed_on: Mapping[int, str]
 
     def api_versions(self, request: Request, /) -> Any:
         """Answer to an ApiVersions request."""
@@ -105,6 +112,7 @@ class ServerConnection(asyncio.Protocol):
         self._reason: CloseReason | None = None
         self._address = ("", 0)
         self._task: asyncio.Task[None] | None = None
+        self._upstream: Upstream | None = None
         self._processed_bytes = 0
         self.group = ""
         self.is_busy = False
@@ -126,6 +134,8 @@ class ServerConnection(asyncio.Protocol):
         self._server.close_log.closed(reason, now=self._loop.time(), fields=fields, defect=defect)
         self._frames.clear()
         self._transport.abort()
+        if self._upstream is not None:
+            self._upstream.close()
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
 
@@ -187,17 +197,23 @@ class ServerConnection(asyncio.Protocol):
             self.end(closed.reason, closed.detail)
         except UnsupportedRequestError as error:
             self.end(CloseReason.UNSUPPORTED, str(error))
+        except UpstreamError as error:
+            self.end(CloseReason.UPSTREAM, str(error))
+        except NotPassedOnError as error:
+            self.end(CloseReason.NOT_PASSED_ON, str(error))
         except DecodeError as error:
             self.end(CloseReason.MALFORMED, str(error))
         except Exception as error:  # noqa: BLE001 - a defect of one request ends its connection only
             self.end(CloseReason.FAILED, repr(error), defect=error)
 
     async def _serve(self) -> None:
+        proved = None
         async with self._within(self._limits.authentication_s, CloseReason.AUTHENTICATION_TIME):
             principal = await self._start_tls()
             self._transport.resume_reading()
             if self._server.settings.sasl_mechanisms:
-                principal = user_principal(await self._authenticate())
+                username, proved = await self._authenticate()
+                principal = user_principal(username)
         settings = self._server.settings
         peer = Peer(
             address=self._address[0],
@@ -206,13 +222,15 @@ class ServerConnection(asyncio.Protocol):
             listener=settings.listener,
             security_protocol=settings.security_protocol,
         )
+        if self._server.pass_through is not None:
+            self._upstream = self._server.pass_through.upstream(peer, proved, group=self.group)
         self.is_authenticated = True
         self._reader.max_frame_size = self._limits.frame_bytes
         # A dispatcher may have answered although it was cancelled: its connection is closed then.
         while self._reason is None and not self._server.is_stopping:
             frame = await self._next_frame()
             self.is_busy = True
-            await self._write(await self._answer(frame, peer))
+            await self._process(frame, peer)
             self.is_busy = False
         raise _ClosedError(CloseReason.STOPPED)
 
@@ -246,8 +264,8 @@ class ServerConnection(asyncio.Protocol):
         except ValueError as error:
             raise _ClosedError(CloseReason.TLS, f"the client's certificate: {error}") from error
 
-    async def _authenticate(self) -> str:
-        """Let the client authenticate by SASL; the user."""
+    async def _authenticate(self) -> tuple[str, Authenticating | None]:
+        """Let the client authenticate by SASL; the user, and what it has proved to know."""
         server = self._server
         assert server.credentials is not None
         self._reader.max_frame_size = self._limits.unauthenticated_frame_bytes
@@ -273,7 +291,7 @@ class ServerConnection(asyncio.Protocol):
                 raise _ClosedError(CloseReason.AUTHENTICATION, step.failure)
             if step.answer is not None:
                 await self._write(step.answer)
-        return authenticator.username
+        return authenticator.username, authenticator.proved
 
     async def _next_frame(self) -> bytes:
         """The next request, when its turn has come. The one before is done then."""
@@ -297,7 +315,43 @@ class ServerConnection(asyncio.Protocol):
             await asyncio.sleep(delay)
         return frame
 
-    async def _answer(self, frame: bytes, peer: Peer) -> bytes:
+    async def _process(self, frame: bytes, peer: Peer) -> None:
+        """Answer a request, or have it answered by a broker."""
+        header = request_header(frame)
+        name = self._server.passed_on.get(header.api_key)
+        if name is not None:
+            self._server.statistics.requests[name] += 1
+            await self._relay(header, frame)
+            return
+        answer = await self._answer(frame, peer)
+        if isinstance(answer, bytes):
+            await self._write(answer)
+        elif answer.request is None and answer.merged is None:
+            await self._relay(header, frame)
+        else:
+            await self._write(await self._merge(frame, answer))
+
+    async def _relay(self, header: RequestHeader, frame: bytes) -> None:
+        """Pass a request on, and the answer back."""
+        if self._upstream is None or has_no_answer(header, frame):
+            # As a broker that does not lead the partition: it cannot say so otherwise (acks=0).
+            raise _ClosedError(CloseReason.ANSWERED_BY_CLOSE)
+        async with self._within(self._limits.request_s, CloseReason.REQUEST_TIME):
+            await self._upstream.relay(header, frame, self._write)
+
+    async def _merge(self, frame: bytes, step: PassOn) -> bytes:
+        """Pass a part of a request on; the answer that is made of the broker's."""
+        if self._upstream is None:
+            raise _ClosedError(CloseReason.ANSWERED_BY_CLOSE)
+        codec = self._server.codec
+        header = codec.decode(frame).header
+        if step.request is not None:
+            frame = codec.encode_request(header, step.request)
+        async with self._within(self._limits.request_s, CloseReason.REQUEST_TIME):
+            answer = codec.decode_answer(header, await self._upstream.ask(header, frame))
+        return codec.encode(header, answer if step.merged is None else step.merged(answer))
+
+    async def _answer(self, frame: bytes, peer: Peer) -> bytes | PassOn:
         statistics = self._server.statistics
         async with (
             self._within(self._limits.request_s, CloseReason.REQUEST_TIME),
@@ -313,6 +367,8 @@ class ServerConnection(asyncio.Protocol):
                 statistics.requests_in_progress -= 1
         if isinstance(entity, Close):
             raise _ClosedError(CloseReason.ANSWERED_BY_CLOSE)
+        if isinstance(entity, PassOn):
+            return entity
         return self._server.codec.encode(request.header, entity)
 
     async def _decode(self, frame: bytes) -> Request:
@@ -321,7 +377,7 @@ class ServerConnection(asyncio.Protocol):
             return codec.decode(frame)
         return await self._loop.run_in_executor(self._server.decoder, codec.decode, frame)
 
-    async def _entity(self, request: Request, peer: Peer) -> Any | Close:
+    async def _entity(self, request: Request, peer: Peer) -> Any | Close | PassOn:
         api_key = request.header.api_key
         self._server.statistics.requests[self._server.codec.apis[api_key].name] += 1
         if api_key == API_VERSIONS.key:

@@ -36,6 +36,8 @@ class CloseReason(enum.Enum):
     BUFFERED_BYTES = "buffered bytes"
     REQUEST_TIME = "request time"
     FAILED = "failed request"
+    UPSTREAM = "no answer of a broker"
+    NOT_PASSED_ON = "not passed on"
 
 
 _USUAL: Final = {
@@ -55,7 +57,7 @@ class ServerStatistics(msgspec.Struct):
         buffered_bytes: Of requests that have not been processed yet, now.
         accepted: Connections that were accepted.
         closed: Connections that were closed, by reason.
-        requests: Requests that were read, by API.
+        requests: Requests that were read, by API, or passed on.
         throttled: Requests that had to wait for the rate of their address.
         failed_authentications: Clients that failed to authenticate by TLS or SASL.
     """

@@ -8,7 +8,7 @@ import msgspec
 
 from regent.model.cluster import Broker, EndPoint
 from regent.protocol.api_versions import ProtocolVersion
-from regent.protocol.sasl import SaslCredentials
+from regent.protocol.sasl import Authenticating
 
 
 class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     listener: str | None = None
     ssl_context: ssl.SSLContext | None = None
-    sasl: SaslCredentials | None = None
+    sasl: Authenticating | None = None
     protocol_version: ProtocolVersion | None = None
     connect_timeout: float = 30.0
     response_timeout: float = 30.0

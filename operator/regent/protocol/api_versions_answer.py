@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from regent.protocol.api_versions import VersionRange
+from regent.protocol.entity_reader import element_class
 from regent.protocol.served_apis import API_VERSIONS, Api
 from regent.protocol.server_codec import Request
 
@@ -88,7 +88,7 @@ def _answer(
     features: Features = NO_FEATURES,
 ) -> Any:
     kind = API_VERSIONS.responses[version]
-    entry = _class_of(kind, "api_keys")
+    entry = element_class(kind, "api_keys")
     values: dict[str, Any] = {
         "error_code": error,
         "api_keys": tuple(
@@ -104,8 +104,8 @@ def _answer(
 
 
 def _feature_values(kind: type[Any], features: Features) -> dict[str, Any]:
-    supported = _class_of(kind, "supported_features")
-    finalized = _class_of(kind, "finalized_features")
+    supported = element_class(kind, "supported_features")
+    finalized = element_class(kind, "finalized_features")
     return {
         "supported_features": tuple(
             supported(name=each.name, min_version=each.lowest, max_version=each.highest)
@@ -117,10 +117,3 @@ def _feature_values(kind: type[Any], features: Features) -> dict[str, Any]:
             for each in features.finalized
         ),
     }
-
-
-def _class_of(kind: type[Any], name: str) -> Any:
-    """Class of the elements of an array."""
-    (field,) = (each for each in dataclasses.fields(kind) if each.name == name)
-    annotation: Any = field.type
-    return annotation.__args__[0]

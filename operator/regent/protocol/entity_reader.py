@@ -47,6 +47,13 @@ def read_entity(kind: type[Any], reader: Reader) -> Any:
     return kind(**values)
 
 
+def element_class(kind: type[Any], name: str) -> Any:
+    """Class of the elements of a field that is an array of structures."""
+    (field,) = (each for each in dataclasses.fields(kind) if each.name == name)
+    annotation: Any = field.type
+    return annotation.__args__[0]
+
+
 class _Plan(NamedTuple):
     """How to read one class: its fields in the order of the wire, and the tagged ones by number."""
 

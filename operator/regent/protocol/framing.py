@@ -84,6 +84,18 @@ class RequestHeader(NamedTuple):
     client_id: str | None
 
 
+def request_header(frame: bytes) -> RequestHeader:
+    """Beginning of a request's header; the client id is not read: it is None.
+
+    Raises:
+        DecodeError: If the frame is too short for it.
+    """
+    if len(frame) < 8:
+        raise DecodeError("a request is too short for its header")
+    api_key, api_version, correlation_id = _unpack_request_head(frame)
+    return RequestHeader(api_key, api_version, correlation_id, None)
+
+
 def encode_request(header: RequestHeader, body: Sequence[bytes], *, flexible: bool) -> list[bytes]:
     """A whole request, length included, as parts that are to be sent one after the other."""
     client_id = LEGACY.nullable_string(header.client_id)

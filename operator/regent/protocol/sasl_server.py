@@ -14,7 +14,7 @@ from typing import Final
 
 from regent.model.errors import RegentError
 from regent.model.scram_credential import ScramCredential
-from regent.protocol.sasl import HASHES
+from regent.protocol.sasl import HASHES, Authenticating, SaslCredentials, ScramKeys
 from regent.protocol.serving import Credentials, CredentialsUnavailableError
 
 MIN_ITERATIONS: Final = 4096
@@ -59,11 +59,13 @@ class PlainServer:
 
     Attributes:
         username: Who has authenticated; None until then.
+        proved: With what this user can authenticate elsewhere; None until then.
     """
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
         self.username: str | None = None
+        self.proved: Authenticating | None = None
 
     async def evaluate(self, message: bytes) -> bytes:
         """The challenge for a message of the client.
@@ -91,6 +93,7 @@ class PlainServer:
             raise _refused("Authentication failed: Invalid username or password")
         _check_authorization_id(authorization_id, username)
         self.username = username
+        self.proved = SaslCredentials("PLAIN", username, password)
         return b""
 
 
@@ -114,6 +117,7 @@ class ScramServer:
         self._credential: ScramCredential | None = None
         self._exchange = ""
         self.username: str | None = None
+        self.proved: Authenticating | None = None
 
     async def evaluate(self, message: bytes) -> bytes:
         """As :meth:`PlainServer.evaluate`."""
@@ -123,7 +127,8 @@ class ScramServer:
             raise SaslFailedError("a SCRAM message is not ASCII") from error
         if self._credential is None:
             return await self._first(text)
-        return self._final(text, self._credential)
+        assert self._claimed is not None
+        return self._final(text, self._claimed, self._credential)
 
     async def _first(self, text: str) -> bytes:
         message = _CLIENT_FIRST.fullmatch(text)
@@ -151,7 +156,7 @@ class ScramServer:
         self._exchange = f"{message['bare']},{answer}"
         return answer.encode()
 
-    def _final(self, text: str, credential: ScramCredential) -> bytes:
+    def _final(self, text: str, username: str, credential: ScramCredential) -> bytes:
         message = _CLIENT_FINAL.fullmatch(text)
         if message is None:
             raise SaslFailedError("the client's final SCRAM message is malformed")
@@ -165,8 +170,16 @@ class ScramServer:
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         stored_key = hashlib.new(self._hash, client_key).digest()
         if not hmac.compare_digest(stored_key, credential.stored_key):
-            raise SaslFailedError(f"user {self._claimed!r} does not know the password")
-        self.username = self._claimed
+            raise SaslFailedError(f"user {username!r} does not know the password")
+        self.username = username
+        self.proved = ScramKeys(
+            mechanism=self._mechanism,
+            username=username,
+            salt=credential.salt,
+            iterations=credential.iterations,
+            client_key=client_key,
+            server_key=credential.server_key,
+        )
         server_signature = hmac.digest(credential.server_key, exchange, self._hash)
         return b"v=" + base64.b64encode(server_signature)
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from regent.protocol.primitives import DecodeError
+from regent.protocol.sasl import Authenticating
 from regent.protocol.sasl_server import PlainServer, SaslFailedError, ScramServer
 from regent.protocol.served_apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from regent.protocol.server_codec import Request, ServerCodec
@@ -50,6 +51,7 @@ class SaslServerAuthenticator:
 
     Attributes:
         username: Who the client is; None until it has authenticated.
+        proved: With what the client can be authenticated elsewhere; None until then.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class SaslServerAuthenticator:
         self._server: PlainServer | ScramServer | None = None
         self._messages_are_bare = False
         self.username: str | None = None
+        self.proved: Authenticating | None = None
 
     async def step(self, frame: bytes) -> AuthenticationStep:
         """Take a frame of the client.
@@ -122,7 +125,7 @@ class SaslServerAuthenticator:
                 auth_bytes=b"",
             )
             return self._answer(request, entity, failure=str(error))
-        self.username = server.username
+        self.username, self.proved = server.username, server.proved
         return self._answer(
             request, kind(error_code=ErrorCode.none, error_message=None, auth_bytes=challenge)
         )
@@ -134,7 +137,7 @@ class SaslServerAuthenticator:
             challenge = await server.evaluate(message)
         except SaslFailedError as error:
             return AuthenticationStep(None, failure=str(error))
-        self.username = server.username
+        self.username, self.proved = server.username, server.proved
         return AuthenticationStep(_pack_size(len(challenge)) + challenge)
 
     def _nothing_given_away(self) -> str:

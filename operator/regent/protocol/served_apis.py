@@ -22,6 +22,15 @@ from regent.protocol.entities.controlled_shutdown import (
 from regent.protocol.entities.create_topics import CREATE_TOPICS_REQUEST, CREATE_TOPICS_RESPONSE
 from regent.protocol.entities.declaration import Message
 from regent.protocol.entities.delete_topics import DELETE_TOPICS_REQUEST, DELETE_TOPICS_RESPONSE
+from regent.protocol.entities.leader_and_isr import (
+    LEADER_AND_ISR_REQUEST,
+    LEADER_AND_ISR_RESPONSE,
+)
+from regent.protocol.entities.stop_replica import STOP_REPLICA_REQUEST, STOP_REPLICA_RESPONSE
+from regent.protocol.entities.update_metadata import (
+    UPDATE_METADATA_REQUEST,
+    UPDATE_METADATA_RESPONSE,
+)
 
 
 class Api(NamedTuple):
@@ -50,12 +59,18 @@ class Api(NamedTuple):
         return max(self.requests)
 
 
-def _of_kio(key: int, name: str, versions: range) -> Api:
+def _of_kio(key: int, name: str, versions: range, *, oldest_entity: int = 0) -> Api:
+    """An API of which kio has the entities.
+
+    Args:
+        oldest_entity: First version that kio has. Those before it are the same on the wire.
+    """
+    entities = {version: max(version, oldest_entity) for version in versions}
     return Api(
         key,
         name,
-        {version: load_request_schema(key, version) for version in versions},
-        {version: load_response_schema(key, version) for version in versions},
+        {version: load_request_schema(key, entity) for version, entity in entities.items()},
+        {version: load_response_schema(key, entity) for version, entity in entities.items()},
     )
 
 
@@ -79,9 +94,15 @@ def _completed(former: Api, later: Api) -> Api:
 
 
 METADATA: Final = _of_kio(3, "Metadata", range(13))
+LEADER_AND_ISR: Final = _declared("LeaderAndIsr", LEADER_AND_ISR_REQUEST, LEADER_AND_ISR_RESPONSE)
+STOP_REPLICA: Final = _declared("StopReplica", STOP_REPLICA_REQUEST, STOP_REPLICA_RESPONSE)
+UPDATE_METADATA: Final = _declared(
+    "UpdateMetadata", UPDATE_METADATA_REQUEST, UPDATE_METADATA_RESPONSE
+)
 CONTROLLED_SHUTDOWN: Final = _declared(
     "ControlledShutdown", CONTROLLED_SHUTDOWN_REQUEST, CONTROLLED_SHUTDOWN_RESPONSE
 )
+LIST_GROUPS: Final = _of_kio(16, "ListGroups", range(6))
 SASL_HANDSHAKE: Final = _of_kio(17, "SaslHandshake", range(2))
 API_VERSIONS: Final = _of_kio(18, "ApiVersions", range(5))
 CREATE_TOPICS: Final = _completed(
@@ -92,16 +113,22 @@ DELETE_TOPICS: Final = _completed(
     _declared("DeleteTopics", DELETE_TOPICS_REQUEST, DELETE_TOPICS_RESPONSE),
     _of_kio(20, "DeleteTopics", range(1, 7)),
 )
-SASL_AUTHENTICATE: Final = _of_kio(36, "SaslAuthenticate", range(3))
 CREATE_PARTITIONS: Final = _of_kio(37, "CreatePartitions", range(4))
 ELECT_LEADERS: Final = _of_kio(43, "ElectLeaders", range(3))
 ALTER_PARTITION_REASSIGNMENTS: Final = _of_kio(45, "AlterPartitionReassignments", range(1))
 LIST_PARTITION_REASSIGNMENTS: Final = _of_kio(46, "ListPartitionReassignments", range(1))
 ALTER_USER_SCRAM_CREDENTIALS: Final = _of_kio(51, "AlterUserScramCredentials", range(1))
 UPDATE_FEATURES: Final = _of_kio(57, "UpdateFeatures", range(2))
+DESCRIBE_CONFIGS: Final = _of_kio(32, "DescribeConfigs", range(1, 5))
+ALTER_CONFIGS: Final = _of_kio(33, "AlterConfigs", range(3))
+ALTER_REPLICA_LOG_DIRS: Final = _of_kio(34, "AlterReplicaLogDirs", range(3), oldest_entity=1)
+DESCRIBE_LOG_DIRS: Final = _of_kio(35, "DescribeLogDirs", range(5), oldest_entity=1)
+SASL_AUTHENTICATE: Final = _of_kio(36, "SaslAuthenticate", range(3))
+INCREMENTAL_ALTER_CONFIGS: Final = _of_kio(44, "IncrementalAlterConfigs", range(2))
 ALTER_PARTITION: Final = _declared(
     "AlterPartition", ALTER_PARTITION_REQUEST, ALTER_PARTITION_RESPONSE
 )
+LIST_TRANSACTIONS: Final = _of_kio(66, "ListTransactions", range(2))
 ALLOCATE_PRODUCER_IDS: Final = _of_kio(67, "AllocateProducerIds", range(1))
 
 

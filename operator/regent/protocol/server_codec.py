@@ -16,7 +16,7 @@ from kio.serial import entity_writer
 
 from regent.model.errors import RegentError
 from regent.protocol.entity_reader import plan_of, read_entity
-from regent.protocol.framing import RequestHeader
+from regent.protocol.framing import RequestHeader, decode_response, encode_request
 from regent.protocol.primitives import NO_TAGS, DecodeError, Reader
 from regent.protocol.served_apis import API_VERSIONS, CONTROLLED_SHUTDOWN, Api
 
@@ -108,6 +108,37 @@ class ServerCodec:
         tags = NO_TAGS if kind.__flexible__ and header.api_key != API_VERSIONS.key else b""
         size = 4 + len(tags) + len(body)
         return _pack_head(size, header.correlation_id) + tags + body
+
+    def encode_request(self, header: RequestHeader, entity: Any) -> bytes:
+        """The frame of a request to a broker, without its length.
+
+        Raises:
+            EncodeError: If it cannot be encoded.
+        """
+        flexible = type(entity).__flexible__
+        parts = encode_request(header, [_encode(type(entity), entity)], flexible=flexible)
+        return b"".join(parts)[4:]
+
+    def decode_answer(self, header: RequestHeader, frame: bytes) -> Any:
+        """The entity of a broker's answer.
+
+        Args:
+            header: Of the request.
+
+        Raises:
+            DecodeError: If the frame is no answer to it.
+        """
+        kind = self.apis[header.api_key].responses[header.api_version]
+        body = decode_response(
+            frame,
+            correlation_id=header.correlation_id,
+            api_key=header.api_key,
+            flexible=kind.__flexible__,
+        )
+        reader = Reader(body, flexible=kind.__flexible__)
+        entity = read_entity(kind, reader)
+        reader.expect_end()
+        return entity
 
 
 def _encode(kind: type[Any], entity: Any) -> bytes:

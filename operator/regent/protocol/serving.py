@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from regent.model.cluster import Broker
 from regent.model.errors import RegentError
 from regent.model.scram_credential import ScramCredential
+from regent.protocol.api_versions import VersionRange
 from regent.protocol.server_codec import Request
 
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -45,6 +48,32 @@ class Close(enum.Enum):
     CLOSE = enum.auto()
 
 
+class PassOn(NamedTuple):
+    """Instead of an answer: a broker is to answer.
+
+    Attributes:
+        request: The request's entity if another one than the client's is to be passed on.
+        merged: Makes the answer's entity of the broker's; None: it is the broker's as it is.
+    """
+
+    request: Any | None = None
+    merged: Callable[[Any], Any] | None = None
+
+
+class UpstreamBroker(NamedTuple):
+    """A broker to which requests can be passed on.
+
+    Attributes:
+        broker: Its registration.
+        versions: The APIs that it serves, with the versions it understands.
+        is_stopping: Whether it is about to stop.
+    """
+
+    broker: Broker
+    versions: Mapping[int, VersionRange]
+    is_stopping: bool = False
+
+
 class Dispatcher(Protocol):
     """Answers requests.
 
@@ -53,8 +82,11 @@ class Dispatcher(Protocol):
     connection, too, and is logged as a defect.
     """
 
-    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close:
-        """The response's entity in the version of the request, or :class:`Close`."""
+    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close | PassOn:
+        """The response's entity in the version of the request, or :class:`Close`.
+
+        Of a server that passes requests on also :class:`PassOn`.
+        """
         ...
 
 

@@ -10,7 +10,7 @@ from regent.model.errors import MalformedZNodeError
 from regent.model.partition import NO_LEADER, TopicPartition
 from regent.status.reader import ClusterReader
 from regent.zk_data import paths
-from regent.zk_data.brokers import decode_broker
+from regent.zk_data.brokers import decode_broker, is_controller_registration
 from regent.zk_data.cluster import decode_cluster_id
 from regent.zk_data.controller import decode_controller, decode_controller_epoch
 from regent.zk_data.operations import ZNode
@@ -87,7 +87,7 @@ async def read_brokers(reader: ClusterReader, problems: list[str]) -> list[Repor
     found: list[Report] = []
     nodes = await reader.get_data([paths.broker_id(i) for i in ids])
     for broker_id, node in zip(ids, nodes, strict=True):
-        if node is not None:
+        if node is not None and not is_controller_registration(node):
             known = _registration(broker_id, node, problems)
             found.append({"id": broker_id, **known, "leads": 0, "hosts": 0, "outOfSync": 0})
     return found

@@ -22,6 +22,7 @@ def render_status(report: Report) -> str:
     warnings = [
         *_refused_requests(report["regent"] or {}),
         *_unserved(report["regent"] or {}),
+        *_unserved_listeners(report["regent"] or {}),
         *(f"Unreadable  {problem}" for problem in report["problems"]),
     ]
     with console.capture() as captured:
@@ -73,6 +74,8 @@ def _regent(report: Report) -> list[str]:
     if regent.get("shuttingDownBrokers"):
         stopping = ", ".join(str(broker_id) for broker_id in regent["shuttingDownBrokers"])
         lines.append(f"Stopping    {stopping}: no candidates for leaders, ISRs and replicas")
+    served = (regent.get("endpoint") or {}).get("served", {})
+    lines += [f"Endpoint    {address} ({protocol})" for protocol, address in served.items()]
     queues = ", ".join(f"broker {b}: {n}" for b, n in regent["channelQueueSizes"].items())
     partitions = f", partitions for {queues}" if queues else ""
     return [*lines, f"Queues      {regent['eventQueueSize']} events{partitions}"]
@@ -89,6 +92,16 @@ def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:
         yield f"Refused     and {further} replicas more"
     for broker_id, error in (regent.get("refusedMetadata") or {}).items():
         yield f"Refused     broker {broker_id} refuses metadata: {error}"
+
+
+def _unserved_listeners(regent: Mapping[str, Any]) -> Iterator[str]:
+    """Listeners of brokers by which the controller cannot be asked. Not every version says so."""
+    missing = (regent.get("endpoint") or {}).get("listenersNotServed", {})
+    for listener, protocol in missing.items():
+        yield (
+            f"Endpoint    listener {listener} ({protocol}) is not served: who uses it cannot ask "
+            "the controller"
+        )
 
 
 def _unserved(regent: Mapping[str, Any]) -> Iterator[str]:

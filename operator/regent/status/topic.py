@@ -11,6 +11,7 @@ from regent.model.partition import NO_LEADER, ReplicaAssignment, TopicPartition
 from regent.model.topic import topic_name_problem
 from regent.status.reader import ClusterReader
 from regent.zk_data import paths
+from regent.zk_data.brokers import is_controller_registration
 from regent.zk_data.config import decode_entity_config
 from regent.zk_data.operations import DatedZNode
 from regent.zk_data.permitted_reads import UnreadableZNode
@@ -140,6 +141,18 @@ async def _states(
     ]
 
 
+async def _live_brokers(reader: ClusterReader) -> frozenset[int]:
+    """Ids of the registered brokers."""
+    children = await reader.children(paths.BROKER_IDS)
+    ids = [broker_id for c in children or () if (broker_id := paths.broker_id_of(c)) is not None]
+    nodes = await reader.get_data([paths.broker_id(broker_id) for broker_id in ids])
+    return frozenset(
+        broker_id
+        for broker_id, node in zip(ids, nodes, strict=True)
+        if node is not None and not is_controller_registration(node)
+    )
+
+
 async def _chosen(
     reader: ClusterReader,
     topic: str,
@@ -148,8 +161,7 @@ async def _chosen(
     problems: list[str],
 ) -> Report:
     """Counts, and the partitions that are described, as they are now, with times."""
-    children = await reader.children(paths.BROKER_IDS)
-    live = {broker_id for c in children or () if (broker_id := paths.broker_id_of(c)) is not None}
+    live = await _live_brokers(reader)
     changed = frozenset(changed)
     groups: dict[int, list[Report]] = {group: [] for group in _GROUPS}
     for partition in partitions:

@@ -1,4 +1,8 @@
-"""Registrations of brokers: ``/brokers/ids/<id>``. Source: ``kafka.zk.BrokerIdZNode``."""
+"""Registrations: ``/brokers/ids/<id>``. Source: ``kafka.zk.BrokerIdZNode``.
+
+Those of brokers are read. The controller has one, too, where brokers look for it there: with a
+member of its own, by which everybody here leaves it out. Kafka does not read that member.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,12 @@ import msgspec
 from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
-from regent.zk_data.decoding import Int32, json_decoder
+from regent.zk_data.decoding import Int32, json_decoder, json_object
 from regent.zk_data.operations import ZNode
 
 _CONNECTION_STRING: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]{1,5})")
 _SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MARK: Final = "regentController"
 _STRING_SIZE_MAX: Final = 2**15 - 1
 """Bytes of the longest string in a request: a longer one cannot be sent to brokers."""
 
@@ -31,7 +36,12 @@ class _Registration(msgspec.Struct):
     features: dict[str, dict[str, int]] | None = None
 
 
+class _Marked(msgspec.Struct):
+    is_controller: bool = msgspec.field(default=False, name=_MARK)
+
+
 _decode = json_decoder(_Registration)
+_decode_mark = json_decoder(_Marked)
 
 
 def decode_broker(broker_id: int, node: ZNode) -> Broker:
@@ -56,6 +66,49 @@ def decode_broker(broker_id: int, node: ZNode) -> Broker:
         features=_features(path, registration.features or {}),
         session_id=node.ephemeral_owner,
     )
+
+
+def is_controller_registration(node: ZNode) -> bool:
+    """Whether a registration is that of a Regent, which is no broker."""
+    try:
+        return _decode_mark("", node.data).is_controller
+    except MalformedZNodeError:
+        return False
+
+
+def encode_controller_registration(controller: Broker, timestamp_ms: int) -> bytes:
+    """A registration of the controller, version 4, which all versions of Kafka read.
+
+    Args:
+        controller: As it is announced.
+        timestamp_ms: When it was made.
+    """
+    plaintext = next((e for e in controller.endpoints if e.security_protocol == "PLAINTEXT"), None)
+    members: list[tuple[str, object]] = [
+        (
+            "listener_security_protocol_map",
+            {e.listener: e.security_protocol for e in controller.endpoints},
+        ),
+        ("endpoints", [_connection_string(e) for e in controller.endpoints]),
+    ]
+    if controller.rack is not None:
+        members.append(("rack", controller.rack))
+    return json_object(
+        [
+            *members,
+            ("jmx_port", -1),
+            ("host", None if plaintext is None else plaintext.host),
+            ("port", -1 if plaintext is None else plaintext.port),
+            ("version", 4),
+            ("timestamp", str(timestamp_ms)),
+            (_MARK, True),
+        ]
+    )
+
+
+def _connection_string(endpoint: EndPoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{endpoint.listener}://{host}:{endpoint.port}"
 
 
 def _endpoints(path: str, registration: _Registration) -> tuple[EndPoint, ...]:

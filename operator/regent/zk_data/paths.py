@@ -29,6 +29,8 @@ CONFIG_CHANGES: Final = "/config/changes"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
 FEATURE: Final = "/feature"
+MIGRATION: Final = "/migration"
+"""State of a migration to KRaft, kept by KRaft controllers alone."""
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 CONSUMERS: Final = "/consumers"
 

@@ -156,7 +156,8 @@ class World:
         self.put(paths.CONTROLLER_EPOCH, b"%d" % (epoch + 1))
         if self.zookeeper.get(paths.CONTROLLER) is not None:
             self.delete(paths.CONTROLLER)
-        self.put(paths.CONTROLLER, b'{"version":1,"brokerid":%d}' % controller_id)
+        content = b'{"version":1,"brokerid":%d}' % controller_id
+        self.outsider.multi([Create(paths.CONTROLLER, content, ephemeral=True)])
 
     # What is in ZooKeeper
 

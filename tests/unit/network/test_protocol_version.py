@@ -127,6 +127,7 @@ class TestProtocolVersion:
                 protocol_version=(3, 5),
                 settings={"log.cleanup.policy": "compact"},
                 has_answered=True,
+                api_versions=supported,
             )
             assert await asyncio.wait_for(announced.get(), 5) == (stub.registration, expected)
             stub.configs = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import shutting_down_notes
+from regent.controller.brokers import own_registration, shutting_down_notes, unserved_listeners
 from regent.controller.brokers.offline_replicas import (
     on_replicas_become_offline,
     without_started_deletions,
@@ -30,11 +30,12 @@ async def process_broker_change(active: ActiveController) -> None:
     known = context.cluster.brokers
     current = await cluster_loading.read_brokers(active.log, known=known)
     refuse_id_of_a_registered_broker(context.term.controller_id, current)
-    cluster_loading.refuse_unsupported(current.values())
+    cluster_loading.refuse_unsupported(current.values(), active.config)
     new = [b for i, b in current.items() if i not in known]
     bounced = [b for i, b in current.items() if i in known and b.epoch > known[i].epoch]
     dead = [i for i in known if i not in current]
     if not (new or bounced or dead):
+        await own_registration.settle(active)  # it may be what has vanished
         return
     active.log.info(
         "Brokers changed",
@@ -62,6 +63,8 @@ async def process_broker_change(active: ActiveController) -> None:
             await on_broker_failure(active, dead)
     if stopped:
         await shutting_down_notes.forget(context, stopped)
+    unserved_listeners.report(active)
+    await own_registration.settle(active)
     await PublishView(frozenset())
 
 
@@ -115,8 +118,11 @@ async def process_broker_modifications(active: ActiveController, broker_id: int)
     if broker == known:
         return
     active.log.info("Broker changed its registration", broker=broker_id)
+    cluster_loading.refuse_unsupported([broker], active.config)
     context.add_live_brokers([broker])
     batch = ControllerBrokerRequestBatch(context)
     batch.add_update_metadata()
     await batch.send()
+    unserved_listeners.report(active)
+    await own_registration.settle(active)
     await PublishView(frozenset())

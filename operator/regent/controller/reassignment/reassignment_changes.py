@@ -9,6 +9,7 @@ from regent.controller.log import examples
 from regent.controller.reassignment import reassignments
 from regent.controller.reassignment.algebra import reassign_to, target_problem
 from regent.controller.reassignment.request_node import drop_requests, read_request
+from regent.controller.topics import assignment_repair
 from regent.model.partition import ReplicaAssignment, TopicPartition
 
 
@@ -50,6 +51,8 @@ async def _process_requests(active: ActiveController) -> Collection[TopicPartiti
             refused[tp] = "the partition does not exist, or its topic is being deleted"
         elif problem is not None:
             refused[tp] = problem
+        elif any(assignment_repair.is_controller_id(active.context, b) for b in target):
+            refused[tp] = "the controller hosts no replicas"
         elif not (current.is_being_reassigned and current.target_replicas == target):
             wanted[tp] = reassign_to(current, target)
     refused |= await reassignments.begin(active, wanted)

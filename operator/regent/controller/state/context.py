@@ -62,6 +62,10 @@ class ControllerContext:
         confirmed_strays: By broker, topics of which the broker has confirmed every deletion, but
             not yet that it sees all of its log directories.
         doubtful_replicas: By broker, replicas that may be of a former topic of the same name.
+        is_registered: Whether the controller itself has a registration: see
+            :mod:`regent.controller.brokers.own_registration`.
+        unserved_listeners: Listeners of brokers, with their security protocols, that have been
+            reported as not served.
         unconfirmed_shutdowns: Brokers that shut down for longer than that takes: each was sent a
             request, and one that answers has given it up.
     """
@@ -81,6 +85,8 @@ class ControllerContext:
         self.broker_facts = KnownBrokerFacts(
             self.cluster, has_replicas=lambda broker_id: bool(self.replica_states_on(broker_id))
         )
+        self.is_registered = False
+        self.unserved_listeners: Mapping[str, str] = {}
         self.unconfirmed_shutdowns: dict[int, None] = {}
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self._partition_states: dict[TopicPartition, PartitionState] = {}
@@ -106,7 +112,10 @@ class ControllerContext:
         made_for, announced = self._announced
         brokers = self.cluster.brokers
         if made_for is not brokers:
-            announced = announced_controller(self.term.controller_id, brokers, self.term.served)
+            term = self.term
+            announced = announced_controller(
+                term.controller_id, brokers, term.served, term.announced_listeners
+            )
             self._announced = (brokers, announced)
         return announced
 

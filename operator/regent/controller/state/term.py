@@ -18,9 +18,11 @@ class Term(msgspec.Struct, frozen=True):
         epoch: Our controller epoch.
         epoch_zk_version: dataVersion of ``/controller_epoch``: the fence of every write.
         served: As in :class:`~regent.controller.config.ControllerConfig`.
+        announced_listeners: Likewise.
     """
 
     controller_id: int
     epoch: int
     epoch_zk_version: int
     served: Mapping[str, Address] = MappingProxyType({})
+    announced_listeners: frozenset[str] = frozenset()

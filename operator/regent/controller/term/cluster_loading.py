@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from regent.controller.brokers.announcement import refuse_unreachable
+from regent.controller.config import ControllerConfig
 from regent.controller.effects import ReadChildren
 from regent.controller.log import ControllerLog
 from regent.controller.state.causes import ChangeKind
@@ -15,16 +17,13 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import read_partition_states
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
-from regent.model.errors import MalformedZNodeError, UnsupportedClusterError
+from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.brokers import decode_broker
+from regent.zk_data.brokers import decode_broker, is_controller_registration
 from regent.zk_data.operations import ZNode
 from regent.zk_data.permitted_reads import UnreadableZNode
 from regent.zk_data.topics import TopicZNode, decode_topic
-
-REGISTRATION_SINCE_2_7 = 5
-"""Version of a registration from inter.broker.protocol.version 2.7-IV0 on (KIP-584)."""
 
 TOPIC_IDS_SINCE = (2, 8)
 """inter.broker.protocol.version from which brokers know topic ids (KIP-516)."""
@@ -35,6 +34,7 @@ async def read_brokers(
 ) -> dict[int, Broker]:
     """All registered brokers by id; leaves watches on the list and on every registration.
 
+    A Regent's registration is left out: see :mod:`regent.controller.brokers.own_registration`.
     A registration that does not decode is skipped, unless it is that of a broker of ``known`` in
     the same life (see :func:`decode_registration`).
     """
@@ -47,7 +47,7 @@ async def read_brokers(
     nodes = await read_permitted([paths.broker_id(b) for b in broker_ids], watch=True)
     brokers: dict[int, Broker] = {}
     for broker_id, node in zip(broker_ids, nodes, strict=True):
-        if node is None:
+        if node is None or is_controller_registration(node):
             continue
         broker = decode_registration(broker_id, node, log, known=known.get(broker_id))
         if broker is not None:
@@ -76,22 +76,19 @@ def decode_registration(
         return None
 
 
-def refuse_unsupported(brokers: Iterable[Broker]) -> None:
-    """Brokers from inter.broker.protocol.version 2.7 on change ISRs by asking the controller.
-
-    Without an answer their producers with acks=all come to a halt as soon as a follower falls
-    behind, so such a cluster is left to the controller that it has.
+def refuse_unsupported(brokers: Iterable[Broker], config: ControllerConfig) -> None:
+    """Leave a cluster alone whose brokers need answers of the controller and cannot ask us.
 
     Raises:
-        UnsupportedClusterError: Names the brokers and what to do.
+        UnsupportedClusterError: See :func:`~regent.controller.brokers.announcement.
+            refuse_unreachable`.
     """
-    newer = [b.broker_id for b in brokers if b.registration_version >= REGISTRATION_SINCE_2_7]
-    if newer:
-        raise UnsupportedClusterError(
-            f"brokers {newer} run inter.broker.protocol.version 2.7 or newer, where leaders change "
-            "ISRs by asking the controller, which Regent does not answer yet; set "
-            "inter.broker.protocol.version=2.6 on all brokers"
-        )
+    refuse_unreachable(
+        brokers,
+        config.served,
+        announced_listeners=config.announced_listeners,
+        inter_broker_listener=config.inter_broker_listener,
+    )
 
 
 async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, TopicZNode]:

@@ -19,6 +19,7 @@ from regent.controller.state.term import Term
 from regent.model.errors import (
     MalformedZNodeError,
     OtherControllerError,
+    UnsupportedClusterError,
     ZooKeeperUnavailableError,
 )
 from regent.zk_data import paths
@@ -63,6 +64,7 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
     Raises:
         MalformedZNodeError: ``/controller_epoch`` is not a number: without it nothing can be
             fenced, so nothing is done.
+        UnsupportedClusterError: The cluster is being migrated to KRaft.
         OtherControllerError: A Regent with another election path is the controller.
     """
     holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
@@ -72,6 +74,7 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
         holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     if epoch_node is None:
         return None
+    await _refuse_kraft(holder)
     if holder is not None:
         _refuse_to_depose(holder, config)
     epoch = decode_controller_epoch(epoch_node.data) + 1
@@ -99,7 +102,32 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
             return None
         version = found
     log.info("Controller elected", controller_id=config.controller_id, epoch=epoch)
-    return ControllerContext(Term(config.controller_id, epoch, version, config.served))
+    return ControllerContext(
+        Term(config.controller_id, epoch, version, config.served, config.announced_listeners)
+    )
+
+
+async def _refuse_kraft(holder: ZNode | None) -> None:
+    """Leave a cluster alone whose metadata a KRaft controller has, or is about to take over.
+
+    It holds ``/controller`` by a persistent node, and keeps how far it has come in ``/migration``.
+    What is changed in ZooKeeper besides is lost, or breaks the migration.
+
+    Raises:
+        UnsupportedClusterError: Says why, and what to do.
+    """
+    (is_migrating,) = await Exists([paths.MIGRATION])
+    if holder is not None and not holder.ephemeral_owner:
+        raise UnsupportedClusterError(
+            f"{paths.CONTROLLER} is a persistent node: a KRaft controller leads this cluster, "
+            "which is being migrated to KRaft. Uninstall Regent; or, if the migration was "
+            f"reverted, delete {paths.CONTROLLER} and {paths.MIGRATION}"
+        )
+    if is_migrating:
+        raise UnsupportedClusterError(
+            f"there is a node {paths.MIGRATION}: this cluster is being migrated to KRaft. "
+            f"Uninstall Regent; or, if the migration was reverted, delete {paths.MIGRATION}"
+        )
 
 
 def _refuse_to_depose(holder: ZNode, config: ControllerConfig) -> None:
@@ -109,7 +137,7 @@ def _refuse_to_depose(holder: ZNode, config: ControllerConfig) -> None:
         OtherControllerError: Names its id, and what to do.
     """
     election_path = decode_election_path(holder.data)
-    if election_path in (None, config.election_path) or not holder.ephemeral_owner:
+    if election_path in (None, config.election_path):
         return
     raise OtherControllerError(
         f"the controller is another Regent, {decode_controller(holder.data)}, whose election_path "

@@ -13,7 +13,7 @@ may take seconds: topics, and the protocol versions of hosts that are gone.
 from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import controlled_shutdown
+from regent.controller.brokers import controlled_shutdown, unserved_listeners
 from regent.controller.configs.unclean_election_config import load_unclean_election_default
 from regent.controller.effects import (
     CurrentTime,
@@ -34,7 +34,13 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.term import cluster_loading
 from regent.controller.term.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
 from regent.controller.term.watch_check import schedule_watch_check
-from regent.controller.topics import stray_replicas, topic_changes, topic_id_notes, topic_ids
+from regent.controller.topics import (
+    assignment_repair,
+    stray_replicas,
+    topic_changes,
+    topic_id_notes,
+    topic_ids,
+)
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import read_permitted
@@ -61,15 +67,17 @@ async def on_controller_failover(active: ActiveController) -> None:
     context.trail.begin_term(await CurrentTime())
     await _create_persistent_paths(active)
     brokers = await cluster_loading.read_brokers(log)
-    cluster_loading.refuse_unsupported(brokers.values())
+    cluster_loading.refuse_unsupported(brokers.values(), active.config)
     context.add_live_brokers(brokers.values())
+    unserved_listeners.report(active)
     await UpdateChannels(context.term.epoch, opened=list(brokers.values()))
     await _announce_brokers(active)
     await controlled_shutdown.resume(active)
     await _delete_notifications(active)
     unreadable = await _load_topics(active)
-    refuse_id_of_a_replica(context)
     await _load_deletions(active)
+    await assignment_repair.repair_loaded(active)
+    refuse_id_of_a_replica(context)
     context.cluster.inter_broker_protocol = await InterBrokerProtocol()
     refuse_other_protocol(active.config, context.cluster.inter_broker_protocol)
     await _set_up_features(active)

@@ -28,7 +28,7 @@ async def settle(life: LifeCycle, error: Exception, *, event: str, log: Controll
     match error:
         case ControllerMovedError() | StaleControllerEpochError():
             log.warning("Controller moved, resigning", reason=str(error))
-            await life.resign()
+            await life.yield_to_successor()
             await life.retry_later()
         case SessionExpiredError() | ZooKeeperUnavailableError():
             log.warning("ZooKeeper lost, resigning", reason=str(error))

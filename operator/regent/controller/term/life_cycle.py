@@ -9,6 +9,7 @@ from typing import Final
 
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController, Chance
+from regent.controller.brokers import own_registration
 from regent.controller.config import ControllerConfig, MissingCluster
 from regent.controller.effects import (
     ArmTimer,
@@ -53,6 +54,7 @@ class LifeCycle:
         self._failed_at_ms = 0
         self._holds_off = False
         self._unreleased: ControllerContext | None = None
+        self._is_registered = False
         self._contends = False
         self._has_unusable_setting = False
         self.active: ActiveController | None = None
@@ -76,6 +78,7 @@ class LifeCycle:
     async def begin_session(self) -> None:
         """A new ZooKeeper session: whatever we owned and watched belonged to another one."""
         await self.resign()
+        self._is_registered = False
         await self.compete()
 
     async def become_eligible(self) -> None:
@@ -141,7 +144,7 @@ class LifeCycle:
             if self.controller_id_seen == self._config.controller_id:
                 return
             self._log.warning("Controller moved, resigning", to=self.controller_id_seen)
-            await self.resign()
+            await self.yield_to_successor()
         if self.controller_id_seen == controller_election.NO_CONTROLLER:
             await self._elect_if_eligible()
         else:
@@ -149,6 +152,8 @@ class LifeCycle:
 
     async def reconnected(self) -> None:
         """The session survived a disconnection; its watches did not."""
+        if self.active is None:
+            await self._withdraw()
         await self._release()
         await self.controller_changed()
         if self.active is not None:
@@ -162,7 +167,7 @@ class LifeCycle:
             return
         await self.check_cluster()
         brokers = await cluster_loading.read_brokers(self._log)
-        cluster_loading.refuse_unsupported(brokers.values())
+        cluster_loading.refuse_unsupported(brokers.values(), self._config)
         await refuse_id_of_a_broker(self._config.controller_id, brokers)
         context = await controller_election.elect(self._config, self._log)
         self._refusal = None
@@ -170,6 +175,7 @@ class LifeCycle:
             await self.retry_later()
             return
         context.cluster.cluster_id = self.cluster_id
+        context.is_registered = self._is_registered
         await CancelTimer(_REELECT_TIMER)
         self.active = ActiveController(
             context, config=self._config, log=self._log, chance=self._chance
@@ -187,16 +193,34 @@ class LifeCycle:
         if self.active is None:
             return
         self._log.info("Controller resigned", epoch=self.active.context.term.epoch)
+        self._is_registered |= self.active.context.is_registered
         self.active = None
         await Resigned()
         await PublishView(None)
+
+    async def yield_to_successor(self) -> None:
+        """Resign, and leave nothing behind that a broker's controller would take for a broker."""
+        await self.resign()
+        await self._withdraw()
 
     async def give_up(self) -> None:
         """Resign and delete ``/controller``: some broker takes over within one watch round trip."""
         if self.active is not None:
             self._unreleased = self.active.context
-        await self.resign()
+        await self.yield_to_successor()
         await self._release()
+
+    async def _withdraw(self) -> None:
+        """Delete our registration, if there is one. Like ``/controller`` it is ephemeral."""
+        if not self._is_registered:
+            return
+        try:
+            await own_registration.withdraw(self._config.controller_id, self._log)
+        except ZooKeeperError as error:
+            self._log.warning("Own registration not deleted", reason=str(error))
+            if isinstance(error, ZooKeeperUnavailableError):
+                return
+        self._is_registered = False
 
     async def _release(self) -> None:
         """Delete ``/controller`` if we have given it up. If the connection is lost over that it may

@@ -53,11 +53,14 @@ def refuse_id_of_a_registered_broker(controller_id: int, brokers: Collection[int
 def refuse_id_of_a_replica(context: ControllerContext) -> None:
     """Check the controller id against brokers of the past, which topics still name.
 
+    A controller that is announced may be among the replicas of a topic by mistake. In an ISR there
+    are brokers only.
+
     Raises:
         UnusableSettingError: A topic names the id.
     """
     ours = context.term.controller_id
-    for topic in context.cluster.topics:
+    for topic in () if context.term.served else context.cluster.topics:
         for tp, assignment in context.cluster.partitions_of(topic).items():
             if ours in assignment.replicas:
                 raise _id_refused(ours, f"it is the id of a replica of {tp}")

@@ -13,7 +13,7 @@ from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term import cluster_loading
-from regent.controller.topics import topic_id_notes, topic_ids
+from regent.controller.topics import assignment_repair, topic_id_notes, topic_ids
 from regent.controller.topics.topic_node_removal import remove_topic_nodes
 from regent.controller.transitions import election
 from regent.controller.transitions.partition_state_znodes import epoch_guard
@@ -43,6 +43,7 @@ async def process_topic_change(active: ActiveController) -> None:
     if new:
         topics = await cluster_loading.read_topics(new, active.log)
         added = cluster_loading.add_topics(context, topics)
+        await assignment_repair.repair(active, added)
         await topic_ids.settle(active, _without_id(context, topics))
         if topics:  # those that cannot be read are new each time
             active.log.info("New topics", topics=len(topics), partitions=len(added))
@@ -101,6 +102,7 @@ async def process_partition_modifications(active: ActiveController, names: Seque
             context.set_assignment(tp, assignment)
         growth.extend(new)
     growth.extend(cluster_loading.add_topics(context, late))
+    await assignment_repair.repair(active, growth)
     await topic_ids.settle(active, _without_id(context, late))
     await topic_id_notes.remember(context, late, active.log)
     if growth:

@@ -54,6 +54,8 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
             ones; None: not known.
         has_answered: Whether it was asked at all. What is refused only for a broker that has not
             answered may be accepted later.
+        api_versions: Lowest and highest version of each API that it serves; empty: not known. (No
+            topic configuration depends on it, but on whom a request can be passed to.)
     """
 
     broker_id: int
@@ -61,6 +63,7 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
     protocol_version: KafkaVersion | None = None
     settings: Mapping[str, str] | None = None
     has_answered: bool = False
+    api_versions: Mapping[int, tuple[int, int]] = {}
 
 
 def narrowed_versions(

@@ -17,14 +17,11 @@ from regent.controller.term.controller_election import (
 from regent.model.errors import (
     MalformedZNodeError,
     OtherControllerError,
+    UnsupportedClusterError,
     ZooKeeperUnavailableError,
 )
 from regent.zk_data import paths
-from regent.zk_data.controller import (
-    decode_controller,
-    decode_election_path,
-    encode_controller,
-)
+from regent.zk_data.controller import decode_controller, decode_election_path, encode_controller
 from regent.zk_data.operations import Create
 from tests.simulation.zookeeper import InMemoryClient
 from tests.unit.controller.driving import once, raising
@@ -85,7 +82,7 @@ class TestElection:
 
     def test_a_malformed_holder_is_replaced_as_any_other(self) -> None:
         world = World()
-        world.put(paths.CONTROLLER, b"?")
+        world.outsider.multi([Create(paths.CONTROLLER, b"?", ephemeral=True)])
         assert stand(world) is not None
         assert holder(world) == CONTROLLER_ID
 
@@ -174,6 +171,47 @@ class TestLostAnswers:
             stand(world)
 
 
+KRAFT = b'{"version":2,"brokerid":3000,"timestamp":"0","kraftControllerEpoch":4}'
+
+
+class TestMigrationToKraft:
+    def test_its_controller_is_not_deposed_and_the_way_out_is_named(self) -> None:
+        world = World()
+        world.put(paths.CONTROLLER_EPOCH, b"7")
+        world.put(paths.CONTROLLER, KRAFT)
+        with pytest.raises(UnsupportedClusterError, match=r"persistent.*Uninstall Regent"):
+            stand(world)
+        assert holder(world) == 3000
+        assert epoch(world)[0] == b"7"
+
+    def test_a_cluster_that_is_about_to_be_migrated_is_left_to_its_brokers(self) -> None:
+        world = World()
+        world.elect_rival(1)
+        world.put(paths.MIGRATION, b"{}")
+        with pytest.raises(UnsupportedClusterError, match=r"/migration.*Uninstall Regent"):
+            stand(world)
+        assert holder(world) == 1
+
+    def test_a_controller_that_it_deposes_stays_away_until_it_is_reverted(self) -> None:
+        world = World()
+        world.start_broker(1)
+        controller = world.active_controller()
+        world.put(paths.MIGRATION, b"{}")
+        world.put(paths.CONTROLLER_EPOCH, b"9")
+        world.delete(paths.CONTROLLER)
+        world.put(paths.CONTROLLER, KRAFT)
+        world.deliver(controller)
+        world.process(controller, world.driver.timers["reelect"].event)
+        assert controller.active is None
+        assert holder(world) == 3000
+        assert "KRaft" in (controller.life.refusal or "")
+        world.delete(paths.CONTROLLER)
+        world.delete(paths.MIGRATION)
+        world.process(controller, world.driver.timers["reelect"].event)
+        assert holder(world) == CONTROLLER_ID
+        assert controller.life.refusal is None
+
+
 class TestAnotherRegentThatLeads:
     OTHER = 1_000_000_777
 
@@ -201,13 +239,6 @@ class TestAnotherRegentThatLeads:
     def test_a_broker_and_a_replica_of_ours_are_deposed(self, election_path: str | None) -> None:
         world = World()
         self.other(world, election_path)
-        assert stand(world) is not None
-
-    def test_a_node_without_a_session_is_replaced(self) -> None:
-        world = World()
-        world.put(paths.CONTROLLER_EPOCH, b"7")
-        content = encode_controller(self.OTHER, 0, election_path="/elsewhere")
-        world.put(paths.CONTROLLER, content)
         assert stand(world) is not None
 
     def test_what_we_write_says_where_we_are_elected(self) -> None:

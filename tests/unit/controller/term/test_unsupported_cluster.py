@@ -1,23 +1,83 @@
-"""Brokers that need answers of the controller: such a cluster is left alone."""
+"""Brokers that need answers of the controller: a cluster whose brokers cannot ask is left alone."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.controller.term.cluster_loading import refuse_unsupported
+from regent.controller.brokers.announcement import refuse_unreachable
+from regent.model.cluster import Address, Broker, EndPoint
 from regent.model.errors import UnsupportedClusterError
-from tests.unit.controller.world import World, make_broker
+from regent.zk_data import paths
+from regent.zk_data.operations import Create, SetData
+from tests.support.broker_znodes import encode_broker
+from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
+
+PLAINTEXT = {"PLAINTEXT": Address("regent", 9095)}
 
 
-def test_brokers_below_2_7_are_supported() -> None:
-    refuse_unsupported([make_broker(1), make_broker(2, registration_version=2)])
+def broker(broker_id: int, listeners: dict[str, str], *, version: int = 5) -> Broker:
+    endpoints = tuple(
+        EndPoint(name, protocol, f"broker-{broker_id}", 9000 + i)
+        for i, (name, protocol) in enumerate(listeners.items())
+    )
+    return Broker(broker_id, 1, endpoints, registration_version=version)
 
 
-def test_a_single_newer_broker_is_named_with_the_way_out() -> None:
-    with pytest.raises(UnsupportedClusterError, match=r"brokers \[2\].*protocol\.version=2\.6"):
-        refuse_unsupported([make_broker(1), make_broker(2, registration_version=5)])
+def test_brokers_below_2_7_ask_nothing() -> None:
+    refuse_unreachable([make_broker(1), make_broker(2, registration_version=2)], {})
+
+
+def test_a_single_newer_broker_is_named_with_the_ways_out() -> None:
+    with pytest.raises(
+        UnsupportedClusterError, match=r"brokers \[2\].*endpoint_port.*protocol\.version=2\.6"
+    ):
+        refuse_unreachable([make_broker(1), make_broker(2, registration_version=5)], {})
+
+
+@pytest.mark.parametrize(
+    ("listeners", "settings", "reason"),
+    [
+        ({"A": "PLAINTEXT"}, {}, None),
+        ({"A": "PLAINTEXT", "B": "PLAINTEXT"}, {}, None),
+        ({"A": "PLAINTEXT", "B": "SSL"}, {}, r"B \(SSL is not served\)"),
+        ({"A": "PLAINTEXT", "B": "SSL"}, {"inter_broker_listener": "A"}, None),
+        (
+            {"A": "PLAINTEXT", "B": "SSL"},
+            {"inter_broker_listener": "B"},
+            r"B \(SSL is not served\).*endpoint_tls",
+        ),
+        ({"A": "PLAINTEXT"}, {"inter_broker_listener": "C"}, r"C \(which broker 1 lacks\)"),
+        (
+            {"A": "PLAINTEXT", "B": "PLAINTEXT"},
+            {"announced_listeners": {"A"}},
+            r"B \(not in endpoint_announced_listeners\)",
+        ),
+        (
+            {"A": "PLAINTEXT", "B": "PLAINTEXT"},
+            {"announced_listeners": {"A"}, "inter_broker_listener": "A"},
+            None,
+        ),
+    ],
+)
+def test_every_listener_by_which_it_may_be_asked_has_to_be_served_and_announced(
+    listeners: dict[str, str], settings: dict[str, Any], reason: str | None
+) -> None:
+    brokers = [broker(1, listeners)]
+    if reason is None:
+        refuse_unreachable(brokers, PLAINTEXT, **settings)
+        return
+    with pytest.raises(UnsupportedClusterError, match=reason):
+        refuse_unreachable(brokers, PLAINTEXT, **settings)
+
+
+def test_listeners_of_older_brokers_do_not_count() -> None:
+    refuse_unreachable(
+        [broker(1, {"A": "PLAINTEXT"}), broker(2, {"B": "SSL"}, version=4)], PLAINTEXT
+    )
 
 
 def test_its_controller_is_not_taken_over_and_the_reason_is_told() -> None:
@@ -31,6 +91,15 @@ def test_its_controller_is_not_taken_over_and_the_reason_is_told() -> None:
     assert world.holder() == 1
     assert "brokers [2]" in (controller.life.refusal or "")
     assert not any(isinstance(x, effects.Multi) for x in world.driver.performed)
+
+
+def test_with_an_endpoint_it_is_taken_over() -> None:
+    world = World(served=PLAINTEXT)
+    world.start_broker(1, 2, registration_version=5)
+    world.elect_rival(1)
+    controller = world.active_controller()
+    assert world.holder() == CONTROLLER_ID
+    assert controller.life.refusal is None
 
 
 def test_when_the_brokers_are_set_back_it_is_taken_over() -> None:
@@ -54,3 +123,20 @@ def test_a_newer_broker_that_joins_ends_it() -> None:
     assert controller.active is None
     assert world.holder() is None
     assert controller.life.refusal is not None
+
+
+@pytest.mark.parametrize("is_registered_already", [False, True])
+def test_a_broker_with_a_listener_that_is_not_served_ends_it(is_registered_already: bool) -> None:
+    world = World(served=PLAINTEXT)
+    world.start_broker(1, registration_version=5)
+    if is_registered_already:
+        world.start_broker(2, registration_version=5)
+    controller = world.active_controller()
+    path = paths.broker_id(2)
+    content = encode_broker(broker(2, {"A": "PLAINTEXT", "B": "SSL"}), timestamp_ms=0)
+    change = SetData(path, content) if is_registered_already else Create(path, content)
+    world.outsider.multi([change])
+    world.deliver(controller)
+    assert controller.active is None
+    assert world.holder() is None
+    assert "B (SSL is not served)" in (controller.life.refusal or "")

@@ -1,0 +1,110 @@
+"""The endpoint, wired: a server of Kafka's protocol whose requests the controller answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from prometheus_client import CollectorRegistry
+
+from regent.endpoint.acl_cache import AclCache
+from regent.endpoint.authorization import Authorizer, AuthorizerKind
+from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
+from regent.endpoint.dispatcher import HANDLERS, NODE_HANDLERS, EndpointDispatcher, served_apis
+from regent.endpoint.upstream_brokers import upstream_brokers
+from regent.endpoint_settings import (
+    advertised_address,
+    listening_socket,
+    server_settings,
+    upstream_settings,
+)
+from regent.model.acls import AclRules
+from regent.model.cluster import Address
+from regent.network.kafka_server import KafkaServer
+from regent.network.pass_through import PassThrough
+from regent.observability.server_metrics import ServerCollector
+from regent.runtime.ports import ControllerRequests, EndpointPort, ZooKeeperPort
+from regent.server_credentials import ServerCredentials
+from regent.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class KafkaEndpoint:
+    """Listens from the beginning, and is served once the controller runs.
+
+    Args:
+        settings: Those of the process. They name a port.
+        registry: Gets the metrics.
+
+    Raises:
+        ConfigurationError: The address cannot be listened on, or a setting lacks another one.
+
+    Attributes:
+        served: As in :class:`~regent.controller.config.ControllerConfig`.
+    """
+
+    def __init__(self, settings: Settings, registry: CollectorRegistry) -> None:
+        server = server_settings(settings)
+        assert server is not None, "no endpoint_port"
+        self._settings = settings
+        self._registry = registry
+        self._server_settings = server
+        self._socket = listening_socket(server)
+        address = advertised_address(settings, self._socket.getsockname()[1])
+        self.served: Mapping[str, Address] = MappingProxyType({server.security_protocol: address})
+        logger.info(
+            "Brokers and clients are to use this endpoint",
+            extra={
+                "advertised": f"{address.host}:{address.port}",
+                "security_protocol": server.security_protocol,
+            },
+        )
+
+    def close(self) -> None:
+        """Listen no more. A server that runs is stopped by what runs it."""
+        self._socket.close()
+
+    def serve(self, requests: ControllerRequests, zookeeper: ZooKeeperPort) -> EndpointPort:
+        """Implements :data:`~regent.runtime.ports.Serve`.
+
+        Raises:
+            ConfigurationError: A file of TLS or of users cannot be used.
+        """
+        settings = self._settings
+        authorizer = Authorizer(
+            kind=AuthorizerKind(settings.endpoint_authorizer),
+            rules=AclRules(
+                frozenset(settings.endpoint_super_users),
+                settings.endpoint_allow_everyone_if_no_acl_found,
+            ),
+            cache=AclCache(zookeeper),
+            view=lambda: requests.view,
+        )
+        trust = BrokerTrust(
+            trusted=TrustedAsBrokers(settings.endpoint_trusted_as_brokers),
+            super_users=settings.endpoint_super_users,
+            view=lambda: requests.view,
+            is_granted=authorizer.is_cluster_action_granted,
+        )
+        passed_on = upstream_settings(settings)
+        handlers = HANDLERS if passed_on is None else (*HANDLERS, *NODE_HANDLERS)
+        server = KafkaServer(
+            self._server_settings,
+            apis=served_apis(handlers),
+            dispatcher=EndpointDispatcher(requests, trust, authorizer, handlers),
+            pass_through=None
+            if passed_on is None
+            else PassThrough(
+                passed_on,
+                brokers=lambda: upstream_brokers(requests.view),
+                depends_on_address=lambda peer: False,
+            ),
+            credentials=ServerCredentials(
+                zookeeper.get_data, users_file=settings.endpoint_sasl_plain_users_file
+            ),
+            listening=self._socket,
+        )
+        self._registry.register(ServerCollector(server.statistics))
+        return server

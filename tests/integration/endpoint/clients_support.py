@@ -1,0 +1,72 @@
+"""Clusters for clients that know Regent's address only."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+from sandbox import KafkaTools
+from sandbox.regent_process import RegentProcess
+from tests.integration.controller.cluster import Cluster, cluster_of, controller_id_of, regent
+
+TOPIC = "watched"
+PARTITIONS = 6
+LISTENER = "PLAINTEXT"
+
+
+class ServedCluster:
+    """A cluster led by a Regent that clients see.
+
+    Attributes:
+        address: Of Regent's endpoint.
+    """
+
+    def __init__(self, cluster: Cluster, process: RegentProcess) -> None:
+        self.cluster = cluster
+        self.process = process
+        status = cluster.wait(process.status, "the status")
+        self.address = str(status["endpoint"]["served"]["PLAINTEXT"])
+        self.controller_id = controller_id_of(process)
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    def tools(self, release: str) -> KafkaTools:
+        """Kafka's tools with Regent's address."""
+        return KafkaTools(self.address, version=release, zookeeper=self.cluster.kafka.zookeeper)
+
+    def tools_at_a_broker(self, release: str) -> KafkaTools:
+        """The same with a broker's address."""
+        return KafkaTools(self.cluster.running[0].bootstrap_servers, version=release)
+
+    def requests(self, api: str) -> int:
+        """Requests of an API that have reached the endpoint."""
+        pattern = rf'^regent_endpoint_requests_total{{api="{api}"}} (\d+)'
+        found = re.search(pattern, self.process.metrics(), re.MULTILINE)
+        return 0 if found is None else int(found[1])
+
+    def wait_until_announced(self) -> None:
+        """Wait until every running broker shows Regent to clients."""
+        for broker in self.cluster.running:
+            self.cluster.wait(
+                lambda broker_id=broker.broker_id: self.cluster.metadata(broker_id).brokers,  # type: ignore[misc]
+                "Regent to be announced",
+                until=lambda brokers: self.controller_id in brokers,
+            )
+
+
+@contextlib.contextmanager
+def served_cluster(version: str) -> Iterator[ServedCluster]:
+    """Three brokers at their own protocol version, a topic on all of them, and Regent."""
+    with cluster_of(version, inter_broker_protocol=None) as cluster:
+        cluster.wait_for_a_broker_as_controller()
+        bootstrap = cluster.kafka.bootstrap_servers
+        tools = KafkaTools(bootstrap, version=version, zookeeper=cluster.kafka.zookeeper)
+        tools.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3)
+        with regent(cluster, endpoint_port=0, endpoint_listener=LISTENER) as process:
+            process.wait_until_active()
+            served = ServedCluster(cluster, process)
+            served.wait_until_announced()
+            yield served

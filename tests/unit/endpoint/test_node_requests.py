@@ -1,0 +1,287 @@
+"""What clients ask each node about itself, and what a controller may ask us by mistake."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from regent.controller.view import ClusterView
+from regent.endpoint.acl_cache import AclCache
+from regent.endpoint.authorization import Authorizer, AuthorizerKind
+from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
+from regent.endpoint.dispatcher import (
+    HANDLERS,
+    NODE_HANDLERS,
+    EndpointDispatcher,
+    served_apis,
+)
+from regent.endpoint.handling import Handler
+from regent.endpoint.upstream_brokers import upstream_brokers
+from regent.model.acls import AclRules
+from regent.model.cluster import Broker
+from regent.model.topic_config import BrokerFacts
+from regent.protocol.framing import RequestHeader
+from regent.protocol.served_apis import (
+    ALTER_REPLICA_LOG_DIRS,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
+    INCREMENTAL_ALTER_CONFIGS,
+    LEADER_AND_ISR,
+    LIST_GROUPS,
+    LIST_TRANSACTIONS,
+    STOP_REPLICA,
+    UPDATE_METADATA,
+    Api,
+    table_of,
+)
+from regent.protocol.server_codec import Request, ServerCodec
+from regent.protocol.serving import ANONYMOUS, PassOn, Peer
+from regent.runtime.queued_requests import QueuedRequests
+from regent.runtime.topic_waits import TopicWaits
+from tests.simulation.zookeeper import InMemoryZooKeeper, InMemoryZooKeeperPort
+from tests.support.served_requests import make
+
+OWN = "1000000001"
+VIEW = ClusterView(is_active=True, controller_id=int(OWN))
+PEER = Peer(
+    address="10.0.0.1",
+    port=1,
+    principal=ANONYMOUS,
+    listener="CLIENTS",
+    security_protocol="PLAINTEXT",
+)
+ALL = (*HANDLERS, *NODE_HANDLERS)
+CODEC = ServerCodec(table_of(served_apis(ALL)))
+
+
+def dispatcher(view: ClusterView = VIEW, *, trusts: str = "everybody") -> EndpointDispatcher:
+    trust = BrokerTrust(trusted=TrustedAsBrokers(trusts), super_users=(), view=lambda: view)
+    authorizer = Authorizer(
+        kind=AuthorizerKind.NONE,
+        rules=AclRules(),
+        cache=AclCache(InMemoryZooKeeperPort(InMemoryZooKeeper().connect())),
+        view=lambda: view,
+    )
+    requests = QueuedRequests(lambda event: None, lambda: view, TopicWaits(lambda: view))
+    return EndpointDispatcher(requests, trust, authorizer, ALL)
+
+
+def request(api: Api, version: int, fields: dict[str, Any]) -> Request:
+    return Request(RequestHeader(api.key, version, 1, "test"), make(api.requests[version], fields))
+
+
+async def answer(api: Api, version: int, fields: dict[str, Any], **options: Any) -> Any:
+    asked = request(api, version, fields)
+    found = await dispatcher(**options)(asked, PEER)
+    if not isinstance(found, PassOn):
+        assert CODEC.encode(asked.header, found)  # it fits, and can be read back
+    return found
+
+
+@pytest.mark.parametrize("version", LIST_GROUPS.requests)
+async def test_the_controller_coordinates_no_group(version: int) -> None:
+    filters: dict[str, Any] = {"statesFilter": []} if version >= 4 else {}
+    found = await answer(LIST_GROUPS, version, filters)
+    assert (found.error_code, found.groups) == (ErrorCode.none, ())
+
+
+@pytest.mark.parametrize("version", LIST_TRANSACTIONS.requests)
+async def test_the_controller_coordinates_no_transaction(version: int) -> None:
+    fields: dict[str, Any] = {"stateFilters": [], "producerIdFilters": []}
+    found = await answer(LIST_TRANSACTIONS, version, fields)
+    assert (found.error_code, found.transaction_states) == (ErrorCode.none, ())
+
+
+@pytest.mark.parametrize("version", DESCRIBE_LOG_DIRS.requests)
+async def test_the_controller_has_a_directory_without_replicas(version: int) -> None:
+    """None at all would be read as CLUSTER_AUTHORIZATION_FAILED."""
+    found = await answer(DESCRIBE_LOG_DIRS, version, {"topics": None})
+    (directory,) = found.results
+    assert (directory.error_code, directory.topics) == (ErrorCode.none, ())
+
+
+@pytest.mark.parametrize("version", ALTER_REPLICA_LOG_DIRS.requests)
+async def test_the_controller_moves_no_replica(version: int) -> None:
+    topics = [{"name": "t", "partitions": [0, 1]}]
+    found = await answer(
+        ALTER_REPLICA_LOG_DIRS, version, {"dirs": [{"path": "/data", "topics": topics}]}
+    )
+    (topic,) = found.results
+    codes = {each.partition_index: each.error_code for each in topic.partitions}
+    assert codes == {0: ErrorCode.log_dir_not_found, 1: ErrorCode.log_dir_not_found}
+
+
+def resources(version: int, *names: tuple[int, str]) -> dict[str, Any]:
+    found = [
+        {"resourceType": kind, "resourceName": name, "configurationKeys": None}
+        for kind, name in names
+    ]
+    return {"resources": found, "includeSynonyms": False} | (
+        {"includeDocumentation": False} if version >= 3 else {}
+    )
+
+
+BROKER, LOGGER, TOPIC = 4, 8, 2
+
+
+@pytest.mark.parametrize("version", DESCRIBE_CONFIGS.requests)
+@pytest.mark.parametrize("kind", [BROKER, LOGGER])
+async def test_the_controllers_own_settings_are_none(version: int, kind: int) -> None:
+    found = await answer(DESCRIBE_CONFIGS, version, resources(version, (kind, OWN)))
+    (result,) = found.results
+    assert (result.error_code, result.resource_type, result.resource_name, result.configs) == (
+        ErrorCode.none,
+        kind,
+        OWN,
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    "names", [[(TOPIC, OWN)], [(BROKER, "1")], [(BROKER, ""), (TOPIC, "t")], []]
+)
+async def test_settings_of_others_are_a_brokers_to_describe(names: list[tuple[int, str]]) -> None:
+    assert await answer(DESCRIBE_CONFIGS, 4, resources(4, *names)) == PassOn()
+
+
+@pytest.mark.parametrize("version", DESCRIBE_CONFIGS.requests)
+async def test_of_a_mixed_request_a_broker_answers_what_is_not_ours(version: int) -> None:
+    fields = resources(version, (TOPIC, "t"), (BROKER, OWN), (BROKER, "2"))
+    step = await answer(DESCRIBE_CONFIGS, version, fields)
+    asked = request(DESCRIBE_CONFIGS, version, fields)
+    left = CODEC.decode(CODEC.encode_request(asked.header, step.request))
+    assert [each.resource_name for each in left.entity.resources] == ["t", "2"]
+    of_broker = [
+        {
+            "errorCode": 0,
+            "errorMessage": None,
+            "resourceType": each.resource_type,
+            "resourceName": each.resource_name,
+            "configs": [],
+        }
+        for each in left.entity.resources
+    ]
+    kind = DESCRIBE_CONFIGS.responses[version]
+    merged = step.merged(make(kind, {"throttleTimeMs": 7, "results": of_broker}))
+    assert [each.resource_name for each in merged.results] == ["t", "2", OWN]
+    assert CODEC.encode(asked.header, merged)
+
+
+async def test_a_standby_has_no_settings_of_its_own() -> None:
+    """Its id is nobody's node."""
+    view = ClusterView(is_active=False, controller_id=int(OWN))
+    assert await answer(DESCRIBE_CONFIGS, 4, resources(4, (BROKER, OWN)), view=view) == PassOn()
+
+
+@pytest.mark.parametrize("version", INCREMENTAL_ALTER_CONFIGS.requests)
+async def test_the_controllers_settings_are_not_changed_by_requests(version: int) -> None:
+    config = {"name": "log.cleaner.threads", "configOperation": 0, "value": "2"}
+    resource = {"resourceType": BROKER, "resourceName": OWN, "configs": [config]}
+    fields = {"resources": [resource], "validateOnly": False}
+    found = await answer(INCREMENTAL_ALTER_CONFIGS, version, fields)
+    (result,) = found.responses
+    assert result.error_code is ErrorCode.invalid_request
+    assert "Regent" in result.error_message
+
+
+def stop_replica(version: int) -> dict[str, Any]:
+    fields: dict[str, Any] = {"controllerId": 1, "controllerEpoch": 5}
+    if version >= 1:
+        fields["brokerEpoch"] = 9
+    if version >= 3:
+        states = [{"partitionIndex": 2, "leaderEpoch": 1, "deletePartition": True}]
+        return fields | {"topicStates": [{"topicName": "t", "partitionStates": states}]}
+    fields["deletePartitions"] = True
+    if version >= 1:
+        return fields | {"topics": [{"name": "t", "partitionIndexes": [2]}]}
+    return fields | {"ungroupedPartitions": [{"topicName": "t", "partitionIndex": 2}]}
+
+
+@pytest.mark.parametrize("version", STOP_REPLICA.requests)
+async def test_another_controller_reads_that_our_replica_is_gone(version: int) -> None:
+    """Or it would wait for it, and the topic would never be deleted."""
+    found = await answer(STOP_REPLICA, version, stop_replica(version))
+    (partition,) = found.partition_errors
+    assert (partition.topic_name, partition.partition_index) == ("t", 2)
+    assert found.error_code is partition.error_code is ErrorCode.none
+
+
+def leader_and_isr(version: int) -> dict[str, Any]:
+    state = {
+        "partitionIndex": 2,
+        "controllerEpoch": 5,
+        "leader": 1,
+        "leaderEpoch": 0,
+        "isr": [1],
+        "partitionEpoch": 0,
+        "replicas": [1],
+    }
+    fields: dict[str, Any] = {"controllerId": 1, "controllerEpoch": 5, "liveLeaders": []}
+    if version >= 5:
+        fields["type_"] = 0
+    if version < 2:
+        return fields | {"ungroupedPartitionStates": [{"topicName": "t", **state}]}
+    topic: dict[str, Any] = {"topicName": "t", "partitionStates": [state]}
+    if version >= 5:
+        topic["topicId"] = "12345678-1234-5678-1234-567812345678"
+    return fields | {"topicStates": [topic]}
+
+
+@pytest.mark.parametrize("version", LEADER_AND_ISR.requests)
+async def test_another_controller_reads_that_we_follow(version: int) -> None:
+    found = await answer(LEADER_AND_ISR, version, leader_and_isr(version))
+    (partition,) = found.topics[0].partition_errors if version >= 5 else found.partition_errors
+    assert partition.partition_index == 2
+    assert found.error_code is partition.error_code is ErrorCode.none
+
+
+@pytest.mark.parametrize("version", UPDATE_METADATA.requests)
+async def test_another_controllers_metadata_is_taken(version: int) -> None:
+    states = "ungroupedPartitionStates" if version == 4 else "topicStates"
+    fields = {"controllerId": 1, "controllerEpoch": 5, states: [], "liveBrokers": []}
+    assert (await answer(UPDATE_METADATA, version, fields)).error_code is ErrorCode.none
+
+
+@pytest.mark.parametrize(
+    ("api", "fields"),
+    [(LEADER_AND_ISR, leader_and_isr(7)), (STOP_REPLICA, stop_replica(4))],
+    ids=["LeaderAndIsr", "StopReplica"],
+)
+async def test_only_brokers_are_answered_like_that(api: Api, fields: dict[str, Any]) -> None:
+    found = await answer(api, api.highest, fields, trusts="nobody")
+    assert found.error_code is ErrorCode.cluster_authorization_failed
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [handler for handler in ALL if isinstance(handler, Handler)],
+    ids=lambda handler: handler.api.name,
+)
+def test_every_refusal_can_be_encoded(handler: Handler) -> None:
+    empty = json.loads('{"dirs": [], "resources": []}')
+    for version, kind in handler.api.requests.items():
+        header = RequestHeader(handler.api.key, version, 1, "test")
+        fields = {name: () for name in empty if name in kind.__dataclass_fields__}
+        bare = object.__new__(kind)
+        for name, value in fields.items():
+            object.__setattr__(bare, name, value)
+        assert CODEC.encode(header, handler.refusal(Request(header, bare), 31))
+
+
+def test_requests_are_passed_to_live_brokers_that_have_answered() -> None:
+    brokers = {number: Broker(number, 7, ()) for number in (1, 2, 3)}
+    facts = (
+        BrokerFacts(broker_id=1, has_answered=True, api_versions={3: (0, 12)}),
+        BrokerFacts(broker_id=2),
+        BrokerFacts(broker_id=3, has_answered=True, api_versions={3: (0, 5)}),
+        BrokerFacts(broker_id=4, has_answered=True, api_versions={3: (0, 1)}),
+    )
+    view = ClusterView(is_active=True, brokers=brokers, broker_facts=facts, shutting_down=(3,))
+    found = [
+        (each.broker.broker_id, each.versions[3].highest, each.is_stopping)
+        for each in upstream_brokers(view)
+    ]
+    assert found == [(1, 12, False), (3, 5, True)]
