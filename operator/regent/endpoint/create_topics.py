@@ -109,8 +109,8 @@ async def _create(
     commands = [_command(topic, validate_only=validate_only) for topic in topics.values()]
     outcomes = await controller.carry_out_all(commands)
     return {
-        name: creation_error(controller.view, name, outcome)
-        for name, outcome in zip(topics, outcomes, strict=True)
+        topic.name: creation_error(controller.view, topic, outcome)
+        for topic, outcome in zip(topics.values(), outcomes, strict=True)
     }
 
 

@@ -19,8 +19,10 @@ from regent.model.topic_config import (
     CREATE_TOPIC_POLICY,
     DEFAULT_REPLICATION_FACTOR,
     NUM_PARTITIONS,
+    kafka_words,
 )
 from regent.protocol.error_codes import (
+    INVALID_CONFIG,
     INVALID_PARTITIONS,
     INVALID_REPLICA_ASSIGNMENT,
     INVALID_REPLICATION_FACTOR,
@@ -117,12 +119,16 @@ def already_exists(topic: str) -> ApiError:
     return ApiError(TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
 
 
-def creation_error(view: ClusterView, topic: str, outcome: Outcome) -> ApiError:
+def creation_error(view: ClusterView, new: NewTopic, outcome: Outcome) -> ApiError:
     """What the controller says to a new topic."""
+    topic = new.name
     if isinstance(outcome, Rejected):
         match outcome.reason:
             case Reason.TOPIC_ALREADY_EXISTS | Reason.TOPIC_MARKED_FOR_DELETION:
                 return already_exists(topic)
+            case Reason.INVALID_CONFIG:
+                config = {key: value for key, value in new.config.items() if value is not None}
+                return ApiError(INVALID_CONFIG, kafka_words(config) or outcome.message)
             case Reason.TOPIC_NAME_COLLISION:
                 name = metric_name(topic)
                 twins = sorted(t for t in view.topics if metric_name(t) == name)

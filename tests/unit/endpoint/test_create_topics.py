@@ -124,6 +124,33 @@ def test_a_topic_that_exists(controller: LiveController, endpoint: LocalEndpoint
             "alphanumerics, '.', '_' and '-'",
         ),
         (
+            topic("t", configs=[{"name": "no.such.key", "value": "1"}]),
+            40,
+            "Unknown topic config name: no.such.key",
+        ),
+        (
+            topic("t", configs=[{"name": "retention.ms", "value": "soon"}]),
+            40,
+            "Invalid value soon for configuration retention.ms: Not a number of type LONG",
+        ),
+        (
+            topic("t", configs=[{"name": "retention.ms", "value": "-2"}]),
+            40,
+            "Invalid value -2 for configuration retention.ms: Value must be at least -1",
+        ),
+        (
+            topic("t", configs=[{"name": "cleanup.policy", "value": "compact,x"}]),
+            40,
+            "Invalid value x for configuration cleanup.policy: String must be one of: compact, "
+            "delete",
+        ),
+        (
+            topic("t", configs=[{"name": "preallocate", "value": "yes"}]),
+            40,
+            "Invalid value yes for configuration preallocate: Expected value to be either true or "
+            "false",
+        ),
+        (
             topic("t", configs=[{"name": "retention.ms", "value": None}]),
             42,
             "Null value not supported for topic configs: retention.ms",

@@ -39,6 +39,7 @@ from regent.model.topic_config.judging import (
     new_problems,
 )
 from regent.model.topic_config.kafka_definitions import KNOWN_VERSIONS
+from regent.model.topic_config.kafka_words import kafka_words
 from regent.model.topic_config.problems import ConfigProblem
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "KafkaVersion",
     "config_problems",
     "impossible_values",
+    "kafka_words",
     "narrowed_versions",
     "new_problems",
     "parse_boolean",
