@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 from prometheus_client import CollectorRegistry
 
+from regent.endpoint.acl_cache import AclCache
+from regent.endpoint.authorization import Authorizer, AuthorizerKind
 from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
 from regent.endpoint.dispatcher import HANDLERS, NODE_HANDLERS, EndpointDispatcher, served_apis
 from regent.endpoint.upstream_brokers import upstream_brokers
@@ -17,6 +19,7 @@ from regent.endpoint_settings import (
     server_settings,
     upstream_settings,
 )
+from regent.model.acls import AclRules
 from regent.model.cluster import Address
 from regent.network.kafka_server import KafkaServer
 from regent.network.pass_through import PassThrough
@@ -71,17 +74,27 @@ class KafkaEndpoint:
             ConfigurationError: A file of TLS or of users cannot be used.
         """
         settings = self._settings
+        authorizer = Authorizer(
+            kind=AuthorizerKind(settings.endpoint_authorizer),
+            rules=AclRules(
+                frozenset(settings.endpoint_super_users),
+                settings.endpoint_allow_everyone_if_no_acl_found,
+            ),
+            cache=AclCache(zookeeper),
+            view=lambda: requests.view,
+        )
         trust = BrokerTrust(
             trusted=TrustedAsBrokers(settings.endpoint_trusted_as_brokers),
             super_users=settings.endpoint_super_users,
             view=lambda: requests.view,
+            is_granted=authorizer.is_cluster_action_granted,
         )
         passed_on = upstream_settings(settings)
         handlers = HANDLERS if passed_on is None else (*HANDLERS, *NODE_HANDLERS)
         server = KafkaServer(
             self._server_settings,
             apis=served_apis(handlers),
-            dispatcher=EndpointDispatcher(requests, trust, handlers),
+            dispatcher=EndpointDispatcher(requests, trust, authorizer, handlers),
             pass_through=None
             if passed_on is None
             else PassThrough(

@@ -22,6 +22,11 @@ Regent is never laxer than the brokers. It is stricter where
 from __future__ import annotations
 
 from regent.model.topic_config.brokers import (
+    ADMIN_SETTINGS,
+    AUTHORIZER,
+    CREATE_TOPIC_POLICY,
+    DEFAULT_REPLICATION_FACTOR,
+    NUM_PARTITIONS,
     SETTINGS_SINCE,
     BrokerFacts,
     narrowed_versions,
@@ -34,16 +39,23 @@ from regent.model.topic_config.judging import (
     new_problems,
 )
 from regent.model.topic_config.kafka_definitions import KNOWN_VERSIONS
+from regent.model.topic_config.kafka_words import kafka_words
 from regent.model.topic_config.problems import ConfigProblem
 
 __all__ = [
+    "ADMIN_SETTINGS",
+    "AUTHORIZER",
+    "CREATE_TOPIC_POLICY",
+    "DEFAULT_REPLICATION_FACTOR",
     "KNOWN_VERSIONS",
+    "NUM_PARTITIONS",
     "SETTINGS_SINCE",
     "BrokerFacts",
     "ConfigProblem",
     "KafkaVersion",
     "config_problems",
     "impossible_values",
+    "kafka_words",
     "narrowed_versions",
     "new_problems",
     "parse_boolean",

@@ -25,6 +25,7 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
+from regent.controller.topics.topic_changes import process_topic_change
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment, TopicPartition
@@ -106,6 +107,33 @@ class TestGrowth:
             3: ReplicaAssignment((1, 3)),
         }
         assert world.topic("t").topic_id == TOPIC_ID
+
+    def test_many_topics_grow_in_one_write(self) -> None:
+        world, active = cluster()
+        for i in range(100):
+            world.create_topic(f"t{i}", {0: (1, 2)})
+        world.run(process_topic_change(active))
+        world.driver.performed.clear()
+        commands = [CreatePartitions(f"t{i}", 2) for i in range(100)]
+        outcomes = ask(world, active, *commands, CreatePartitions("none", 2))
+        assert outcomes[:100] == (Accepted(),) * 100
+        assert isinstance(outcomes[100], Rejected)
+        assert world.driver.transactions() == 1
+        assert len(world.topic("t99").assignments) == 2
+
+    def test_a_topic_that_is_named_twice_grows_twice(self) -> None:
+        world, active = cluster()
+        assert ask(world, active, CreatePartitions("t", 3), CreatePartitions("t", 5)) == (
+            Accepted(),
+            Accepted(),
+        )
+        assert len(world.topic("t").assignments) == 5
+
+    def test_nothing_is_written_to_validate(self) -> None:
+        world, active = cluster()
+        tree = world.zookeeper.dump()
+        assert ask(world, active, CreatePartitions("t", 4, validate_only=True)) == (Accepted(),)
+        assert world.zookeeper.dump() == tree
 
     def test_an_assignment_is_taken_as_it_is_given(self) -> None:
         world, active = cluster()
