@@ -15,6 +15,7 @@ from typing import Final
 from regent.model.cluster import EndPoint
 from regent.model.errors import RegentError
 from regent.network.connection import BrokerConnection
+from regent.network.server_statistics import ServerStatistics
 from regent.network.settings import ChannelSettings
 from regent.network.upstream import Upstream, UpstreamError
 from regent.network.upstream_settings import UpstreamSettings
@@ -53,6 +54,7 @@ class PassThrough:
 
     Attributes:
         settings: The same.
+        statistics: Gets the numbers; the server's.
     """
 
     def __init__(
@@ -63,18 +65,13 @@ class PassThrough:
         depends_on_address: Callable[[Peer], Awaitable[bool]],
     ) -> None:
         self.settings = settings
+        self.statistics = ServerStatistics()
         self._brokers = brokers
         self._depends_on_address = depends_on_address
         self._by_group: dict[str, set[Upstream]] = {}
-        self._count = 0
         self._failed_at: dict[int, float] = {}
         self._turn = itertools.count()
         self._sweep: asyncio.TimerHandle | None = None
-
-    @property
-    def connections(self) -> int:
-        """Connections to brokers that are open, or being opened."""
-        return self._count
 
     def listed(self, served: Mapping[int, Api]) -> Mapping[int, VersionRange]:
         """What clients may ask: of the APIs that are passed on what all live brokers understand.
@@ -178,11 +175,13 @@ class PassThrough:
                     read_ahead=_READ_AHEAD,
                 )
             except AuthenticationError as refused:
-                # The same user, another answer: so be it, and the client is to see it at once.
+                # Another broker would say the same.
+                self.statistics.failed_upstream_connections += 1
                 broker_id = broker.broker.broker_id
                 raise UpstreamError(f"refused by broker {broker_id}: {refused}") from refused
             except (OSError, TimeoutError, DecodeError) as failure:
                 self._failed_at[broker.broker.broker_id] = _now()
+                self.statistics.failed_upstream_connections += 1
                 error = failure
             else:
                 self._failed_at.pop(broker.broker.broker_id, None)
@@ -191,10 +190,10 @@ class PassThrough:
 
     def admit(self, upstream: Upstream) -> None:
         """Count a connection to a broker; may close another one for it."""
-        if self._count >= self.settings.connections:
+        if self.statistics.upstream_connections >= self.settings.connections:
             self._evict()
         self._by_group.setdefault(upstream.group, set()).add(upstream)
-        self._count += 1
+        self.statistics.upstream_connections += 1
         if self._sweep is None:
             self._sweep_later()
 
@@ -203,7 +202,7 @@ class PassThrough:
         group = self._by_group.get(upstream.group, set())
         if upstream in group:
             group.remove(upstream)
-            self._count -= 1
+            self.statistics.upstream_connections -= 1
             if not group:
                 del self._by_group[upstream.group]
 
@@ -258,7 +257,7 @@ class PassThrough:
             is_idle = each.is_lost or now - each.last_active >= self.settings.idle_s
             if is_idle and not each.is_busy:
                 each.close()
-        if self._count:
+        if self._by_group:
             self._sweep_later()
 
 
