@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
 from regent.endpoint.dispatcher import HANDLERS, NODE_HANDLERS, EndpointDispatcher, served_apis
-from regent.endpoint.upstream_brokers import upstream_brokers
+from regent.endpoint.upstream_brokers import UpstreamBrokers
 from regent.endpoint_settings import (
     advertised_address,
     listening_socket,
@@ -86,7 +86,7 @@ class KafkaEndpoint:
             if passed_on is None
             else PassThrough(
                 passed_on,
-                brokers=lambda: upstream_brokers(requests.view),
+                brokers=UpstreamBrokers(lambda: requests.view),
                 depends_on_address=_depends_on_address,
             ),
             credentials=ServerCredentials(

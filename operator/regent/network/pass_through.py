@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import operator
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -72,6 +73,8 @@ class PassThrough:
         self._failed_at: dict[int, float] = {}
         self._turn = itertools.count()
         self._sweep: asyncio.TimerHandle | None = None
+        self._limits: Sequence[Mapping[int, tuple[int, int]]] = ()
+        self._listed: Mapping[int, VersionRange] | None = None
 
     def listed(self, served: Mapping[int, Api]) -> Mapping[int, VersionRange]:
         """What clients may ask: of the APIs that are passed on what all live brokers understand.
@@ -87,11 +90,10 @@ class PassThrough:
         limits = [each.versions for each in self._brokers()]
         if not limits:
             raise UpstreamError("no live broker has said yet which versions it understands")
-        ours = {key: VersionRange(api.lowest, api.highest) for key, api in served.items()}
-        inspected = {key: ours.pop(key) for key in PASSED_ON if key in ours}
-        passed_on = common_versions(limits, PASSED_ON.keys() - inspected.keys())
-        both = common_versions([*limits, inspected], inspected)
-        return dict(sorted({**passed_on, **both, **ours}.items()))
+        # Anybody may ask, and in a large cluster it takes a millisecond.
+        if self._listed is None or not _are_the_same(self._limits, limits):
+            self._limits, self._listed = limits, _listed(served, limits)
+        return self._listed
 
     def upstream(self, peer: Peer, proved: Authenticating | None, *, group: str) -> Upstream:
         """A client's part.
@@ -161,13 +163,8 @@ class PassThrough:
             connect_timeout=self.settings.connect_s,
         )
         error: Exception | None = None
-        for broker in self._in_order(candidates)[:_ATTEMPTS]:
-            endpoint = self._endpoint(broker, peer)
+        for broker, endpoint in self._with_listener(self._in_order(candidates), peer)[:_ATTEMPTS]:
             try:
-                if not settings.can_use(endpoint):
-                    raise UpstreamError(
-                        f"listener {endpoint.listener} has TLS, and no authorities are set for it"
-                    )
                 connection = await BrokerConnection.open(
                     endpoint,
                     client_id=self.settings.client_id,
@@ -225,22 +222,27 @@ class PassThrough:
             ),
         )
 
-    def _endpoint(self, broker: UpstreamBroker, peer: Peer) -> EndPoint:
-        """The listener that the client means: its answers name addresses of that listener."""
+    def _with_listener(
+        self, brokers: Sequence[UpstreamBroker], peer: Peer
+    ) -> Sequence[tuple[UpstreamBroker, EndPoint]]:
+        """Brokers with the listener that the client means: they answer with addresses of it."""
         wanted = self.settings.listeners
-        matching = [
-            each
-            for each in broker.broker.endpoints
-            if each.security_protocol == peer.security_protocol
-            and (not wanted or each.listener in wanted)
-        ]
-        if len(matching) != 1:
-            names = ", ".join(each.listener for each in matching) or "none"
+        found = []
+        for broker in brokers:
+            matching = [
+                each
+                for each in broker.broker.endpoints
+                if each.security_protocol == peer.security_protocol
+                and (not wanted or each.listener in wanted)
+            ]
+            if len(matching) == 1:
+                found.append((broker, matching[0]))
+        if not found:
             raise NotPassedOnError(
-                f"clients may mean several listeners of broker {broker.broker.broker_id} with "
-                f"{peer.security_protocol}, or none: {names}; name theirs in endpoint_listener"
+                f"no broker has exactly one listener with {peer.security_protocol} that clients "
+                f"here may mean ({', '.join(wanted) or 'any'}): name theirs in endpoint_listener"
             )
-        return matching[0]
+        return found
 
     def _evict(self) -> None:
         group = max(self._by_group.values(), key=len)
@@ -261,9 +263,23 @@ class PassThrough:
             self._sweep_later()
 
 
+def _listed(
+    served: Mapping[int, Api], limits: Sequence[Mapping[int, tuple[int, int]]]
+) -> Mapping[int, VersionRange]:
+    ours = {key: VersionRange(api.lowest, api.highest) for key, api in served.items()}
+    inspected = {key: ours.pop(key) for key in PASSED_ON if key in ours}
+    passed_on = common_versions(limits, PASSED_ON.keys() - inspected.keys())
+    both = common_versions([*limits, inspected], inspected)
+    return dict(sorted({**passed_on, **both, **ours}.items()))
+
+
+def _are_the_same(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(map(operator.is_, some, others))
+
+
 def _understands(broker: UpstreamBroker, header: RequestHeader) -> bool:
-    versions = broker.versions.get(header.api_key)
-    return versions is not None and versions.lowest <= header.api_version <= versions.highest
+    lowest, highest = broker.versions.get(header.api_key, (0, -1))
+    return lowest <= header.api_version <= highest
 
 
 def _now() -> float:
