@@ -37,6 +37,7 @@ _CLASSES: dict[str, tuple[str, ...]] = {
         "kafka.admin.ConsumerGroupCommand",
     ),
     "kafka-dump-log": ("org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"),
+    "kafka-features": ("org.apache.kafka.tools.FeatureCommand", "kafka.admin.FeatureCommand"),
     "kafka-get-offsets": ("org.apache.kafka.tools.GetOffsetShell", "kafka.tools.GetOffsetShell"),
     "kafka-leader-election": (
         "org.apache.kafka.tools.LeaderElectionCommand",
@@ -130,7 +131,7 @@ class KafkaTools:
     @contextmanager
     def _command(self, tool: str, arguments: Sequence[str | Path]) -> Iterator[list[str]]:
         """The command line of a tool; its log goes to standard error, from warnings up."""
-        main_class = self._main_class(tool)
+        main_class = self.main_class(tool)
         with tempfile.TemporaryDirectory(prefix="regent-sandbox-tool-") as directory:
             log_configuration = Path(directory) / "log4j.properties"
             write_log_configuration(log_configuration, level="WARN", stream="err")
@@ -225,7 +226,12 @@ class KafkaTools:
         """What kafka-dump-log says about a log segment, with the records."""
         return self.run("kafka-dump-log", "--print-data-log", f"--files={segment}").stdout
 
-    def _main_class(self, tool: str) -> str:
+    def main_class(self, tool: str) -> str:
+        """The class that a script runs.
+
+        Raises:
+            UnknownToolError: this version has no such tool.
+        """
         candidates = _CLASSES.get(tool)
         if candidates is None and "." in tool:
             return tool

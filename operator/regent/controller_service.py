@@ -46,6 +46,7 @@ from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import Connect, EndpointPort, Serve
 from regent.runtime.queued_requests import QueuedRequests
 from regent.runtime.state_change_report import state_change_report
+from regent.runtime.topic_waits import TopicWaits
 from regent.runtime.view_publisher import ViewPublisher
 from regent.zk_data.operations import SessionState, WatchedEvent
 
@@ -369,7 +370,9 @@ class _Parts:
         )
         self.endpoint: EndpointPort | None = None
         if serve is not None:
-            requests = QueuedRequests(self.manager.put, lambda: self.publisher.view)
+            waits = TopicWaits(lambda: self.publisher.view)
+            self.publisher.subscribe(waits.view_changed)
+            requests = QueuedRequests(self.manager.put, lambda: self.publisher.view, waits)
             self.endpoint = serve(requests, self.connections.zookeeper)
         self.eligibility_listeners: list[Callable[[bool], None]] = []
 

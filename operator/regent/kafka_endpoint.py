@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 
 from prometheus_client import CollectorRegistry
 
+from regent.endpoint.acl_cache import AclCache
+from regent.endpoint.authorization import AclsUnavailableError, Authorizer, AuthorizerKind
 from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
 from regent.endpoint.dispatcher import HANDLERS, NODE_HANDLERS, EndpointDispatcher, served_apis
 from regent.endpoint.upstream_brokers import UpstreamBrokers
@@ -17,9 +20,10 @@ from regent.endpoint_settings import (
     server_settings,
     upstream_settings,
 )
+from regent.model.acls import AclRules
 from regent.model.cluster import Address
 from regent.network.kafka_server import KafkaServer
-from regent.network.pass_through import PassThrough
+from regent.network.pass_through import NotPassedOnError, PassThrough
 from regent.observability.server_metrics import ServerCollector
 from regent.protocol.serving import Peer
 from regent.runtime.ports import ControllerRequests, EndpointPort, ZooKeeperPort
@@ -71,23 +75,33 @@ class KafkaEndpoint:
             ConfigurationError: A file of TLS or of users cannot be used.
         """
         settings = self._settings
+        authorizer = Authorizer(
+            kind=AuthorizerKind(settings.endpoint_authorizer),
+            rules=AclRules(
+                frozenset(settings.endpoint_super_users),
+                settings.endpoint_allow_everyone_if_no_acl_found,
+            ),
+            cache=AclCache(zookeeper),
+            view=lambda: requests.view,
+        )
         trust = BrokerTrust(
             trusted=TrustedAsBrokers(settings.endpoint_trusted_as_brokers),
             super_users=settings.endpoint_super_users,
             view=lambda: requests.view,
+            is_granted=authorizer.is_cluster_action_granted,
         )
         passed_on = upstream_settings(settings)
         handlers = HANDLERS if passed_on is None else (*HANDLERS, *NODE_HANDLERS)
         server = KafkaServer(
             self._server_settings,
             apis=served_apis(handlers),
-            dispatcher=EndpointDispatcher(requests, trust, handlers),
+            dispatcher=EndpointDispatcher(requests, trust, authorizer, handlers),
             pass_through=None
             if passed_on is None
             else PassThrough(
                 passed_on,
                 brokers=UpstreamBrokers(lambda: requests.view),
-                depends_on_address=_depends_on_address,
+                depends_on_address=partial(_depends_on_address, authorizer),
             ),
             credentials=ServerCredentials(
                 zookeeper.get_data, users_file=settings.endpoint_sasl_plain_users_file
@@ -98,6 +112,8 @@ class KafkaEndpoint:
         return server
 
 
-async def _depends_on_address(_: Peer) -> bool:
-    """Access control lists are not read yet."""
-    return False
+async def _depends_on_address(authorizer: Authorizer, peer: Peer) -> bool:
+    try:
+        return await authorizer.depends_on_address(peer)
+    except AclsUnavailableError as error:
+        raise NotPassedOnError(str(error)) from error

@@ -319,6 +319,19 @@ class Settings(BaseSettings):
         "brokers' `super.users`: those of the brokers, for instance "
         "`User:kafka;User:CN=broker-1,O=Example`.",
     )
+    endpoint_authorizer: Literal["detect", "kafka-acls", "none"] = Field(
+        default="detect",
+        description="What decides who may create topics, move partitions and so on: Kafka's access "
+        "control lists in ZooKeeper (`kafka-acls`), or nothing (`none`), as in Kafka without an "
+        "authorizer. `detect`: as the brokers say (`authorizer.class.name`); if theirs is not one "
+        "of Kafka's own, only super users may. Others have to be `none` behind a trusted network, "
+        "or `kafka-acls`.",
+    )
+    endpoint_allow_everyone_if_no_acl_found: bool = Field(
+        default=False,
+        description="As in the brokers' configuration (`allow.everyone.if.no.acl.found`): whether "
+        "everybody may do everything with a resource without any entry.",
+    )
     endpoint_max_connections: int = Field(
         default=5_000,
         ge=10,

@@ -3,6 +3,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.HexFormat;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.types.ArrayOf;
@@ -15,13 +16,23 @@ import org.apache.kafka.common.requests.ResponseHeader;
 
 /** Golden frames of the server's side by the schemas of Kafka 1.1. Argument: cases file. */
 final class ServerFrames1_1 {
-    private static final Map<String, String> NAMES = Map.of(
-            "remainingPartitions", "partitions_remaining",
-            "topicName", "topic",
-            "partitionIndex", "partition",
-            "apiKeys", "api_versions",
-            "mechanisms", "enabled_mechanisms",
-            "authBytes", "sasl_auth_bytes");
+    /** Names of this release for those of Kafka 3.9; the first that a structure has. */
+    private static final Map<String, List<String>> NAMES = Map.ofEntries(
+            Map.entry("remainingPartitions", List.of("partitions_remaining")),
+            Map.entry("topicName", List.of("topic")),
+            Map.entry("partitionIndex", List.of("partition")),
+            Map.entry("apiKeys", List.of("api_versions")),
+            Map.entry("mechanisms", List.of("enabled_mechanisms")),
+            Map.entry("authBytes", List.of("sasl_auth_bytes")),
+            Map.entry("topics", List.of("create_topic_requests", "topic_errors")),
+            Map.entry("name", List.of("topic", "config_name")),
+            Map.entry("assignments", List.of("replica_assignment")),
+            Map.entry("brokerIds", List.of("replicas")),
+            Map.entry("configs", List.of("config_entries")),
+            Map.entry("value", List.of("config_value")),
+            Map.entry("timeoutMs", List.of("timeout")),
+            Map.entry("topicNames", List.of("topics")),
+            Map.entry("responses", List.of("topic_error_codes")));
 
     public static void main(String[] args) throws Exception {
         for (ServerCases.Case c : ServerCases.read(Path.of(args[0]))) {
@@ -56,11 +67,13 @@ final class ServerFrames1_1 {
         Struct struct = new Struct(schema);
         for (Iterator<Map.Entry<String, JsonNode>> i = fields.fields(); i.hasNext();) {
             Map.Entry<String, JsonNode> field = i.next();
-            String name = NAMES.getOrDefault(
-                    field.getKey(), field.getKey().replaceAll("([A-Z])", "_$1").toLowerCase());
-            BoundField bound = schema.get(name);
+            String usual = field.getKey().replaceAll("([A-Z])", "_$1").toLowerCase();
+            BoundField bound = null;
+            for (String name : NAMES.getOrDefault(field.getKey(), List.of(usual))) {
+                if (bound == null) bound = schema.get(name);
+            }
             if (bound == null) throw new ServerCases.MissingFieldException();
-            struct.set(name, value(bound.def.type, field.getValue()));
+            struct.set(bound.def.name, value(bound.def.type, field.getValue()));
         }
         return struct;
     }
@@ -70,6 +83,7 @@ final class ServerFrames1_1 {
         if (type == Type.INT16) return (short) node.intValue();
         if (type == Type.INT32) return node.intValue();
         if (type == Type.INT64) return node.longValue();
+        if (type == Type.BOOLEAN) return node.booleanValue();
         if (type == Type.STRING || type == Type.NULLABLE_STRING) return node.textValue();
         if (type == Type.BYTES) return ByteBuffer.wrap(node.binaryValue());
         if (type instanceof ArrayOf array) {

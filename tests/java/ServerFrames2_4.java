@@ -27,7 +27,7 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
 final class ServerFrames2_4 {
     private static final Map<String, String> FORMER_APIS = Map.of("AlterPartition", "AlterIsr");
     private static final Map<String, String> FORMER_FIELDS =
-            Map.of("topicName", "name", "partitionEpoch", "currentIsrVersion");
+            Map.of("topicName", "name", "partitionEpoch", "currentIsrVersion", "partitions", "partitionId");
 
     public static void main(String[] args) throws Exception {
         for (ServerCases.Case c : ServerCases.read(Path.of(args[0]))) {

@@ -17,7 +17,7 @@ from regent.controller.config import ControllerConfig
 from regent.controller.view import ClusterView
 from regent.controller_service import ControllerService
 from regent.observability.metrics import EventMetrics
-from regent.runtime.ports import ConnectionListener
+from regent.runtime.ports import ConnectionListener, Serve
 from sandbox import wait_until
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.simulated_connections import SimulatedConnections
@@ -31,6 +31,7 @@ class LiveController:
     Args:
         contends: Whether it contends in the election among the replicas from the beginning; if so,
             entering waits until it is the controller.
+        serve: Makes the endpoint.
         config: Fields of :class:`~regent.controller.config.ControllerConfig`.
 
     Attributes:
@@ -39,7 +40,14 @@ class LiveController:
         batches: Sizes of the submissions so far.
     """
 
-    def __init__(self, cluster: SimulatedCluster, *, contends: bool = True, **config: Any) -> None:
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        *,
+        contends: bool = True,
+        serve: Serve | None = None,
+        **config: Any,
+    ) -> None:
         self.cluster = cluster
         self.commands: list[Command] = []
         self.batches: list[int] = []
@@ -51,6 +59,7 @@ class LiveController:
             ),
             connect=self._connect,
             metrics=EventMetrics(CollectorRegistry()),
+            serve=serve,
         )
 
     def __enter__(self) -> LiveController:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, get_args, get_origin
 from kio.schema.errors import ErrorCode
 
 from regent.protocol.served_apis import (
+    ADMIN_APIS,
     ALLOCATE_PRODUCER_IDS,
     ALTER_PARTITION,
     CONNECTION_APIS,
@@ -24,7 +25,14 @@ from regent.protocol.served_apis import (
 )
 
 ALL_APIS: Final = table_of(
-    (*CONNECTION_APIS, METADATA, CONTROLLED_SHUTDOWN, ALTER_PARTITION, ALLOCATE_PRODUCER_IDS)
+    (
+        *CONNECTION_APIS,
+        *ADMIN_APIS,
+        METADATA,
+        CONTROLLED_SHUTDOWN,
+        ALTER_PARTITION,
+        ALLOCATE_PRODUCER_IDS,
+    )
 )
 CLIENT_ID: Final = "7"
 CORRELATION_ID: Final = 42

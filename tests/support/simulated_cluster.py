@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from regent.model.partition import ReplicaAssignment
+from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.runtime.ports import ConnectionListener
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config, encode_config_change, encode_entity_config
@@ -124,6 +124,12 @@ class SimulatedCluster:
         znode = TopicZNode(uuid.uuid4(), _assignments(replicas))
         self._write_config_node(topic, config or {})
         self.write(Create(paths.topic(topic), encode_topic(znode)))
+
+    def expect_move(self, topic: str, partition: int, target: tuple[int, ...]) -> None:
+        """Somebody is about to ask the controller for a reassignment."""
+        tp = TopicPartition(topic, partition)
+        targets = self._world.workload.targets
+        self.call(lambda: targets.setdefault(tp, {}).update({target: None}))
 
     def assign(
         self, topic: str, replicas: Sequence[tuple[int, ...]], *, adding: tuple[int, ...] = ()

@@ -30,6 +30,9 @@ class CreateTopic(msgspec.Struct, frozen=True):
             that somebody else creates at the same moment; None: drawn by the controller. Not
             used where topics have no ids (inter.broker.protocol.version below 2.8). A topic that
             exists with this very id counts as created: the first answer was lost.
+        awaits_replicas: Whether ``assignment`` may name brokers that are not live: their partitions
+            have no leader until one of their replicas starts.
+        validate_only: Check everything, and write nothing.
     """
 
     topic: str
@@ -38,6 +41,8 @@ class CreateTopic(msgspec.Struct, frozen=True):
     assignment: Mapping[int, tuple[int, ...]] | None = None
     config: Mapping[str, str] = {}
     topic_id: uuid.UUID | None = None
+    awaits_replicas: bool = False
+    validate_only: bool = False
 
 
 class CreatePartitions(msgspec.Struct, frozen=True):
@@ -47,11 +52,13 @@ class CreatePartitions(msgspec.Struct, frozen=True):
         total: Number of partitions afterwards.
         assignment: Replica lists of the *new* partitions by index; None: placed by the controller,
             continuing the pattern that creation began.
+        validate_only: Check everything, and write nothing.
     """
 
     topic: str
     total: int
     assignment: Mapping[int, tuple[int, ...]] | None = None
+    validate_only: bool = False
 
 
 class AlterTopicConfig(msgspec.Struct, frozen=True):
@@ -152,6 +159,71 @@ class ControlledShutdownResult(msgspec.Struct, frozen=True):
     below_min_insync_replicas: tuple[TopicPartition, ...] = ()
 
 
+class ScramUpsertion(msgspec.Struct, frozen=True):
+    """A SCRAM credential that a user gets, or gets instead of the former one (KIP-554).
+
+    Attributes:
+        mechanism: Kafka's name, such as ``SCRAM-SHA-256``; None for a number that Kafka does not
+            know.
+        salted_password: As the client has computed it, with this salt and number of iterations.
+    """
+
+    user: str
+    mechanism: str | None
+    iterations: int
+    salt: bytes
+    salted_password: bytes
+
+    def __repr__(self) -> str:
+        return f"ScramUpsertion({self.user!r}, {self.mechanism!r}, password withheld)"
+
+
+class ScramDeletion(msgspec.Struct, frozen=True):
+    """A SCRAM credential that a user loses.
+
+    Attributes:
+        mechanism: As in :class:`ScramUpsertion`.
+    """
+
+    user: str
+    mechanism: str | None
+
+
+class AlterUserScramCredentials(msgspec.Struct, frozen=True):
+    """Change SCRAM credentials (KIP-554). Each user has a result of its own."""
+
+    upsertions: tuple[ScramUpsertion, ...] = ()
+    deletions: tuple[ScramDeletion, ...] = ()
+
+
+class UpgradeType(enum.IntEnum):
+    """What a change of a feature may be. The values are those of KIP-778; others are unknown."""
+
+    UNKNOWN = 0
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(msgspec.Struct, frozen=True):
+    """The maximum version level wanted for a finalized feature; below 1 to delete it (KIP-584)."""
+
+    feature: str
+    version_level: int
+    upgrade_type: UpgradeType
+
+
+class UpdateFeatures(msgspec.Struct, frozen=True):
+    """Change finalized features.
+
+    Attributes:
+        validate_only: Check everything, and write nothing.
+    """
+
+    updates: tuple[FeatureUpdate, ...]
+    validate_only: bool = False
+
+
 TopicCommand = (
     CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
 )
@@ -163,6 +235,8 @@ Command = (
     | AlterPartitionReassignments
     | ListPartitionReassignments
     | ControlledShutdown
+    | AlterUserScramCredentials
+    | UpdateFeatures
 )
 
 
@@ -186,6 +260,7 @@ class Reason(enum.StrEnum):
     REASSIGNMENT_IN_PROGRESS = "ReassignmentInProgress"
     CONCURRENT_CHANGE = "ConcurrentChange"
     NOT_CONTROLLER = "NotController"
+    FEATURES_DISABLED = "FeaturesDisabled"
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable"
     ZOOKEEPER_REFUSED = "ZooKeeperRefused"
     INTERNAL_ERROR = "InternalError"
@@ -220,6 +295,10 @@ class PartitionResult(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+EntityResult = PartitionResult
+"""The same for what is no partition: a user, a feature."""
+
+
 class Accepted(msgspec.Struct, frozen=True):
     """The command's writes are in ZooKeeper.
 
@@ -228,8 +307,10 @@ class Accepted(msgspec.Struct, frozen=True):
             configuration (``dict[str, dict[str, str]]``; unknown topics are left out).
             :class:`ElectLeaders` and :class:`AlterPartitionReassignments`: partition ->
             :class:`PartitionResult`. :class:`ListPartitionReassignments`: partition -> its
-            ``ReplicaAssignment``. :class:`ControlledShutdown`: a
-            :class:`ControlledShutdownResult`, with Kafka's error code if nothing was done.
+            ``ReplicaAssignment``. :class:`AlterUserScramCredentials`: user ->
+            :class:`EntityResult`. :class:`UpdateFeatures`: feature -> :class:`EntityResult`.
+            :class:`ControlledShutdown`: a :class:`ControlledShutdownResult`, with Kafka's error
+            code if nothing was done.
     """
 
     result: Any = None

@@ -1,8 +1,9 @@
 """Who counts as a broker: whose requests about ISRs, shutdowns and producer ids are believed.
 
 With an authorizer Kafka asks for the right ClusterAction on the cluster. Who has authenticated is
-believed if its principal is a super user. Who has not (PLAINTEXT, or TLS without a certificate) is
-judged by the setting: by default it must come from the address of a registered broker.
+believed if its principal is a super user, or if an access control list grants it that right. Who
+has not (PLAINTEXT, or TLS without a certificate) is judged by the setting: by default it must come
+from the address of a registered broker.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class BrokerTrust:
         super_users: Principals that may ask everything.
         view: The newest view of the cluster.
         resolve: Looks the hosts of brokers up.
+        is_granted: Whether an access control list grants a peer ClusterAction.
     """
 
     def __init__(
@@ -60,17 +62,21 @@ class BrokerTrust:
         super_users: Collection[str],
         view: Callable[[], ClusterView],
         resolve: Resolve | None = None,
+        is_granted: Callable[[Peer], Awaitable[bool]] | None = None,
     ) -> None:
         self._trusted = trusted
         self._super_users = frozenset(super_users)
         self._view = view
         self._resolve = resolve or resolve_host
+        self._is_granted = is_granted
         self._resolved: dict[str, _Resolved] = {}
         self._warned_at = -_SILENT_S
 
     async def is_broker(self, peer: Peer) -> bool:
         """Whether to believe a peer that it is a broker. A refusal is logged once in a while."""
         believed = await self._is_believed(peer)
+        if not believed and self._is_granted is not None:
+            believed = await self._is_granted(peer)
         if not believed and time.monotonic() - self._warned_at >= _SILENT_S:
             self._warned_at = time.monotonic()
             logger.warning(
@@ -79,8 +85,8 @@ class BrokerTrust:
                     "address": peer.address,
                     "principal": peer.principal,
                     "trusted": self._trusted.value,
-                    "remedy": "add its principal to endpoint_super_users, or see "
-                    "endpoint_trusted_as_brokers",
+                    "remedy": "add its principal to endpoint_super_users, give it ClusterAction "
+                    "on the cluster, or see endpoint_trusted_as_brokers",
                 },
             )
         return believed

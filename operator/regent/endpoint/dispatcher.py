@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
 from regent.endpoint import (
     allocate_producer_ids,
     alter_partition,
+    alter_partition_reassignments,
     alter_replica_log_dirs,
+    alter_user_scram_credentials,
     control_requests,
     controlled_shutdown,
+    create_partitions,
+    create_topics,
+    delete_topics,
     describe_log_dirs,
+    elect_leaders,
     list_groups,
+    list_partition_reassignments,
     list_transactions,
     node_configs,
+    update_features,
 )
+from regent.endpoint.authorization import AclsUnavailableError, Authorizer, PeerAccess
 from regent.endpoint.broker_trust import BrokerTrust
-from regent.endpoint.handling import Handler
+from regent.endpoint.handling import AdminHandler, Handler
 from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED
 from regent.protocol.served_apis import Api
 from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, PassOn, Peer
 from regent.runtime.ports import ControllerRequests
 
-HANDLERS: Final = (
+logger = logging.getLogger(__name__)
+
+HANDLERS: Final[tuple[Handler | AdminHandler, ...]] = (
     controlled_shutdown.HANDLER,
     alter_partition.HANDLER,
     allocate_producer_ids.HANDLER,
+    create_topics.HANDLER,
+    delete_topics.HANDLER,
+    create_partitions.HANDLER,
+    elect_leaders.HANDLER,
+    alter_partition_reassignments.HANDLER,
+    list_partition_reassignments.HANDLER,
+    alter_user_scram_credentials.HANDLER,
+    update_features.HANDLER,
     control_requests.LEADER_AND_ISR_HANDLER,
     control_requests.STOP_REPLICA_HANDLER,
     control_requests.UPDATE_METADATA_HANDLER,
@@ -46,7 +66,7 @@ NODE_HANDLERS: Final = (
 """What clients ask each node about itself. Only of use beside what is passed on to brokers."""
 
 
-def served_apis(handlers: Iterable[Handler] = HANDLERS) -> tuple[Api, ...]:
+def served_apis(handlers: Iterable[Handler | AdminHandler] = HANDLERS) -> tuple[Api, ...]:
     """What the dispatcher answers."""
     return tuple(handler.api for handler in handlers)
 
@@ -57,6 +77,7 @@ class EndpointDispatcher:
     Args:
         controller: Whom to ask.
         trust: Who counts as a broker.
+        authorizer: Who may ask what else.
         handlers: What is answered.
     """
 
@@ -64,14 +85,23 @@ class EndpointDispatcher:
         self,
         controller: ControllerRequests,
         trust: BrokerTrust,
-        handlers: Iterable[Handler] = HANDLERS,
+        authorizer: Authorizer,
+        handlers: Iterable[Handler | AdminHandler] = HANDLERS,
     ) -> None:
         self._controller = controller
         self._trust = trust
+        self._authorizer = authorizer
         self._handlers = {handler.api.key: handler for handler in handlers}
 
     async def __call__(self, request: Request, peer: Peer, /) -> Any | Close | PassOn:
         handler = self._handlers[request.header.api_key]
-        if handler.is_for_brokers and not await self._trust.is_broker(peer):
-            return handler.refusal(request, CLUSTER_AUTHORIZATION_FAILED)
+        try:
+            if isinstance(handler, AdminHandler):
+                access = PeerAccess(self._authorizer, peer)
+                return await handler.answer(request, self._controller, access)
+            if handler.is_for_brokers and not await self._trust.is_broker(peer):
+                return handler.refusal(request, CLUSTER_AUTHORIZATION_FAILED)
+        except AclsUnavailableError as error:
+            logger.warning("Request not answered", extra={"reason": str(error)})
+            return Close.CLOSE
         return await handler.answer(request, self._controller)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+from regent.endpoint.authorization import PeerAccess
 from regent.protocol.served_apis import Api
 from regent.protocol.server_codec import Request
 from regent.runtime.ports import ControllerRequests
@@ -25,3 +26,15 @@ class Handler(NamedTuple):
     answer: Callable[[Request, ControllerRequests], Awaitable[Any]]
     refusal: Callable[[Request, int], Any]
     is_for_brokers: bool = True
+
+
+class AdminHandler(NamedTuple):
+    """Answers the requests of one API that administrators ask.
+
+    Attributes:
+        api: The API, with all versions that it has.
+        answer: Makes the response's entity; checks what the peer may do.
+    """
+
+    api: Api
+    answer: Callable[[Request, ControllerRequests, PeerAccess], Awaitable[Any]]

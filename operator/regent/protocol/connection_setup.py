@@ -24,7 +24,7 @@ from kio.serial import entity_writer
 from kio.static.primitive import i8
 
 from regent.model.errors import RegentError
-from regent.model.topic_config import SETTINGS_SINCE
+from regent.model.topic_config import ADMIN_SETTINGS, SETTINGS_SINCE
 from regent.protocol.api_versions import ProtocolVersion, VersionRange, parse_protocol_version
 from regent.protocol.error_codes import UNSUPPORTED_VERSION, error_name
 from regent.protocol.primitives import DecodeError, Reader
@@ -61,8 +61,8 @@ class BrokerSettings(NamedTuple):
         protocol_version: ``inter.broker.protocol.version``; None if the broker did not say.
         listener: Name of the listener that controllers use: that of the control plane (KIP-291) if
             the broker has one, else the inter-broker one; None if the broker did not say.
-        topics: Values of the settings on which topic configurations depend, None for an unset one.
-            What the broker does not know is missing. None: the broker did not say.
+        topics: Values of the settings on which topics depend, None for an unset one. What the
+            broker does not know is missing. None: the broker did not say.
     """
 
     protocol_version: ProtocolVersion | None
@@ -126,6 +126,7 @@ def broker_settings_request(broker_id: int) -> SetupRequest:
     keys = (
         *(_PROTOCOL_VERSION_KEY, _LISTENER_KEY, _SECURITY_PROTOCOL_KEY, _CONTROL_PLANE_KEY),
         *SETTINGS_SINCE,
+        *ADMIN_SETTINGS,
     )
     resource = DescribeConfigsResource(
         resource_type=_BROKER_RESOURCE, resource_name=str(broker_id), configuration_keys=keys
@@ -162,7 +163,7 @@ def decode_broker_settings_response(body: bytes) -> BrokerSettings | str:
         or values.get(_LISTENER_KEY)
         or values.get(_SECURITY_PROTOCOL_KEY)
     )
-    topics = {key: values[key] for key in SETTINGS_SINCE if key in values}
+    topics = {key: values[key] for key in (*SETTINGS_SINCE, *ADMIN_SETTINGS) if key in values}
     return BrokerSettings(protocol_version, listener, topics)
 
 

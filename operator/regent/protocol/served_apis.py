@@ -19,7 +19,9 @@ from regent.protocol.entities.controlled_shutdown import (
     CONTROLLED_SHUTDOWN_REQUEST,
     CONTROLLED_SHUTDOWN_RESPONSE,
 )
+from regent.protocol.entities.create_topics import CREATE_TOPICS_REQUEST, CREATE_TOPICS_RESPONSE
 from regent.protocol.entities.declaration import Message
+from regent.protocol.entities.delete_topics import DELETE_TOPICS_REQUEST, DELETE_TOPICS_RESPONSE
 from regent.protocol.entities.leader_and_isr import (
     LEADER_AND_ISR_REQUEST,
     LEADER_AND_ISR_RESPONSE,
@@ -81,6 +83,16 @@ def _declared(name: str, request: Message, response: Message) -> Api:
     )
 
 
+def _completed(former: Api, later: Api) -> Api:
+    """An API of which kio has only the later versions."""
+    return Api(
+        later.key,
+        later.name,
+        {**former.requests, **later.requests},
+        {**former.responses, **later.responses},
+    )
+
+
 METADATA: Final = _of_kio(3, "Metadata", range(13))
 LEADER_AND_ISR: Final = _declared("LeaderAndIsr", LEADER_AND_ISR_REQUEST, LEADER_AND_ISR_RESPONSE)
 STOP_REPLICA: Final = _declared("StopReplica", STOP_REPLICA_REQUEST, STOP_REPLICA_RESPONSE)
@@ -93,6 +105,20 @@ CONTROLLED_SHUTDOWN: Final = _declared(
 LIST_GROUPS: Final = _of_kio(16, "ListGroups", range(6))
 SASL_HANDSHAKE: Final = _of_kio(17, "SaslHandshake", range(2))
 API_VERSIONS: Final = _of_kio(18, "ApiVersions", range(5))
+CREATE_TOPICS: Final = _completed(
+    _declared("CreateTopics", CREATE_TOPICS_REQUEST, CREATE_TOPICS_RESPONSE),
+    _of_kio(19, "CreateTopics", range(2, 8)),
+)
+DELETE_TOPICS: Final = _completed(
+    _declared("DeleteTopics", DELETE_TOPICS_REQUEST, DELETE_TOPICS_RESPONSE),
+    _of_kio(20, "DeleteTopics", range(1, 7)),
+)
+CREATE_PARTITIONS: Final = _of_kio(37, "CreatePartitions", range(4))
+ELECT_LEADERS: Final = _of_kio(43, "ElectLeaders", range(3))
+ALTER_PARTITION_REASSIGNMENTS: Final = _of_kio(45, "AlterPartitionReassignments", range(1))
+LIST_PARTITION_REASSIGNMENTS: Final = _of_kio(46, "ListPartitionReassignments", range(1))
+ALTER_USER_SCRAM_CREDENTIALS: Final = _of_kio(51, "AlterUserScramCredentials", range(1))
+UPDATE_FEATURES: Final = _of_kio(57, "UpdateFeatures", range(2))
 DESCRIBE_CONFIGS: Final = _of_kio(32, "DescribeConfigs", range(1, 5))
 ALTER_CONFIGS: Final = _of_kio(33, "AlterConfigs", range(3))
 ALTER_REPLICA_LOG_DIRS: Final = _of_kio(34, "AlterReplicaLogDirs", range(3), oldest_entity=1)
@@ -113,3 +139,15 @@ def table_of(apis: Iterable[Api]) -> Mapping[int, Api]:
 
 CONNECTION_APIS: Final = (SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE)
 """What every server answers by itself, on every connection."""
+
+ADMIN_APIS: Final = (
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    CREATE_PARTITIONS,
+    ELECT_LEADERS,
+    ALTER_PARTITION_REASSIGNMENTS,
+    LIST_PARTITION_REASSIGNMENTS,
+    ALTER_USER_SCRAM_CREDENTIALS,
+    UPDATE_FEATURES,
+)
+"""What administrators ask of the controller, in the versions of brokers in ZooKeeper mode."""

@@ -6,7 +6,7 @@ the deterministic one of the simulation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from regent.controller.broker_requests import (
@@ -16,7 +16,7 @@ from regent.controller.broker_requests import (
     AlterPartitionResponse,
 )
 from regent.controller.commands import Command, Outcome
-from regent.controller.view import ClusterView
+from regent.controller.view import ClusterView, TopicView
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests, ControlResponse
@@ -267,6 +267,28 @@ class ControllerRequests(Protocol):
 
     async def carry_out(self, command: Command) -> Outcome:
         """A single command."""
+        ...
+
+    async def carry_out_all(self, commands: Sequence[Command]) -> Sequence[Outcome]:
+        """Commands of one request; the outcomes are in their order."""
+        ...
+
+    async def settled(
+        self,
+        topics: Collection[str],
+        is_settled: Callable[[str, TopicView | None], bool],
+        *,
+        timeout_s: float,
+    ) -> Collection[str]:
+        """Wait until topics are as they should be.
+
+        Args:
+            is_settled: Whether a topic is, by its name and its view, None if it does not exist.
+
+        Returns:
+            Those that are. The others were not within the time, or this process ceased to be the
+            controller, or too many wait already.
+        """
         ...
 
 

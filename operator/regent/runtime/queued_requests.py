@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from regent.controller import events as e
@@ -15,7 +15,8 @@ from regent.controller.broker_requests import (
     Asked,
 )
 from regent.controller.commands import Command, Outcome
-from regent.controller.view import ClusterView
+from regent.controller.view import ClusterView, TopicView
+from regent.runtime.topic_waits import TopicWaits
 
 
 class QueuedRequests:
@@ -24,13 +25,18 @@ class QueuedRequests:
     Args:
         put: Appends an event to the queue.
         view: The newest view.
+        waits: Who waits for topics.
     """
 
     def __init__(
-        self, put: Callable[[e.ControllerEvent], None], view: Callable[[], ClusterView]
+        self,
+        put: Callable[[e.ControllerEvent], None],
+        view: Callable[[], ClusterView],
+        waits: TopicWaits,
     ) -> None:
         self._put = put
         self._view = view
+        self._waits = waits
 
     @property
     def view(self) -> ClusterView:
@@ -54,10 +60,26 @@ class QueuedRequests:
 
     async def carry_out(self, command: Command) -> Outcome:
         """See :class:`~regent.runtime.ports.ControllerRequests`."""
+        return (await self.carry_out_all((command,)))[0]
+
+    async def carry_out_all(self, commands: Sequence[Command]) -> Sequence[Outcome]:
+        """See :class:`~regent.runtime.ports.ControllerRequests`."""
+        if not commands:
+            return ()
         outcomes: tuple[Outcome, ...] = await self._ask(
-            lambda reply_to: e.commands_received((command,), reply_to=reply_to)
+            lambda reply_to: e.commands_received(tuple(commands), reply_to=reply_to)
         )
-        return outcomes[0]
+        return outcomes
+
+    async def settled(
+        self,
+        topics: Collection[str],
+        is_settled: Callable[[str, TopicView | None], bool],
+        *,
+        timeout_s: float,
+    ) -> Collection[str]:
+        """See :class:`~regent.runtime.ports.ControllerRequests`."""
+        return await self._waits.settled(topics, is_settled, timeout_s=timeout_s)
 
     async def _ask(self, event: Callable[[Callable[[Any], None]], e.ControllerEvent]) -> Any:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -124,7 +124,12 @@ def user_config(name: str) -> str:
 
     Names are encoded as Kafka's ``Sanitizer`` does: everything but letters, digits and ``-._``.
     """
-    return f"{CONFIG}/users/{quote(name, safe='').replace('~', '%7E')}"
+    return f"{CONFIG}/users/{sanitized(name)}"
+
+
+def sanitized(name: str) -> str:
+    """Name of a user or client as it stands in paths and notifications."""
+    return quote(name, safe="").replace("~", "%7E")
 
 
 def broker_config(broker: int | None = None) -> str:

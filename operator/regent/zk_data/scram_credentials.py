@@ -32,3 +32,14 @@ def decode_scram_credential(path: str, data: bytes, mechanism: str) -> ScramCred
     except (KeyError, ValueError, binascii.Error):
         # Without the cause: its text may have a part of a key.
         raise MalformedZNodeError(path, f"the credential of {mechanism} is malformed") from None
+
+
+def encode_scram_credential(credential: ScramCredential) -> str:
+    """The value of a mechanism in a user's configuration."""
+    fields = {
+        "salt": base64.b64encode(credential.salt).decode(),
+        "stored_key": base64.b64encode(credential.stored_key).decode(),
+        "server_key": base64.b64encode(credential.server_key).decode(),
+        "iterations": str(credential.iterations),
+    }
+    return ",".join(f"{name}={value}" for name, value in fields.items())

@@ -1,4 +1,4 @@
-"""Commands: create, grow, configure and delete topics; elect leaders; shut brokers down.
+"""Commands: create, grow, configure and delete topics; elect leaders; shut brokers down; more.
 
 A command is checked first and refused with a reason, then written as Kafka's ``AdminZkClient``
 writes: the same znodes in the same order. What follows (partition states, requests to brokers)
@@ -14,7 +14,8 @@ shutdown of a broker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.controlled_shutdown import shut_down_brokers
@@ -22,6 +23,7 @@ from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
     AlterTopicConfig,
+    AlterUserScramCredentials,
     Command,
     ControlledShutdown,
     CreatePartitions,
@@ -33,7 +35,10 @@ from regent.controller.commands import (
     Outcome,
     Reason,
     Rejected,
+    UpdateFeatures,
 )
+from regent.controller.configs.finalized_features import update_features
+from regent.controller.configs.scram_credentials import alter_user_scram_credentials
 from regent.controller.effects import Write
 from regent.controller.elections.leader_election import process_elect_leaders
 from regent.controller.reassignment.reassignment_commands import (
@@ -54,7 +59,7 @@ from regent.model.errors import (
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Written
 
-_BULK = (CreateTopic, DeleteTopic, ControlledShutdown)
+_BULK = (CreateTopic, CreatePartitions, DeleteTopic, ControlledShutdown)
 """Kinds of commands that are read and written together."""
 
 _CHANGE_CONTEXT = (AlterPartitionReassignments, ControlledShutdown, ElectLeaders)
@@ -74,13 +79,29 @@ async def process_commands(
     outcomes: list[Outcome] = []
     position = 0
     while position < len(commands):
-        kind = type(commands[position])
-        end = position + 1
-        while kind in _BULK and end < len(commands) and type(commands[end]) is kind:
-            end += 1
+        end = _end_of_run(commands, position)
         outcomes += await _process_run(active, commands[position:end])
         position = end
     return tuple(outcomes)
+
+
+def _end_of_run(commands: Sequence[Command], start: int) -> int:
+    """Where the commands end that are carried out together with the one at ``start``.
+
+    The same topic grows only once in a run: what is written second depends on the first.
+    """
+    kind, growing = type(commands[start]), set[str]()
+    end = start
+    while end < len(commands) and type(commands[end]) is kind:
+        command = commands[end]
+        if isinstance(command, CreatePartitions):
+            if command.topic in growing:
+                break
+            growing.add(command.topic)
+        end += 1
+        if kind not in _BULK:
+            break
+    return end
 
 
 async def _process_run(active: ActiveController, commands: Sequence[Command]) -> list[Outcome]:
@@ -110,6 +131,10 @@ async def _carry_out(active: ActiveController, commands: Sequence[Command]) -> l
     match commands[0]:
         case CreateTopic():
             return await create_topics(active, [c for c in commands if isinstance(c, CreateTopic)])
+        case CreatePartitions():
+            return await create_partitions(
+                active, [c for c in commands if isinstance(c, CreatePartitions)]
+            )
         case DeleteTopic():
             return await _delete_topics(active, [c for c in commands if isinstance(c, DeleteTopic)])
         case ControlledShutdown():
@@ -118,18 +143,26 @@ async def _carry_out(active: ActiveController, commands: Sequence[Command]) -> l
                     active, [c for c in commands if isinstance(c, ControlledShutdown)]
                 )
             ]
-        case CreatePartitions() as command:
-            return [await create_partitions(active, command)]
-        case AlterTopicConfig() as command:
-            return [await alter_topic_config(active, command)]
-        case ElectLeaders() as command:
-            return [await process_elect_leaders(active, command)]
-        case DescribeTopicConfigs() as command:
-            return [await describe_topic_configs(active, command)]
-        case AlterPartitionReassignments() as command:
-            return [await alter_partition_reassignments(active, command)]
-        case ListPartitionReassignments() as command:
-            return [list_partition_reassignments(active, command)]
+        case command:
+            return [await _SINGLE[type(command)](active, command)]
+
+
+async def _list_partition_reassignments(
+    active: ActiveController, command: ListPartitionReassignments
+) -> Outcome:
+    return list_partition_reassignments(active, command)
+
+
+_SINGLE: Final[Mapping[type[Command], Callable[[ActiveController, Any], Awaitable[Outcome]]]] = {
+    AlterTopicConfig: alter_topic_config,
+    DescribeTopicConfigs: describe_topic_configs,
+    ElectLeaders: process_elect_leaders,
+    AlterPartitionReassignments: alter_partition_reassignments,
+    ListPartitionReassignments: _list_partition_reassignments,
+    AlterUserScramCredentials: alter_user_scram_credentials,
+    UpdateFeatures: update_features,
+}
+"""Kinds of commands that are carried out one by one."""
 
 
 async def _delete_topics(

@@ -71,7 +71,10 @@ async def create_topics(active: ActiveController, commands: Sequence[CreateTopic
             outcomes[index] = refused
             continue
         taken[metric_name(command.topic)] = command.topic
-        accepted[command.topic] = (index, new)
+        if command.validate_only:
+            outcomes[index] = Accepted()
+        else:
+            accepted[command.topic] = (index, new)
     for chunk in _transactions(active, {topic: new for topic, (_, new) in accepted.items()}):
         written = await _write_topics(active, chunk)
         outcomes.update({accepted[topic][0]: outcome for topic, outcome in written.items()})

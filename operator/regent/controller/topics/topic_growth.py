@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import Accepted, CreatePartitions, Outcome, Reason, Rejected
 from regent.controller.effects import ReadData, Write
@@ -18,36 +21,93 @@ from regent.controller.topics.topic_placement import (
 from regent.controller.topics.topic_refusals import (
     concurrent_change,
     not_usable,
+    refused_by_zookeeper,
     too_large,
     unknown,
 )
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.transactions import all_written
-from regent.model.errors import MalformedZNodeError
+from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic import MAX_PARTITIONS
 from regent.zk_data import paths
-from regent.zk_data.operations import SetData
+from regent.zk_data.operations import SetData, WriteResult, Written, ZkError, ZNode
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 
 
-async def create_partitions(active: ActiveController, command: CreatePartitions) -> Outcome:
-    topic = command.topic
+class _Growth(NamedTuple):
+    """A topic that is to grow, with what its node is to be."""
+
+    topic: str
+    write: SetData
+
+
+async def create_partitions(
+    active: ActiveController, commands: Sequence[CreatePartitions]
+) -> list[Outcome]:
+    """Grow topics, all in one write. No topic may be named twice."""
+    refused = [_not_growable(active, command.topic) for command in commands]
+    growable = [c for c, refusal in zip(commands, refused, strict=True) if refusal is None]
+    nodes = iter(await ReadData([paths.topic(command.topic) for command in growable]))
+    decided = [
+        refusal or _decide(active, command, next(nodes))
+        for command, refusal in zip(commands, refused, strict=True)
+    ]
+    growing = [each for each in decided if isinstance(each, _Growth)]
+    written: Iterator[WriteResult] = iter(())
+    if growing:
+        guard = epoch_guard(active.context)
+        written = iter(await Write([each.write for each in growing], guard=guard))
+    return [
+        _outcome(each.topic, next(written)) if isinstance(each, _Growth) else each
+        for each in decided
+    ]
+
+
+def _not_growable(active: ActiveController, topic: str) -> Rejected | None:
     refused = not_usable(active, topic)
-    if refused is not None:
-        return refused
-    if active.context.cluster.is_topic_being_reassigned(topic):
+    if refused is None and active.context.cluster.is_topic_being_reassigned(topic):
         return Rejected(
             Reason.REASSIGNMENT_IN_PROGRESS,
             f"topic {topic!r} is being reassigned; it can grow once that is done",
         )
-    (node,) = await ReadData([paths.topic(topic)])
+    return refused
+
+
+def _outcome(topic: str, result: WriteResult) -> Outcome:
+    if result is ZkError.NO_AUTH:
+        return refused_by_zookeeper(UnexpectedZooKeeperError(result.value, paths.topic(topic)))
+    return Accepted() if isinstance(result, Written) else concurrent_change(topic)
+
+
+def _decide(
+    active: ActiveController, command: CreatePartitions, node: ZNode | None
+) -> _Growth | Outcome:
+    """What is to be written for a command; or its outcome, if nothing is."""
+    topic = command.topic
     if node is None:
         return unknown(topic)
     try:
         znode = decode_topic(topic, node.data)
     except MalformedZNodeError as error:
         return Rejected(Reason.INTERNAL_ERROR, f"topic {topic!r} cannot be read: {error}")
+    refused = _growth_problem(command, znode)
+    if refused is not None:
+        return refused
+    try:
+        added = _growth(active, command, znode)
+    except PlacementError as error:
+        return placement_refused(topic, error)
+    assignments = znode.assignments | {p: ReplicaAssignment(r) for p, r in added.items()}
+    content = encode_topic(TopicZNode(znode.topic_id, assignments))
+    write = SetData(paths.topic(topic), content, node.version)
+    refused = too_large(active, topic, [write], field="total")
+    if refused is not None:
+        return refused
+    return Accepted() if command.validate_only else _Growth(topic, write)
+
+
+def _growth_problem(command: CreatePartitions, znode: TopicZNode) -> Rejected | None:
+    topic = command.topic
     if znode.problems:
         return Rejected(
             Reason.INTERNAL_ERROR,
@@ -68,18 +128,7 @@ async def create_partitions(active: ActiveController, command: CreatePartitions)
             f"number can only grow, to at most {MAX_PARTITIONS}",
             "total",
         )
-    try:
-        added = _growth(active, command, znode)
-    except PlacementError as error:
-        return placement_refused(topic, error)
-    assignments = znode.assignments | {p: ReplicaAssignment(r) for p, r in added.items()}
-    content = encode_topic(TopicZNode(znode.topic_id, assignments))
-    write = SetData(paths.topic(topic), content, node.version)
-    refused = too_large(active, topic, [write], field="total")
-    if refused is not None:
-        return refused
-    results = await Write([write], guard=epoch_guard(active.context))
-    return Accepted() if all_written(results) else concurrent_change(topic)
+    return None
 
 
 def _growth(active: ActiveController, command: CreatePartitions, znode: TopicZNode) -> Placement:

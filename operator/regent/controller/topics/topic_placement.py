@@ -22,7 +22,12 @@ _REFUSED_FIELDS = {
 
 def place_new_topic(active: ActiveController, command: CreateTopic) -> Placement:
     if command.assignment is not None:
-        return given_assignment(active, command.assignment, range(command.partitions))
+        return given_assignment(
+            active,
+            command.assignment,
+            range(command.partitions),
+            awaits_replicas=command.awaits_replicas,
+        )
     factor = command.replication_factor
     if factor is None:
         factor = active.config.default_replication_factor
@@ -39,7 +44,11 @@ def place_new_topic(active: ActiveController, command: CreateTopic) -> Placement
 
 
 def given_assignment(
-    active: ActiveController, assignment: Mapping[int, tuple[int, ...]], expected: range
+    active: ActiveController,
+    assignment: Mapping[int, tuple[int, ...]],
+    expected: range,
+    *,
+    awaits_replicas: bool = False,
 ) -> Placement:
     if sorted(assignment) != list(expected):
         raise PlacementError(
@@ -56,7 +65,13 @@ def given_assignment(
                 "each once",
                 "assignment",
             )
-        unknown = [r for r in replicas if r not in live]
+        if min(replicas) < 0:
+            raise PlacementError(
+                f"partition {partition} is assigned to {list(replicas)}: ids of brokers are not "
+                "negative",
+                "assignment",
+            )
+        unknown = [] if awaits_replicas else [r for r in replicas if r not in live]
         if unknown:
             raise PlacementError(
                 f"partition {partition} is assigned to brokers {unknown} that are not live; "

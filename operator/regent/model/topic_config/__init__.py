@@ -22,6 +22,11 @@ Regent is never laxer than the brokers. It is stricter where
 from __future__ import annotations
 
 from regent.model.topic_config.brokers import (
+    ADMIN_SETTINGS,
+    AUTHORIZER,
+    CREATE_TOPIC_POLICY,
+    DEFAULT_REPLICATION_FACTOR,
+    NUM_PARTITIONS,
     SETTINGS_SINCE,
     BrokerFacts,
     narrowed_versions,
@@ -37,7 +42,12 @@ from regent.model.topic_config.kafka_definitions import KNOWN_VERSIONS
 from regent.model.topic_config.problems import ConfigProblem
 
 __all__ = [
+    "ADMIN_SETTINGS",
+    "AUTHORIZER",
+    "CREATE_TOPIC_POLICY",
+    "DEFAULT_REPLICATION_FACTOR",
     "KNOWN_VERSIONS",
+    "NUM_PARTITIONS",
     "SETTINGS_SINCE",
     "BrokerFacts",
     "ConfigProblem",

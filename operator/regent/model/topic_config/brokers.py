@@ -28,6 +28,21 @@ SETTINGS_SINCE: Final[Mapping[str, KafkaVersion]] = {
 version that has each."""
 
 
+NUM_PARTITIONS: Final = "num.partitions"
+DEFAULT_REPLICATION_FACTOR: Final = "default.replication.factor"
+CREATE_TOPIC_POLICY: Final = "create.topic.policy.class.name"
+AUTHORIZER: Final = "authorizer.class.name"
+
+ADMIN_SETTINGS: Final = (
+    NUM_PARTITIONS,
+    DEFAULT_REPLICATION_FACTOR,
+    CREATE_TOPIC_POLICY,
+    AUTHORIZER,
+)
+"""Settings of a broker that decide how a controller answers administrators. Every version has
+them."""
+
+
 class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a broker has reported about itself, as far as topic configurations depend on it.
 
@@ -35,7 +50,8 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
         versions: The versions of Kafka that it may run, in ascending order. A value has to be legal
             in all of them. All known versions: nothing is known.
         protocol_version: Its ``inter.broker.protocol.version``; None: not known.
-        settings: Those of :data:`SETTINGS_SINCE`, without the unset ones; None: not known.
+        settings: Those of :data:`SETTINGS_SINCE` and :data:`ADMIN_SETTINGS`, without the unset
+            ones; None: not known.
         has_answered: Whether it was asked at all. What is refused only for a broker that has not
             answered may be accepted later.
         api_versions: Lowest and highest version of each API that it serves; empty: not known. (No

@@ -1,0 +1,208 @@
+"""Who may ask what: Kafka's access control lists as they stand in ZooKeeper.
+
+Brokers learn of changes by watches. Here what has changed is asked for whenever it is needed: the
+notifications are listed, which takes one round trip to ZooKeeper. So an administrator's request is
+judged by what ZooKeeper says at that moment.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
+
+from regent.controller.view import ClusterView
+from regent.endpoint.acl_cache import AclCache, AclsUnavailableError
+from regent.model.acls import (
+    CLUSTER_NAME,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclRules,
+    Action,
+    ResourceType,
+    is_authorized,
+    java_host_address,
+)
+from regent.model.topic_config import AUTHORIZER, BrokerFacts
+from regent.protocol.serving import Peer
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["AclsUnavailableError", "Authorizer", "AuthorizerKind", "PeerAccess"]
+
+ACL_AUTHORIZERS: Final = frozenset(
+    {"kafka.security.auth.SimpleAclAuthorizer", "kafka.security.authorizer.AclAuthorizer"}
+)
+"""Kafka's own authorizers of ZooKeeper mode: both decide by the same znodes in the same way."""
+
+_ADDRESSES_FRESH_S: Final = 5.0
+"""For so long it is not looked up again whether entries name hosts: every connection asks."""
+
+_SILENT_S: Final = 60.0
+"""Between two warnings of the same kind."""
+
+
+class AuthorizerKind(enum.StrEnum):
+    """What decides who may ask what of the endpoint."""
+
+    DETECT = "detect"
+    """As the brokers do, as far as they say what that is; in doubt nobody may."""
+    KAFKA_ACLS = "kafka-acls"
+    """Kafka's access control lists in ZooKeeper."""
+    NONE = "none"
+    """Everybody may ask everything, as in Kafka without an authorizer."""
+
+
+class Authorizer:
+    """Decides for peers. Belongs into the controller's loop.
+
+    Args:
+        kind: What decides.
+        rules: Super users, and what becomes of resources without entries.
+        cache: The entries.
+        view: The newest view: what the brokers say about their authorizer.
+    """
+
+    def __init__(
+        self,
+        *,
+        kind: AuthorizerKind,
+        rules: AclRules,
+        cache: AclCache,
+        view: Callable[[], ClusterView],
+    ) -> None:
+        self._kind = kind
+        self._rules = rules
+        self._cache = cache
+        self._view = view
+        self._warned: dict[str, float] = {}
+
+    async def allowed(self, peer: Peer, actions: Sequence[Action]) -> list[bool]:
+        """Whether a peer may do each of these things now.
+
+        Raises:
+            AclsUnavailableError: ZooKeeper does not say.
+        """
+        return await self._decide(peer, actions, max_age_s=0.0)
+
+    async def is_cluster_action_granted(self, peer: Peer) -> bool:
+        """Whether an entry lets a peer ask what only brokers may ask.
+
+        Without access control lists none does. What was granted a second ago still is: leaders ask
+        often.
+        """
+        if await self._effective_kind() is not AuthorizerKind.KAFKA_ACLS:
+            return False
+        action = Action(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+        (granted,) = await self._decide(peer, (action,), max_age_s=1.0)
+        return granted or (await self._decide(peer, (action,), max_age_s=0.0))[0]
+
+    async def depends_on_address(self, peer: Peer) -> bool:
+        """Whether what a peer may do depends on the address that it asks from.
+
+        Brokers judge what is passed on to them by our address. An authorizer that is not Kafka's
+        may look at it for all that is known.
+
+        Raises:
+            AclsUnavailableError: ZooKeeper does not say.
+        """
+        kind = await self._effective_kind()
+        if kind is not AuthorizerKind.KAFKA_ACLS:
+            return kind is AuthorizerKind.DETECT
+        acls = await self._cache.acls(max_age_s=_ADDRESSES_FRESH_S)
+        return bool({peer.principal, WILDCARD_PRINCIPAL} & acls.principals_with_hosts)
+
+    async def _decide(
+        self, peer: Peer, actions: Sequence[Action], *, max_age_s: float
+    ) -> list[bool]:
+        if not actions:
+            return []
+        kind = await self._effective_kind()
+        if kind is AuthorizerKind.NONE:
+            return [True] * len(actions)
+        if kind is AuthorizerKind.DETECT:  # an authorizer that is not Kafka's
+            return [peer.principal in self._rules.super_users] * len(actions)
+        acls = await self._cache.acls(max_age_s=max_age_s)
+        host = java_host_address(peer.address)
+        decisions = [
+            is_authorized(acls, self._rules, principal=peer.principal, host=host, action=action)
+            for action in actions
+        ]
+        for action, is_allowed in zip(actions, decisions, strict=True):
+            if not is_allowed:
+                logger.info(
+                    "Not authorized",
+                    extra={
+                        "principal": peer.principal,
+                        "host": host,
+                        "operation": action.operation.value,
+                        "resource": f"{action.resource_type}:{action.name}",
+                    },
+                )
+                break
+        return decisions
+
+    async def _effective_kind(self) -> AuthorizerKind:
+        """What decides now; :attr:`AuthorizerKind.DETECT` if it is not known here."""
+        if self._kind is not AuthorizerKind.DETECT:
+            return self._kind
+        view = self._view()
+        live = [facts for facts in view.broker_facts if facts.broker_id in view.brokers]
+        classes = {_authorizer_of(facts) for facts in live if facts.settings is not None}
+        foreign = sorted(classes - ACL_AUTHORIZERS - {""})
+        if foreign:
+            self._warn(
+                "The brokers have an authorizer that is not Kafka's: administrators are refused",
+                authorizer=foreign[0],
+            )
+            return AuthorizerKind.DETECT
+        if classes & ACL_AUTHORIZERS:
+            return AuthorizerKind.KAFKA_ACLS
+        if live and len([f for f in live if f.settings is not None]) == len(view.brokers):
+            return AuthorizerKind.NONE
+        # A broker that does not say most likely has one, which keeps us from asking it.
+        if any(facts.has_answered and facts.settings is None for facts in live):
+            self._warn(
+                "Brokers do not say whether they have an authorizer: access control lists decide",
+                remedy="give Regent's principal the right DescribeConfigs on the cluster, or set "
+                "endpoint_authorizer",
+            )
+            return AuthorizerKind.KAFKA_ACLS
+        has_acls = await self._cache.exists()
+        return AuthorizerKind.KAFKA_ACLS if has_acls else AuthorizerKind.NONE
+
+    def _warn(self, message: str, **fields: str) -> None:
+        now = time.monotonic()
+        if now - self._warned.get(message, -_SILENT_S) >= _SILENT_S:
+            self._warned[message] = now
+            fields.setdefault("remedy", "set endpoint_authorizer")
+            logger.warning(message, extra=fields)
+
+
+def _authorizer_of(facts: BrokerFacts) -> str:
+    return (facts.settings or {}).get(AUTHORIZER, "")
+
+
+class PeerAccess:
+    """What one peer may do."""
+
+    def __init__(self, authorizer: Authorizer, peer: Peer) -> None:
+        self._authorizer = authorizer
+        self._peer = peer
+
+    async def to_cluster(self, operation: AclOperation) -> bool:
+        """Whether it may do something with the cluster."""
+        action = Action(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+        (is_allowed,) = await self._authorizer.allowed(self._peer, (action,))
+        return is_allowed
+
+    async def to_topics(self, operation: AclOperation, topics: Iterable[str]) -> Collection[str]:
+        """The topics with which it may do something."""
+        names = list(dict.fromkeys(topics))
+        actions = [Action(operation, ResourceType.TOPIC, name) for name in names]
+        decisions = await self._authorizer.allowed(self._peer, actions)
+        return dict.fromkeys(
+            name for name, is_allowed in zip(names, decisions, strict=True) if is_allowed
+        )

@@ -1,0 +1,97 @@
+"""CreatePartitions, versions 0 to 3."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from regent.controller.commands import CreatePartitions
+from regent.controller.view import ClusterView
+from regent.endpoint.authorization import PeerAccess
+from regent.endpoint.create_topics import is_led
+from regent.endpoint.handling import AdminHandler
+from regent.endpoint.refusals import DONE, TIMED_OUT, WRONG_CONTROLLER, ApiError, fields_of
+from regent.endpoint.topic_requests import growth_error, growth_problem
+from regent.model.acls import AclOperation
+from regent.protocol.entity_building import build_entity
+from regent.protocol.error_codes import (
+    INVALID_REQUEST,
+    INVALID_TOPIC_EXCEPTION,
+    TOPIC_AUTHORIZATION_FAILED,
+)
+from regent.protocol.served_apis import CREATE_PARTITIONS
+from regent.protocol.server_codec import Request
+from regent.runtime.ports import ControllerRequests
+
+_DUPLICATE: Final = ApiError(INVALID_REQUEST, "Duplicate topic in request.")
+_NOT_ALLOWED: Final = ApiError(TOPIC_AUTHORIZATION_FAILED, "The topic authorization is failed.")
+_BEING_DELETED: Final = ApiError(INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
+
+
+async def _answer(request: Request, controller: ControllerRequests, access: PeerAccess) -> Any:
+    entity = request.entity
+    names = list(dict.fromkeys(topic.name for topic in entity.topics))
+    if not controller.view.is_active:
+        return _response(request, dict.fromkeys(names, WRONG_CONTROLLER))
+    times = Counter(topic.name for topic in entity.topics)
+    allowed = await access.to_topics(AclOperation.ALTER, [n for n in names if times[n] == 1])
+    view = controller.view
+    errors: dict[str, ApiError] = {}
+    growing: dict[str, CreatePartitions] = {}
+    for topic in entity.topics:
+        problem = _problem(view, topic)
+        if times[topic.name] > 1:
+            errors[topic.name] = _DUPLICATE
+        elif topic.name not in allowed:
+            errors[topic.name] = _NOT_ALLOWED
+        elif problem is not None:
+            errors[topic.name] = problem
+        else:
+            growing[topic.name] = _command(view, topic, validate_only=entity.validate_only)
+    outcomes = await controller.carry_out_all(list(growing.values()))
+    for name, outcome in zip(growing, outcomes, strict=True):
+        errors[name] = growth_error(name, outcome)
+    grown = [name for name in growing if errors[name] == DONE]
+    if grown and not entity.validate_only:
+        ready = await controller.settled(
+            grown,
+            lambda name, topic: is_led(topic, growing[name].total),
+            timeout_s=entity.timeout.total_seconds(),
+        )
+        errors |= {name: TIMED_OUT for name in grown if name not in ready}
+    return _response(request, {name: errors[name] for name in names})
+
+
+def _assignments(topic: Any) -> list[tuple[int, ...]] | None:
+    if topic.assignments is None:
+        return None
+    return [tuple(each.broker_ids) for each in topic.assignments]
+
+
+def _problem(view: ClusterView, topic: Any) -> ApiError | None:
+    known = view.topics.get(topic.name)
+    if known is not None and known.is_being_deleted:
+        return _BEING_DELETED
+    return growth_problem(view, topic.name, topic.count, _assignments(topic))
+
+
+def _command(view: ClusterView, topic: Any, *, validate_only: bool) -> CreatePartitions:
+    assignments = _assignments(topic)
+    first_new = len(view.topics[topic.name].partitions)
+    return CreatePartitions(
+        topic.name,
+        topic.count,
+        None if assignments is None else dict(enumerate(assignments, first_new)),
+        validate_only,
+    )
+
+
+def _response(request: Request, errors: Mapping[str, ApiError]) -> Any:
+    return build_entity(
+        CREATE_PARTITIONS.responses[request.header.api_version],
+        {"results": [{"name": name, **fields_of(error)} for name, error in errors.items()]},
+    )
+
+
+HANDLER: Final = AdminHandler(CREATE_PARTITIONS, _answer)

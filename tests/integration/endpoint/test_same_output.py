@@ -1,0 +1,209 @@
+"""Kafka's tools print the same while Regent leads as while a broker does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from sandbox import KafkaTools
+from sandbox.kafka_jars import version_tuple
+from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.endpoint.clients_support import ServedCluster
+from tests.integration.endpoint.tool_script import Call, Printed, calls, tool_runner
+from tests.support.figures import Figure
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+TOPICS = """
+topics --list
+topics --create --topic=a --replica-assignment=1:2,2:3,3:1
+topics --describe --topic=a
+topics --create --topic=a --partitions=1 --replication-factor=1
+topics --create --topic=a --partitions=1 --replication-factor=1 --if-not-exists
+topics --create --topic=b --partitions=4 --replication-factor=2
+topics --create --topic=c.d --partitions=1 --replication-factor=3 --config=retention.ms=1000
+topics --create --topic=c_d --partitions=1 --replication-factor=1
+topics --create --topic=defaults
+topics --create --topic=too-many --partitions=1 --replication-factor=4
+topics --create --topic=none --partitions=0 --replication-factor=1
+topics --create --topic=none --partitions=1 --replication-factor=0
+topics --create --topic=white%20space --partitions=1 --replication-factor=1
+topics --create --topic=.. --partitions=1 --replication-factor=1
+topics --create --topic=none --partitions=1 --replication-factor=1 --config=retention.ms=soon
+topics --create --topic=none --partitions=1 --replication-factor=1 --config=retention.ms=-2
+topics --create --topic=none --partitions=1 --replication-factor=1 --config=no.such.key=1
+topics --create --topic=none --partitions=1 --replication-factor=1 --config=cleanup.policy=x
+topics --create --topic=none --replica-assignment=1:1
+topics --create --topic=none --replica-assignment=1:2,3
+topics --list
+topics --describe --topic=c.d
+topics --describe --under-replicated-partitions
+topics --describe --unavailable-partitions
+topics --describe --topic=none
+topics --alter --topic=a --partitions=2
+topics --alter --topic=a --partitions=3
+topics --alter --topic=a --partitions=5 --replica-assignment=1:2,2:3,3:1,1:3,2:1
+topics --alter --topic=a --partitions=6 --replica-assignment=1:2,2:3,3:1,1:3,2:1,9:1
+topics --alter --topic=a --partitions=6 --replica-assignment=1:2,2:3,3:1,1:3,2:1,1:1
+topics --alter --topic=a --partitions=6 --replica-assignment=1:2,2:3,3:1,1:3,2:1,1
+topics --alter --topic=none --partitions=6
+topics --describe --topic=a
+topics --alter --topic=b --partitions=8
+topics --delete --topic=none
+topics --delete --topic=none --if-exists
+"""
+
+ELECTIONS = """
+leader-election --election-type=preferred --topic=a --partition=0
+leader-election --election-type=preferred --topic=a --partition=99
+leader-election --election-type=preferred --topic=none --partition=0
+leader-election --election-type=unclean --topic=a --partition=0
+leader-election --election-type=preferred --path-to-json-file={elections}
+leader-election --election-type=preferred --all-topic-partitions
+"""
+
+CONFIGS = """
+configs --alter --entity-type=topics --entity-name=a --add-config=retention.ms=5000
+configs --describe --entity-type=topics --entity-name=a
+configs --alter --entity-type=topics --entity-name=a --delete-config=retention.ms
+topics --describe --topic=a
+"""
+
+REASSIGNMENTS = """
+reassign-partitions --list
+reassign-partitions --reassignment-json-file={moves} --execute
+reassign-partitions --reassignment-json-file={moves} --verify
+reassign-partitions --reassignment-json-file={back} --execute
+reassign-partitions --reassignment-json-file={back} --verify
+reassign-partitions --reassignment-json-file={moves} --cancel
+reassign-partitions --reassignment-json-file={unknown_topic} --execute
+reassign-partitions --reassignment-json-file={unknown_broker} --execute
+reassign-partitions --reassignment-json-file={twice} --execute
+reassign-partitions --list
+"""
+
+USERS = """
+{alter_user}=alice --add-config=SCRAM-SHA-256=[password=x]
+configs --describe --entity-type=users --entity-name=alice
+{alter_user}=alice --add-config=SCRAM-SHA-512=[iterations=9000,password=x]
+{alter_user}=bob%20c --add-config=SCRAM-SHA-512=[iterations=9,password=x]
+{alter_user}=bob%20c --add-config=SCRAM-SHA-512=[iterations=99999,password=x]
+{alter_user}=bob --delete-config=SCRAM-SHA-512
+configs --describe --entity-type=users
+{alter_user}=alice --delete-config=SCRAM-SHA-256
+{alter_user}=alice --delete-config=SCRAM-SHA-512
+configs --describe --entity-type=users
+features describe
+features upgrade --metadata=3.4
+features upgrade --feature=some.feature=1
+"""
+
+REMOVAL = """
+topics --delete --topic=a
+topics --delete --topic=b
+topics --delete --topic=c.d
+topics --delete --topic=defaults
+topics --list
+"""
+
+
+def _moves(*partitions: tuple[str, int, Sequence[int]]) -> str:
+    return json.dumps(
+        {
+            "version": 1,
+            "partitions": [
+                {"topic": topic, "partition": partition, "replicas": list(replicas)}
+                for topic, partition, replicas in partitions
+            ],
+        }
+    )
+
+
+def script(version: str, directory: Path) -> list[Call]:
+    """What the tools of a release can be asked."""
+    files = {
+        "elections": json.dumps({"partitions": [{"topic": "a", "partition": p} for p in (1, 2)]}),
+        "moves": _moves(("a", 0, (2, 3)), ("a", 1, (3, 1))),
+        "back": _moves(("a", 0, (1, 2)), ("a", 1, (2, 3))),
+        "unknown_topic": _moves(("none", 0, (2, 3))),
+        "unknown_broker": _moves(("a", 0, (1, 9))),
+        "twice": _moves(("a", 0, (1, 1))),
+    }
+    for name, text in files.items():
+        (directory / f"{name}.json").write_text(text)
+    parts = [TOPICS, ELECTIONS, CONFIGS]
+    if version_tuple(version) >= (2, 6):
+        parts.append(REASSIGNMENTS)
+    if version_tuple(version) >= (2, 7):
+        parts.append(USERS)
+    text = "".join([*parts, REMOVAL])
+    names = {name: str(directory / f"{name}.json") for name in files}
+    names["alter_user"] = "configs --alter --entity-type=users --entity-name"
+    return list(calls(text.format(**names)))
+
+
+def run_script(
+    cluster: Cluster, address: str, version: str, script: Sequence[Call]
+) -> list[Printed]:
+    """Run calls one after the other, each on what the one before has left."""
+    printed = []
+    with tool_runner(KafkaTools(address, version=version)) as runner:
+        for call in script:
+            printed.append(runner.run(call))
+            if call.tool == "kafka-reassign-partitions" or "--alter" in call.arguments:
+                cluster.wait_in_sync()
+            if "--delete" in call.arguments:
+                _wait_until_gone(cluster, call.arguments[-1].removeprefix("--topic="))
+    return printed
+
+
+def _wait_until_gone(cluster: Cluster, topic: str) -> None:
+    cluster.wait(lambda: topic not in cluster.znodes.topics(), f"topic {topic} to be gone")
+    cluster.wait_for_consistency()
+
+
+def differences(
+    wanted: Sequence[Call], expected: Sequence[Printed], found: Sequence[Printed]
+) -> list[str]:
+    return [
+        f"{call}\n  broker: {a}\n  Regent: {b}"
+        for call, a, b in zip(
+            wanted, map(normalized, expected), map(normalized, found), strict=True
+        )
+        if a != b
+    ]
+
+
+def normalized(printed: Printed) -> Printed:
+    """Without what is drawn anew each time, and without an order where there is none."""
+    text = "\n".join(printed.lines)
+    text = re.sub(r"TopicId: \S+", "TopicId: drawn", text)
+    return Printed(printed.exit_code, tuple(text.split("\n")))
+
+
+@pytest.mark.parametrize("version", ["2.4.1", "2.8.2", "3.9.1"])
+def test_the_tools_print_the_same(version: str, tmp_path: Path, figure: Figure) -> None:
+    wanted = script(version, tmp_path)
+    with cluster_of(
+        version, inter_broker_protocol=None, num_partitions=2, default_replication_factor=2
+    ) as cluster:
+        cluster.wait_for_a_broker_as_controller()
+        bootstrap = cluster.kafka.bootstrap_servers
+        by_broker = run_script(cluster, bootstrap, version, wanted)
+        with regent(cluster, endpoint_port=0, endpoint_listener="PLAINTEXT") as process:
+            process.wait_until_active()
+            served = ServedCluster(cluster, process)
+            served.wait_until_announced()
+            by_regent = run_script(cluster, bootstrap, version, wanted)
+            at_regent = run_script(cluster, served.address, version, wanted)
+            asked = [name for name in ("CreateTopics", "DeleteTopics") if served.requests(name)]
+    assert asked == ["CreateTopics", "DeleteTopics"], "the tools have not asked Regent"
+    figure("calls", len(wanted))
+    different = differences(wanted, by_broker, by_regent)
+    assert not different, "\n".join([f"{len(different)} of {len(wanted)}:", *different])
+    different = differences(wanted, by_broker, at_regent)
+    assert not different, "\n".join([f"{len(different)} of {len(wanted)}:", *different])

@@ -1,0 +1,105 @@
+"""Requests of brokers and administrators to a live controller, without a socket between them."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from regent.endpoint.acl_cache import AclCache
+from regent.endpoint.authorization import Authorizer, AuthorizerKind
+from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
+from regent.endpoint.dispatcher import EndpointDispatcher, served_apis
+from regent.model.acls import AclRules
+from regent.protocol.entity_building import build_entity
+from regent.protocol.framing import RequestHeader
+from regent.protocol.served_apis import Api, table_of
+from regent.protocol.server_codec import Request, ServerCodec
+from regent.protocol.serving import ANONYMOUS, Close, Peer
+from regent.runtime.ports import ControllerRequests, ZooKeeperPort
+
+CODEC = ServerCodec(table_of(served_apis()))
+
+
+def peer_of(principal: str = ANONYMOUS, *, address: str = "127.0.0.1") -> Peer:
+    return Peer(
+        address=address,
+        port=40_000,
+        principal=principal,
+        listener="CONTROLLER",
+        security_protocol="PLAINTEXT",
+    )
+
+
+def plain(value: Any) -> Any:
+    """An entity as mappings, tuples and numbers."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    return value.value if isinstance(value, ErrorCode) else value
+
+
+class LocalEndpoint:
+    """Implements :class:`~regent.runtime.ports.EndpointPort` for whoever calls :meth:`ask`.
+
+    Pass :meth:`serve` to the controller.
+    """
+
+    def __init__(
+        self, *, kind: AuthorizerKind = AuthorizerKind.NONE, rules: AclRules | None = None
+    ) -> None:
+        self._kind = kind
+        self._rules = rules or AclRules()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._dispatcher: EndpointDispatcher | None = None
+
+    def serve(self, controller: ControllerRequests, zookeeper: ZooKeeperPort) -> LocalEndpoint:
+        authorizer = Authorizer(
+            kind=self._kind,
+            rules=self._rules,
+            cache=AclCache(zookeeper),
+            view=lambda: controller.view,
+        )
+        trust = BrokerTrust(
+            trusted=TrustedAsBrokers.EVERYBODY,
+            super_users=self._rules.super_users,
+            view=lambda: controller.view,
+            is_granted=authorizer.is_cluster_action_granted,
+        )
+        self._dispatcher = EndpointDispatcher(controller, trust, authorizer)
+        return self
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    async def stop(self) -> None:
+        self._loop = None
+
+    def submit(
+        self, api: Api, version: int, fields: Mapping[str, Any], *, peer: Peer | None = None
+    ) -> concurrent.futures.Future[Any]:
+        """Ask; the answer comes as mappings, or as :class:`Close`. It has been encoded before."""
+        header = RequestHeader(api.key, version, 1, "test")
+        request = Request(header, build_entity(api.requests[version], fields))
+        assert self._loop is not None, "the controller does not run"
+        return asyncio.run_coroutine_threadsafe(
+            self._answer(request, peer or peer_of()), self._loop
+        )
+
+    def ask(
+        self, api: Api, version: int, fields: Mapping[str, Any], *, peer: Peer | None = None
+    ) -> Any:
+        """The answer."""
+        return self.submit(api, version, fields, peer=peer).result(timeout=60)
+
+    async def _answer(self, request: Request, peer: Peer) -> Any:
+        assert self._dispatcher is not None, "the controller does not serve"
+        entity = await self._dispatcher(request, peer)
+        if isinstance(entity, Close):
+            return entity
+        CODEC.encode(request.header, entity)
+        return plain(entity)
