@@ -91,6 +91,35 @@ def render() -> Render:
 
 @pytest.mark.integration
 class TestRendering:
+    def test_an_endpoint_is_announced_under_the_address_of_its_pod(self, render: Render) -> None:
+        rendered = render(endpoint__enabled=True)
+        (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"][
+            "containers"
+        ]
+        assert {"name": "kafka", "containerPort": 9092} in container["ports"]
+        assert container["env"] == [
+            {
+                "name": "REGENT_ENDPOINT_ADVERTISED_HOST",
+                "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}},
+            }
+        ]
+        service = rendered["Service", "demo-regent-endpoint"]["spec"]
+        assert (service["clusterIP"], service["publishNotReadyAddresses"]) == ("None", True)
+        settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+        assert (settings["endpoint_host"], settings["endpoint_port"]) == ("0.0.0.0", 9092)
+        assert "endpoint_advertised_host" not in settings
+        Settings(**settings)
+
+    def test_or_under_a_name_of_its_own(self, render: Render) -> None:
+        name = "demo-regent-endpoint.kafka.svc"
+        rendered = render(endpoint__enabled=True, endpoint__advertisedHost=name)
+        settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+        assert settings["endpoint_advertised_host"] == name
+        (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"][
+            "containers"
+        ]
+        assert "env" not in container
+
     def test_defaults(self, render: Render) -> None:
         rendered = render()
         assert sorted(kind for kind, _ in rendered) == [

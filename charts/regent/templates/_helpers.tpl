@@ -35,6 +35,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{- define "regent.endpointName" -}}
+{{- printf "%s-endpoint" (include "regent.fullname" . | trunc 54 | trimSuffix "-") }}
+{{- end }}
+
 {{- define "regent.image" -}}
 {{- if .Values.image.digest }}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest }}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sandbox import KafkaBroker, KafkaCluster, KafkaTools, ZooKeeper, wait_until
@@ -20,15 +21,42 @@ SESSION_TIMEOUT_MS = 6_000
 DEADLINE_S = 180.0
 """For everything that is merely awaited. Nothing should come near it."""
 
+BROKERS_LISTENER = "BROKERS"
+
+_LISTENERS_APART: Mapping[str, str | int | bool] = {
+    "listeners": "PLAINTEXT://{address},BROKERS://127.0.0.1:0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
+    "inter.broker.listener.name": BROKERS_LISTENER,
+}
+"""Clients, who have another one, do not see a controller that is announced to brokers only."""
+
+ENDPOINT: Mapping[str, str | int | bool] = {
+    "endpoint_port": 0,
+    "endpoint_announced_listeners": BROKERS_LISTENER,
+    "inter_broker_listener": BROKERS_LISTENER,
+}
+"""Settings of a Regent that brokers can ask."""
+
 _numbers = itertools.count(1)
 
 
 class Cluster:
-    """Brokers, and how they look from outside."""
+    """Brokers, and how they look from outside.
 
-    def __init__(self, kafka: KafkaCluster, znodes: Znodes) -> None:
+    Attributes:
+        regent_settings: What a Regent needs to lead them.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaCluster,
+        znodes: Znodes,
+        *,
+        regent_settings: Mapping[str, str | int | bool] = MappingProxyType({}),
+    ) -> None:
         self.kafka = kafka
         self.znodes = znodes
+        self.regent_settings = regent_settings
         self.tools = KafkaTools(kafka.bootstrap_servers)
         version = version_tuple(kafka.version)
         self.connections = {b.broker_id: Connection(b.port, version=version) for b in kafka.brokers}
@@ -183,15 +211,15 @@ def cluster_of(
 
     Args:
         inter_broker_protocol: The highest inter.broker.protocol.version, for releases that have
-            it; older ones, and all with None, have their own default.
+            it; older ones have their own default. With None all have, and a Regent serves them.
         config: The brokers' configuration, with underscores for dots.
     """
     is_limited = inter_broker_protocol is not None and version_tuple(
         inter_broker_protocol
     ) < version_tuple(version)
-    with (
-        ZooKeeper() as zookeeper,
-        KafkaCluster(
+    with contextlib.ExitStack() as stack:
+        zookeeper = stack.enter_context(ZooKeeper())
+        kafka = KafkaCluster(
             zookeeper=zookeeper.connect_string,
             brokers=3,
             version=version,
@@ -202,10 +230,17 @@ def cluster_of(
                 "auto.leader.rebalance.enable": False,
                 **{name.replace("_", "."): value for name, value in config.items()},
             },
-        ) as kafka,
-        Znodes(zookeeper.connect_string) as znodes,
-    ):
-        cluster = Cluster(kafka, znodes)
+        )
+        if inter_broker_protocol is None:
+            for broker in kafka.brokers:
+                broker.config |= {
+                    name: str(value).format(address=broker.bootstrap_servers)
+                    for name, value in _LISTENERS_APART.items()
+                }
+        stack.enter_context(kafka)
+        znodes = stack.enter_context(Znodes(zookeeper.connect_string))
+        settings = ENDPOINT if inter_broker_protocol is None else {}
+        cluster = Cluster(kafka, znodes, regent_settings=settings)
         yield cluster
         cluster.close()
 
@@ -229,6 +264,7 @@ def regent(
             "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
             # it would move leaders five seconds after its election
             "auto_leader_rebalance_enable": False,
+            **cluster.regent_settings,
             **({"namespace": namespace} if namespace is not None else {}),
             **settings,
         },

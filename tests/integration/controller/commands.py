@@ -22,6 +22,7 @@ from regent.controller.commands import (
     PartitionResult,
 )
 from regent.controller_service import ControllerService
+from regent.kafka_endpoint import KafkaEndpoint
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.observability.metrics import EventMetrics
 from regent.settings_loading import load_settings
@@ -40,17 +41,21 @@ def controller_in_this_process(cluster: Cluster, controller_id: int) -> Iterator
             "controller_id": controller_id,
             "zookeeper_session_timeout_ms": _SESSION_TIMEOUT_MS,
             "auto_leader_rebalance_enable": False,
+            **cluster.regent_settings,
         }
     )
+    registry = CollectorRegistry()
+    endpoint = None if settings.endpoint_port is None else KafkaEndpoint(settings, registry)
     service = ControllerService(
-        config=controller_config(settings),
+        config=controller_config(settings, served={} if endpoint is None else endpoint.served),
         connect=real_connections(
             controller_id=controller_id,
             zookeeper=zookeeper_settings(settings),
             election_path=settings.election_path,
             channels=channel_settings(settings),
         ),
-        metrics=EventMetrics(CollectorRegistry()),
+        metrics=EventMetrics(registry),
+        serve=None if endpoint is None else endpoint.serve,
     )
     service.start()
     try:

@@ -128,7 +128,16 @@ class Znodes:
         return int(data)
 
     def broker_ids(self) -> list[int]:
-        return sorted(int(child) for child in self.children("/brokers/ids"))
+        """Ids of the registered brokers. A Regent that is registered, too, is none."""
+        registered = {
+            int(child): self.json(f"/brokers/ids/{child}")
+            for child in self.children("/brokers/ids")
+        }
+        return sorted(
+            broker_id
+            for broker_id, content in registered.items()
+            if content is not None and "regentController" not in content
+        )
 
     def topics(self) -> list[str]:
         return self.children("/brokers/topics")

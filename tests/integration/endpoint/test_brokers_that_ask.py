@@ -1,0 +1,217 @@
+"""Brokers of every version at their own protocol version, led by Regent: what they ask it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.kafka_jars import version_tuple
+from sandbox.regent_process import RegentProcess
+from tests.integration.controller.cluster import Cluster, controller_id_of, regent
+from tests.integration.controller.workload import consume_all, workload
+from tests.support.figures import Figure
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+PARTITIONS = 6
+ASKS_FOR_ISR_CHANGES_SINCE = (2, 7)
+ASKS_FOR_PRODUCER_IDS_SINCE = (3, 0)
+LOOKS_IN_METADATA_SINCE = (3, 0)
+
+_numbers = itertools.count(1)
+
+
+def version_of(cluster: Cluster) -> tuple[int, ...]:
+    return version_tuple(cluster.kafka.version)
+
+
+def new_topic(cluster: Cluster, *, partitions: int = PARTITIONS) -> str:
+    """A topic that all brokers host, and each leads a part of."""
+    topic = f"led-everywhere-{next(_numbers)}"
+    orders = ["1:2:3", "2:3:1", "3:1:2"]
+    content = {str(p): [int(r) for r in orders[p % 3].split(":")] for p in range(partitions)}
+    cluster.znodes.client.create(f"/config/topics/{topic}", b'{"version":1,"config":{}}')
+    cluster.znodes.client.create(
+        f"/brokers/topics/{topic}", json.dumps({"version": 1, "partitions": content}).encode()
+    )
+    cluster.wait_in_sync(topic)
+    return topic
+
+
+def states(cluster: Cluster, topic: str) -> list[dict[str, Any]]:
+    count = len(cluster.znodes.assignment(topic) or {})
+    return [cluster.znodes.state(topic, p) for p in range(count)]
+
+
+def requests(process: RegentProcess, api: str) -> int:
+    """Requests of an API that were served."""
+    found = re.search(
+        rf'^regent_endpoint_requests_total{{api="{api}"}} (\d+)', process.metrics(), re.MULTILINE
+    )
+    return 0 if found is None else int(found[1])
+
+
+def test_the_registration_is_there_exactly_for_brokers_that_look_for_it(
+    cluster: Cluster, process: RegentProcess
+) -> None:
+    own = f"/brokers/ids/{controller_id_of(process)}"
+    status = cluster.wait(process.status, "the status")
+    assert status["endpoint"]["listenersNotServed"] == {}
+    if version_of(cluster) >= LOOKS_IN_METADATA_SINCE:
+        assert cluster.znodes.get(own) is None
+        return
+    content = cluster.wait(lambda: cluster.znodes.json(own), "Regent to be registered")
+    names = [each.split(":")[0] for each in content["endpoints"]]
+    assert sorted(names) == ["BROKERS", "PLAINTEXT"]
+    cluster.wait_for_consistency()
+
+
+def test_a_broker_moves_its_leaders_and_stops_cleanly_at_the_first_attempt(
+    cluster: Cluster, process: RegentProcess, tmp_path: Path, figure: Figure
+) -> None:
+    topic = new_topic(cluster)
+    with workload(cluster.tools, topic, tmp_path) as producer:
+        producer.wait_for_progress()
+        for broker_id in (1, 2, 3):
+            broker = cluster.broker(broker_id)
+            broker.stop()
+            log = broker.process.log_of_this_run()
+            assert "Controlled shutdown succeeded" in log
+            assert "Retrying controlled shutdown" not in log
+            assert "Proceeding to do an unclean shutdown" not in log
+            assert all(state["leader"] != broker_id for state in states(cluster, topic))
+            producer.wait_for_progress()
+            broker.start()
+            cluster.wait_in_sync(topic)
+        producer.wait_for_progress()
+    assert requests(process, "ControlledShutdown") == 3
+    figure("longest time without an acknowledgement", f"{producer.longest_gap_ms()} ms")
+    assert producer.failed() == []
+    assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, topic))
+
+
+def test_isrs_shrink_after_a_kill_and_grow_after_a_restart(
+    cluster: Cluster, process: RegentProcess, tmp_path: Path, figure: Figure
+) -> None:
+    topic = new_topic(cluster)
+    with workload(cluster.tools, topic, tmp_path) as producer:
+        producer.wait_for_progress()
+        cluster.broker(3).pause()  # its session lives for a while: the leaders have to act
+        cluster.broker(3).kill()
+        cluster.wait(
+            lambda: states(cluster, topic),
+            "the ISRs to shrink",
+            until=lambda found: all(3 not in state["isr"] for state in found),
+        )
+        producer.wait_for_progress()
+        cluster.broker(3).start()
+        cluster.wait_in_sync(topic)
+        producer.wait_for_progress()
+    asked = requests(process, "AlterPartition")
+    assert (asked > 0) is (version_of(cluster) >= ASKS_FOR_ISR_CHANGES_SINCE)
+    figure("AlterPartition requests", asked)
+    figure("longest time without an acknowledgement", f"{producer.longest_gap_ms()} ms")
+    assert producer.failed() == []
+    assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, topic))
+    assert cluster.wait(process.status, "the status")["isActive"]
+
+
+def test_no_topic_that_brokers_create_gets_a_replica_on_the_controller(
+    cluster: Cluster, process: RegentProcess
+) -> None:
+    servers = f"--bootstrap-server={cluster.tools.bootstrap_servers}"
+    topics = [f"auto-created-{number}" for number in range(4)]
+    for topic in topics:
+        cluster.tools.run(
+            "kafka-console-producer",
+            servers,
+            f"--topic={topic}",
+            stdin="a record\n",
+        )
+    # A group and a transaction have the internal topics created.
+    cluster.tools.run(
+        "kafka-console-consumer",
+        servers,
+        f"--topic={topics[0]}",
+        "--group=a-group",
+        "--from-beginning",
+        "--max-messages=1",
+        "--timeout-ms=60000",
+    )
+    cluster.tools.run(
+        "kafka-producer-perf-test",
+        f"--topic={topics[0]}",
+        "--num-records=100",
+        "--record-size=10",
+        "--throughput=-1",
+        "--transactional-id=a-transaction",
+        "--transaction-duration-ms=50",
+        "--producer-props",
+        f"bootstrap.servers={cluster.tools.bootstrap_servers}",
+    )
+    created = [*topics, "__consumer_offsets", "__transaction_state"]
+    asked = requests(process, "AllocateProducerIds")
+    assert (asked > 0) is (version_of(cluster) >= ASKS_FOR_PRODUCER_IDS_SINCE)
+    ours = controller_id_of(process)
+    cluster.wait_in_sync(*created)
+    for topic in created:
+        assignment = cluster.znodes.assignment(topic) or {}
+        assert assignment, topic
+        for replicas in assignment.values():
+            assert ours not in replicas, (topic, assignment)
+            assert len(replicas) == (3 if topic.startswith("__") else 2), (topic, assignment)
+
+
+def test_a_broker_leads_after_sigterm_and_nothing_is_registered_any_more(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.restore()
+    topic = new_topic(cluster)
+    with workload(cluster.tools, topic, tmp_path) as producer:
+        with regent(cluster) as process:
+            process.wait_until_active()
+            producer.wait_for_progress()
+            own = f"/brokers/ids/{controller_id_of(process)}"
+        assert cluster.znodes.get(own) is None
+        assert cluster.znodes.controller() != controller_id_of(process)
+        cluster.wait_for_a_broker_as_controller()
+        cluster.wait_for_consistency()
+        producer.wait_for_progress()
+        cluster.broker(2).kill()
+        cluster.broker(2).start()
+        cluster.wait_in_sync(topic)
+        producer.wait_for_progress()
+    assert producer.failed() == []
+    assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, topic))
+
+
+def test_a_regent_that_dies_in_a_controlled_shutdown_loses_nothing(
+    cluster: Cluster, process: RegentProcess, tmp_path: Path
+) -> None:
+    topic = new_topic(cluster, partitions=30)
+    with workload(cluster.tools, topic, tmp_path) as producer:
+        producer.wait_for_progress()
+        broker = cluster.broker(1)
+        broker.process.terminate()
+        cluster.wait(
+            lambda: (
+                requests(process, "ControlledShutdown")
+                or any(state["leader"] != 1 for state in states(cluster, topic)[:1])
+            ),
+            "the shutdown to begin",
+            interval_s=0.001,
+        )
+        process.process.kill()
+        cluster.wait(lambda: not broker.is_running, "broker 1 to have stopped")
+        cluster.wait_for_a_broker_as_controller()
+        broker.start()
+        cluster.wait_in_sync(topic)
+        producer.wait_for_progress()
+    assert all(each.is_running for each in cluster.kafka.brokers)
+    assert producer.failed() == []
+    assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, topic))
