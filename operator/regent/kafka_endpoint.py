@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 
 from prometheus_client import CollectorRegistry
 
 from regent.endpoint.acl_cache import AclCache
-from regent.endpoint.authorization import Authorizer, AuthorizerKind
+from regent.endpoint.authorization import AclsUnavailableError, Authorizer, AuthorizerKind
 from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
 from regent.endpoint.dispatcher import HANDLERS, NODE_HANDLERS, EndpointDispatcher, served_apis
-from regent.endpoint.upstream_brokers import upstream_brokers
+from regent.endpoint.upstream_brokers import UpstreamBrokers
 from regent.endpoint_settings import (
     advertised_address,
     listening_socket,
@@ -22,7 +23,7 @@ from regent.endpoint_settings import (
 from regent.model.acls import AclRules
 from regent.model.cluster import Address
 from regent.network.kafka_server import KafkaServer
-from regent.network.pass_through import PassThrough
+from regent.network.pass_through import NotPassedOnError, PassThrough
 from regent.observability.server_metrics import ServerCollector
 from regent.protocol.serving import Peer
 from regent.runtime.ports import ControllerRequests, EndpointPort, ZooKeeperPort
@@ -99,8 +100,8 @@ class KafkaEndpoint:
             if passed_on is None
             else PassThrough(
                 passed_on,
-                brokers=lambda: upstream_brokers(requests.view),
-                depends_on_address=_depends_on_address,
+                brokers=UpstreamBrokers(lambda: requests.view),
+                depends_on_address=partial(_depends_on_address, authorizer),
             ),
             credentials=ServerCredentials(
                 zookeeper.get_data, users_file=settings.endpoint_sasl_plain_users_file
@@ -111,6 +112,8 @@ class KafkaEndpoint:
         return server
 
 
-async def _depends_on_address(_: Peer) -> bool:
-    """Access control lists are not read yet."""
-    return False
+async def _depends_on_address(authorizer: Authorizer, peer: Peer) -> bool:
+    try:
+        return await authorizer.depends_on_address(peer)
+    except AclsUnavailableError as error:
+        raise NotPassedOnError(str(error)) from error

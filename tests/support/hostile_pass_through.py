@@ -235,7 +235,8 @@ async def _measured_side(options: _Options) -> None:
         for reason, count in kafka_server.statistics.closed.items():
             print(f"closed, {reason.value}: {count}")
         passed = sum(kafka_server.statistics.requests[name] for name in PASSED_ON.values())
-        print(f"passed on: {passed}; connections to brokers: {server.pass_through.connections}")
+        upstream = kafka_server.statistics.upstream_connections
+        print(f"passed on: {passed}; connections to brokers: {upstream}")
         hostile.stdin.write(b"\n")
         await hostile.wait()
 

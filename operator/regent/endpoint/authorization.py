@@ -17,6 +17,7 @@ from regent.controller.view import ClusterView
 from regent.endpoint.acl_cache import AclCache, AclsUnavailableError
 from regent.model.acls import (
     CLUSTER_NAME,
+    WILDCARD_PRINCIPAL,
     AclOperation,
     AclRules,
     Action,
@@ -35,6 +36,9 @@ ACL_AUTHORIZERS: Final = frozenset(
     {"kafka.security.auth.SimpleAclAuthorizer", "kafka.security.authorizer.AclAuthorizer"}
 )
 """Kafka's own authorizers of ZooKeeper mode: both decide by the same znodes in the same way."""
+
+_ADDRESSES_FRESH_S: Final = 5.0
+"""For so long it is not looked up again whether entries name hosts: every connection asks."""
 
 _SILENT_S: Final = 60.0
 """Between two warnings of the same kind."""
@@ -94,6 +98,21 @@ class Authorizer:
         action = Action(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
         (granted,) = await self._decide(peer, (action,), max_age_s=1.0)
         return granted or (await self._decide(peer, (action,), max_age_s=0.0))[0]
+
+    async def depends_on_address(self, peer: Peer) -> bool:
+        """Whether what a peer may do depends on the address that it asks from.
+
+        Brokers judge what is passed on to them by our address. An authorizer that is not Kafka's
+        may look at it for all that is known.
+
+        Raises:
+            AclsUnavailableError: ZooKeeper does not say.
+        """
+        kind = await self._effective_kind()
+        if kind is not AuthorizerKind.KAFKA_ACLS:
+            return kind is AuthorizerKind.DETECT
+        acls = await self._cache.acls(max_age_s=_ADDRESSES_FRESH_S)
+        return bool({peer.principal, WILDCARD_PRINCIPAL} & acls.principals_with_hosts)
 
     async def _decide(
         self, peer: Peer, actions: Sequence[Action], *, max_age_s: float

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from regent.controller.view import ClusterView
-from regent.protocol.api_versions import VersionRange
 from regent.protocol.serving import UpstreamBroker
 
 
-def upstream_brokers(view: ClusterView) -> Sequence[UpstreamBroker]:
-    """The live brokers that have said which versions they understand; none of a standby."""
+class UpstreamBrokers:
+    """The live brokers that have said which versions they understand; none of a standby.
+
+    Args:
+        view: The newest view.
+    """
+
+    def __init__(self, view: Callable[[], ClusterView]) -> None:
+        self._view = view
+        self._seen: ClusterView | None = None
+        self._brokers: Sequence[UpstreamBroker] = ()
+
+    def __call__(self) -> Sequence[UpstreamBroker]:
+        """As of now; made once for each view, as every request asks."""
+        view = self._view()
+        if view is not self._seen:
+            self._seen, self._brokers = view, _brokers_of(view)
+        return self._brokers
+
+
+def _brokers_of(view: ClusterView) -> Sequence[UpstreamBroker]:
     return [
         UpstreamBroker(
-            broker,
-            {key: VersionRange(*versions) for key, versions in facts.api_versions.items()},
-            is_stopping=broker.broker_id in view.shutting_down,
+            broker, facts.api_versions, is_stopping=broker.broker_id in view.shutting_down
         )
         for facts in view.broker_facts
         if facts.api_versions and (broker := view.brokers.get(facts.broker_id)) is not None

@@ -8,6 +8,7 @@ of its name.
 from __future__ import annotations
 
 import enum
+import functools
 import ipaddress
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -122,6 +123,13 @@ class Acls:
     @property
     def entries(self) -> Mapping[ResourcePattern, tuple[Acl, ...]]:
         return MappingProxyType(self._entries)
+
+    @functools.cached_property
+    def principals_with_hosts(self) -> frozenset[str]:
+        """Those of which an entry names a host."""
+        return frozenset(
+            acl.principal for acls in self._entries.values() for acl in acls if acl.host != WILDCARD
+        )
 
     def with_changes(self, changes: Mapping[ResourcePattern, Collection[Acl]]) -> Acls:
         """The same with other entries for some patterns; those without entries are gone."""

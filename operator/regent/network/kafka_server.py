@@ -97,6 +97,8 @@ class KafkaServer:
         self.passed_on = {} if pass_through is None else _names(PASSED_ON, without=self.codec.apis)
         names = (api.name for api in self.codec.apis.values())
         self.statistics = statistics_of((*names, *self.passed_on.values()))
+        if pass_through is not None:
+            pass_through.statistics = self.statistics
         self.registry = ConnectionRegistry(settings.limits, self.statistics)
         self.close_log = CloseLog()
         self.slots = asyncio.Semaphore(settings.limits.requests_in_progress)

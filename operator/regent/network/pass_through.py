@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import operator
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from regent.model.cluster import EndPoint
 from regent.model.errors import RegentError
 from regent.network.connection import BrokerConnection
+from regent.network.server_statistics import ServerStatistics
 from regent.network.settings import ChannelSettings
 from regent.network.upstream import Upstream, UpstreamError
 from regent.network.upstream_settings import UpstreamSettings
@@ -53,6 +55,7 @@ class PassThrough:
 
     Attributes:
         settings: The same.
+        statistics: Gets the numbers; the server's.
     """
 
     def __init__(
@@ -63,18 +66,15 @@ class PassThrough:
         depends_on_address: Callable[[Peer], Awaitable[bool]],
     ) -> None:
         self.settings = settings
+        self.statistics = ServerStatistics()
         self._brokers = brokers
         self._depends_on_address = depends_on_address
         self._by_group: dict[str, set[Upstream]] = {}
-        self._count = 0
         self._failed_at: dict[int, float] = {}
         self._turn = itertools.count()
         self._sweep: asyncio.TimerHandle | None = None
-
-    @property
-    def connections(self) -> int:
-        """Connections to brokers that are open, or being opened."""
-        return self._count
+        self._limits: Sequence[Mapping[int, tuple[int, int]]] = ()
+        self._listed: Mapping[int, VersionRange] | None = None
 
     def listed(self, served: Mapping[int, Api]) -> Mapping[int, VersionRange]:
         """What clients may ask: of the APIs that are passed on what all live brokers understand.
@@ -90,11 +90,10 @@ class PassThrough:
         limits = [each.versions for each in self._brokers()]
         if not limits:
             raise UpstreamError("no live broker has said yet which versions it understands")
-        ours = {key: VersionRange(api.lowest, api.highest) for key, api in served.items()}
-        inspected = {key: ours.pop(key) for key in PASSED_ON if key in ours}
-        passed_on = common_versions(limits, PASSED_ON.keys() - inspected.keys())
-        both = common_versions([*limits, inspected], inspected)
-        return dict(sorted({**passed_on, **both, **ours}.items()))
+        # Anybody may ask, and in a large cluster it takes a millisecond.
+        if self._listed is None or not _are_the_same(self._limits, limits):
+            self._limits, self._listed = limits, _listed(served, limits)
+        return self._listed
 
     def upstream(self, peer: Peer, proved: Authenticating | None, *, group: str) -> Upstream:
         """A client's part.
@@ -164,13 +163,8 @@ class PassThrough:
             connect_timeout=self.settings.connect_s,
         )
         error: Exception | None = None
-        for broker in self._in_order(candidates)[:_ATTEMPTS]:
-            endpoint = self._endpoint(broker, peer)
+        for broker, endpoint in self._with_listener(self._in_order(candidates), peer)[:_ATTEMPTS]:
             try:
-                if not settings.can_use(endpoint):
-                    raise UpstreamError(
-                        f"listener {endpoint.listener} has TLS, and no authorities are set for it"
-                    )
                 connection = await BrokerConnection.open(
                     endpoint,
                     client_id=self.settings.client_id,
@@ -178,11 +172,13 @@ class PassThrough:
                     read_ahead=_READ_AHEAD,
                 )
             except AuthenticationError as refused:
-                # The same user, another answer: so be it, and the client is to see it at once.
+                # Another broker would say the same.
+                self.statistics.failed_upstream_connections += 1
                 broker_id = broker.broker.broker_id
                 raise UpstreamError(f"refused by broker {broker_id}: {refused}") from refused
             except (OSError, TimeoutError, DecodeError) as failure:
                 self._failed_at[broker.broker.broker_id] = _now()
+                self.statistics.failed_upstream_connections += 1
                 error = failure
             else:
                 self._failed_at.pop(broker.broker.broker_id, None)
@@ -191,10 +187,10 @@ class PassThrough:
 
     def admit(self, upstream: Upstream) -> None:
         """Count a connection to a broker; may close another one for it."""
-        if self._count >= self.settings.connections:
+        if self.statistics.upstream_connections >= self.settings.connections:
             self._evict()
         self._by_group.setdefault(upstream.group, set()).add(upstream)
-        self._count += 1
+        self.statistics.upstream_connections += 1
         if self._sweep is None:
             self._sweep_later()
 
@@ -203,7 +199,7 @@ class PassThrough:
         group = self._by_group.get(upstream.group, set())
         if upstream in group:
             group.remove(upstream)
-            self._count -= 1
+            self.statistics.upstream_connections -= 1
             if not group:
                 del self._by_group[upstream.group]
 
@@ -226,22 +222,27 @@ class PassThrough:
             ),
         )
 
-    def _endpoint(self, broker: UpstreamBroker, peer: Peer) -> EndPoint:
-        """The listener that the client means: its answers name addresses of that listener."""
+    def _with_listener(
+        self, brokers: Sequence[UpstreamBroker], peer: Peer
+    ) -> Sequence[tuple[UpstreamBroker, EndPoint]]:
+        """Brokers with the listener that the client means: they answer with addresses of it."""
         wanted = self.settings.listeners
-        matching = [
-            each
-            for each in broker.broker.endpoints
-            if each.security_protocol == peer.security_protocol
-            and (not wanted or each.listener in wanted)
-        ]
-        if len(matching) != 1:
-            names = ", ".join(each.listener for each in matching) or "none"
+        found = []
+        for broker in brokers:
+            matching = [
+                each
+                for each in broker.broker.endpoints
+                if each.security_protocol == peer.security_protocol
+                and (not wanted or each.listener in wanted)
+            ]
+            if len(matching) == 1:
+                found.append((broker, matching[0]))
+        if not found:
             raise NotPassedOnError(
-                f"clients may mean several listeners of broker {broker.broker.broker_id} with "
-                f"{peer.security_protocol}, or none: {names}; name theirs in endpoint_listener"
+                f"no broker has exactly one listener with {peer.security_protocol} that clients "
+                f"here may mean ({', '.join(wanted) or 'any'}): name theirs in endpoint_listener"
             )
-        return matching[0]
+        return found
 
     def _evict(self) -> None:
         group = max(self._by_group.values(), key=len)
@@ -258,13 +259,27 @@ class PassThrough:
             is_idle = each.is_lost or now - each.last_active >= self.settings.idle_s
             if is_idle and not each.is_busy:
                 each.close()
-        if self._count:
+        if self._by_group:
             self._sweep_later()
 
 
+def _listed(
+    served: Mapping[int, Api], limits: Sequence[Mapping[int, tuple[int, int]]]
+) -> Mapping[int, VersionRange]:
+    ours = {key: VersionRange(api.lowest, api.highest) for key, api in served.items()}
+    inspected = {key: ours.pop(key) for key in PASSED_ON if key in ours}
+    passed_on = common_versions(limits, PASSED_ON.keys() - inspected.keys())
+    both = common_versions([*limits, inspected], inspected)
+    return dict(sorted({**passed_on, **both, **ours}.items()))
+
+
+def _are_the_same(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(map(operator.is_, some, others))
+
+
 def _understands(broker: UpstreamBroker, header: RequestHeader) -> bool:
-    versions = broker.versions.get(header.api_key)
-    return versions is not None and versions.lowest <= header.api_version <= versions.highest
+    lowest, highest = broker.versions.get(header.api_key, (0, -1))
+    return lowest <= header.api_version <= highest
 
 
 def _now() -> float:

@@ -60,6 +60,8 @@ class ServerStatistics(msgspec.Struct):
         requests: Requests that were read, by API, or passed on.
         throttled: Requests that had to wait for the rate of their address.
         failed_authentications: Clients that failed to authenticate by TLS or SASL.
+        upstream_connections: Connections to brokers that requests are passed on by, now.
+        failed_upstream_connections: Those that could not be opened.
     """
 
     connections: int = 0
@@ -72,6 +74,8 @@ class ServerStatistics(msgspec.Struct):
     requests: dict[str, int] = msgspec.field(default_factory=dict)
     throttled: int = 0
     failed_authentications: int = 0
+    upstream_connections: int = 0
+    failed_upstream_connections: int = 0
 
 
 def statistics_of(apis: Iterable[str]) -> ServerStatistics:

@@ -42,10 +42,17 @@ class ServerStatistics(Protocol):
     @property
     def failed_authentications(self) -> int: ...
 
+    @property
+    def upstream_connections(self) -> int: ...
+
+    @property
+    def failed_upstream_connections(self) -> int: ...
+
 
 _GAUGES = {
     "connections": "Open connections of brokers and clients.",
     "requests_in_progress": "Requests that are processed.",
+    "upstream_connections": "Connections to brokers by which clients' requests are passed on.",
     "buffered_bytes": "Bytes of requests that have not been processed yet.",
 }
 _COUNTERS = {
@@ -54,6 +61,10 @@ _COUNTERS = {
     "failed_authentications": (
         "failed_authentications",
         "Clients that failed to authenticate, by TLS or SASL.",
+    ),
+    "failed_upstream_connections": (
+        "upstream_connections_failed",
+        "Attempts to connect to a broker for a client that failed.",
     ),
 }
 

@@ -70,7 +70,7 @@ ask a node about itself (ListGroups, DescribeLogDirs, ...), and what nobody know
 
 
 def common_versions(
-    brokers: Iterable[Mapping[int, VersionRange]], keys: Collection[int]
+    brokers: Iterable[Mapping[int, tuple[int, int]]], keys: Collection[int]
 ) -> Mapping[int, VersionRange]:
     """The versions that all brokers understand, of those of these APIs that all of them have."""
     supported = list(brokers)
@@ -79,7 +79,7 @@ def common_versions(
         ranges = [broker[key] for broker in supported if key in broker]
         if not ranges or len(ranges) < len(supported):
             continue
-        lowest, highest = max(r.lowest for r in ranges), min(r.highest for r in ranges)
+        lowest, highest = max(low for low, _ in ranges), min(high for _, high in ranges)
         if lowest <= highest:
             common[key] = VersionRange(lowest, highest)
     return common

@@ -11,7 +11,6 @@ import msgspec
 from regent.model.cluster import Broker
 from regent.model.errors import RegentError
 from regent.model.scram_credential import ScramCredential
-from regent.protocol.api_versions import VersionRange
 from regent.protocol.server_codec import Request
 
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -65,12 +64,13 @@ class UpstreamBroker(NamedTuple):
 
     Attributes:
         broker: Its registration.
-        versions: The APIs that it serves, with the versions it understands.
+        versions: The APIs that it serves, with the lowest and the highest version that it
+            understands.
         is_stopping: Whether it is about to stop.
     """
 
     broker: Broker
-    versions: Mapping[int, VersionRange]
+    versions: Mapping[int, tuple[int, int]]
     is_stopping: bool = False
 
 

@@ -19,7 +19,7 @@ from regent.endpoint.dispatcher import (
     served_apis,
 )
 from regent.endpoint.handling import Handler
-from regent.endpoint.upstream_brokers import upstream_brokers
+from regent.endpoint.upstream_brokers import UpstreamBrokers
 from regent.model.acls import AclRules
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
@@ -280,8 +280,20 @@ def test_requests_are_passed_to_live_brokers_that_have_answered() -> None:
         BrokerFacts(broker_id=4, has_answered=True, api_versions={3: (0, 1)}),
     )
     view = ClusterView(is_active=True, brokers=brokers, broker_facts=facts, shutting_down=(3,))
-    found = [
-        (each.broker.broker_id, each.versions[3].highest, each.is_stopping)
-        for each in upstream_brokers(view)
+    found = UpstreamBrokers(lambda: view)()
+    assert [(each.broker.broker_id, each.versions[3], each.is_stopping) for each in found] == [
+        (1, (0, 12), False),
+        (3, (0, 5), True),
     ]
-    assert found == [(1, 12, False), (3, 5, True)]
+
+
+def test_each_view_has_brokers_of_its_own() -> None:
+    facts = BrokerFacts(broker_id=1, has_answered=True, api_versions={3: (0, 12)})
+    views = [
+        ClusterView(is_active=True, brokers={1: Broker(1, 7, ())}, broker_facts=(facts,)),
+        ClusterView(),
+    ]
+    brokers = UpstreamBrokers(lambda: views[0])
+    assert len(brokers()) == 1
+    views.pop(0)
+    assert brokers() == []

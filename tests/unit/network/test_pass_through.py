@@ -130,8 +130,8 @@ async def test_requests_of_a_client_share_a_connection_and_those_of_two_do_not()
         assert broker.accepted == 1
         async with connected(passed.server.port) as other:
             await ask(other, frame_of(FIND_COORDINATOR, 0, 1))
-            assert broker.open == passed.pass_through.connections == 2
-        await until(lambda: broker.open == passed.pass_through.connections == 1)
+            assert broker.open == passed.pass_through.statistics.upstream_connections == 2
+        await until(lambda: broker.open == passed.pass_through.statistics.upstream_connections == 1)
 
 
 @pytest.mark.parametrize("size", [0, 1, 65536 - 8, 65536, 3_000_001])
@@ -186,7 +186,7 @@ async def test_a_doubtful_answer_closes_the_client(
         client.send_frame(frame_of(FIND_COORDINATOR, 0, 1))
         await client.closed()
         await closed_for(passed.server, CloseReason.UPSTREAM)
-        assert passed.pass_through.connections == 0
+        assert passed.pass_through.statistics.upstream_connections == 0
 
 
 async def test_a_broker_that_breaks_off_in_the_middle_of_an_answer_closes_the_client() -> None:
@@ -321,7 +321,7 @@ async def test_a_client_that_goes_takes_its_connection_to_the_broker_along() -> 
         async with connected(passed.server.port) as client:
             client.send_frame(frame_of(3, 1, 1))
             await until(lambda: len(broker.frames) == 1)
-        await until(lambda: broker.open == passed.pass_through.connections == 0)
+        await until(lambda: broker.open == passed.pass_through.statistics.upstream_connections == 0)
 
 
 async def test_a_broker_that_does_not_answer_costs_the_client_its_connection() -> None:
@@ -342,7 +342,7 @@ async def test_one_connection_too_many_closes_an_idle_one_which_its_client_does_
         clients = [await stack.enter_async_context(connected(passed.server.port)) for _ in range(3)]
         for number, client in enumerate([*clients, *clients]):
             await ask(client, frame_of(3, 1, number))
-            assert passed.pass_through.connections <= 2
+            assert passed.pass_through.statistics.upstream_connections <= 2
         await until(lambda: broker.open == 2)
         assert broker.accepted == 6
 
@@ -356,13 +356,13 @@ async def test_one_connection_too_many_while_all_are_busy_closes_one_of_them() -
             client.send_frame(frame_of(3, 1, number))
             await until(lambda number=number: len(broker.frames) == number + 1)  # type: ignore[misc]
         await closed_for(passed.server, CloseReason.UPSTREAM)
-        assert passed.pass_through.connections == 2
+        assert passed.pass_through.statistics.upstream_connections == 2
 
 
 async def test_an_idle_connection_to_a_broker_is_closed_and_the_clients_is_not() -> None:
     async with one_broker(idle_s=0.1) as (passed, broker, client):
         await ask(client, frame_of(3, 1, 1))
-        await until(lambda: broker.open == passed.pass_through.connections == 0)
+        await until(lambda: broker.open == passed.pass_through.statistics.upstream_connections == 0)
         await ask(client, frame_of(3, 1, 2))
         assert broker.accepted == 2
 

@@ -16,6 +16,8 @@ def test_everything_that_the_server_counts_is_a_metric() -> None:
     statistics.accepted = 9
     statistics.throttled = 2
     statistics.failed_authentications = 4
+    statistics.upstream_connections = 6
+    statistics.failed_upstream_connections = 8
     statistics.closed[CloseReason.MALFORMED] = 5
     statistics.requests["AlterPartition"] = 7
 
@@ -28,6 +30,8 @@ def test_everything_that_the_server_counts_is_a_metric() -> None:
     assert value("connections_accepted_total") == 9
     assert value("requests_throttled_total") == 2
     assert value("failed_authentications_total") == 4
+    assert value("upstream_connections") == 6
+    assert value("upstream_connections_failed_total") == 8
     assert value("connections_closed_total", reason="malformed request") == 5
     assert value("connections_closed_total", reason="idle") == 0
     assert value("requests_total", api="AlterPartition") == 7
