@@ -47,6 +47,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
         default_replication_factor: For topics that ask for none.
         jute_max_buffer: ``jute.maxbuffer`` of the ZooKeeper servers, in bytes.
         watch_check_interval_s: How often is looked up what watches are to report; None: never.
+        unassigned_replica_check_interval_s: How often brokers are asked for replicas that are not
+            assigned to them; None: never.
         delegation_token_expiry_check_interval_ms: How often delegation tokens that have expired are
             removed; None: never.
         election_path: Where the replicas of this Regent elect one among themselves. A Regent with
@@ -71,6 +73,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     default_replication_factor: int = 1
     jute_max_buffer: int = DEFAULT_JUTE_MAX_BUFFER
     watch_check_interval_s: int | None = 60
+    unassigned_replica_check_interval_s: int | None = 3_600
     delegation_token_expiry_check_interval_ms: int | None = 3_600_000
     election_path: str = "/regent/election"
     election_backoff_ms: int = 1_000

@@ -52,6 +52,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
         deleted_partitions: Of the announced ones those that are sent with leader -2.
         stop_replica: Receiver -> partition -> what to do with its replica.
         describe_log_dirs: Brokers that are asked for their log directories, after all else.
+        list_replicas: Brokers that are asked for the replicas in them, too.
     """
 
     controller_id: int
@@ -65,6 +66,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
     deleted_partitions: frozenset[TopicPartition]
     stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
     describe_log_dirs: tuple[int, ...] = ()
+    list_replicas: tuple[int, ...] = ()
 
 
 class ControlHeader(NamedTuple):
@@ -150,9 +152,14 @@ class StopReplicaRequest(msgspec.Struct, frozen=True):
 
 
 class DescribeLogDirsRequest(msgspec.Struct, frozen=True):
-    """Say which log directories are offline. The header is not sent: it marks the answer."""
+    """Say which log directories are offline. The header is not sent: it marks the answer.
+
+    Attributes:
+        lists_replicas: Whether to say which replicas are in the others.
+    """
 
     header: ControlHeader
+    lists_replicas: bool = False
 
 
 ControlRequest = (
@@ -218,6 +225,8 @@ class DescribeLogDirsResponse(msgspec.Struct, frozen=True):
         log_dirs: Error code by path of the directory; 0: it is online.
         controller_epoch: As in :class:`LeaderAndIsrResponse`.
         broker_epoch: As in :class:`LeaderAndIsrResponse`.
+        replicas: Bytes by topic and partition, of all online directories; None: not asked for, or
+            not said. Copies on their way to another directory are left out.
     """
 
     broker_id: int
@@ -225,6 +234,7 @@ class DescribeLogDirsResponse(msgspec.Struct, frozen=True):
     log_dirs: Mapping[str, int]
     controller_epoch: int = NO_EPOCH
     broker_epoch: int = NO_EPOCH
+    replicas: Mapping[str, Mapping[int, int]] | None = None
 
 
 ControlResponse = (

@@ -27,6 +27,7 @@ from regent.controller.state.refusals import Refusals
 from regent.controller.state.state_change_trail import StateChangeTrail
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.state.term import Term
+from regent.controller.state.unassigned_replicas import UnassignedReplicas
 from regent.model.cluster import Broker
 from regent.model.partition import ReplicaAssignment, TopicPartition
 
@@ -61,6 +62,7 @@ class ControllerContext:
         confirmed_strays: By broker, topics of which the broker has confirmed every deletion, but
             not yet that it sees all of its log directories.
         doubtful_replicas: By broker, replicas that may be of a former topic of the same name.
+        unassigned_replicas: Replicas that brokers have, and that are not assigned to them.
         unconfirmed_shutdowns: Brokers that shut down for longer than that takes: each was sent a
             request, and one that answers has given it up.
     """
@@ -80,6 +82,7 @@ class ControllerContext:
             self.cluster, has_replicas=lambda broker_id: bool(self.replica_states_on(broker_id))
         )
         self.unconfirmed_shutdowns: dict[int, None] = {}
+        self.unassigned_replicas = UnassignedReplicas()
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self._partition_states: dict[TopicPartition, PartitionState] = {}
         self._without_leader: dict[TopicPartition, None] = {}
@@ -124,6 +127,7 @@ class ControllerContext:
         for broker_id in gone:
             self.refusals.forget_broker(broker_id)
             self.refusal_repairs.forget_broker(broker_id)
+            self.unassigned_replicas.forget_broker(broker_id)
             self.stray_replicas.pop(broker_id, None)
             self.confirmed_strays.pop(broker_id, None)
             self.doubtful_replicas.pop(broker_id, None)
