@@ -18,19 +18,14 @@ EXPIRED, ALIVE = "MqUe1vj9SSS4kbPwkjLsrg", "JYbBHqGTQ7ec0ZK3XnTdlg"
 HOUR_MS = 3_600_000
 
 
-@pytest.mark.parametrize(
-    ("version", "secret"),
-    [("1.1.1", "delegation.token.master.key"), ("3.9.1", "delegation.token.secret.key")],
-)
-def test_an_expired_token_goes_and_the_broker_is_notified(version: str, secret: str) -> None:
+def test_an_expired_token_goes_and_the_broker_is_notified() -> None:
     now = int(time.time() * 1_000)
     with (
         ZooKeeper() as zookeeper,
         KafkaBroker(
             zookeeper=zookeeper.connect_string,
-            version=version,
-            inter_broker_protocol_version=None if version == "1.1.1" else "2.6",
-            config={secret: "a secret"},
+            inter_broker_protocol_version="2.6",
+            config={"delegation.token.secret.key": "a secret"},
         ) as broker,
         Znodes(zookeeper.connect_string) as znodes,
     ):
