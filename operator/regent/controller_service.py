@@ -27,7 +27,7 @@ from regent.controller.commands import Command, Outcome, not_controller
 from regent.controller.config import ControllerConfig
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.term.watches import event_of
-from regent.controller.view import ClusterView, RefusedReplica
+from regent.controller.view import ClusterView, RefusedReplica, UnassignedReplica
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
 from regent.observability.http import JsonAnswer
@@ -228,6 +228,7 @@ class ControllerService:
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             **self._refusals(),
+            **self._unassigned(),
         }
 
     def _endpoint_status(self) -> dict[str, object] | None:
@@ -302,6 +303,12 @@ class ControllerService:
             else {str(b): error for b, error in parts.refused_metadata.items()},
         }
 
+    def _unassigned(self) -> dict[str, object]:
+        found = () if self._parts is None else self._parts.unassigned_replicas
+        sample = [replica._asdict() for replica in found]
+        count = self.gauges.unassigned_replicas_count
+        return {"unassignedReplicas": {"count": count, "sample": sample}}
+
     # The controller's thread
 
     def _run(self) -> None:
@@ -355,6 +362,7 @@ class _Parts:
         self.channel_queue_sizes: Mapping[int, int] = {}
         self.refused_replicas: tuple[RefusedReplica, ...] = ()
         self.refused_metadata: Mapping[int, str] = {}
+        self.unassigned_replicas: tuple[UnassignedReplica, ...] = ()
         self.controller = KafkaController(
             config, log=StandardControllerLog(), chance=Chance(randomness.randrange, uuid.uuid4)
         )
@@ -459,6 +467,9 @@ class _Parts:
         self.gauges = gauges_of(None if active is None else active.context)
         self.channel_queue_sizes = self.connections.queue_sizes()
         self.refused_replicas = () if active is None else active.context.refusals.sample()
+        self.unassigned_replicas = (
+            () if active is None else active.context.unassigned_replicas.sample()
+        )
         self.refused_metadata = {} if active is None else dict(active.context.refusals.metadata)
 
 

@@ -24,6 +24,7 @@ PARTITIONS = 40
 """Enough that a broker's controller, which does one after the other, is found in the middle."""
 
 _POLL_S = 0.001
+_ELECTION = "/admin/preferred_replica_election"
 
 Phases = Mapping[str, Callable[[], bool]]
 
@@ -170,6 +171,7 @@ class BrokerFailure(Job):
         create_topic(stage.cluster, self._topic, {p: orders[p % 3] for p in range(PARTITIONS)})
 
     def begin(self) -> None:
+        self._balance()
         by_leader: dict[int, list[int]] = {broker_id: [] for broker_id in self._cluster.broker_ids}
         for (_, partition), state in self._znodes.states(self._topic).items():
             by_leader[state["leader"]].append(partition)
@@ -177,6 +179,27 @@ class BrokerFailure(Job):
         self._led = by_leader[self._victim]
         assert self._led, f"broker {self._victim} leads nothing"
         self._cluster.broker(self._victim).kill()
+
+    def _balance(self) -> None:
+        """A broker that has returned leads nothing until leaders are moved back to it."""
+        preferred = {
+            partition: replicas[0]
+            for partition, replicas in (self._znodes.assignment(self._topic) or {}).items()
+        }
+        listed = [{"topic": self._topic, "partition": partition} for partition in preferred]
+        self._znodes.client.create(
+            _ELECTION,
+            json.dumps({"version": 1, "partitions": listed}).encode(),
+        )
+
+        def led_by_others() -> list[int]:
+            states = self._znodes.states(self._topic)
+            return [p for p in preferred if states[self._topic, p]["leader"] != preferred[p]]
+
+        self._cluster.wait(
+            led_by_others, "every broker to lead its partitions", until=lambda found: not found
+        )
+        self._cluster.wait(lambda: self._znodes.get(_ELECTION) is None, "the request to be removed")
 
     def _choose(self, by_leader: Mapping[int, list[int]]) -> int:
         """The broker that leads most, but for the one that is the controller."""

@@ -15,14 +15,13 @@ from tests.matrix.table import table
 from tests.support.figures import Figure
 
 SAMPLE = [
-    ("1.1.1", "reassign"),
-    ("1.1.1", "take-over-in-reassignment"),
-    ("2.4.1", "unclean-election"),
-    ("2.4.1", "hand-back-in-reassignment"),
-    ("3.9.1", "reassign"),
+    ("1.1.1", "take-over-in-deletion"),
+    ("1.1.1", "unclean-election"),
     ("3.9.1", "cancel"),
     ("3.9.1", "take-over-in-broker-failure"),
 ]
+"""On the oldest and the newest version, by tools and commands, with and without a fence of the
+brokers' controllers. Hand-backs and whole reassignments have tests in ``tests/integration``."""
 SEED = 7
 
 

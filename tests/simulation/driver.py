@@ -74,6 +74,7 @@ class RegentProcess:
             leader_imbalance_check_interval_s=world.swarm.balance_check_s or 0,
             # It would put right what mutants do wrong with watches.
             watch_check_interval_s=None,
+            unassigned_replica_check_interval_s=None,
             delegation_token_expiry_check_interval_ms=None,
             refusal_repair_backoff_ms=500,
             served={"PLAINTEXT": Address("regent", 9095)} if world.swarm.announces else {},

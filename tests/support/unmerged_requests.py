@@ -68,6 +68,7 @@ def requests_to(requests: ControlRequests, broker_id: int) -> list[ControlReques
         found.append(update_metadata_to(requests, broker_id))
     if requests.stop_replica.get(broker_id):
         found += stop_replica_to(requests, broker_id)
-    if broker_id in requests.describe_log_dirs:
-        found.append(DescribeLogDirsRequest(header_for(requests, broker_id)))
+    lists_replicas = broker_id in requests.list_replicas
+    if lists_replicas or broker_id in requests.describe_log_dirs:
+        found.append(DescribeLogDirsRequest(header_for(requests, broker_id), lists_replicas))
     return found

@@ -55,6 +55,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
             live broker; none: all whose security protocol is served.
         inter_broker_listener: The listener by which brokers reach the controller; None: not known.
         watch_check_interval_s: How often is looked up what watches are to report; None: never.
+        unassigned_replica_check_interval_s: How often brokers are asked for replicas that are not
+            assigned to them; None: never.
         delegation_token_expiry_check_interval_ms: How often delegation tokens that have expired are
             removed; None: never.
         election_path: Where the replicas of this Regent elect one among themselves. A Regent with
@@ -82,6 +84,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     announced_listeners: frozenset[str] = frozenset()
     inter_broker_listener: str | None = None
     watch_check_interval_s: int | None = 60
+    unassigned_replica_check_interval_s: int | None = 3_600
     delegation_token_expiry_check_interval_ms: int | None = 3_600_000
     election_path: str = "/regent/election"
     election_backoff_ms: int = 1_000

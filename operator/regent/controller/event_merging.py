@@ -48,6 +48,7 @@ _READ_AGAIN: Final = frozenset(
         e.WatchCheck,
         e.RefusalRepairDue,
         e.DelegationTokenExpiry,
+        e.UnassignedReplicaCheck,
         e.ConfigChange,
     }
 )

@@ -325,6 +325,12 @@ class WatchCheck(ControllerEvent, frozen=True):
     state = ControllerState.CONTROLLER_CHANGE
 
 
+class UnassignedReplicaCheck(ControllerEvent, frozen=True):
+    """It is time to ask brokers which replicas they have."""
+
+    state = ControllerState.LOG_DIR_CHANGE
+
+
 class DelegationTokenExpiry(ControllerEvent, frozen=True):
     """It is time to look for delegation tokens that have expired.
 

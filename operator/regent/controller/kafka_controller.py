@@ -19,6 +19,7 @@ from regent.controller.brokers import (
     log_dir_events,
     own_registration,
     refusal_repair,
+    unassigned_replicas,
 )
 from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
@@ -192,6 +193,9 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     ),
     e.DelegationTokenExpiry: lambda active, _: (
         delegation_token_expiry.process_delegation_token_expiry(active)
+    ),
+    e.UnassignedReplicaCheck: lambda active, _: (
+        unassigned_replicas.process_unassigned_replica_check(active)
     ),
     e.WatchCheck: lambda active, _: watch_check.process_watch_check(active),
     e.ControlledShutdownOverdue: abandoned_shutdowns.process_controlled_shutdown_overdue,

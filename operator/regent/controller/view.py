@@ -21,6 +21,19 @@ class PartitionHealth(enum.StrEnum):
     OFFLINE = "Offline"
 
 
+class UnassignedReplica(NamedTuple):
+    """A replica that a broker has, and that is not assigned to it.
+
+    Attributes:
+        size: Bytes on disk.
+    """
+
+    topic: str
+    partition: int
+    broker_id: int
+    size: int
+
+
 class RefusedReplica(NamedTuple):
     """A broker does not lead, follow or delete a partition as requested.
 

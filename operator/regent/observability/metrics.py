@@ -43,6 +43,7 @@ class ControllerGauges(msgspec.Struct, frozen=True):
     restored_topic_ids: int = 0
     refused_replicas_count: int = 0
     reassigning_partitions_count: int = 0
+    unassigned_replicas_count: int = 0
 
 
 def gauges_of(context: ControllerContext | None) -> ControllerGauges:
@@ -66,6 +67,7 @@ def gauges_of(context: ControllerContext | None) -> ControllerGauges:
         unclean_leader_elections=context.unclean_leader_elections,
         restored_topic_ids=context.restored_topic_ids,
         refused_replicas_count=context.refusals.count,
+        unassigned_replicas_count=context.unassigned_replicas.count,
         reassigning_partitions_count=len(context.cluster.partitions_being_reassigned),
     )
 
@@ -87,6 +89,8 @@ _GAUGES = {
     "replicas_ineligible_to_delete_count": "ReplicasIneligibleToDeleteCount: of those, replicas "
     "that cannot be deleted now.",
     "reassigning_partitions_count": "Partitions that are being reassigned.",
+    "unassigned_replicas_count": "Replicas that brokers have in their log directories, and that "
+    "are not assigned to them.",
     "refused_replicas_count": "Replicas that their brokers refuse to lead, follow or delete.",
 }
 

@@ -65,7 +65,7 @@ def encode_body(request: ControlRequest, *, version: int, listener: str | None =
         case UpdateMetadataRequest():
             return update_metadata.encode_update_metadata(request, version=version)
         case DescribeLogDirsRequest():
-            return (describe_log_dirs.encode_describe_log_dirs(),)
+            return (describe_log_dirs.encode_describe_log_dirs(request),)
     return (stop_replica.encode_stop_replica(request, version=version),)
 
 

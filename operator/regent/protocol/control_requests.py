@@ -53,6 +53,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
         stop_replica: Receiver -> partition -> what to do with its replica.
         announced: The controller itself as a live broker of UpdateMetadata; None: it is not one.
         describe_log_dirs: Brokers that are asked for their log directories, after all else.
+        list_replicas: Brokers that are asked for the replicas in them, too.
     """
 
     controller_id: int
@@ -67,6 +68,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
     stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
     announced: Broker | None = None
     describe_log_dirs: tuple[int, ...] = ()
+    list_replicas: tuple[int, ...] = ()
 
 
 class ControlHeader(NamedTuple):
@@ -154,9 +156,14 @@ class StopReplicaRequest(msgspec.Struct, frozen=True):
 
 
 class DescribeLogDirsRequest(msgspec.Struct, frozen=True):
-    """Say which log directories are offline. The header is not sent: it marks the answer."""
+    """Say which log directories are offline. The header is not sent: it marks the answer.
+
+    Attributes:
+        lists_replicas: Whether to say which replicas are in the others.
+    """
 
     header: ControlHeader
+    lists_replicas: bool = False
 
 
 ControlRequest = (
@@ -222,6 +229,8 @@ class DescribeLogDirsResponse(msgspec.Struct, frozen=True):
         log_dirs: Error code by path of the directory; 0: it is online.
         controller_epoch: As in :class:`LeaderAndIsrResponse`.
         broker_epoch: As in :class:`LeaderAndIsrResponse`.
+        replicas: Bytes by topic and partition, of all online directories; None: not asked for, or
+            not said. Copies on their way to another directory are left out.
     """
 
     broker_id: int
@@ -229,6 +238,7 @@ class DescribeLogDirsResponse(msgspec.Struct, frozen=True):
     log_dirs: Mapping[str, int]
     controller_epoch: int = NO_EPOCH
     broker_epoch: int = NO_EPOCH
+    replicas: Mapping[str, Mapping[int, int]] | None = None
 
 
 ControlResponse = (

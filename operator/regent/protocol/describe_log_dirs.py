@@ -1,11 +1,12 @@
-"""DescribeLogDirs (KIP-113): which log directories of a broker are offline.
+"""DescribeLogDirs (KIP-113): which log directories of a broker are offline, and what is in them.
 
-Versions 0 and 1 have the same bytes, and every supported broker answers one of them. No topic is
-named, so the answer lists the directories without what is in them.
+Versions 0 and 1 have the same bytes, and every supported broker answers one of them. Where no topic
+is named, the answer lists the directories without what is in them.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 from regent.protocol.control_requests import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -16,11 +17,15 @@ API_KEY: Final = 35
 VERSIONS: Final = range(2)
 
 _NO_TOPICS: Final = pack_int32(0)
+_ALL_TOPICS: Final = pack_int32(-1)
+_REPLICA: Final = struct.Struct(">iqq?")
+"""Partition, bytes, offset lag, and whether it is a future replica: a copy on its way from one
+directory of the broker to another."""
 
 
-def encode_describe_log_dirs() -> bytes:
+def encode_describe_log_dirs(request: DescribeLogDirsRequest) -> bytes:
     """The request body, the same in every version."""
-    return _NO_TOPICS
+    return _ALL_TOPICS if request.lists_replicas else _NO_TOPICS
 
 
 def decode_describe_log_dirs_response(
@@ -38,25 +43,24 @@ def decode_describe_log_dirs_response(
     reader = Reader(body)
     reader.int32()  # throttle time
     log_dirs: dict[str, int] = {}
+    replicas: dict[str, dict[int, int]] = {}
     for _ in range(reader.array_length()):
         code = reader.int16()
         log_dirs[reader.string()] = code
         for _ in range(reader.array_length()):
-            _skip_topic(reader)
+            topic = reader.string()
+            sizes = replicas.setdefault(topic, {})
+            for partition, size, _, is_future in _REPLICA.iter_unpack(
+                reader.fixed_size_array(_REPLICA.size)
+            ):
+                if not is_future:
+                    sizes[partition] = size
     header = request.header
     return DescribeLogDirsResponse(
         broker_id=header.broker_id,
         error_code=NONE if log_dirs else CLUSTER_AUTHORIZATION_FAILED,
         log_dirs=log_dirs,
+        replicas=replicas if request.lists_replicas and log_dirs else None,
         controller_epoch=header.controller_epoch,
         broker_epoch=header.broker_epoch,
     )
-
-
-def _skip_topic(reader: Reader) -> None:
-    """None was asked for; what a broker lists all the same is read over."""
-    reader.string()
-    for _ in range(reader.array_length()):
-        for _ in ("partition", "size", "size", "lag", "lag"):
-            reader.int32()
-        reader.int8()  # whether it is a future replica

@@ -45,7 +45,7 @@ def receivers_of(requests: ControlRequests) -> tuple[int, ...]:
     receivers = dict.fromkeys(b for b, named in requests.leader_and_isr.items() if named)
     receivers |= dict.fromkeys(requests.update_metadata_receivers)
     receivers |= dict.fromkeys(b for b, named in requests.stop_replica.items() if named)
-    receivers |= dict.fromkeys(requests.describe_log_dirs)
+    receivers |= dict.fromkeys((*requests.describe_log_dirs, *requests.list_replicas))
     return tuple(receivers)
 
 
@@ -68,6 +68,7 @@ class PendingRequests:
         self._stops: dict[TopicPartition, StopReplicaPartition] = {}
         self._overtaken = 0
         self._asks_for_log_dirs = False
+        self._asks_for_replicas = False
 
     def __bool__(self) -> bool:
         # A deletion ahead of a LeaderAndIsr never waits without that.
@@ -110,7 +111,9 @@ class PendingRequests:
         stops = requests.stop_replica.get(broker_id)
         if stops:
             self._add_stops(stops)
-        if broker_id in requests.describe_log_dirs:
+        if broker_id in requests.list_replicas:
+            self._asks_for_log_dirs = self._asks_for_replicas = True
+        elif broker_id in requests.describe_log_dirs:
             self._asks_for_log_dirs = True
 
     def _leadership_overtakes_stops(self, replicas: Iterable[TopicPartition]) -> None:
@@ -155,8 +158,9 @@ class PendingRequests:
         if self._stops:
             return self._take_stops(self._stops)
         # Last: the answer is about everything that was deleted before.
-        self._asks_for_log_dirs = False
-        return DescribeLogDirsRequest(self._header)
+        lists_replicas = self._asks_for_replicas
+        self._asks_for_log_dirs = self._asks_for_replicas = False
+        return DescribeLogDirsRequest(self._header, lists_replicas)
 
     def _take_stops(
         self,

@@ -244,6 +244,10 @@ class Reader:
         length, self._offset = read_array_length(self._data, self._offset, flexible=self._flexible)
         return length
 
+    def fixed_size_array(self, size: int) -> bytes:
+        """The elements of an array, each of which takes ``size`` bytes; null counts as empty."""
+        return self._take(self.array_length() * size)
+
     def string(self) -> str:
         text, self._offset = read_string(self._data, self._offset, flexible=self._flexible)
         return text

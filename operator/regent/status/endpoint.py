@@ -32,6 +32,18 @@ class _RefusedReplicas(msgspec.Struct):
     sample: list[_RefusedReplica]
 
 
+class _UnassignedReplica(msgspec.Struct):
+    topic: str
+    partition: int
+    broker_id: int
+    size: int
+
+
+class _UnassignedReplicas(msgspec.Struct):
+    count: int
+    sample: list[_UnassignedReplica]
+
+
 class _Kubernetes(msgspec.Struct):
     problem: str | None
     unlisted: str | None
@@ -50,6 +62,7 @@ class _Status(msgspec.Struct):
     shuttingDownBrokers: list[int] | None = None  # noqa: N815
     refusedReplicas: _RefusedReplicas | None = None  # noqa: N815
     refusedMetadata: dict[str, str] | None = None  # noqa: N815
+    unassignedReplicas: _UnassignedReplicas | None = None  # noqa: N815
     kubernetes: _Kubernetes | None = None
 
 

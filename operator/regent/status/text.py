@@ -21,6 +21,7 @@ def render_status(report: Report) -> str:
     console = Console(highlight=False, markup=False, emoji=False, width=width)
     warnings = [
         *_refused_requests(report["regent"] or {}),
+        *_unassigned_replicas(report["regent"] or {}),
         *_unserved(report["regent"] or {}),
         *_unserved_listeners(report["regent"] or {}),
         *(f"Unreadable  {problem}" for problem in report["problems"]),
@@ -102,6 +103,18 @@ def _unserved_listeners(regent: Mapping[str, Any]) -> Iterator[str]:
             f"Endpoint    listener {listener} ({protocol}) is not served: who uses it cannot ask "
             "the controller"
         )
+
+
+def _unassigned_replicas(regent: Mapping[str, Any]) -> Iterator[str]:
+    """What brokers have and should not have. Not every version of Regent says so."""
+    found = regent.get("unassignedReplicas") or {"count": 0, "sample": []}
+    for each in found["sample"]:
+        replica = f"{each['topic']}-{each['partition']}"
+        owner = f"broker {each['broker_id']}"
+        yield f"Unassigned  {owner} has {replica} ({each['size']} bytes) without an assignment"
+    further = found["count"] - len(found["sample"])
+    if further > 0:
+        yield f"Unassigned  and {further} replicas more"
 
 
 def _unserved(regent: Mapping[str, Any]) -> Iterator[str]:

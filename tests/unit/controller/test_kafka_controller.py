@@ -1,9 +1,6 @@
-"""The controller's life: elections, resignations, failures, and that everybody is answered."""
+"""The controller's life: elections, resignations, and that everybody is answered."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -24,67 +21,25 @@ from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import (
     RegentError,
     SessionExpiredError,
-    UnexpectedZooKeeperError,
     ZooKeeperUnavailableError,
 )
 from regent.model.partition import LeaderAndIsr, TopicPartition
-from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.zk_data import paths
 from tests.unit.controller.driving import once, raising
+from tests.unit.controller.processes import (
+    T0,
+    TIMER,
+    denying,
+    epoch,
+    led_cluster,
+    update_metadata_response,
+)
 from tests.unit.controller.world import CONTROLLER_ID, World
-
-T0 = TopicPartition("t", 0)
-TIMER = "reelect"
-
-
-def epoch(controller: KafkaController) -> int:
-    assert controller.active is not None
-    return controller.active.context.term.epoch
-
-
-def channel_failed(controller: KafkaController, broker_id: int = 1) -> e.ChannelFailed:
-    """The end of the present channel to a broker."""
-    assert controller.active is not None
-    broker = controller.active.context.cluster.brokers[broker_id]
-    return e.ChannelFailed(epoch(controller), broker_id, broker.epoch, "a test")
-
-
-def denying(
-    prefix: str, kind: type[Effect[Any]], *, code: str = "NOAUTH"
-) -> Callable[[Effect[object]], None]:
-    """A hook for the driver: ZooKeeper answers so for nodes whose path begins like that."""
-
-    def hook(effect: Effect[object]) -> None:
-        if not isinstance(effect, kind):
-            return
-        touched = getattr(effect, "paths", None) or [
-            operation.path for operation in getattr(effect, "operations", ())
-        ]
-        for path in touched:
-            if path.startswith(prefix):
-                raise UnexpectedZooKeeperError(code, path)
-
-    return hook
-
-
-def update_metadata_response(world: World, controller: KafkaController, code: int) -> None:
-    """The answer of broker 1 to a request of this very controller."""
-    assert controller.active is not None
-    context = controller.active.context
-    broker_epoch = context.cluster.brokers[1].epoch
-    response = UpdateMetadataResponse(
-        1, code, controller_epoch=context.term.epoch, broker_epoch=broker_epoch
-    )
-    world.process(controller, e.UpdateMetadataResponseReceived((response,)))
 
 
 @pytest.fixture
 def world() -> World:
-    world = World(election_backoff_ms=1_000, election_backoff_max_ms=60_000)
-    world.start_broker(1, 2)
-    world.create_topic("t", {0: (1, 2)})
-    world.set_state(T0, 1, (1, 2), leader_epoch=5)
-    return world
+    return led_cluster()
 
 
 class TestBecomingTheController:
@@ -218,192 +173,6 @@ class TestLosingIt:
         world.driver.before = lambda _: None
         world.process(controller, e.Reelect())
         assert epoch(controller) == 2
-
-
-class TestFailures:
-    def fail(self, world: World, controller: KafkaController) -> int:
-        """Something unexpected happens while a broker change is processed. Returns the wait."""
-        error = UnexpectedZooKeeperError("NOAUTH", "/brokers/ids")
-        world.driver.before = once(effects.ReadChildren, raising(error))
-        world.process(controller, e.BrokerChange())
-        world.driver.before = lambda _: None
-        return world.driver.timers[TIMER].after_ms
-
-    def test_a_failure_gives_the_controller_to_the_brokers(self, world: World) -> None:
-        controller = world.active_controller()
-        self.fail(world, controller)
-        assert controller.active is None
-        assert world.holder() is None
-        (reported,) = world.log.errors("Event failed, giving the controller up")
-        assert reported["event"] == "BrokerChange"
-
-    def test_it_waits_even_though_the_place_is_free(self, world: World) -> None:
-        controller = world.active_controller()
-        self.fail(world, controller)
-        world.process(controller, e.Reelect())
-        wait = self.fail(world, controller)
-        assert e.ControllerChange() in world.deliver(controller)
-        world.process(controller, e.Eligible())
-        assert controller.active is None
-        world.elect_rival(2)
-        world.deliver(controller)
-        assert world.driver.timers[TIMER].after_ms == wait
-        world.process(controller, world.driver.timers[TIMER].event)
-        assert controller.active is not None
-
-    def test_the_wait_doubles_up_to_its_bound(self, world: World) -> None:
-        controller = world.active_controller()
-        waits = []
-        for _ in range(8):
-            waits.append(self.fail(world, controller))
-            world.process(controller, e.Reelect())
-        assert waits == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
-
-    def test_its_reason_is_shown_until_an_attempt_succeeds(self, world: World) -> None:
-        controller = world.active_controller()
-        self.fail(world, controller)
-        error = UnexpectedZooKeeperError("NOAUTH", "/controller")
-        world.driver.before = once(effects.ReadData, raising(error))
-        world.process(controller, e.Reelect())
-        assert "NOAUTH for /controller" in (controller.life.refusal or "")
-        world.elect_rival(2)
-        world.deliver(controller)
-        assert "NOAUTH for /controller" in (controller.life.refusal or "")
-        world.process(controller, e.Reelect())
-        assert controller.active is not None
-        assert controller.life.refusal is None
-
-    def test_only_a_defect_is_logged_with_a_traceback(self, world: World) -> None:
-        controller = world.active_controller()
-        self.fail(world, controller)
-        world.process(controller, e.Reelect())
-        world.process(controller, e.LeaderAndIsrResponseReceived(("no answer",)))  # type: ignore[arg-type]
-        known, defect = world.log.errors("Event failed, giving the controller up")
-        assert "exception" not in known
-        assert "exception" in defect
-        assert "AttributeError" in (controller.life.refusal or "")
-
-    def test_a_failure_long_ago_is_forgiven(self, world: World) -> None:
-        controller = world.active_controller()
-        assert [self.fail(world, controller), self.retry_and_fail(world, controller)] == [
-            1_000,
-            2_000,
-        ]
-        world.driver.now_ms += 600_001
-        assert self.retry_and_fail(world, controller) == 1_000
-
-    def retry_and_fail(self, world: World, controller: KafkaController) -> int:
-        world.process(controller, e.Reelect())
-        return self.fail(world, controller)
-
-    def test_a_failed_failover_gives_up_too(self, world: World) -> None:
-        controller = world.controller()
-        error = UnexpectedZooKeeperError("NOAUTH", "/brokers/topics")
-        world.driver.before = once(effects.Write, raising(error))
-        world.process(controller, e.Startup(), e.Eligible())
-        assert controller.active is None
-        assert world.holder() is None
-        assert TIMER in world.driver.timers
-
-    def test_a_failure_of_giving_up_does_not_stop_the_process(self, world: World) -> None:
-        controller = world.active_controller()
-
-        def nothing_works(effect: Effect[object]) -> None:
-            if isinstance(effect, effects.ReadChildren | effects.Multi):
-                raise UnexpectedZooKeeperError("NOAUTH")
-
-        world.driver.before = nothing_works
-        world.process(controller, e.BrokerChange())
-        assert controller.active is None
-        assert TIMER in world.driver.timers
-
-    def test_a_closed_channel_that_nobody_can_explain_is_a_failure(self, world: World) -> None:
-        controller = world.active_controller()
-        world.process(controller, channel_failed(controller))
-        assert controller.active is None
-        assert world.holder() is None
-
-    def test_a_channel_of_a_former_term_or_of_a_former_life_of_its_broker_is_no_failure(
-        self, world: World
-    ) -> None:
-        controller = world.active_controller()
-        former_term = channel_failed(controller)
-        world.process(controller, e.NotEligible(), e.Eligible())
-        world.process(controller, former_term)
-        former_life = channel_failed(controller)
-        world.bounce_broker(1)
-        world.deliver(controller)
-        world.process(controller, former_life)
-        world.stop_broker(1)
-        world.deliver(controller)
-        world.process(controller, former_life)
-        assert epoch(controller) == 2
-        assert world.log.errors("Event failed, giving the controller up") == []
-
-    def test_a_protocol_version_that_was_learned_in_a_former_term_is_not_taken_over(
-        self, world: World
-    ) -> None:
-        controller = world.active_controller()
-        world.process(controller, e.NotEligible(), e.Eligible())
-        world.process(controller, e.InterBrokerProtocolChanged(1, (2, 4)))
-        assert controller.active is not None
-        assert controller.active.context.cluster.inter_broker_protocol == (3, 9)
-
-
-class TestHandingBack:
-    @pytest.mark.parametrize("make", [e.Shutdown, lambda reply: e.NotEligible()])
-    def test_the_node_is_deleted_and_not_taken_again(
-        self, world: World, make: Callable[[object], e.ControllerEvent]
-    ) -> None:
-        controller = world.active_controller()
-        world.process(controller, make("token"))
-        assert controller.active is None
-        assert world.holder() is None
-        assert world.driver.resignations == 1
-        world.deliver(controller)
-        world.process(controller, e.Reelect(), e.ControllerChange())
-        assert controller.active is None
-
-    def test_a_shutdown_is_answered(self, world: World) -> None:
-        controller = world.active_controller()
-        world.process(controller, e.Shutdown("token"))
-        (answer,) = world.driver.answers
-        assert (answer.reply_to, answer.answer) == ("token", True)
-
-    def test_a_shutdown_is_answered_though_zookeeper_is_gone(self, world: World) -> None:
-        controller = world.active_controller()
-        world.driver.before = once(effects.Multi, raising(SessionExpiredError("gone")))
-        world.process(controller, e.Shutdown("token"))
-        assert [a.reply_to for a in world.driver.answers] == ["token"]
-        assert controller.active is None
-
-    def test_what_a_lost_connection_kept_from_being_deleted_is_deleted_when_it_is_back(
-        self, world: World
-    ) -> None:
-        controller = world.active_controller()
-        world.driver.before = once(effects.Multi, raising(ZooKeeperUnavailableError("lost")))
-        world.process(controller, e.NotEligible())
-        assert world.holder() == CONTROLLER_ID
-        world.process(controller, e.SessionReconnected())
-        assert world.holder() is None
-        assert controller.active is None
-
-    def test_what_a_successor_has_taken_meanwhile_is_left_to_it(self, world: World) -> None:
-        controller = world.active_controller()
-        world.driver.before = once(effects.Multi, raising(ZooKeeperUnavailableError("lost")))
-        world.process(controller, e.NotEligible())
-        world.elect_rival(2)
-        world.process(controller, e.SessionReconnected())
-        assert world.holder() == 2
-
-    def test_a_process_that_was_not_the_controller_leaves_the_other_alone(
-        self, world: World
-    ) -> None:
-        world.elect_rival(2)
-        controller = world.controller()
-        world.process(controller, e.Startup(), e.Shutdown("token"))
-        assert world.holder() == 2
-        assert [a.answer for a in world.driver.answers] == [True]
 
 
 class TestCommands:

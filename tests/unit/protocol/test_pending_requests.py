@@ -320,3 +320,18 @@ def test_a_broker_is_asked_for_its_log_directories_once_and_after_all_else() -> 
     assert kinds(requests) == "L b0, U b0, S a0!, D"
     assert requests[-1].header == (7, 3, RECEIVER, 100)
     assert receivers_of(asking) == (RECEIVER,)
+
+
+def test_a_broker_that_is_asked_for_its_replicas_says_the_rest_with_them() -> None:
+    channel = Channel()
+    channel.add(batch(update_metadata_receivers=(), describe_log_dirs=(RECEIVER,)))
+    listing = batch(update_metadata_receivers=(), list_replicas=(RECEIVER,))
+    channel.add(listing)
+    channel.add(batch(update_metadata_receivers=(), describe_log_dirs=(RECEIVER,)))
+    assert channel.pending.size == 1
+    (request,) = channel.take_all()
+    assert request == DescribeLogDirsRequest(request.header, lists_replicas=True)
+    assert receivers_of(listing) == (RECEIVER,)
+    channel.add(batch(update_metadata_receivers=(), describe_log_dirs=(RECEIVER,)))
+    (request,) = channel.take_all()
+    assert request == DescribeLogDirsRequest(request.header, lists_replicas=False)

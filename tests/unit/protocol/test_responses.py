@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kio.schema.describe_log_dirs.v1 import request as log_dirs_request
 from kio.schema.describe_log_dirs.v1 import response as log_dirs_response
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
@@ -29,7 +30,10 @@ from regent.protocol.control_requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from regent.protocol.describe_log_dirs import decode_describe_log_dirs_response
+from regent.protocol.describe_log_dirs import (
+    decode_describe_log_dirs_response,
+    encode_describe_log_dirs,
+)
 from regent.protocol.entities.leader_and_isr import LEADER_AND_ISR_RESPONSE
 from regent.protocol.entities.stop_replica import STOP_REPLICA_RESPONSE
 from regent.protocol.entities.update_metadata import UPDATE_METADATA_RESPONSE
@@ -294,6 +298,50 @@ def test_log_dirs_are_named_with_their_errors_and_the_epochs_of_the_request(
     assert response.log_dirs == codes
     assert response.error_code == 0
     assert (response.broker_id, response.controller_epoch, response.broker_epoch) == (3, 5, 9)
+
+
+@pytest.mark.parametrize(("lists_replicas", "topics"), [(True, None), (False, ())])
+def test_all_topics_are_asked_about_or_none(lists_replicas: bool, topics: tuple[()] | None) -> None:
+    request = DescribeLogDirsRequest(HEADER, lists_replicas)
+    expected = encode(log_dirs_request.DescribeLogDirsRequest(topics=topics))
+    assert encode_describe_log_dirs(request) == expected
+
+
+def test_replicas_are_listed_with_their_bytes_if_they_were_asked_for() -> None:
+    def topic(name: str, *sizes: int, is_future: bool = False) -> Any:
+        return log_dirs_response.DescribeLogDirsTopic(
+            name=TopicName(name),
+            partitions=tuple(
+                log_dirs_response.DescribeLogDirsPartition(
+                    partition_index=i32(partition),
+                    partition_size=i64(size),
+                    offset_lag=i64(0),
+                    is_future_key=is_future,
+                )
+                for partition, size in enumerate(sizes)
+            ),
+        )
+
+    directories = {
+        "/data-0": (topic("a", 2**40, 0), topic("b")),
+        "/data-1": (topic("a", 7, 8, 9, is_future=True), topic("c", 5)),
+    }
+    body = encode(
+        log_dirs_response.DescribeLogDirsResponse(
+            throttle_time=i32Timedelta.parse(datetime.timedelta(0)),
+            results=tuple(
+                log_dirs_response.DescribeLogDirsResult(
+                    error_code=ErrorCode(0), log_dir=path, topics=topics
+                )
+                for path, topics in directories.items()
+            ),
+        )
+    )
+    asked = DescribeLogDirsRequest(HEADER, lists_replicas=True)
+    response = decode_describe_log_dirs_response(asked, body)
+    assert response.replicas == {"a": {0: 2**40, 1: 0}, "b": {}, "c": {0: 5}}
+    assert decode_describe_log_dirs_response(LOG_DIRS, body).replicas is None
+    assert decode_describe_log_dirs_response(asked, _log_dirs({})).replicas is None
 
 
 def test_a_broker_that_lists_no_log_dir_does_not_say_anything() -> None:

@@ -144,6 +144,7 @@ def test_something_else_listens(
         {"refusedReplicas": {}},
         {"refusedReplicas": {"count": 1, "sample": [{"topic": "t"}]}},
         {"refusedMetadata": [1]},
+        {"unassignedReplicas": {"count": 1, "sample": [{"topic": "t"}]}},
         {"refusal": {"a": 1}},
         {"channelQueueSizes": {"1": None}},
     ],

@@ -89,6 +89,20 @@ def test_requests_that_brokers_refuse_are_named() -> None:
     assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED" in output
 
 
+def test_replicas_that_are_not_assigned_to_their_broker_are_named() -> None:
+    sample = [{"topic": "gone", "partition": 3, "broker_id": 2, "size": 4711}]
+    regent = {
+        "controllerId": 1000,
+        "isActive": True,
+        "eventQueueSize": 0,
+        "channelQueueSizes": {"1": 0},
+        "unassignedReplicas": {"count": 3, "sample": sample},
+    }
+    output = render_status(report(regent=regent, regentProblem=None))
+    assert "Unassigned  broker 2 has gone-3 (4711 bytes) without an assignment" in output
+    assert "Unassigned  and 2 replicas more" in output
+
+
 def test_what_keeps_kafkatopics_from_being_served_is_named() -> None:
     regent = {
         "controllerId": 1000,
@@ -114,6 +128,7 @@ def test_a_regent_of_an_earlier_version_reports_no_refusals() -> None:
     }  # fmt: skip
     output = render_status(report(regent=regent, regentProblem=None))
     assert "Refused" not in output
+    assert "Unassigned" not in output
     assert "Stopping" not in output
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import abandoned_shutdowns, refusal_repair
+from regent.controller.brokers import abandoned_shutdowns, refusal_repair, unassigned_replicas
 from regent.controller.brokers.offline_replicas import on_replicas_become_offline
 from regent.controller.brokers.refused_requests import take_answer
 from regent.controller.effects import Enqueue, PublishView
@@ -139,9 +139,11 @@ async def process_stop_replica_responses(
 async def process_describe_log_dirs_response(
     active: ActiveController, response: DescribeLogDirsResponse
 ) -> None:
-    """A broker that sees all of its disks has deleted what it says that it has deleted."""
+    """A broker that sees all of its disks has deleted what it says that it has deleted. One that
+    was asked for its replicas may have some that it should not have."""
     if not await is_of_the_past(active, response):
         await stray_replicas.take_log_dirs(active, response)
+        unassigned_replicas.take_log_dirs(active, response)
 
 
 def _deletions_started(

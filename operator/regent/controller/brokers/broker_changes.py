@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import own_registration, shutting_down_notes, unserved_listeners
+from regent.controller.brokers import (
+    own_registration,
+    shutting_down_notes,
+    unassigned_replicas,
+    unserved_listeners,
+)
 from regent.controller.brokers.offline_replicas import (
     on_replicas_become_offline,
     without_started_deletions,
@@ -90,6 +95,7 @@ async def on_broker_startup(active: ActiveController, brokers: Sequence[Broker])
     await active.partitions.trigger_online_for(hosted)
     await resume_for_targets(active, started, hosted)
     await active.deletions.resume_for(dict.fromkeys(tp.topic for tp in hosted))
+    await unassigned_replicas.schedule_soon(active)
 
 
 async def on_broker_failure(active: ActiveController, broker_ids: Sequence[int]) -> None:

@@ -28,6 +28,7 @@ from regent.controller.state.refusals import Refusals
 from regent.controller.state.state_change_trail import StateChangeTrail
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.state.term import Term
+from regent.controller.state.unassigned_replicas import UnassignedReplicas
 from regent.model.cluster import Broker
 from regent.model.partition import ReplicaAssignment, TopicPartition
 
@@ -66,6 +67,7 @@ class ControllerContext:
             :mod:`regent.controller.brokers.own_registration`.
         unserved_listeners: Listeners of brokers, with their security protocols, that have been
             reported as not served.
+        unassigned_replicas: Replicas that brokers have, and that are not assigned to them.
         unconfirmed_shutdowns: Brokers that shut down for longer than that takes: each was sent a
             request, and one that answers has given it up.
     """
@@ -88,6 +90,7 @@ class ControllerContext:
         self.is_registered = False
         self.unserved_listeners: Mapping[str, str] = {}
         self.unconfirmed_shutdowns: dict[int, None] = {}
+        self.unassigned_replicas = UnassignedReplicas()
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self._partition_states: dict[TopicPartition, PartitionState] = {}
         self._without_leader: dict[TopicPartition, None] = {}
@@ -145,6 +148,7 @@ class ControllerContext:
         for broker_id in gone:
             self.refusals.forget_broker(broker_id)
             self.refusal_repairs.forget_broker(broker_id)
+            self.unassigned_replicas.forget_broker(broker_id)
             self.stray_replicas.pop(broker_id, None)
             self.confirmed_strays.pop(broker_id, None)
             self.doubtful_replicas.pop(broker_id, None)

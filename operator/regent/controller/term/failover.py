@@ -13,7 +13,11 @@ may take seconds: topics, and the protocol versions of hosts that are gone.
 from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import controlled_shutdown, unserved_listeners
+from regent.controller.brokers import (
+    controlled_shutdown,
+    unassigned_replicas,
+    unserved_listeners,
+)
 from regent.controller.configs.unclean_election_config import load_unclean_election_default
 from regent.controller.effects import (
     CurrentTime,
@@ -95,6 +99,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     await schedule_first_check(active)
     await schedule_watch_check(active)
     await delegation_token_expiry.schedule_first_check(active)
+    await unassigned_replicas.schedule_soon(active)
     if topic_ids.are_in_use(context):
         await topic_id_notes.complete(context, log)
     log.info(

@@ -41,6 +41,7 @@ class ControllerBrokerRequestBatch:
         self._stop_replica: dict[int, dict[TopicPartition, bool]] = {}
         self._unchecked_stops: dict[int, dict[TopicPartition, None]] = {}
         self._asked_for_log_dirs: dict[int, None] = {}
+        self._asked_for_replicas: dict[int, None] = {}
 
     def add_leader_and_isr(
         self, broker_ids: Iterable[int], partitions: Collection[TopicPartition], *, is_new: bool
@@ -113,6 +114,10 @@ class ControllerBrokerRequestBatch:
         """Ask a broker which of its log directories are offline, once it has done all else."""
         self._asked_for_log_dirs[broker_id] = None
 
+    def add_replica_listing(self, broker_ids: Iterable[int]) -> None:
+        """Ask brokers which replicas are in their log directories, once they have done all else."""
+        self._asked_for_replicas.update(dict.fromkeys(broker_ids))
+
     async def send(self) -> None:
         """Hand everything collected to the channels and empty the batch."""
         requests = self._seal()
@@ -136,7 +141,8 @@ class ControllerBrokerRequestBatch:
         chosen = brokers if self._everybody_receives else self._receivers
         receivers = tuple(b for b in chosen if b in brokers)
         asked = tuple(b for b in self._asked_for_log_dirs if b in brokers)
-        if not (leader_and_isr or stop_replica or receivers or asked):
+        listing = tuple(b for b in self._asked_for_replicas if b in brokers)
+        if not (leader_and_isr or stop_replica or receivers or asked or listing):
             return None
         partitions = self._states()
         being_deleted = context.topics_to_be_deleted
@@ -155,6 +161,7 @@ class ControllerBrokerRequestBatch:
             stop_replica=stop_replica,
             announced=context.announced,
             describe_log_dirs=asked,
+            list_replicas=listing,
         )
 
     def _without_stopped(

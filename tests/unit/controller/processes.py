@@ -1,0 +1,67 @@
+"""A controller process and what befalls it, for the tests of its life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from regent.controller import events as e
+from regent.controller.effects import Effect
+from regent.controller.kafka_controller import KafkaController
+from regent.model.errors import UnexpectedZooKeeperError
+from regent.model.partition import TopicPartition
+from regent.protocol.control_requests import UpdateMetadataResponse
+from tests.unit.controller.world import World
+
+T0 = TopicPartition("t", 0)
+TIMER = "reelect"
+
+
+def epoch(controller: KafkaController) -> int:
+    assert controller.active is not None
+    return controller.active.context.term.epoch
+
+
+def channel_failed(controller: KafkaController, broker_id: int = 1) -> e.ChannelFailed:
+    """The end of the present channel to a broker."""
+    assert controller.active is not None
+    broker = controller.active.context.cluster.brokers[broker_id]
+    return e.ChannelFailed(epoch(controller), broker_id, broker.epoch, "a test")
+
+
+def denying(
+    prefix: str, kind: type[Effect[Any]], *, code: str = "NOAUTH"
+) -> Callable[[Effect[object]], None]:
+    """A hook for the driver: ZooKeeper answers so for nodes whose path begins like that."""
+
+    def hook(effect: Effect[object]) -> None:
+        if not isinstance(effect, kind):
+            return
+        touched = getattr(effect, "paths", None) or [
+            operation.path for operation in getattr(effect, "operations", ())
+        ]
+        for path in touched:
+            if path.startswith(prefix):
+                raise UnexpectedZooKeeperError(code, path)
+
+    return hook
+
+
+def update_metadata_response(world: World, controller: KafkaController, code: int) -> None:
+    """The answer of broker 1 to a request of this very controller."""
+    assert controller.active is not None
+    context = controller.active.context
+    broker_epoch = context.cluster.brokers[1].epoch
+    response = UpdateMetadataResponse(
+        1, code, controller_epoch=context.term.epoch, broker_epoch=broker_epoch
+    )
+    world.process(controller, e.UpdateMetadataResponseReceived((response,)))
+
+
+def led_cluster() -> World:
+    """Brokers 1 and 2, and a partition that is led."""
+    world = World(election_backoff_ms=1_000, election_backoff_max_ms=60_000)
+    world.start_broker(1, 2)
+    world.create_topic("t", {0: (1, 2)})
+    world.set_state(T0, 1, (1, 2), leader_epoch=5)
+    return world

@@ -1,0 +1,97 @@
+"""A topic that is deleted while a broker with replicas of it is down."""
+
+from __future__ import annotations
+
+from regent.controller import effects
+from regent.controller.active_controller import ActiveController
+from regent.controller.brokers import answers
+from regent.controller.brokers.broker_changes import process_broker_change
+from regent.controller.topics import topic_changes
+from regent.model.errors import UnexpectedZooKeeperError
+from regent.model.partition import TopicPartition
+from regent.protocol.control_requests import (
+    DescribeLogDirsResponse,
+    StopReplicaPartition,
+    StopReplicaResponse,
+)
+from regent.zk_data import paths
+from regent.zk_data.stray_replicas import strays_of
+from tests.unit.controller.world import World, stop_replica
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+NOTE = strays_of(3, "t")
+STORAGE_ERROR = 56
+UNKNOWN_SERVER_ERROR = -1
+
+
+def cluster(**settings: bool) -> tuple[World, ActiveController]:
+    """A topic on brokers 1 and 3, 2 and 3. Broker 3 is down, and the topic is to be deleted."""
+    world = World(**settings)
+    world.start_broker(1, 2, 3)
+    world.create_topic("t", {0: (1, 3), 1: (2, 3)}, config={"retention.ms": "1"})
+    world.set_state(T0, 1, (1, 3), leader_epoch=5)
+    world.set_state(T1, 2, (2, 3), leader_epoch=5)
+    active = world.fail_over()
+    world.stop_broker(3)
+    world.run(process_broker_change(active))
+    return world, active
+
+
+def delete(world: World, active: ActiveController) -> None:
+    world.mark_for_deletion("t")
+    world.run(topic_changes.process_topic_deletion(active))
+    answer(world, active, 1, T0)
+    answer(world, active, 2, T1)
+    world.driver.take_sent()
+
+
+def answer(
+    world: World, active: ActiveController, broker_id: int, *tps: TopicPartition, error: int = 0
+) -> None:
+    errors = dict.fromkeys(tps, error) if error else {}
+    asked = {tp: StopReplicaPartition(-2, delete=True) for tp in tps}
+    response = StopReplicaResponse(broker_id, 0, errors, asked)
+    world.run(answers.process_stop_replica_responses(active, [response]))
+
+
+def asked_for_log_dirs(world: World) -> list[int]:
+    """The brokers that were asked for their log directories since the last call."""
+    return [broker_id for sent in world.driver.take_sent() for broker_id in sent.describe_log_dirs]
+
+
+def describe_log_dirs(
+    world: World, active: ActiveController, *, offline: bool = False, error: int = 0
+) -> None:
+    """Broker 3 answers the question for its log directories, which it has been asked."""
+    assert asked_for_log_dirs(world) == [3]
+    log_dirs = {} if error else {"/data-0": 0, "/data-1": STORAGE_ERROR if offline else 0}
+    response = DescribeLogDirsResponse(3, error, log_dirs)
+    world.run(answers.process_describe_log_dirs_response(active, response))
+
+
+def start_broker_3(world: World, active: ActiveController) -> None:
+    world.start_broker(3)
+    world.run(process_broker_change(active))
+
+
+def deny(world: World, *closed: str) -> None:
+    """ZooKeeper refuses every request that reads one of these nodes or the list of its children."""
+
+    def hook(effect: effects.Effect[object]) -> None:
+        if isinstance(effect, effects.ReadData | effects.ReadChildren):
+            for path in effect.paths:
+                if path in closed:
+                    raise UnexpectedZooKeeperError("NOAUTH", path)
+
+    world.driver.before = hook
+
+
+def deletions(world: World) -> list[tuple[int, TopicPartition]]:
+    """The replicas whose deletion was asked for."""
+    return [(sent[0], sent[1]) for sent in stop_replica(world.driver.sent) if sent[3]]
+
+
+def is_gone(world: World, active: ActiveController) -> bool:
+    nodes = (paths.topic("t"), paths.topic_config("t"), paths.delete_topic("t"))
+    return not any(map(world.exists, nodes)) and not active.context.cluster.has_topic("t")

@@ -1,0 +1,290 @@
+"""What `regent why` tells of what happened to a cluster is what happened."""
+
+from __future__ import annotations
+
+import json
+
+from regent.controller import events as e
+from regent.controller.commands import ControlledShutdown
+from regent.protocol.control_requests import LeaderAndIsrResponse
+from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
+from regent.status.why import ExitStatus, exit_status, tell
+from regent.zk_data import paths
+from tests.support.broker_znodes import encode_isr_change_notification
+from tests.unit.controller.world import World
+from tests.unit.status.telling import (
+    BEGAN,
+    BEGAN_MS,
+    LATER,
+    T0,
+    T1,
+    UNCLEAN,
+    active_context,
+    cluster,
+    configure,
+    report_on,
+    story,
+)
+
+
+class TestTrueStories:
+    def test_nothing_has_happened(self) -> None:
+        world, controller = cluster()
+        assert story(world, "t-0", controller) == [
+            "",
+            "t-0: broker 1 leads; leader epoch 5, ISR [1, 2, 3], replicas [1, 2, 3].",
+            f"  It has not changed since controller epoch 1 began at {BEGAN}.",
+            "  ZooKeeper: last changed at 1970-01-01T00:00:02.000Z (the last controller to change "
+            "it had epoch 0), created at 1970-01-01T00:00:01.000Z.",
+        ]
+
+    def test_a_crash_and_the_return(self) -> None:
+        world, controller = cluster()
+        broker = active_context(controller).cluster.brokers[1]
+        world.stop_broker(1)
+        world.deliver(controller)
+        session = f"0x{broker.session_id:x}"
+        assert story(world, "t-0", controller) == [
+            "",
+            "t-0: broker 2 leads; leader epoch 6, ISR [2, 3], replicas [1, 2, 3].",
+            f"  Broker 1 is not in the ISR since {LATER}: it failed. It is down since {LATER}.",
+            f"  Since controller epoch 1 began at {BEGAN}:",
+            "    Before: broker 1 led; leader epoch 5, ISR [1, 2, 3], as of controller epoch 0.",
+            f"    {LATER}  Broker 1 failed: ZooKeeper session {session} ended. Broker 2 was "
+            "elected leader from the ISR. Leader epoch 6, ISR [2, 3].",
+        ]
+        world.start_broker(1)
+        world.deliver(controller)
+        world.set_state(T0, 2, (2, 3, 1), leader_epoch=6, controller_epoch=1)
+        notification = paths.isr_change_notification("isr_change_0000000001")
+        world.put(notification, encode_isr_change_notification([T0]))
+        world.deliver(controller)
+        assert story(world, "t-0", controller)[-1] == (
+            f"    {LATER}  The leader, broker 2, took broker 1 into the ISR. Leader epoch 6, "
+            "ISR [2, 3, 1]."
+        )
+
+    def test_a_broker_that_stops_in_order(self) -> None:
+        world, controller = cluster()
+        request = e.commands_received((ControlledShutdown(1, -1),), reply_to="token")
+        world.process(controller, request)
+        assert story(world, "t-0", controller) == [
+            "",
+            "t-0: broker 2 leads; leader epoch 6, ISR [2, 3], replicas [1, 2, 3].",
+            f"  Broker 1 is not in the ISR since {LATER}: it was stopping. It is stopping since "
+            f"{LATER}.",
+            f"  Since controller epoch 1 began at {BEGAN}:",
+            "    Before: broker 1 led; leader epoch 5, ISR [1, 2, 3], as of controller epoch 0.",
+            f"    {LATER}  Broker 1 is stopping (controlled shutdown). Broker 2 was elected "
+            "leader, since the leader before is stopping. Leader epoch 6, ISR [2, 3].",
+        ]
+        request = e.commands_received((ControlledShutdown(3, -1),), reply_to="token")
+        world.process(controller, request)
+        assert story(world, "t-1", controller)[-1] == (
+            f"    {LATER}  Broker 3 is stopping (controlled shutdown). Broker 3 was taken out of "
+            "the ISR. Leader epoch 6, ISR [2]."
+        )
+        world.stop_broker(1)
+        world.deliver(controller)
+        (absence, _) = story(world, "t-0", controller)[2:4]
+        assert absence == (
+            f"  Broker 1 is not in the ISR since {LATER}: it was stopping. It is down since "
+            f"{LATER}."
+        )
+
+    def test_a_broker_that_is_back_and_not_in_sync_yet(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(3)
+        world.deliver(controller)
+        world.driver.now_ms += 1_000
+        world.start_broker(3)
+        world.deliver(controller)
+        later = "1970-01-12T13:47:41.123Z"
+        assert (
+            f"  Broker 3 is not in the ISR since {LATER}: it failed. It is live since {later}, and "
+            "has not caught up." in story(world, "t-1", controller)
+        )
+
+    def test_a_bounce(self) -> None:
+        world, controller = cluster()
+        world.bounce_broker(1)
+        world.deliver(controller)
+        epoch = active_context(controller).cluster.brokers[1].epoch
+        told = story(world, "t-0", controller)
+        assert told[-1] == (
+            f"    {LATER}  Broker 1 was restarted (new broker epoch {epoch}). Broker 2 was elected "
+            "leader from the ISR. Leader epoch 6, ISR [2, 3]."
+        )
+        assert f"  Broker 1 is not in the ISR since {LATER}: it was restarted." in told[2]
+
+    def test_a_follower_that_fell_behind_before_the_leader_failed(self) -> None:
+        world, controller = cluster()
+        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        world.stop_broker(1)
+        world.deliver(controller)
+        told = story(world, "t-0", controller)
+        assert told[2] == (
+            f"  Broker 1 is not in the ISR since {LATER}: it failed. It is down since {LATER}."
+        )
+        assert told[3].startswith(
+            f"  Broker 3 is not in the ISR since {LATER}: the leader took it out, because it "
+            "stopped fetching, or fell behind. It is live"
+        )
+        assert told[-2] == (
+            f"    {LATER}  By then the leader, broker 1, had taken broker 3 out of the ISR: it "
+            "stopped fetching, or fell behind. Leader epoch 5, ISR [1, 2]."
+        )
+        assert f"{LATER}  Broker 1 failed: ZooKeeper session" in told[-1]
+
+    def test_an_offline_partition_and_what_would_help(self) -> None:
+        world, controller = cluster()
+        configure(world, min_insync_replicas="2")
+        world.stop_broker(3)
+        world.deliver(controller)
+        assert (
+            "  The ISR has 1 of the 2 replicas of min.insync.replicas: producers with acks=all are "
+            "refused." in story(world, "t-1", controller)
+        )
+        world.stop_broker(2)
+        world.deliver(controller)
+        world.start_broker(3)
+        world.deliver(controller)
+        told = story(world, "t-1", controller)
+        assert told[1:4] == [
+            "t-1: offline, nobody leads; leader epoch 7, ISR [2], replicas [2, 3].",
+            "  It comes online when broker 2 returns: only broker 2 has every acknowledged record.",
+            "  An unclean election would make broker 3 the leader, and what only the ISR has would "
+            "be lost: unclean.leader.election.enable=true on the topic.",
+        ]
+        assert told[-1].endswith(
+            "The ISR keeps its last member, broker 2. The partition lost its leader. Leader epoch "
+            "7, ISR [2]."
+        )
+        assert exit_status(report_on(world, "t", controller)) is ExitStatus.OFFLINE_PARTITIONS
+
+    def test_an_unclean_election(self) -> None:
+        world, controller = cluster()
+        world.set_state(T1, 2, (2,), leader_epoch=5)
+        configure(world, **{UNCLEAN.replace(".", "_"): "true"})
+        world.deliver(controller)
+        world.stop_broker(2)
+        world.deliver(controller)
+        told = story(world, "t-1", controller)
+        assert told[-1].endswith(
+            "ended. Broker 3 was elected leader from outside the ISR [2] (unclean election): "
+            "acknowledged records may be lost. Leader epoch 6, ISR [3]."
+        )
+        assert f"since {LATER}: an unclean election left it out." in told[2]
+
+    def test_a_failed_log_directory(self) -> None:
+        world, controller = cluster()
+        for replica in (3, 2):
+            answer = LeaderAndIsrResponse(replica, 0, {T1: KAFKA_STORAGE_ERROR}, {T1: False})
+            world.process(controller, e.LeaderAndIsrResponseReceived((answer,)))
+        told = story(world, "t-1", controller)
+        assert told[1:3] == [
+            "t-1: offline, nobody leads; leader epoch 7, ISR [2], replicas [2, 3].",
+            "  Its replica on broker 2 is on a failed log directory: it comes online when the "
+            "directory is repaired and the broker restarted.",
+        ]
+        assert (
+            f"since {LATER}: it lost the log directory. It is live, and its replica is on a failed "
+            "log directory." in told[3]
+        )
+
+    def test_a_failed_log_directory_is_not_taken_for_a_start_of_the_broker(self) -> None:
+        world, controller = cluster()
+        answer = LeaderAndIsrResponse(3, 0, {T1: KAFKA_STORAGE_ERROR}, {T1: False})
+        world.process(controller, e.LeaderAndIsrResponseReceived((answer,)))
+        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        told = story(world, "t-0", controller)
+        assert any(line.endswith(". It is live, and has not caught up.") for line in told)
+
+    def test_a_replica_that_is_being_added_is_not_missing_since_the_term_began(self) -> None:
+        world, controller = cluster()
+        world.start_broker(4)
+        world.deliver(controller)
+        wanted = [{"topic": "t", "partition": 0, "replicas": [2, 3, 4]}]
+        world.put(paths.REASSIGN_PARTITIONS, json.dumps({"partitions": wanted}).encode())
+        world.deliver(controller)
+        told = story(world, "t-0", controller)
+        assert told[1:4] == [
+            "t-0: broker 1 leads; leader epoch 6, ISR [1, 2, 3], replicas [2, 3, 4, 1].",
+            "  Broker 4 is being added and not in the ISR yet. It is live since "
+            f"{LATER}, and has not caught up.",
+            "  A reassignment is in progress: it adds broker 4 and removes broker 1.",
+        ]
+        assert told[-1] == (
+            f"    {LATER}  The partition is being reassigned. Regent raised the leader epoch; "
+            "broker 1 leads. Leader epoch 6, ISR [1, 2, 3]."
+        )
+
+    def test_a_topic_that_was_created_in_this_term(self) -> None:
+        world, controller = cluster()
+        world.create_topic("u", {0: (2, 1)})
+        world.deliver(controller)
+        assert story(world, "u-0", controller)[-1] == (
+            f"    {LATER}  The topic was created. Broker 2 became its first leader. Leader epoch "
+            "0, ISR [2, 1]."
+        )
+
+    def test_what_the_failover_did(self) -> None:
+        world = World()
+        world.driver.now_ms = BEGAN_MS
+        world.start_broker(2, 3)
+        world.create_topic("t", {0: (1, 2, 3), 1: (3, 1)})
+        world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
+        world.set_state(T1, 3, (3,), leader_epoch=5)
+        controller = world.active_controller()
+        told = story(world, "t", controller)
+        assert told[0] == "Topic t: 2 partitions, 2 under-replicated."
+        assert (
+            f"  Broker 1 is not in the ISR since {BEGAN}: it was offline when Regent became the "
+            "controller. It is down." in told
+        )
+        assert (
+            f"  Broker 1 is not in the ISR since before {BEGAN}, when Regent became the "
+            "controller. It is down." in told
+        )
+        assert any("Regent became the controller. " in line for line in told)
+
+    def test_a_topic_that_is_gone(self) -> None:
+        world, controller = cluster()
+        world.delete(paths.topic("t"))
+        world.deliver(controller)
+        assert story(world, "t", controller) == [
+            "There is no topic or partition 't' in ZooKeeper.",
+            f"Topic 't' was removed from ZooKeeper by somebody else, observed at {LATER}.",
+        ]
+
+    def test_a_topic_that_is_being_deleted_and_whom_that_waits_for(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(3)
+        world.deliver(controller)
+        world.mark_for_deletion("t")
+        world.deliver(controller)
+        report = report_on(world, "t", controller)
+        told = list(tell(report))
+        assert told[1] == "The topic is marked for deletion, which waits for broker 3 to return."
+        assert any("The topic is being deleted. " in line for line in told)
+        assert not any("unclean" in line for line in told)
+        assert exit_status(report) is ExitStatus.EXPLAINED
+
+    def test_an_offline_partition_that_the_next_election_helps(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(3)
+        world.deliver(controller)
+        world.stop_broker(2)
+        world.deliver(controller)
+        world.start_broker(2)  # and the controller has not observed it yet
+        assert "  Broker 2 is live and in the ISR: the next election gives it a leader." in story(
+            world, "t-1", controller
+        )
+
+    def test_a_change_that_regent_has_not_processed_yet(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(1)
+        world.deliver(controller)
+        world.set_state(T0, 2, (2,), leader_epoch=6, controller_epoch=1)
+        told = story(world, "t-0", controller)
+        assert told[-1] == "    ZooKeeper has a later change, which Regent has yet to process."
