@@ -50,7 +50,12 @@ _READ_AGAIN: Final = frozenset(
     }
 )
 _MODIFICATIONS: Final = frozenset(
-    {e.PartitionModifications, e.BrokerModifications, e.PartitionReassignmentIsrChange}
+    {
+        e.PartitionModifications,
+        e.TopicNodesDeleted,
+        e.BrokerModifications,
+        e.PartitionReassignmentIsrChange,
+    }
 )
 _REQUESTS: Final = frozenset({e.ControlledShutdownReceived})
 _ANSWERED: Final = frozenset({e.CommandsReceived}) | _REQUESTS
