@@ -53,7 +53,12 @@ _READ_AGAIN: Final = frozenset(
     }
 )
 _MODIFICATIONS: Final = frozenset(
-    {e.PartitionModifications, e.BrokerModifications, e.PartitionReassignmentIsrChange}
+    {
+        e.PartitionModifications,
+        e.TopicNodesDeleted,
+        e.BrokerModifications,
+        e.PartitionReassignmentIsrChange,
+    }
 )
 _ANSWERS: Final = frozenset(
     {

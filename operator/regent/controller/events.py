@@ -242,6 +242,13 @@ class PartitionModifications(ControllerEvent, frozen=True):
     topics: tuple[str, ...]
 
 
+class TopicNodesDeleted(ControllerEvent, frozen=True):
+    """The nodes of topics were deleted; there may be others of the same name by now."""
+
+    state = ControllerState.TOPIC_CHANGE
+    topics: tuple[str, ...]
+
+
 class TopicDeletion(ControllerEvent, frozen=True):
     """Children of ``/admin/delete_topics`` changed."""
 

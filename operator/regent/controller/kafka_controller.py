@@ -156,6 +156,9 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.PartitionModifications: lambda active, event: topic_changes.process_partition_modifications(
         active, event.topics
     ),
+    e.TopicNodesDeleted: lambda active, event: topic_changes.process_topic_nodes_deleted(
+        active, event.topics
+    ),
     e.TopicDeletion: lambda active, _: topic_changes.process_topic_deletion(active),
     e.StopReplicaResponseReceived: lambda active, event: answers.process_stop_replica_responses(
         active, event.responses

@@ -23,6 +23,7 @@ from regent.reconcile.request import TopicRequest
 from regent.resources.conditions import ConditionReason, enumerate_some
 from regent.resources.kafka_topic import KafkaTopic
 
+_MOVING_TOOL: Final = "kafka-reassign-partitions --zookeeper (up to Kafka 2.8)"
 _MAX_LISTED: Final = 3
 """Problems of one kind that a message lists before it only counts."""
 
@@ -218,8 +219,7 @@ def replication_factor_matches(request: TopicRequest) -> Finding | None:
     return Finding(
         ConditionReason.REPLICAS_MISMATCH,
         f"the topic has {shown} replicas per partition, {declared} are declared, and a KafkaTopic "
-        f"does not change them: set replicas to {actual[-1]}, or have kafka-reassign-partitions "
-        "change them while a broker is the controller",
+        f"does not change them: set replicas to {actual[-1]}, or have {_MOVING_TOOL} change them",
         "spec.replicas",
     )
 
@@ -242,8 +242,7 @@ def replica_assignment_matches(request: TopicRequest) -> Finding | None:
         f"{len(different)} partitions have other replicas than declared, the first is partition "
         f"{first.partition} on {list(first.replicas)} instead of "
         f"{list(declared[first.partition])}, and a KafkaTopic does not move them: declare the "
-        "replicas they have, or have kafka-reassign-partitions move them while a broker is the "
-        "controller",
+        f"replicas they have, or have {_MOVING_TOOL} move them",
         f"spec.replicaAssignment[{first.partition}]",
     )
 

@@ -83,6 +83,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     CauseKind.ELECTION_REQUESTED: "An election of leaders was requested.",
     CauseKind.LEADER_IMBALANCE: "Too many partitions were not led by their preferred leaders.",
     CauseKind.REASSIGNMENT: "The partition is being reassigned.",
+    CauseKind.ELECTION_REPEATED: "An election that had failed was tried again.",
     CauseKind.UNCLEAN_ELECTION_ENABLED: "unclean.leader.election.enable was set to true.",
 }
 

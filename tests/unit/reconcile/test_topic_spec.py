@@ -50,6 +50,7 @@ class TestLimits:
             AlterTopicConfig("orders", {"retention.ms": "1"}),
         )
         assert state(plan)["Stalled"] == "True/ReplicasMismatch"
+        assert "kafka-reassign-partitions --zookeeper" in said(plan).message
         assert said(plan).message.startswith("spec.replicas: the topic has 2 replicas")
         assert "set replicas to 2, or have kafka-reassign-partitions" in said(plan).message
         assert "PartitionReassignment" not in said(plan).message
@@ -75,6 +76,7 @@ class TestLimits:
         subject = owned(replicaAssignment=[[1, 2], [3, 1]])
         plan = plan_topic(request(subject, view(topic()), config={}))
         assert state(plan)["Stalled"] == "True/ReplicaAssignmentMismatch"
+        assert "kafka-reassign-partitions --zookeeper" in said(plan).message
         assert "partition 1 on [2, 1] instead of [3, 1]" in said(plan).message
 
     def test_a_refusal_comes_before_a_limit(self) -> None:

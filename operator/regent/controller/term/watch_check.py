@@ -22,8 +22,9 @@ from __future__ import annotations
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import ArmTimer, Enqueue
+from regent.controller.effects import ArmTimer, Enqueue, PublishView
 from regent.controller.events import WatchCheck
+from regent.controller.state.causes import CauseKind
 from regent.controller.term.persistent_paths import restore_persistent_paths
 from regent.controller.term.watches import NEEDED
 
@@ -37,10 +38,21 @@ async def schedule_watch_check(active: ActiveController) -> None:
         await ArmTimer(_TIMER, interval_s * 1_000, WatchCheck())
 
 
+async def _repeat_elections(active: ActiveController) -> None:
+    """Try those again that failed for what no watch reports the end of: a right, a quota, or what
+    was in a znode."""
+    topics = frozenset(tp.topic for tp in active.context.elections_to_repeat)
+    if topics:
+        with active.context.trail.because(CauseKind.ELECTION_REPEATED):
+            await active.partitions.trigger_online_for(())
+        await PublishView(topics)
+
+
 async def process_watch_check(active: ActiveController) -> None:
     """Have everything looked at that watches are to report. What is watched may have been deleted,
     and a watch needs a node."""
     await restore_persistent_paths(active)
+    await _repeat_elections(active)
     for event in NEEDED:
         await Enqueue(event)
     await schedule_watch_check(active)

@@ -18,6 +18,7 @@ from regent.controller.events import (
     ReplicaLeaderElection,
     TopicChange,
     TopicDeletion,
+    TopicNodesDeleted,
     ZkPartitionReassignment,
 )
 from regent.zk_data import paths
@@ -30,6 +31,11 @@ _CHILD_EVENTS: dict[str, ControllerEvent] = {
     paths.ISR_CHANGE_NOTIFICATION: IsrChangeNotification(),
     paths.LOG_DIR_EVENT_NOTIFICATION: LogDirEventNotification(),
     paths.CONFIG_CHANGES: ConfigChange(),
+}
+
+_TOPIC_EVENTS: Final = {
+    WatchedEventType.NODE_DATA_CHANGED: PartitionModifications,
+    WatchedEventType.NODE_DELETED: TopicNodesDeleted,
 }
 
 NEEDED: Final[tuple[ControllerEvent, ...]] = (
@@ -45,7 +51,9 @@ NEEDED: Final[tuple[ControllerEvent, ...]] = (
 def event_of(watched: WatchedEvent) -> ControllerEvent | None:
     """The event that a fired watch stands for; None if another watch reports what follows.
 
-    The deletion of a broker's or topic's node is such a case: its parent's children have changed.
+    The deletion of a broker's node is such a case: its parent's children have changed. So they have
+    when a topic's node was deleted, but not if it was created again before anybody read the list; a
+    broker that registers again has another epoch.
     """
     if watched.path == paths.CONTROLLER:
         return ControllerChange()
@@ -57,14 +65,14 @@ def event_of(watched: WatchedEvent) -> ControllerEvent | None:
         return ZkPartitionReassignment()
     if watched.type is WatchedEventType.NODE_CHILDREN_CHANGED:
         return _CHILD_EVENTS.get(watched.path)
+    topic = paths.topic_of(watched.path)
+    if topic is not None and watched.path == paths.topic(topic):
+        return _TOPIC_EVENTS[watched.type]((topic,)) if watched.type in _TOPIC_EVENTS else None
     if watched.type is not WatchedEventType.NODE_DATA_CHANGED:
         return None
     broker_id = paths.broker_of(watched.path)
     if broker_id is not None:
         return BrokerModifications((broker_id,))
-    topic = paths.topic_of(watched.path)
-    if topic is not None and watched.path == paths.topic(topic):
-        return PartitionModifications((topic,))
     tp = paths.partition_of_state(watched.path)
     if tp is not None:
         return PartitionReassignmentIsrChange((tp,))

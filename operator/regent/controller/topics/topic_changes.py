@@ -1,4 +1,5 @@
-"""Topics come, grow and go: TopicChange, PartitionModifications, TopicDeletion."""
+"""Topics come, grow and go: TopicChange, PartitionModifications, TopicNodesDeleted and
+TopicDeletion."""
 
 from __future__ import annotations
 
@@ -34,11 +35,7 @@ async def process_topic_change(active: ActiveController) -> None:
     gone: list[str] = []
     if len(listed) - len(new) < len(context.cluster.topics):
         gone = sorted(context.cluster.topics - frozenset(listed))
-    forgotten = topic_id_notes.incarnations(context, gone)
-    with context.trail.because(CauseKind.TOPIC_VANISHED):
-        for topic in gone:
-            context.remove_topic(topic)
-    await topic_id_notes.forget(context, forgotten)
+    await _forget(context, gone)
     added: list[TopicPartition] = []
     if new:
         topics = await cluster_loading.read_topics(new, active.log)
@@ -58,6 +55,16 @@ async def process_topic_change(active: ActiveController) -> None:
         await PublishView(frozenset(gone) | frozenset(new))
 
 
+async def _forget(context: ControllerContext, gone: Iterable[str]) -> None:
+    """The nodes of topics were deleted by somebody else, whatever has become of the replicas."""
+    gone = list(gone)
+    notes = topic_id_notes.incarnations(context, gone)
+    with context.trail.because(CauseKind.TOPIC_VANISHED):
+        for topic in gone:
+            context.remove_topic(topic)
+    await topic_id_notes.forget(context, notes)
+
+
 async def on_new_partition_creation(
     active: ActiveController, partitions: Sequence[TopicPartition]
 ) -> None:
@@ -73,15 +80,32 @@ async def on_new_partition_creation(
     await active.replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
 
 
+async def process_topic_nodes_deleted(active: ActiveController, names: Sequence[str]) -> None:
+    """Topic nodes were deleted, mostly by ourselves. The list of topics shows that, unless there is
+    another node of that name by now."""
+    known = [topic for topic in names if active.context.cluster.has_topic(topic)]
+    if known:
+        await process_partition_modifications(active, known)
+
+
 async def process_partition_modifications(active: ActiveController, names: Sequence[str]) -> None:
-    """Topic nodes changed: create partitions that are new.
+    """Topic nodes changed: create partitions that are new. A node that was deleted and created
+    again is another topic.
 
     Other changes are not ours to follow: replicas of existing partitions change by reassignment
     only, and ids not at all.
     """
     context = active.context
     topics = await cluster_loading.read_topics(names, active.log)
-    # Topics that were malformed when they first appeared.
+    replaced = [t for t, znode in topics.items() if _is_another(context, t, znode)]
+    if replaced:
+        active.log.warning(
+            "Topics were deleted from ZooKeeper and created again",
+            topics=len(replaced),
+            examples=examples(replaced),
+        )
+        await _forget(context, replaced)
+    # Topics that were malformed when they first appeared, and those.
     late = {topic: znode for topic, znode in topics.items() if not context.cluster.has_topic(topic)}
     growth: list[TopicPartition] = []
     for topic, znode in topics.items():
@@ -114,6 +138,13 @@ async def process_partition_modifications(active: ActiveController, names: Seque
         await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
     if late:
         await process_topic_deletion(active)  # one of them may have been marked before
+
+
+def _is_another(context: ControllerContext, topic: str, znode: TopicZNode) -> bool:
+    """Whether the node is not the one that the context knows: it was created by another
+    transaction."""
+    known = context.cluster.topic_czxids.get(topic, 0)
+    return bool(known and znode.czxid) and znode.czxid != known
 
 
 def _without_id(context: ControllerContext, topics: Iterable[str]) -> list[str]:

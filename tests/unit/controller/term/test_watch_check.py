@@ -155,6 +155,30 @@ def test_topics_are_deleted_again_after_the_parent_of_the_markers_was(world: Wor
     assert e.TopicDeletion() in world.deliver(controller)
 
 
+def test_an_election_that_zookeeper_kept_from_succeeding_is_repeated(world: World) -> None:
+    """No watch reports that a right was given or a quota raised, or that a znode was corrected."""
+    controller = world.active_controller()
+    world.create_topic("u", {0: (2, 3)})
+    new = TopicPartition("u", 0)
+
+    def refuse(effect: effects.Effect[object]) -> None:
+        if isinstance(effect, effects.Write) and paths.partition_state(new) in [
+            operation.path for operation in effect.operations
+        ]:
+            world.delete(paths.topic_partition(new))
+
+    world.driver.before = refuse
+    world.deliver(controller)
+    world.driver.before = lambda _: None
+    assert controller.active is not None
+    context = controller.active.context
+    assert new in context.partitions_without_leader
+    world.driver.views.clear()
+    check(world, controller)
+    assert new not in context.partitions_without_leader
+    assert frozenset({"u"}) in world.driver.views
+
+
 def test_it_can_be_switched_off(world: World) -> None:
     world = World(watch_check_interval_s=None)
     world.fail_over()

@@ -63,7 +63,17 @@ def test_whatever_happens_to_a_request_for_preferred_leaders(kind: WatchedEventT
 )
 def test_changed_data(path: str, event: e.ControllerEvent) -> None:
     assert event_of(WatchedEvent(CHANGED, path)) == event
-    assert event_of(WatchedEvent(DELETED, path)) is None, "the list of its siblings tells that"
+
+
+@pytest.mark.parametrize("path", ["/brokers/ids/3", "/brokers/topics/t/partitions/3/state"])
+def test_deletions_that_the_list_of_siblings_shows(path: str) -> None:
+    assert event_of(WatchedEvent(DELETED, path)) is None
+
+
+def test_a_deleted_topic_may_have_a_successor_that_no_list_shows() -> None:
+    deleted = WatchedEvent(DELETED, "/brokers/topics/t")
+    assert event_of(deleted) == e.TopicNodesDeleted(("t",))
+    assert event_of(WatchedEvent(DELETED, "/brokers/topics/t/partitions")) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ import uuid
 import pytest
 
 from regent.controller import effects
+from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
+from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics.topic_changes import (
     process_partition_modifications,
@@ -41,7 +43,7 @@ def forget_the_past(world: World) -> None:
 
 
 def watched(world: World) -> list[WatchedEvent]:
-    return [e for e in world.driver.client.take_events() if isinstance(e, WatchedEvent)]
+    return [w for w in world.driver.client.take_events() if isinstance(w, WatchedEvent)]
 
 
 class TestNewTopics:
@@ -366,3 +368,68 @@ class TestDeletionRequests:
         watched(world)
         world.mark_for_deletion("t")
         assert [e.path for e in watched(world)] == [paths.DELETE_TOPICS]
+
+
+@pytest.mark.parametrize("protocol", [(2, 6), (3, 9)])
+class TestReplacedTopics:
+    """A topic node was deleted and created again before anybody looked."""
+
+    def _replace(self, world: World) -> None:
+        world.delete(paths.topic("t"))
+        world.create_topic("t", {0: (2, 3), 1: (3, 2)})
+
+    def _active(self, protocol: tuple[int, int]) -> tuple[World, KafkaController]:
+        world = World()
+        world.driver.inter_broker_protocol = protocol
+        world.start_broker(1, 2, 3)
+        world.create_topic("t", {0: (1, 2)})
+        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        controller = world.active_controller()
+        forget_the_past(world)
+        return world, controller
+
+    def _assert_it_is_the_new_one(self, world: World, controller: KafkaController) -> None:
+        assert controller.active is not None
+        cluster = controller.active.context.cluster
+        node = world.zookeeper.get(paths.topic("t"))
+        assert node is not None
+        assert cluster.topic_czxids["t"] == node.czxid
+        assert cluster.replicas(T0) == (2, 3)
+        assert (cluster.leadership[T0].leader, cluster.leadership[T1].leader) == (2, 3)
+        state = world.state(T0)
+        assert state is not None
+        assert (state.leader, state.leader_epoch) == (2, 0)
+        assert any(view is not None and "t" in view for view in world.driver.views)
+
+    def test_the_deletion_of_its_node_says_so(self, protocol: tuple[int, int]) -> None:
+        world, controller = self._active(protocol)
+        self._replace(world)
+        world.deliver(controller)
+        self._assert_it_is_the_new_one(world, controller)
+
+    def test_after_a_disconnection_it_is_found_without_watches(
+        self, protocol: tuple[int, int]
+    ) -> None:
+        world, controller = self._active(protocol)
+        self._replace(world)
+        world.driver.client.take_events()
+        world.process(controller, e.SessionReconnected())
+        self._assert_it_is_the_new_one(world, controller)
+
+    def test_what_was_to_be_deleted_is_not_deleted_in_its_place(
+        self, protocol: tuple[int, int]
+    ) -> None:
+        world, controller = self._active(protocol)
+        world.mark_for_deletion("t")
+        world.deliver(controller)
+        world.delete(paths.delete_topic("t"))
+        self._replace(world)
+        world.deliver(controller)
+        self._assert_it_is_the_new_one(world, controller)
+        assert controller.active is not None
+        assert not controller.active.context.topics_to_be_deleted
+
+    def test_a_deletion_that_is_known_costs_nothing(self, protocol: tuple[int, int]) -> None:
+        world, controller = self._active(protocol)
+        world.process(controller, e.TopicNodesDeleted(("deleted", "by", "ourselves")))
+        assert not [x for x in world.driver.performed if isinstance(x, effects.ReadData)]
