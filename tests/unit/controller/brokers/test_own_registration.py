@@ -238,3 +238,19 @@ def test_a_broker_that_has_registered_with_our_id_keeps_its_registration() -> No
     assert controller.active is None
     assert world.exists(OWN)
     assert "a broker is registered" in (controller.life.refusal or "")
+
+
+def test_one_whose_creation_was_not_answered_is_deleted_all_the_same() -> None:
+    world = World(served=SERVED)
+    world.start_broker(1)
+    controller = world.active_controller()
+    lost = raising(ZooKeeperUnavailableError("the connection broke"))
+    world.driver.after = once(effects.Write, lost)
+    assert controller.active is not None
+    broker_epoch = controller.active.context.cluster.brokers[1].epoch
+    facts = BrokerFacts(broker_id=1, versions=OLD, has_answered=True)
+    world.process(controller, e.BrokerFactsLearned(broker_epoch, facts))
+    assert world.exists(OWN)
+    assert controller.active is None
+    world.process(controller, e.SessionReconnected())
+    assert not world.exists(OWN)
