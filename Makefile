@@ -26,10 +26,11 @@ test: setup ## all tests (the first time also builds the Kubernetes API: some mi
 unit: setup ## the tests that need no servers
 	@$(PYTHON_RUN) -m pytest -n $(shell nproc) -m "not integration" $(ARGS)
 
-matrix: setup ## the flows on brokers of five versions: [VERSIONS="2.4.1 3.9.1"] [FLOWS="crash"] [SEED=7]
+matrix: setup ## the flows on brokers of five versions: [VERSIONS="2.4.1 3.9.1"] [FLOWS="crash"] [PROTOCOL=default] [SEED=7]
 	@$(PYTHON_RUN) -m sandbox build --all-kafka
 	@$(PYTHON_RUN) -m tests.matrix $(if $(VERSIONS),--versions $(VERSIONS)) \
-		$(if $(FLOWS),--flows $(FLOWS)) $(if $(SEED),--seed $(SEED))
+		$(if $(FLOWS),--flows $(FLOWS)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(PROTOCOL),--inter-broker-protocol $(PROTOCOL))
 
 simulate: setup ## the simulation with many seeds: [SEEDS=100] [STEPS=...] [SEED=first]
 	@$(PYTHON_RUN) -m tests.simulation --keep-going --seeds $(or $(SEEDS),100) \

@@ -16,6 +16,7 @@ from regent.controller import events as e
 from regent.controller.commands import DescribeTopicConfigs, not_controller
 from regent.controller.config import ControllerConfig
 from regent.controller_service import ControllerService
+from regent.model.cluster import Address
 from regent.network.settings import ChannelSettings
 from regent.observability.http import JsonAnswer
 from regent.observability.metrics import EventMetrics
@@ -170,3 +171,22 @@ class TestStateChanges:
         assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE
         assert answer.body["problem"] == "this Regent is not the controller"
         assert not answer.body["isActive"]
+
+
+def test_a_listener_of_brokers_that_is_not_served_is_shown_though_it_leads() -> None:
+    served = {"SSL": Address("regent", 9095)}
+    with SimulatedCluster() as cluster, LiveController(cluster, served=served) as controller:
+        service = controller.service
+        assert service.readiness_problem() is None
+        remark = wait_until(service.remark, timeout_s=10, describe="the brokers to be known")
+        assert "PLAINTEXT (PLAINTEXT)" in remark
+        assert service.status()["endpoint"] == {
+            "served": {"SSL": "regent:9095"},
+            "listenersNotServed": {"PLAINTEXT": "PLAINTEXT"},
+        }
+
+
+def test_without_an_endpoint_nothing_is_said_of_listeners() -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        assert controller.service.remark() is None
+        assert controller.service.status()["endpoint"] is None

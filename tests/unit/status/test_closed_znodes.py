@@ -15,9 +15,10 @@ from regent.status.report import ExitStatus, exit_status
 from regent.status.text import render_status
 from regent.status.topic import Target, read_topic
 from regent.zk_data import paths
+from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.operations import DatedZNode, ZNode
 from tests.simulation.zookeeper import InMemoryZooKeeper
-from tests.unit.controller.world import World
+from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NO_AUTH = "ZooKeeper answered NOAUTH: the right to read it is missing"
@@ -67,6 +68,23 @@ def cluster(*closed: str) -> ClusterReader:
 async def status(*closed: str) -> dict[str, Any]:
     report = await read_cluster(cluster(*closed))
     return {**report, "regent": None, "regentProblem": "nobody was asked"}
+
+
+async def test_a_regent_that_is_registered_is_no_broker() -> None:
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("t", {0: (CONTROLLER_ID, 1)})
+    world.set_state(T0, CONTROLLER_ID, (CONTROLLER_ID,))
+    world.elect_rival(CONTROLLER_ID)
+    content = encode_controller_registration(make_broker(CONTROLLER_ID), 0)
+    world.put(paths.broker_id(CONTROLLER_ID), content)
+    reader = ClusterReader(ClosedReads(world.zookeeper, ()), "")
+    report = await read_cluster(reader)
+    assert [broker["id"] for broker in report["brokers"]] == [1, 2]
+    assert report["controller"]["kind"] == "regent"
+    topic = await read_topic(reader, Target("t", None), changed=(), problems=[])
+    assert topic is not None
+    assert topic["offline"] == 1
 
 
 async def test_nothing_is_closed() -> None:

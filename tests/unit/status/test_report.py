@@ -143,6 +143,24 @@ def test_brokers_that_are_stopping_are_named() -> None:
     assert "Stopping    2, 3: " in render_status(report(regent=regent, regentProblem=None))
 
 
+def test_what_is_served_and_what_is_not_is_shown() -> None:
+    regent = {
+        "controllerId": 1000,
+        "isActive": True,
+        "endpoint": {
+            "served": {"PLAINTEXT": "regent:9092"},
+            "listenersNotServed": {"CLIENTS": "SASL_SSL"},
+        },
+        "eventQueueSize": 0,
+        "channelQueueSizes": {},
+    }
+    output = render_status(report(regent=regent, regentProblem=None))
+    assert "Endpoint    regent:9092 (PLAINTEXT)" in output
+    assert "Endpoint    listener CLIENTS (SASL_SSL) is not served" in output
+    without = render_status(report(regent=regent | {"endpoint": None}, regentProblem=None))
+    assert "Endpoint    " not in without
+
+
 def test_what_others_wrote_gives_the_terminal_no_commands() -> None:
     command = "\x1b]0;title\x07\x1b[2J"
     broker = {"id": 1, "epoch": 2, "rack": command, "leads": 0, "hosts": 0, "outOfSync": 0}

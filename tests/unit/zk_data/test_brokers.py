@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import MalformedZNodeError
-from regent.zk_data.brokers import decode_broker
+from regent.zk_data.brokers import (
+    decode_broker,
+    encode_controller_registration,
+    is_controller_registration,
+)
 from regent.zk_data.operations import ZNode
 from tests.support.broker_znodes import encode_broker
 
@@ -205,3 +209,20 @@ def test_round_trip(broker: Broker) -> None:
     data = encode_broker(broker, timestamp_ms=1)
     decoded = decode_broker(broker.broker_id, znode(data))
     assert decoded == msgspec.structs.replace(broker, session_id=SESSION_ID)
+
+
+@given(BROKERS)
+def test_a_controller_registers_as_brokers_do_but_for_a_mark(controller: Broker) -> None:
+    node = znode(encode_controller_registration(controller, 1))
+    decoded = decode_broker(controller.broker_id, node)
+    assert (decoded.endpoints, decoded.rack) == (controller.endpoints, controller.rack)
+    assert decoded.registration_version == 4
+    assert is_controller_registration(node)
+    as_a_broker = znode(encode_broker(controller, timestamp_ms=1))
+    assert not is_controller_registration(as_a_broker)
+    assert as_a_broker.data != node.data
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"regentController":1}', b"\xff"])
+def test_what_does_not_decode_has_no_mark(data: bytes) -> None:
+    assert not is_controller_registration(znode(data))

@@ -45,6 +45,8 @@ async def settle(active: ActiveController) -> None:
     path = paths.broker_id(context.term.controller_id)
     (node,) = await ReadData([path])
     operation = await _operation(path, node, wanted)
+    if wanted is not None:
+        context.is_registered = True  # even if the answer to the write is lost
     if operation is not None:
         (result,) = await Write([operation], guard=epoch_guard(context))
         if isinstance(result, ZkError):
@@ -79,7 +81,7 @@ async def _operation(path: str, node: ZNode | None, wanted: Broker | None) -> Op
         return None
     content = encode_controller_registration(wanted, await CurrentTime())
     if node is None:
-        return Create(path, content, ephemeral=True)
+        return Create(path, content, ephemeral=True, exist_ok=True)
     return SetData(path, content, node.version)
 
 

@@ -25,6 +25,20 @@ OWN = paths.broker_id(CONTROLLER_ID)
 OLD, NEW = ((2, 8),), ((3, 0), (3, 1))
 
 
+def answer(
+    controller: KafkaController,
+    broker_id: int,
+    versions: tuple[tuple[int, int], ...],
+    *,
+    has_answered: bool = True,
+) -> e.BrokerFactsLearned:
+    """A broker answers what it runs."""
+    assert controller.active is not None
+    broker_epoch = controller.active.context.cluster.brokers[broker_id].epoch
+    facts = BrokerFacts(broker_id=broker_id, versions=versions, has_answered=has_answered)
+    return e.BrokerFactsLearned(broker_epoch, facts)
+
+
 def learn(
     world: World,
     controller: KafkaController,
@@ -33,11 +47,8 @@ def learn(
     *,
     has_answered: bool = True,
 ) -> None:
-    """A broker answers what it runs."""
-    assert controller.active is not None
-    broker_epoch = controller.active.context.cluster.brokers[broker_id].epoch
-    facts = BrokerFacts(broker_id=broker_id, versions=versions, has_answered=has_answered)
-    world.process(controller, e.BrokerFactsLearned(broker_epoch, facts))
+    """The answer of a broker, and what follows from it, is processed."""
+    world.process(controller, answer(controller, broker_id, versions, has_answered=has_answered))
     world.deliver(controller)
 
 
@@ -149,10 +160,7 @@ def test_it_is_written_under_the_fence() -> None:
     world.start_broker(1)
     controller = world.active_controller()
     world.elect_rival(9)
-    assert controller.active is not None
-    broker_epoch = controller.active.context.cluster.brokers[1].epoch
-    facts = BrokerFacts(broker_id=1, versions=OLD, has_answered=True)
-    world.process(controller, e.BrokerFactsLearned(broker_epoch, facts))
+    world.process(controller, answer(controller, 1, OLD))
     assert not world.exists(OWN)
     assert controller.active is None
 
@@ -238,3 +246,16 @@ def test_a_broker_that_has_registered_with_our_id_keeps_its_registration() -> No
     assert controller.active is None
     assert world.exists(OWN)
     assert "a broker is registered" in (controller.life.refusal or "")
+
+
+def test_one_whose_creation_was_not_answered_is_deleted_all_the_same() -> None:
+    world = World(served=SERVED)
+    world.start_broker(1)
+    controller = world.active_controller()
+    lost = raising(ZooKeeperUnavailableError("the connection broke"))
+    world.driver.after = once(effects.Write, lost)
+    world.process(controller, answer(controller, 1, OLD))
+    assert world.exists(OWN)
+    assert controller.active is None
+    world.process(controller, e.SessionReconnected())
+    assert not world.exists(OWN)
