@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from sandbox import KafkaTools
 from sandbox.regent_process import RegentProcess
@@ -13,7 +14,7 @@ from tests.integration.controller.cluster import Cluster, cluster_of, controller
 
 TOPIC = "watched"
 PARTITIONS = 6
-SETTINGS: dict[str, str | int | bool] = {
+SETTINGS: dict[str, Any] = {
     "endpoint_port": 0,
     "endpoint_announced_listeners": "BROKERS,PLAINTEXT",
     "endpoint_listener": "PLAINTEXT",
