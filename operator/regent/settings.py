@@ -302,9 +302,8 @@ class Settings(BaseSettings):
     )
     endpoint_pass_through: bool = Field(
         default=True,
-        description="Pass requests that any broker can answer (metadata, coordinators, ACLs, "
-        "configurations) on to a broker, with the client's own identity. Clients that see Regent "
-        "need it.",
+        description="Pass requests that any broker can answer (metadata, coordinators, ACLs) on to "
+        "one, with the client's own identity. Clients that see Regent need it.",
     )
     endpoint_max_upstream_connections: int = Field(
         default=500,

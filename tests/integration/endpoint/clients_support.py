@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from sandbox import KafkaTools
 from sandbox.regent_process import RegentProcess
@@ -13,7 +14,12 @@ from tests.integration.controller.cluster import Cluster, cluster_of, controller
 
 TOPIC = "watched"
 PARTITIONS = 6
-LISTENER = "PLAINTEXT"
+SETTINGS: dict[str, Any] = {
+    "endpoint_port": 0,
+    "endpoint_announced_listeners": "BROKERS,PLAINTEXT",
+    "endpoint_listener": "PLAINTEXT",
+}
+"""Clients see Regent, too."""
 
 
 class ServedCluster:
@@ -68,7 +74,7 @@ def served_cluster(version: str) -> Iterator[ServedCluster]:
         bootstrap = cluster.kafka.bootstrap_servers
         tools = KafkaTools(bootstrap, version=version, zookeeper=cluster.kafka.zookeeper)
         tools.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3)
-        with regent(cluster, endpoint_port=0, endpoint_listener=LISTENER) as process:
+        with regent(cluster, **SETTINGS) as process:
             process.wait_until_active()
             served = ServedCluster(cluster, process)
             served.wait_until_announced()
