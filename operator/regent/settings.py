@@ -327,16 +327,14 @@ class Settings(BaseSettings):
     )
     endpoint_authorizer: Literal["detect", "kafka-acls", "none"] = Field(
         default="detect",
-        description="What decides who may create topics, move partitions and so on: Kafka's access "
-        "control lists in ZooKeeper (`kafka-acls`), or nothing (`none`), as in Kafka without an "
-        "authorizer. `detect`: as the brokers say (`authorizer.class.name`); if theirs is not one "
-        "of Kafka's own, only super users may. Others have to be `none` behind a trusted network, "
-        "or `kafka-acls`.",
+        description="Who may create topics, move partitions and so on: whom Kafka's access control "
+        "lists in ZooKeeper allow to (`kafka-acls`), or everybody (`none`). `detect`: as the "
+        "brokers' `authorizer.class.name` says; with one that is not Kafka's, super users only.",
     )
     endpoint_allow_everyone_if_no_acl_found: bool = Field(
         default=False,
-        description="As in the brokers' configuration (`allow.everyone.if.no.acl.found`): whether "
-        "everybody may do everything with a resource without any entry.",
+        description="The brokers' `allow.everyone.if.no.acl.found`: whether everybody may do "
+        "everything with what has no entry in the lists.",
     )
     endpoint_max_connections: int = Field(
         default=5_000,

@@ -85,6 +85,12 @@ class LocalEndpoint:
         """Ask; the answer comes as mappings, or as :class:`Close`. It has been encoded before."""
         header = RequestHeader(api.key, version, 1, "test")
         request = Request(header, build_entity(api.requests[version], fields))
+        return self.submit_request(request, peer=peer)
+
+    def submit_request(
+        self, request: Request, *, peer: Peer | None = None
+    ) -> concurrent.futures.Future[Any]:
+        """The same for a request that was decoded."""
         assert self._loop is not None, "the controller does not run"
         return asyncio.run_coroutine_threadsafe(
             self._answer(request, peer or peer_of()), self._loop

@@ -12,7 +12,7 @@ from regent.endpoint.authorization import PeerAccess
 from regent.endpoint.create_topics import is_led
 from regent.endpoint.handling import AdminHandler
 from regent.endpoint.refusals import DONE, TIMED_OUT, WRONG_CONTROLLER, ApiError, fields_of
-from regent.endpoint.topic_requests import growth_error, growth_problem
+from regent.endpoint.topic_requests import growth_error, growth_problem, too_many_partitions
 from regent.model.acls import AclOperation
 from regent.protocol.entity_building import build_entity
 from regent.protocol.error_codes import (
@@ -49,6 +49,9 @@ async def _answer(request: Request, controller: ControllerRequests, access: Peer
             errors[topic.name] = problem
         else:
             growing[topic.name] = _command(view, topic, validate_only=entity.validate_only)
+    problem = too_many_partitions(sum(command.total for command in growing.values()))
+    if problem is not None:
+        return _response(request, {name: errors.get(name, problem) for name in names})
     outcomes = await controller.carry_out_all(list(growing.values()))
     for name, outcome in zip(growing, outcomes, strict=True):
         errors[name] = growth_error(name, outcome)

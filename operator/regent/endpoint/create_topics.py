@@ -14,11 +14,13 @@ from regent.endpoint.refusals import DONE, TIMED_OUT, WRONG_CONTROLLER, ApiError
 from regent.endpoint.topic_requests import (
     UNSET,
     NewTopic,
+    Twins,
     already_existing,
     conflicting_numbers,
     creation_error,
     creation_policy_problem,
     creation_problem,
+    too_many_partitions,
     topic_defaults,
 )
 from regent.model.acls import AclOperation
@@ -106,10 +108,14 @@ def _new_topic(view: ClusterView, entity: Any) -> tuple[NewTopic, ApiError | Non
 async def _create(
     controller: ControllerRequests, topics: Mapping[str, NewTopic], *, validate_only: bool
 ) -> dict[str, ApiError]:
+    problem = too_many_partitions(sum(map(_partitions, topics.values())))
+    if problem is not None:
+        return dict.fromkeys(topics, problem)
     commands = [_command(topic, validate_only=validate_only) for topic in topics.values()]
     outcomes = await controller.carry_out_all(commands)
+    twins = Twins(controller.view)
     return {
-        topic.name: creation_error(controller.view, topic, outcome)
+        topic.name: creation_error(twins, topic, outcome)
         for topic, outcome in zip(topics.values(), outcomes, strict=True)
     }
 

@@ -30,6 +30,9 @@ from regent.runtime.ports import ControllerRequests
 _NODE_RESOURCES: Final = {4, 8}
 """Kinds of resources that stand for one node: BROKER and BROKER_LOGGER."""
 
+_DELETE: Final = 1
+"""Kafka's number of the operation that removes a setting."""
+
 _NOT_CHANGEABLE: Final = (
     "The settings of Regent are those of its process: they cannot be changed by a request"
 )
@@ -48,6 +51,14 @@ def _described(kind: type[Any], resource: Any) -> Any:
 
 def _not_changed(kind: type[Any], resource: Any) -> Any:
     return _result(kind, resource, error=INVALID_REQUEST, message=_NOT_CHANGEABLE)
+
+
+def _changed_if_deleted(kind: type[Any], resource: Any) -> Any:
+    """What is not set can be deleted: kafka-reassign-partitions does so with the throttles of every
+    node, and fails, with the topics' throttles left, if one of them refuses."""
+    if all(config.config_operation == _DELETE for config in resource.configs):
+        return _result(kind, resource)
+    return _not_changed(kind, resource)
 
 
 def _result(
@@ -116,5 +127,5 @@ def _handler(api: Api, results: _Results) -> Handler:
 DESCRIBE_HANDLER: Final = _handler(DESCRIBE_CONFIGS, _Results("results", _described))
 ALTER_HANDLER: Final = _handler(ALTER_CONFIGS, _Results("responses", _not_changed))
 INCREMENTAL_HANDLER: Final = _handler(
-    INCREMENTAL_ALTER_CONFIGS, _Results("responses", _not_changed)
+    INCREMENTAL_ALTER_CONFIGS, _Results("responses", _changed_if_deleted)
 )

@@ -39,6 +39,10 @@ UNSET: Final = -1
 """In a request: the brokers' default."""
 
 
+MAX_PARTITIONS_OF_A_REQUEST: Final = 50_000
+"""New partitions are placed in one go, in the controller's loop, where brokers wait meanwhile."""
+
+
 class TopicDefaults(NamedTuple):
     """What a topic has for which a request does not say it."""
 
@@ -119,7 +123,33 @@ def already_exists(topic: str) -> ApiError:
     return ApiError(TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
 
 
-def creation_error(view: ClusterView, new: NewTopic, outcome: Outcome) -> ApiError:
+def too_many_partitions(partitions: int) -> ApiError | None:
+    """Why a request is refused as a whole."""
+    if partitions <= MAX_PARTITIONS_OF_A_REQUEST:
+        return None
+    return ApiError(
+        POLICY_VIOLATION,
+        f"Excessively large number of partitions per request: {partitions}; at most "
+        f"{MAX_PARTITIONS_OF_A_REQUEST} are placed at a time.",
+    )
+
+
+class Twins:
+    """Topics by the name that they have in metrics, found once if they are asked for at all."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self._by_metric_name: dict[str, list[str]] | None = None
+
+    def of(self, topic: str) -> list[str]:
+        if self._by_metric_name is None:
+            self._by_metric_name = {}
+            for name in self._view.topics:
+                self._by_metric_name.setdefault(metric_name(name), []).append(name)
+        return sorted(self._by_metric_name.get(metric_name(topic), ()))
+
+
+def creation_error(twins: Twins, new: NewTopic, outcome: Outcome) -> ApiError:
     """What the controller says to a new topic."""
     topic = new.name
     if isinstance(outcome, Rejected):
@@ -130,11 +160,10 @@ def creation_error(view: ClusterView, new: NewTopic, outcome: Outcome) -> ApiErr
                 config = {key: value for key, value in new.config.items() if value is not None}
                 return ApiError(INVALID_CONFIG, kafka_words(config) or outcome.message)
             case Reason.TOPIC_NAME_COLLISION:
-                name = metric_name(topic)
-                twins = sorted(t for t in view.topics if metric_name(t) == name)
+                others = ", ".join(twins.of(topic))
                 return ApiError(
                     INVALID_TOPIC_EXCEPTION,
-                    f"Topic '{topic}' collides with existing topics: {', '.join(twins)}",
+                    f"Topic '{topic}' collides with existing topics: {others}",
                 )
     return error_of(outcome)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import ipaddress
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -119,6 +119,11 @@ class Acls:
 
     def __init__(self, entries: Mapping[ResourcePattern, Collection[Acl]]) -> None:
         self._entries = {pattern: tuple(acls) for pattern, acls in entries.items()}
+        lengths: dict[ResourceType, set[int]] = {}
+        for pattern in self._entries:
+            if pattern.pattern_type is PatternType.PREFIXED:
+                lengths.setdefault(pattern.resource_type, set()).add(len(pattern.name))
+        self._prefix_lengths = {kind: sorted(found) for kind, found in lengths.items()}
 
     @property
     def entries(self) -> Mapping[ResourcePattern, tuple[Acl, ...]]:
@@ -138,10 +143,15 @@ class Acls:
 
     def matching(self, resource_type: ResourceType, name: str) -> list[Acl]:
         """The entries that concern a resource."""
-        found: list[Acl] = []
-        for pattern in _patterns_of(resource_type, name):
-            found += self._entries.get(pattern, ())
-        return found
+        patterns = [ResourcePattern(resource_type, WILDCARD)]
+        if name != WILDCARD:
+            patterns.append(ResourcePattern(resource_type, name))
+        patterns += [
+            ResourcePattern(resource_type, name[:length], PatternType.PREFIXED)
+            for length in self._prefix_lengths.get(resource_type, ())
+            if length <= len(name)
+        ]
+        return [acl for pattern in patterns for acl in self._entries.get(pattern, ())]
 
 
 class AclRules(NamedTuple):
@@ -209,11 +219,3 @@ def _mentioned(
         and (acl.operation is AclOperation.ALL or acl.operation in operations)
         for acl in acls
     )
-
-
-def _patterns_of(resource_type: ResourceType, name: str) -> Iterator[ResourcePattern]:
-    yield ResourcePattern(resource_type, WILDCARD)
-    if name != WILDCARD:
-        yield ResourcePattern(resource_type, name)
-    for end in range(1, len(name) + 1):
-        yield ResourcePattern(resource_type, name[:end], PatternType.PREFIXED)

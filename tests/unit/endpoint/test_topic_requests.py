@@ -1,0 +1,44 @@
+"""What brokers' settings mean for new topics."""
+
+from __future__ import annotations
+
+from regent.controller.view import ClusterView
+from regent.endpoint.topic_requests import (
+    TopicDefaults,
+    creation_policy_problem,
+    topic_defaults,
+)
+from regent.model.cluster import Broker
+from regent.model.topic_config import BrokerFacts
+from regent.protocol.error_codes import POLICY_VIOLATION
+
+
+def view_of(*settings: dict[str, str] | None, live: tuple[int, ...] = (1, 2, 3)) -> ClusterView:
+    """Brokers from 1 on, with what they say of themselves."""
+    return ClusterView(
+        is_active=True,
+        brokers={number: Broker(number, epoch=1, endpoints=()) for number in live},
+        broker_facts=tuple(
+            BrokerFacts(broker_id=number, settings=each, has_answered=each is not None)
+            for number, each in enumerate(settings, 1)
+        ),
+    )
+
+
+def test_defaults_are_those_of_the_first_live_broker_that_says_them() -> None:
+    own = {"num.partitions": "6", "default.replication.factor": "3"}
+    other = {"num.partitions": "1", "default.replication.factor": "1"}
+    assert topic_defaults(view_of(None, own, other)) == TopicDefaults(6, 3)
+    assert topic_defaults(view_of(own, other, live=(2,))) == TopicDefaults(1, 1)
+    assert topic_defaults(view_of(None)) == TopicDefaults(1, 1)
+
+
+def test_a_policy_that_only_brokers_can_run_lets_no_topic_be_created() -> None:
+    policy = {"create.topic.policy.class.name": "com.example.Policy"}
+    problem = creation_policy_problem(view_of({}, policy))
+    assert problem is not None
+    assert problem.code == POLICY_VIOLATION
+    assert problem.message is not None
+    assert "com.example.Policy" in problem.message
+    assert creation_policy_problem(view_of({}, policy, live=(1,))) is None
+    assert creation_policy_problem(view_of({"create.topic.policy.class.name": ""})) is None
