@@ -19,6 +19,7 @@ from regent.model.topic_config import (
     CREATE_TOPIC_POLICY,
     DEFAULT_REPLICATION_FACTOR,
     NUM_PARTITIONS,
+    KafkaVersion,
     kafka_words,
 )
 from regent.protocol.error_codes import (
@@ -38,6 +39,9 @@ from regent.protocol.error_codes import (
 UNSET: Final = -1
 """In a request: the brokers' default."""
 
+
+_NEW_WORDS_SINCE: Final = (3, 3)
+"""Version of Kafka that says in other words what is wrong with a name."""
 
 MAX_PARTITIONS_OF_A_REQUEST: Final = 50_000
 """New partitions are placed in one go, in the controller's loop, where brokers wait meanwhile."""
@@ -100,7 +104,7 @@ def creation_problem(view: ClusterView, topic: NewTopic) -> ApiError | None:
         already_existing(view, topic.name)
         or _config_problem(topic)
         or (_placement_problem(view, topic) if not topic.assignment else None)
-        or _name_problem(topic.name)
+        or _name_problem(view, topic.name)
         or _assignment_problem(topic.assignment)
     )
 
@@ -254,9 +258,20 @@ def live_brokers(view: ClusterView) -> Collection[int]:
     return [broker for broker in sorted(view.brokers) if broker not in view.shutting_down]
 
 
-def _name_problem(name: str) -> ApiError | None:
+def _name_problem(view: ClusterView, name: str) -> ApiError | None:
     if topic_name_problem(name) is None:
         return None
+    words = _name_words if _newest_version(view) >= _NEW_WORDS_SINCE else _former_name_words
+    return ApiError(INVALID_TOPIC_EXCEPTION, words(name))
+
+
+def _newest_version(view: ClusterView) -> KafkaVersion:
+    """The newest version that a live broker runs, as far as is known."""
+    versions = [f.versions[-1] for f in view.broker_facts if f.broker_id in view.brokers]
+    return max(versions, default=_NEW_WORDS_SINCE)
+
+
+def _name_words(name: str) -> str:
     if not name:
         problem = "the empty string is not allowed"
     elif name in (".", ".."):
@@ -270,7 +285,23 @@ def _name_problem(name: str) -> ApiError | None:
             f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' "
             "and '-'"
         )
-    return ApiError(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+    return f"Topic name is invalid: {problem}"
+
+
+def _former_name_words(name: str) -> str:
+    if not name:
+        return "Topic name is illegal, it can't be empty"
+    if name in (".", ".."):
+        return 'Topic name cannot be "." or ".."'
+    if len(name) > MAX_TOPIC_NAME_LENGTH:
+        return (
+            f"Topic name is illegal, it can't be longer than {MAX_TOPIC_NAME_LENGTH} characters, "
+            f"topic name: {name}"
+        )
+    return (
+        f'Topic name "{name}" is illegal, it contains a character other than ASCII alphanumerics, '
+        "'.', '_' and '-'"
+    )
 
 
 def _assignment_problem(assignment: Mapping[int, tuple[int, ...]]) -> ApiError | None:
