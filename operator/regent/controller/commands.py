@@ -260,7 +260,6 @@ class Reason(enum.StrEnum):
     REASSIGNMENT_IN_PROGRESS = "ReassignmentInProgress"
     CONCURRENT_CHANGE = "ConcurrentChange"
     NOT_CONTROLLER = "NotController"
-    FEATURES_DISABLED = "FeaturesDisabled"
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable"
     ZOOKEEPER_REFUSED = "ZooKeeperRefused"
     INTERNAL_ERROR = "InternalError"
@@ -299,6 +298,20 @@ EntityResult = PartitionResult
 """The same for what is no partition: a user, a feature."""
 
 
+class UpdateFeaturesResult(msgspec.Struct, frozen=True):
+    """What has become of :class:`UpdateFeatures`.
+
+    Attributes:
+        features: The result of each feature.
+        error_code: Kafka's, if the command as a whole was refused.
+        message: Empty unless it was.
+    """
+
+    features: Mapping[str, EntityResult] = {}
+    error_code: int = 0
+    message: str = ""
+
+
 class Accepted(msgspec.Struct, frozen=True):
     """The command's writes are in ZooKeeper.
 
@@ -308,7 +321,7 @@ class Accepted(msgspec.Struct, frozen=True):
             :class:`ElectLeaders` and :class:`AlterPartitionReassignments`: partition ->
             :class:`PartitionResult`. :class:`ListPartitionReassignments`: partition -> its
             ``ReplicaAssignment``. :class:`AlterUserScramCredentials`: user ->
-            :class:`EntityResult`. :class:`UpdateFeatures`: feature -> :class:`EntityResult`.
+            :class:`EntityResult`. :class:`UpdateFeatures`: an :class:`UpdateFeaturesResult`.
             :class:`ControlledShutdown`: a :class:`ControlledShutdownResult`, with Kafka's error
             code if nothing was done.
     """

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from regent.controller.commands import (
     Accepted,
-    EntityResult,
     FeatureUpdate,
     UpdateFeatures,
+    UpdateFeaturesResult,
     UpgradeType,
 )
 from regent.endpoint.authorization import PeerAccess
 from regent.endpoint.handling import AdminHandler
-from regent.endpoint.refusals import DONE, WRONG_CONTROLLER, ApiError, error_of, fields_of
+from regent.endpoint.refusals import WRONG_CONTROLLER, ApiError, error_of, fields_of
 from regent.model.acls import AclOperation
 from regent.protocol.entity_building import build_entity
 from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED
@@ -34,11 +34,14 @@ async def _answer(request: Request, controller: ControllerRequests, access: Peer
     outcome = await controller.carry_out(_command(request))
     if not isinstance(outcome, Accepted):
         return _response(request, error_of(outcome), {})
-    results: Mapping[str, EntityResult] = outcome.result
+    result: UpdateFeaturesResult = outcome.result
     return _response(
         request,
-        DONE,
-        {name: ApiError(each.error_code, each.message or None) for name, each in results.items()},
+        ApiError(result.error_code, result.message or None),
+        {
+            name: ApiError(each.error_code, each.message or None)
+            for name, each in result.features.items()
+        },
     )
 
 

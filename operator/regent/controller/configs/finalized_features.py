@@ -20,6 +20,7 @@ from regent.controller.commands import (
     Reason,
     Rejected,
     UpdateFeatures,
+    UpdateFeaturesResult,
     UpgradeType,
 )
 from regent.controller.effects import ReadData, Write
@@ -39,7 +40,11 @@ _DONE: Final = EntityResult()
 async def update_features(active: ActiveController, command: UpdateFeatures) -> Outcome:
     """Carry the command out. What is wrong is in the result of each feature."""
     if active.context.cluster.inter_broker_protocol < FEATURES_SINCE:
-        return Rejected(Reason.FEATURES_DISABLED, "Feature versioning system is disabled.")
+        return Accepted(
+            UpdateFeaturesResult(
+                error_code=INVALID_REQUEST, message="Feature versioning system is disabled."
+            )
+        )
     (node,) = await ReadData([paths.FEATURE])
     try:
         before = None if node is None else decode_feature(node.data)
@@ -57,7 +62,7 @@ async def update_features(active: ActiveController, command: UpdateFeatures) -> 
                 feature: EntityResult(FEATURE_UPDATE_FAILED, "Unable to update finalized features.")
                 for feature in deleted
             }
-    return Accepted(results)
+    return Accepted(UpdateFeaturesResult(results))
 
 
 async def _written(

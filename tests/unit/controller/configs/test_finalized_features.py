@@ -12,9 +12,8 @@ from regent.controller.commands import (
     EntityResult,
     FeatureUpdate,
     Outcome,
-    Reason,
-    Rejected,
     UpdateFeatures,
+    UpdateFeaturesResult,
     UpgradeType,
 )
 from regent.controller.topics.topic_commands import process_commands
@@ -50,9 +49,13 @@ def finalized(world: World) -> Mapping[str, int]:
 def test_what_is_finalized_can_be_deleted() -> None:
     world, active = cluster({"old": 2, "kept": 1})
     deletion = FeatureUpdate("old", 0, UpgradeType.SAFE_DOWNGRADE)
-    assert update(world, active, deletion, validate_only=True) == Accepted({"old": EntityResult()})
+    assert update(world, active, deletion, validate_only=True) == Accepted(
+        UpdateFeaturesResult({"old": EntityResult()})
+    )
     assert finalized(world) == {"old": 2, "kept": 1}
-    assert update(world, active, deletion) == Accepted({"old": EntityResult()})
+    assert update(world, active, deletion) == Accepted(
+        UpdateFeaturesResult({"old": EntityResult()})
+    )
     assert finalized(world) == {"kept": 1}
 
 
@@ -77,7 +80,7 @@ def test_what_kafka_refuses(wanted: FeatureUpdate, message: str) -> None:
     world, active = cluster({"old": 2})
     outcome = update(world, active, wanted)
     assert isinstance(outcome, Accepted)
-    result = outcome.result[wanted.feature]
+    result = outcome.result.features[wanted.feature]
     assert result.error_code == INVALID_REQUEST
     assert message in result.message
     assert finalized(world) == {"old": 2}
@@ -87,4 +90,7 @@ def test_below_protocol_version_2_7_there_are_no_features() -> None:
     world, active = cluster()
     active.context.cluster.inter_broker_protocol = (2, 6)
     outcome = update(world, active, FeatureUpdate("new", 1, UpgradeType.UPGRADE))
-    assert outcome == Rejected(Reason.FEATURES_DISABLED, "Feature versioning system is disabled.")
+    assert isinstance(outcome, Accepted)
+    assert outcome.result.error_code == INVALID_REQUEST
+    assert outcome.result.message == "Feature versioning system is disabled."
+    assert not outcome.result.features
