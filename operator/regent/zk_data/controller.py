@@ -9,9 +9,10 @@ from regent.zk_data import paths
 from regent.zk_data.decoding import INT32_MAX, Int32, decimal, json_decoder, json_object
 
 
-class _Controller(msgspec.Struct, rename={"election_path": "electionPath"}):
+class _Controller(msgspec.Struct, rename="camel"):
     brokerid: Int32
     election_path: str | None = None
+    kraft_controller_epoch: Int32 = -1
 
 
 _decode = json_decoder(_Controller)
@@ -35,6 +36,17 @@ def decode_election_path(data: bytes) -> str | None:
         return _decode(paths.CONTROLLER, data).election_path
     except MalformedZNodeError:
         return None
+
+
+def is_kraft_controller(data: bytes) -> bool:
+    """Whether a KRaft controller has written ``/controller``, as it does in a migration (KIP-866).
+
+    False if the node does not decode: no program of Kafka's has written it.
+    """
+    try:
+        return _decode(paths.CONTROLLER, data).kraft_controller_epoch > 0
+    except MalformedZNodeError:
+        return False
 
 
 def encode_controller(

@@ -30,6 +30,7 @@ from regent.zk_data.controller import (
     decode_election_path,
     encode_controller,
     encode_controller_epoch,
+    is_kraft_controller,
 )
 from regent.zk_data.operations import Check, Create, Delete, SetData, Written, ZkError, ZNode
 
@@ -111,18 +112,19 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
 async def _refuse_kraft(holder: ZNode | None) -> None:
     """Leave a cluster alone whose metadata a KRaft controller has, or is about to take over.
 
-    It holds ``/controller`` by a persistent node, and keeps how far it has come in ``/migration``.
-    What is changed in ZooKeeper besides is lost, or breaks the migration.
+    It holds ``/controller`` by a persistent node that has its epoch, and keeps how far it has come
+    in ``/migration``. What is changed in ZooKeeper besides is lost, or breaks the migration. A
+    persistent node that somebody made by hand is not its.
 
     Raises:
         UnsupportedClusterError: Says why, and what to do.
     """
     (is_migrating,) = await Exists([paths.MIGRATION])
-    if holder is not None and not holder.ephemeral_owner:
+    if holder is not None and not holder.ephemeral_owner and is_kraft_controller(holder.data):
         raise UnsupportedClusterError(
-            f"{paths.CONTROLLER} is a persistent node: a KRaft controller leads this cluster, "
-            "which is being migrated to KRaft. Uninstall Regent; or, if the migration was "
-            f"reverted, delete {paths.CONTROLLER} and {paths.MIGRATION}"
+            f"{paths.CONTROLLER} is a persistent node of a KRaft controller: this cluster is being "
+            "migrated to KRaft. Uninstall Regent; or, if the migration was reverted, delete "
+            f"{paths.CONTROLLER} and {paths.MIGRATION}"
         )
     if is_migrating:
         raise UnsupportedClusterError(

@@ -184,6 +184,14 @@ class TestMigrationToKraft:
         assert holder(world) == 3000
         assert epoch(world)[0] == b"7"
 
+    @pytest.mark.parametrize("content", [b"", b"[]", b'{"version":1}', encode_controller(1, 0)])
+    def test_a_persistent_node_that_kraft_has_not_written_is_replaced(self, content: bytes) -> None:
+        world = World()
+        world.put(paths.CONTROLLER_EPOCH, b"7")
+        world.put(paths.CONTROLLER, content)
+        assert stand(world) is not None
+        assert holder(world) == CONTROLLER_ID
+
     def test_a_cluster_that_is_about_to_be_migrated_is_left_to_its_brokers(self) -> None:
         world = World()
         world.elect_rival(1)
