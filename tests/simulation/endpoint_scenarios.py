@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from regent.controller.broker_requests import AlterPartitionRequest, IsrChange
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.isr_change_requests import presume
 from tests.simulation.scenarios import SCENARIOS, Scenario
@@ -85,6 +86,24 @@ def _producer_ids(world: World) -> None:
         world.settle()
 
 
+def _late_request(world: World) -> None:
+    """A leader has asked for something else before broker 3 returned."""
+    _ask_for_isrs(world)
+    world.settle()
+    for broker in world.brokers.values():
+        controller = world.endpoint.controller_by_metadata(broker)
+        for tp, replica in broker.replicas.items():
+            if replica.is_leader and replica.state.partition_epoch and controller is not None:
+                epochs = (replica.state.leader_epoch, replica.state.partition_epoch - 1)
+                change = IsrChange(
+                    tp.topic, tp.partition, epochs[0], (broker.broker_id,), epochs[1]
+                )
+                request = AlterPartitionRequest(broker.broker_id, broker.epoch, (change,))
+                world.endpoint.call(
+                    broker, controller, request, answered=lambda _: None, closed=lambda: None
+                )
+
+
 def upgrade(world: World, broker: SimulatedBroker, protocol: tuple[int, int]) -> None:
     """One step of a rolling upgrade: a broker is stopped in order, and returns as a newer one."""
     broker.upgrade_to = protocol
@@ -129,6 +148,9 @@ ENDPOINT_SCENARIOS: dict[str, Scenario] = {
 ENDPOINT_SCENARIOS |= {
     "a broker asks for a partition that another one leads": _of(
         Scenario(topics_with_records, _presumption), LEADERS_ASK
+    ),
+    "a request of before an ISR change arrives late": _of(
+        Scenario(topics_with_records, _late_request), LEADERS_ASK
     ),
     "producer ids": _of(Scenario(topics_with_records, _producer_ids), EVERYTHING_IS_ASKED),
     "in the middle of a rolling upgrade": Scenario(

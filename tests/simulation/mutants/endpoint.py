@@ -37,7 +37,7 @@ def senders_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(alter_partition, "decide", decide)
 
 
-@defect(caught_by="has not asked for")
+@defect(caught_by="has not asked for", story="a request of before an ISR change arrives late")
 def late_requests_count(patch: pytest.MonkeyPatch) -> None:
     """A change is made whatever the state that it is based on."""
 
