@@ -29,6 +29,7 @@ from regent.protocol.leader_and_isr import NOTHING_FOLLOWS
 from regent.protocol.partition_state import PartitionState
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData, Written
+from tests.simulation.controller_channel import ControllerChannel
 from tests.simulation.replicated_log import Log, Replica
 from tests.simulation.zookeeper import InMemoryClient
 from tests.support.broker_znodes import (
@@ -48,6 +49,9 @@ KAFKA_STORAGE_ERROR = 56
 FENCED_LEADER_EPOCH = 74
 STALE_BROKER_EPOCH = 77
 INCONSISTENT_TOPIC_ID = 103
+
+ASKS_SINCE = (2, 7)
+"""inter.broker.protocol.version from which leaders ask the controller for ISR changes (KIP-497)."""
 
 # A set: bytes raise an error at the question whether -1 is in them.
 _NOTHING_FOLLOWS = frozenset(NOTHING_FOLLOWS)
@@ -71,6 +75,11 @@ class SimulatedBroker:
         metadata: Leadership of every partition that the controller has announced.
         known_brokers: Live brokers as last announced.
         changed_isrs: ISR changes that nobody was notified of yet.
+        protocol: Its inter.broker.protocol.version.
+        upgrade_to: That which it has after its next start.
+        requests: What it asks the controller.
+        announced_controller_id: The controller, as the last UpdateMetadata has it.
+        announced_id: Who was announced there besides brokers: the controller itself; or -1.
         is_paused: Stopped as by a long garbage collection: it neither acts nor answers.
         was_away: Whether it has been taken for dead since it was started: what was announced
             meanwhile has passed it by.
@@ -85,6 +94,7 @@ class SimulatedBroker:
         self.is_running = False
         self.is_paused = False
         self.client: InMemoryClient | None = None
+        self.protocol = self.upgrade_to = world.swarm.protocol
         self._port = 9092
         self._forget()
 
@@ -92,6 +102,8 @@ class SimulatedBroker:
         self.epoch = -1
         self.controller_id = -1
         self.controller_epoch = 0
+        self.announced_controller_id = self.announced_id = -1
+        self.requests = ControllerChannel(self._world, self)
         self.failed: dict[TopicPartition, None] = {}
         self.refuses: dict[TopicPartition, None] = {}
         self.refuses_whole_requests = self.fails_halfway = False
@@ -105,6 +117,11 @@ class SimulatedBroker:
         return self.name
 
     @property
+    def asks_for_isr_changes(self) -> bool:
+        """Whether it does not write partition states itself."""
+        return self._world.swarm.leaders_ask and self.protocol >= ASKS_SINCE
+
+    @property
     def is_responsive(self) -> bool:
         return self.is_running and not self.is_paused
 
@@ -116,9 +133,11 @@ class SimulatedBroker:
             return False
         self._forget()
         self.is_running = True
+        self.protocol = self.upgrade_to
         self.client = self._world.connect(self.name)
-        self._world.trace.line(self.name, "starts")
+        self._world.trace.line(self.name, "starts", f"protocol={self.protocol}")
         self.register()
+        self._world.notice_upgrades()
         return True
 
     def register(self) -> bool:
@@ -145,8 +164,9 @@ class SimulatedBroker:
 
     def _registration(self) -> bytes:
         endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", f"host{self.broker_id}", self._port)
-        # Version 4 says: the leader writes the ISR itself. So it does here under any protocol.
-        broker = Broker(self.broker_id, 0, (endpoint,), registration_version=4)
+        # Version 5 says: leaders ask for ISR changes.
+        version = 5 if self.asks_for_isr_changes else 4
+        broker = Broker(self.broker_id, 0, (endpoint,), registration_version=version)
         return encode_broker(broker, timestamp_ms=self._world.clock.now_ms())
 
     def move_listener(self) -> bool:
@@ -310,6 +330,9 @@ class SimulatedBroker:
         updates = request.updates
         if not refusal:
             self.known_brokers = dict(request.brokers.brokers)
+            controller = request.brokers.announced
+            self.announced_id = -1 if controller is None else controller.broker_id
+            self.announced_controller_id = request.header.controller_id
             for tp, announced in updates.partitions.items():
                 if tp in updates.deleted:
                     self.metadata.pop(tp, None)
@@ -349,6 +372,7 @@ class SimulatedBroker:
             if replica is not None and is_newer and state.leader != self.broker_id:
                 replica.state = state
                 replica.is_leader = replica.is_fetching = False
+                replica.pending = None
 
     def describe_log_dirs(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
         """Which of two log directories is offline."""

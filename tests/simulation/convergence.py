@@ -77,6 +77,10 @@ def _check_nothing_is_pending(world: World) -> None:
     for process in world.regents:
         require(not process.is_alive or process.is_idle, process.describe())
     require(world.network.is_idle, f"requests on their way: {world.network.describe()}")
+    require(world.endpoint.is_idle, f"calls on their way: {world.endpoint.describe()}")
+    for broker in world.brokers.values():
+        if broker.is_running:
+            _check_asks_nothing(broker)
     require(not world.workload.unanswered, f"unanswered: {world.workload.unanswered}")
     for parent in (paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION):
         children = world.zookeeper.children(parent)
@@ -346,6 +350,15 @@ def _check_broker(
         )
         by_hand = world.safety.seen.deleted_under.get(tp.topic) == BY_HAND
         require(is_hosted or by_hand, f"{broker} keeps {tp}, which it does not host")
+
+
+def _check_asks_nothing(broker: SimulatedBroker) -> None:
+    """Whatever it has asked the controller, it has an answer that it can go on with."""
+    pending = [tp for tp, replica in broker.replicas.items() if replica.pending is not None]
+    require(not pending, f"{broker} waits for ever for the ISR of {pending}")
+    requests = broker.requests
+    is_idle = requests.is_idle and requests.isr_changes.is_idle
+    require(is_idle, f"{broker} has requests that the controller does not answer")
 
 
 def _check_replica(broker: SimulatedBroker, tp: TopicPartition, leadership: LeaderAndIsr) -> None:

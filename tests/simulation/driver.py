@@ -147,6 +147,7 @@ class RegentProcess:
         self._queue.clear()
         self._drop_channels_and_timers()
         self._world.workload.sender_died(self)
+        self._world.endpoint.process_ended(self)
         self._world.abandon(self.client)
 
     def shut_down(self) -> None:
@@ -161,6 +162,7 @@ class RegentProcess:
         self._queue.clear()
         self._drop_channels_and_timers()
         self._world.workload.sender_died(self)
+        self._world.endpoint.process_ended(self)
         self.client.close()
         self._world.restart_regent_after(self.slot, self._world.rng.randint(100, 12_000))
 
@@ -235,6 +237,7 @@ class RegentProcess:
         except StopIteration:
             self._process = self._pending = None
             self._world.safety.event_ended(self)
+            self._world.endpoint.event_ended(self)
             return
         self.effects += 1
         self._session_of_call = self.client.session_id
@@ -341,6 +344,8 @@ class RegentProcess:
                 self.put(effect.event)
             case fx.Respond() if effect.reply_to == self._end:
                 self._end()
+            case fx.Respond() if not isinstance(effect.reply_to, int):
+                self._world.endpoint.respond(self, effect.reply_to, effect.answer)
             case fx.Respond():
                 self._world.workload.answered(self, effect.reply_to, effect.answer)
             case fx.PublishView() | fx.Contend():

@@ -14,6 +14,7 @@ from regent.zk_data.operations import Create, Delete, SetData
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.driver import RegentProcess
+from tests.simulation.isr_change_requests import presume
 from tests.simulation.swarm import PROTOCOLS
 
 if TYPE_CHECKING:
@@ -164,16 +165,18 @@ class Faults:
         return self._world.workload.multi(Delete(paths.CONTROLLER))
 
     def upgrade(self) -> bool:
-        """All brokers run with a newer inter.broker.protocol.version."""
-        newer = [p for p in PROTOCOLS if p > self._world.protocol]
-        if not newer:
+        """One broker of those that are behind is restarted with the next
+        inter.broker.protocol.version: a step of a rolling upgrade."""
+        lowest = min(b.upgrade_to for b in self._world.brokers.values())
+        newer = [protocol for protocol in PROTOCOLS if protocol > lowest]
+        brokers = self._world.brokers.values()
+        behind = [b for b in brokers if b.upgrade_to == lowest and b.is_responsive]
+        if not newer or not behind:
             return False
-        self._world.protocol = newer[0]
-        self._world.trace.line("world", "upgrades", newer[0])
-        for process in self._world.regents:
-            active = process.controller.active
-            if process.is_alive and active is not None:
-                process.put(e.InterBrokerProtocolChanged(active.context.term.epoch, newer[0]))
+        broker = self._world.rng.choice(behind)
+        broker.upgrade_to = newer[0]
+        broker.stop()
+        self._world.start_broker_after(broker, self._world.rng.randint(1, 5_000))
         return True
 
     def report_of_a_former_term(self) -> bool:
@@ -279,6 +282,17 @@ class Faults:
         return True
 
     # Network and znodes
+
+    def break_connection(self) -> bool:
+        """The connection by which a broker asks the controller breaks."""
+        return self._world.endpoint.break_connection()
+
+    def ask_for_another_broker(self) -> bool:
+        """A broker asks for the ISR of a partition that it does not lead, and is refused."""
+        broker, partitions = self._broker(), self._world.safety.partitions
+        if broker is None or not partitions:
+            return False
+        return presume(self._world, broker, self._world.rng.choice(partitions))
 
     def cut_link(self) -> bool:
         process, broker = self._regent(), self._broker()

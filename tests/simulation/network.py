@@ -153,6 +153,9 @@ class Network:
         self._cut[sender, broker_id] = None
         self._world.clock.after(duration_ms, lambda: self._cut.pop((sender, broker_id), None))
 
+    def is_cut(self, sender: str, broker_id: int) -> bool:
+        return (sender, broker_id) in self._cut
+
     def heal(self) -> None:
         """All links work again; strays arrive now or never."""
         self._cut.clear()
@@ -202,7 +205,7 @@ class Network:
         return (
             channel.sender.can_send
             and self._world.brokers[channel.broker_id].is_responsive
-            and (channel.sender.name, channel.broker_id) not in self._cut
+            and not self.is_cut(channel.sender.name, channel.broker_id)
         )
 
     def deliver_late_answer(self) -> bool:

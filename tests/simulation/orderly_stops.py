@@ -13,7 +13,7 @@ from regent.controller.commands import (
     ControlledShutdownResult,
     Outcome,
 )
-from regent.controller.events import ControlledShutdownReceived
+from regent.controller.events import ControlledShutdownReceived, IsrChangesMade
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState
 from regent.model.errors import MalformedZNodeError
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 
 TRIES = 3
 BACKOFF_MS = 5_000
+LOOK_IN_METADATA_SINCE = (3, 0)
+"""Before, a broker that stops finds the controller by ``/controller``."""
+
+
+_RELEASING = (ControlledShutdownReceived, IsrChangesMade)
+"""Events after which nobody leads who stops, where another could."""
 
 
 def require(condition: object, message: str) -> None:
@@ -69,16 +75,28 @@ class OrderlyStop:
             self._end()
             return
         self._tries += 1
-        command = ControlledShutdown(self._broker.broker_id, self._epoch)
-        self._world.workload.submit(command)
         self._world.clock.after(BACKOFF_MS, self.ask)
+        endpoint = self._world.endpoint
+        if self._broker.protocol >= LOOK_IN_METADATA_SINCE:
+            controller = endpoint.controller_by_metadata(self._broker)
+        else:
+            controller = endpoint.controller_by_zookeeper()
+        if controller is None:
+            return
+        endpoint.call(
+            self._broker,
+            controller,
+            ControlledShutdown(self._broker.broker_id, self._epoch),
+            answered=self._answered,
+            closed=lambda: None,
+        )
 
     @property
     def _is_alive(self) -> bool:
         return self._broker.is_running and self._broker.epoch == self._epoch
 
-    def answered(self, outcome: Outcome) -> None:
-        """The controller has answered a request."""
+    def _answered(self, outcomes: tuple[Outcome, ...]) -> None:
+        (outcome,) = outcomes
         if isinstance(outcome, Accepted) and not self._is_over and self._is_alive:
             result: ControlledShutdownResult = outcome.result
             if result.error_code == 0 and not result.remaining_partitions:
@@ -116,15 +134,12 @@ class OrderlyStops:
         stop.ask()
         return True
 
-    def answered(
+    def check_answer(
         self, process: RegentProcess, command: ControlledShutdown, outcome: Outcome
     ) -> None:
         """A request is answered: what the answer says is so, and is durable."""
         if isinstance(outcome, Accepted):
             self._check_answer(process, command, outcome.result)
-        stop = self._stops.get((command.broker_id, command.broker_epoch))
-        if stop is not None:
-            stop.answered(outcome)
 
     def _check_answer(
         self,
@@ -189,7 +204,7 @@ class OrderlyStops:
                 not online, f"{process} leaves {tp} without a leader, {online} are live: {state}"
             )
         staying = [member for member in online if member not in leaving]
-        if isinstance(process.event, ControlledShutdownReceived) and state.leader in leaving:
+        if isinstance(process.event, _RELEASING) and state.leader in leaving:
             require(
                 not staying,
                 f"{process} leaves {tp} with {state.leader}, which stops, {staying} stay: {state}",

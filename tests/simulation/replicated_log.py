@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from tests.simulation.trace import InvariantViolatedError
+
+if TYPE_CHECKING:
+    from tests.simulation.isr_change_requests import PendingChange
 
 
 class Record(NamedTuple):
@@ -36,6 +39,9 @@ class Replica:
         is_fetching: A follower that has found its leader.
         ends: On the leader: log end of each follower as of its last fetch.
         missed_since_ms: On the leader: when it began to miss an in-sync follower.
+        epochs: On the leader: broker epoch of each follower as of its last fetch (KIP-903).
+        pending: On the leader: the ISR that it has asked the controller for, and may have got.
+        may_ask_at_ms: On the leader: not before that it asks for another ISR.
     """
 
     log: Log
@@ -45,12 +51,22 @@ class Replica:
     is_fetching: bool = False
     ends: dict[int, int] = field(default_factory=dict)
     missed_since_ms: dict[int, int] = field(default_factory=dict)
+    epochs: dict[int, int] = field(default_factory=dict)
+    pending: PendingChange | None = None
+    may_ask_at_ms: int = 0
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        """Everybody who is in the ISR, or may be, if the controller has made the pending change."""
+        wanted = () if self.pending is None else self.pending.isr
+        return tuple(dict.fromkeys((*self.state.isr, *wanted)))
 
     def advance_high_watermark(self, broker_id: int) -> bool:
-        """On the leader: what all in-sync replicas have is committed. Whether that is more now."""
+        """On the leader: what all in-sync replicas have is committed, those of the maximal ISR
+        included. Whether that is more now."""
         ends = [
             len(self.log.records) if member == broker_id else self.ends.get(member, 0)
-            for member in self.state.isr
+            for member in self.maximal_isr
         ]
         high_watermark = min(ends, default=0)
         if high_watermark <= self.log.high_watermark:

@@ -1,7 +1,8 @@
 """What brokers do among themselves: produce, fetch, shrink and expand the ISR.
 
-The ISR is kept as below inter.broker.protocol.version 2.7: the leader writes it to ZooKeeper,
-conditionally on the version that it knows, and notifies the controller afterwards.
+Below inter.broker.protocol.version 2.7 the leader writes the ISR to ZooKeeper, conditionally on the
+version that it knows, and notifies the controller afterwards. From then on it asks the controller
+(:mod:`isr_change_requests`). In a rolling upgrade each broker does as its own version says.
 
 Simplified: a leader learns a follower's position from its fetch; truncation finds the end of the
 common prefix at once; a follower is in sync when it has everything.
@@ -46,7 +47,7 @@ class Replication:
         return any(self._act_of(b) for b in (*brokers[first:], *brokers[:first]) if b.is_responsive)
 
     def _act_of(self, broker: SimulatedBroker) -> bool:
-        if broker.reconnect() or broker.register():
+        if broker.reconnect() or broker.register() or broker.requests.act():
             return True
         if broker.changed_isrs and self._world.rng.random() < 0.5:
             return self._notify(broker)
@@ -82,13 +83,15 @@ class Replication:
         own, source = replica.log, led.log
         if (
             led.ends.get(broker.broker_id) == len(source.records)
+            and led.epochs.get(broker.broker_id) == broker.epoch
             and own.records == source.records
             and own.high_watermark == source.high_watermark
         ):
             return False
         del own.records[common_prefix(own.records, source.records) :]
         led.ends[broker.broker_id] = len(own.records)
-        self._commit(replica.state.leader, tp, led)
+        led.epochs[broker.broker_id] = broker.epoch
+        self.commit(replica.state.leader, tp, led)
         own.records += source.records[len(own.records) :][:RECORDS_PER_FETCH]
         own.high_watermark = min(source.high_watermark, len(own.records))
         return True
@@ -100,10 +103,12 @@ class Replication:
         replica = broker.replicas[tp]
         number = self._world.ledger.next_number()
         replica.log.records.append(Record(replica.state.leader_epoch, number))
-        self._commit(broker.broker_id, tp, replica)
+        self.commit(broker.broker_id, tp, replica)
 
-    def _commit(self, leader: int, tp: TopicPartition, replica: Replica) -> None:
-        """Who leads a partition of a topic that was deleted meanwhile, as nobody could tell the
+    def commit(self, leader: int, tp: TopicPartition, replica: Replica) -> None:
+        """What all in-sync replicas of a leader have is committed.
+
+        Who leads a partition of a topic that was deleted meanwhile, as nobody could tell the
         broker, commits nothing of the topic that has its name now."""
         if not replica.advance_high_watermark(leader):
             return
@@ -111,8 +116,14 @@ class Replication:
             self._world.ledger.commit(tp, replica.log.records[: replica.log.high_watermark])
 
     def _lead(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> bool:
+        if replica.pending is not None or self._world.clock.now_ms() < replica.may_ask_at_ms:
+            return False
         isr = self._in_sync(broker, tp, replica)
-        return isr != replica.state.isr and self._change_isr(broker, tp, replica, isr)
+        if isr == replica.state.isr:
+            return False
+        if broker.asks_for_isr_changes:
+            return broker.requests.isr_changes.submit(tp, replica, _next(replica.state.isr, isr))
+        return self._change_isr(broker, tp, replica, isr)
 
     def _in_sync(
         self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica
@@ -120,21 +131,24 @@ class Replication:
         """The ISR as it ought to be: without those who have stopped, with those who caught up.
 
         While faults happen a leader may also lose patience at once, or with a follower that merely
-        lags.
+        lags, or hear of its followers too late.
         """
         end = len(replica.log.records)
-        impatient = self._world.is_turbulent and self._world.rng.random() < 0.1
+        impatience = self._world.swarm.impatience
+        silent = self._world.is_turbulent and self._world.rng.random() < self._world.swarm.silence
+        impatient = self._world.is_turbulent and self._world.rng.random() < impatience
         isr = [
             member
             for member in replica.state.isr
             if member == broker.broker_id
             or not (
                 self._is_missed(tp, replica, member)
+                or silent
                 or (impatient and (self._is_gone(tp, member) or replica.ends.get(member) != end))
             )
         ]
         for member in replica.replicas:
-            if member not in isr and replica.ends.get(member) == end:
+            if member not in replica.state.isr and replica.ends.get(member) == end:
                 follower = self._world.brokers.get(member)
                 hosted = None if follower is None else follower.replicas.get(tp)
                 if (
@@ -185,7 +199,7 @@ class Replication:
         replica.state = msgspec.structs.replace(state, partition_epoch=result.version)
         broker.changed_isrs[tp] = None
         self._world.trace.line(broker.name, "changes ISR", f"{tp} {isr} version={result.version}")
-        self._commit(broker.broker_id, tp, replica)
+        self.commit(broker.broker_id, tp, replica)
         return True
 
     def _is_outrun(self, broker: SimulatedBroker, tp: TopicPartition, replica: Replica) -> bool:
@@ -212,3 +226,9 @@ class Replication:
         )
         broker.changed_isrs.clear()
         return True
+
+
+def _next(isr: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """A leader that asks either shrinks an ISR or adds one member to it."""
+    kept = tuple(member for member in isr if member in wanted)
+    return kept if kept != isr else wanted[: len(isr) + 1]

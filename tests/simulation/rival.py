@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -46,9 +46,11 @@ from regent.zk_data.operations import (
 from regent.zk_data.topics import decode_partition_state, decode_topic, encode_partition_state
 from tests.simulation.broker import STALE_CONTROLLER_EPOCH, SimulatedBroker
 from tests.simulation.network import Channel, RequestQueue
+from tests.simulation.rival_endpoint import RivalEndpoint, not_controller
 from tests.simulation.trace import InvariantViolatedError
 
 if TYPE_CHECKING:
+    from tests.simulation.endpoint import BrokerRequest
     from tests.simulation.world import World
 
 
@@ -70,6 +72,10 @@ class RivalController:
         self._seen_zxid = -1
         self.epoch = 0
         self._epoch_version = 0
+
+    @property
+    def broker_id(self) -> int:
+        return self._broker.broker_id
 
     @property
     def broker_name(self) -> str:
@@ -155,6 +161,22 @@ class RivalController:
         for channel in self._channels.values():
             self._world.network.close(channel)
         self._channels.clear()
+
+    # Requests of brokers
+
+    def answer(self, request: BrokerRequest) -> Any:
+        """What a broker's controller answers; None: the connection is closed."""
+        client = self._broker.client
+        if not self._broker.is_running or client is None or not client.is_connected:
+            return None
+        if self._reign is None or client.session_id != self._session_id:
+            return not_controller(request)
+        endpoint = RivalEndpoint(self._world, self.name, self.epoch, self._known, self._write)
+        try:
+            return endpoint.answer(request)
+        except _MovedError:
+            self._resign("a write was refused")
+            return not_controller(request)
 
     # One look at everything
 

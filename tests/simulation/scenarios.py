@@ -49,6 +49,7 @@ class Scenario(NamedTuple):
         is_whole_before: Whether nothing is wrong before the story begins.
         balance_check_s: How often the balance of leaders is checked; None: never.
         announces: Whether Regent appears as a live broker. No replica is on it in the end.
+        protocol: inter.broker.protocol.version of the brokers.
     """
 
     prepare: Callable[[World], None]
@@ -56,6 +57,7 @@ class Scenario(NamedTuple):
     is_whole_before: bool = True
     balance_check_s: int | None = None
     announces: bool = False
+    protocol: tuple[int, int] = (2, 6)
 
 
 class Cut(NamedTuple):
@@ -98,6 +100,7 @@ def play_with(scenario: Scenario, disturb: Disturb, *, rivals: bool) -> list[fx.
         speeds=CALM_SPEEDS,
         balance_check_s=scenario.balance_check_s,
         announces=scenario.announces,
+        protocol=scenario.protocol,
     )
     world = World("scenario", swarm=swarm)
     world.is_turbulent = False

@@ -8,45 +8,53 @@ from tests.simulation.world import World
 topics_with_records, fail_over, *_ = SCENARIOS["failover"]
 
 
+def _begin(
+    world: World, *broker_ids: int, is_given_up: bool = False, is_slow: bool = False
+) -> None:
+    """Brokers are stopped, and the controller has what they ask."""
+    for broker_id in broker_ids:
+        broker = world.brokers[broker_id]
+        world.orderly_stops.begin(broker, is_given_up=is_given_up, is_slow=is_slow)
+    world.endpoint.deliver_all()
+
+
 def _one(world: World) -> None:
-    world.orderly_stops.begin(world.brokers[1])
+    _begin(world, 1)
 
 
 def _slowly(world: World) -> None:
     """Its session outlives it."""
-    world.orderly_stops.begin(world.brokers[1], is_slow=True)
+    _begin(world, 1, is_slow=True)
 
 
 def _two(world: World) -> None:
-    for broker_id in (1, 2):
-        world.orderly_stops.begin(world.brokers[broker_id])
+    _begin(world, 1, 2)
 
 
 def _all(world: World) -> None:
-    for broker in world.brokers.values():
-        world.orderly_stops.begin(broker)
+    _begin(world, *world.brokers)
 
 
 def _dies_meanwhile(world: World) -> None:
-    world.orderly_stops.begin(world.brokers[1])
+    _begin(world, 1)
     world.brokers[1].crash()
     world.start_broker_after(world.brokers[1], 100)
 
 
 def _leader_dies_meanwhile(world: World) -> None:
     """Broker 2 leads what broker 1 has just left."""
-    world.orderly_stops.begin(world.brokers[1], is_given_up=True)
+    _begin(world, 1, is_given_up=True)
     world.brokers[2].crash()
     world.start_broker_after(world.brokers[2], 8_000)
 
 
 def _given_up(world: World) -> None:
-    world.orderly_stops.begin(world.brokers[1], is_given_up=True)
+    _begin(world, 1, is_given_up=True)
 
 
 def _failover_meanwhile(world: World) -> None:
     """Regent changes between two requests; broker 1 lives long enough to be seen by both."""
-    world.orderly_stops.begin(world.brokers[1], is_given_up=True)
+    _begin(world, 1, is_given_up=True)
     fail_over(world)
 
 
@@ -60,7 +68,7 @@ def _last_in_sync(world: World) -> None:
 
 
 def _until_others_return(world: World) -> None:
-    world.orderly_stops.begin(world.brokers[1], is_given_up=True)
+    _begin(world, 1, is_given_up=True)
     for broker_id in (2, 3):
         world.start_broker_after(world.brokers[broker_id], 2_000)
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-PROTOCOLS = ((2, 4), (2, 6), (2, 8), (3, 2))
+PROTOCOLS = ((2, 4), (2, 6), (2, 8), (3, 2), (3, 5))
+"""Releases at which what brokers do has changed: leaders ask for ISR changes from 2.7 on, producer
+ids are asked for from 3.0 on, ISR members have broker epochs from 3.5 on."""
 
 FAULTS = (
     "crash_regent",
@@ -36,6 +38,8 @@ FAULTS = (
     "upgrade",
     "report_of_a_former_term",
     "refuse_replicas",
+    "break_connection",
+    "ask_for_another_broker",
 )
 """Methods of :class:`~tests.simulation.faults.Faults`."""
 
@@ -56,6 +60,7 @@ WORK = (
     "cancel_by_command",
     "rewrite_request_by_hand",
     "withdraw_request_by_hand",
+    "need_producer_ids",
 )
 """Methods of :class:`~tests.simulation.workload.Workload`."""
 
@@ -82,6 +87,10 @@ class Swarm:
             time; it returns for the second.
         max_partitions: How many partitions fit into one request of Regent.
         announces: Whether Regent appears as a live broker.
+        impatience: Probability that a leader gives up a follower that merely lags.
+        silence: Probability that a leader has not heard of an in-sync follower for too long.
+        leaders_ask: Whether leaders at 2.7 or newer ask for ISR changes, as they do; else they
+            write them, as older ones.
     """
 
     brokers: int = 3
@@ -101,6 +110,9 @@ class Swarm:
     ends_with_one_down: bool = False
     max_partitions: int = 1_000
     announces: bool = False
+    impatience: float = 0.1
+    silence: float = 0.0
+    leaders_ask: bool = True
 
     @classmethod
     def of(cls, rng: random.Random) -> Swarm:
@@ -142,6 +154,9 @@ class Swarm:
             reuses_names=(protocol >= (2, 8) or not rivals) and rng.random() < 0.5,
             ends_with_one_down=rng.random() < 0.4,
             max_partitions=rng.choice((1, 2, 1_000)),
+            announces=True,
+            impatience=rng.choice((0.1, 0.1, 0.5)),
+            silence=rng.choice((0.0, 0.05, 0.3)),
         )
 
 

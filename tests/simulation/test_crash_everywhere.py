@@ -13,6 +13,7 @@ from tests.simulation import scenarios
 from tests.simulation.branching import play_every_cut
 from tests.simulation.describing import ZooKeeperEffect
 from tests.simulation.disturbances import Disturbance
+from tests.simulation.endpoint_scenarios import ENDPOINT_SCENARIOS
 from tests.simulation.scenarios import SCENARIOS, Cut, play
 from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
@@ -28,7 +29,7 @@ FORGOTTEN = "a broker fails at requests for a while"
 """What a broker has refused is known for a term. If it took the leader epoch over before it
 failed, the next controller's LeaderAndIsr of that epoch changes nothing, as in Kafka: the next
 change of the partition does. So it is cut where the term goes on, and nowhere else."""
-ALL_SCENARIOS = SCENARIOS | SHUTDOWN_SCENARIOS
+ALL_SCENARIOS = SCENARIOS | SHUTDOWN_SCENARIOS | ENDPOINT_SCENARIOS
 
 
 def disturbances(effect: fx.Effect[object]) -> Iterator[Disturbance]:

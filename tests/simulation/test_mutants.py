@@ -19,6 +19,7 @@ from tests.simulation.channel_history import (
     play_history,
 )
 from tests.simulation.disturbances import Disturbance
+from tests.simulation.endpoint_scenarios import ENDPOINT_SCENARIOS
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.scenarios import SCENARIOS, Cut, play
 from tests.simulation.simulation import SeedFailedError, simulate
@@ -77,7 +78,7 @@ def violation_of_a_history(seed: int | None) -> str | None:
 
 def violation_of_a_story(name: str) -> str | None:
     """What a story breaks in which the answer to some write is lost, None if it holds."""
-    scenario = SCENARIOS[name]
+    scenario = (SCENARIOS | ENDPOINT_SCENARIOS)[name]
     try:
         performed = play(scenario)
         for number, effect in enumerate(performed, start=1):

@@ -11,7 +11,6 @@ from regent.controller.commands import (
     AlterPartitionReassignments,
     AlterTopicConfig,
     Command,
-    ControlledShutdown,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -82,6 +81,13 @@ class Workload:
         self._world.replication.produce(broker, tp)
         return True
 
+    def need_producer_ids(self) -> bool:
+        """Producers come to a broker until its producer ids are used up."""
+        candidates = [b for b in self._world.brokers.values() if b.is_responsive]
+        if not candidates:
+            return False
+        return self._world.rng.choice(candidates).requests.producer_ids.need()
+
     # Commands
 
     def submit(self, *commands: Command, to: RegentProcess | None = None) -> bool:
@@ -112,8 +118,6 @@ class Workload:
                 and not self._world.safety.was_ever_created(command.topic)
             ):
                 raise InvariantViolatedError(f"#{token}: accepted, but there is no topic")
-            if isinstance(command, ControlledShutdown):
-                self._world.orderly_stops.answered(process, command, outcome)
             if isinstance(outcome, Accepted) and isinstance(command, ElectLeaders):
                 self._check_elections(token, command, outcome.result)
 
@@ -313,8 +317,11 @@ class Workload:
         return topic is not None and self.grow(topic, self._world.rng.randint(2, MAX_PARTITIONS))
 
     def grow(self, topic: str, total: int) -> bool:
-        """Read, add partitions, write back on condition that nobody else has."""
+        """Read, add partitions, write back on condition that nobody else has. What is none of
+        Kafka's topics is taken away in the end, and nobody makes one of it."""
         path = paths.topic(topic)
+        if topic.startswith("junk"):
+            return False
         (node,) = self._admin.get_data([path])
         if node is None or self._world.zookeeper.get(paths.delete_topic(topic)) is not None:
             return False

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
+from regent.controller import events as e
 from regent.controller.effects import Effect
 from regent.zk_data import paths
 from regent.zk_data.operations import Create
@@ -21,6 +22,7 @@ from tests.simulation.convergence import check_converged
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.driver import RegentProcess
 from tests.simulation.elector import Elector
+from tests.simulation.endpoint import Endpoint
 from tests.simulation.faults import Faults
 from tests.simulation.network import Network
 from tests.simulation.orderly_stops import OrderlyStops
@@ -45,7 +47,7 @@ class World:
 
     Attributes:
         is_turbulent: Whether faults happen (still).
-        protocol: inter.broker.protocol.version of all brokers, now.
+        protocol: The lowest inter.broker.protocol.version of the brokers, now.
         disturb: What befalls a process at an effect; None: chance decides.
     """
 
@@ -69,6 +71,7 @@ class World:
         self._contact: dict[InMemoryClient, int] = {}
         self.ledger = Ledger()
         self.network = Network(self)
+        self.endpoint = Endpoint(self)
         self.replication = Replication(self)
         self.faults = Faults(self)
         self.elector = Elector(self)
@@ -178,6 +181,18 @@ class World:
             self.restart_regent_after(process.slot, self.rng.randint(100, 12_000))
         return found
 
+    def notice_upgrades(self) -> None:
+        """If the lowest protocol version of the brokers has risen, Regent's channels notice."""
+        lowest = min(broker.protocol for broker in self.brokers.values())
+        if lowest <= self.protocol:
+            return
+        self.protocol = lowest
+        self.trace.line("world", "is upgraded", lowest)
+        for process in self.regents:
+            active = process.controller.active
+            if process.is_alive and active is not None:
+                process.put(e.InterBrokerProtocolChanged(active.context.term.epoch, lowest))
+
     # Time
 
     def run(self, steps: int) -> None:
@@ -250,7 +265,7 @@ class World:
         actors: list[tuple[Callable[[], bool], float]] = [
             (self._regent_acts, speeds["regent"]),
             (self._regent_listens, speeds["watch"]),
-            (self.network.act, speeds["network"]),
+            (self._network_acts, speeds["network"]),
             (self.replication.act, speeds["broker"]),
             (self.elector.act, speeds["elector"]),
         ]
@@ -264,6 +279,9 @@ class World:
 
     def _regent_acts(self) -> bool:
         return self._one_of([p.act for p in self.regents])
+
+    def _network_acts(self) -> bool:
+        return self._one_of([self.network.act, self.endpoint.act])
 
     def _regent_listens(self) -> bool:
         return self._one_of([p.act_on_zookeeper for p in self.regents])

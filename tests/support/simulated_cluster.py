@@ -52,7 +52,9 @@ class SimulatedCluster:
         self.session_timeout_s = session_timeout_s
         self.paused_brokers: set[int] = set()
         self.brokers_may_control = False
-        self._world = World("live", swarm=Swarm(brokers=brokers, regents=0, protocol=(2, 8)))
+        # There is no endpoint here that leaders could ask.
+        swarm = Swarm(brokers=brokers, regents=0, protocol=(2, 8), leaders_ask=False)
+        self._world = World("live", swarm=swarm)
         self._world.is_turbulent = False
         self._admin = self._world.connect("admin")
         self._controllers: list[SimulatedConnections] = []

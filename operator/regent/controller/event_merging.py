@@ -58,6 +58,7 @@ _MODIFICATIONS: Final = frozenset(
         e.TopicNodesDeleted,
         e.BrokerModifications,
         e.PartitionReassignmentIsrChange,
+        e.IsrChangesMade,
     }
 )
 _ANSWERS: Final = frozenset(

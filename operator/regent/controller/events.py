@@ -362,6 +362,13 @@ class AlterPartitionReceived(AnsweredEvent, frozen=True):
         return tuple(Answer(each.reply_to, refusal) for each in self.asked)
 
 
+class IsrChangesMade(ControllerEvent, frozen=True):
+    """ISRs have been changed as their leaders had asked; the leaders have their answers."""
+
+    state = ControllerState.ISR_CHANGE
+    partitions: tuple[TopicPartition, ...]
+
+
 class AllocateProducerIdsReceived(AnsweredEvent, frozen=True):
     """Brokers need producer ids."""
 

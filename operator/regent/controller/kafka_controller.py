@@ -170,6 +170,9 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
         reassignment_changes.process_partition_reassignment_isr_change(active, event.partitions)
     ),
     e.IsrChangeNotification: lambda active, _: isr_changes.process_isr_change_notification(active),
+    e.IsrChangesMade: lambda active, event: alter_partition.process_isr_changes_made(
+        active, event.partitions
+    ),
     e.LogDirEventNotification: lambda active, _: log_dir_events.process_log_dir_event_notification(
         active
     ),

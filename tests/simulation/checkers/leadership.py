@@ -14,6 +14,7 @@ from regent.model.partition import (
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, Operation, SetData, ZNode
 from regent.zk_data.topics import decode_partition_state
+from tests.simulation.checkers.broker_requests import BrokerRequestChecker
 from tests.simulation.checkers.observed import Observed
 from tests.simulation.checkers.unclean import UncleanElections
 from tests.simulation.trace import require
@@ -25,10 +26,17 @@ if TYPE_CHECKING:
 class LeadershipChecker:
     """Follows the states of partitions."""
 
-    def __init__(self, world: World, seen: Observed, unclean: UncleanElections) -> None:
+    def __init__(
+        self,
+        world: World,
+        seen: Observed,
+        unclean: UncleanElections,
+        requests: BrokerRequestChecker,
+    ) -> None:
         self._world = world
         self._seen = seen
         self._unclean = unclean
+        self._requests = requests
 
     def state_written(
         self, writer: str, tp: TopicPartition, operation: Operation, *, is_controller: bool
@@ -98,6 +106,9 @@ class LeadershipChecker:
                 and state.controller_epoch == before.controller_epoch,
                 f"{writer} changes {tp} from {before} to {state}",
             )
+            return
+        if state.leader_epoch == before.leader_epoch:
+            self._requests.check_was_wanted(tp, before, state)
             return
         require(
             state.leader_epoch == before.leader_epoch + 1,

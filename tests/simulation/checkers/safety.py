@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from regent.controller.broker_requests import IsrChange
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import ControlHeader, ControlRequests
 from regent.zk_data import paths
 from regent.zk_data.operations import ANY_VERSION, Check, Delete, Operation
+from tests.simulation.checkers.broker_requests import BrokerRequestChecker
 from tests.simulation.checkers.contexts import ContextChecker
 from tests.simulation.checkers.leadership import LeadershipChecker
 from tests.simulation.checkers.observed import Observed
@@ -24,6 +26,7 @@ from tests.simulation.zookeeper import AppliedTransaction
 if TYPE_CHECKING:
     from regent.model.partition import LeaderAndIsr
     from tests.simulation.broker import SimulatedBroker
+    from tests.simulation.endpoint import BrokerRequest
     from tests.simulation.world import World
 
 
@@ -41,7 +44,8 @@ class SafetyChecker:
         self.unclean = UncleanElections(world, self.seen)
         self._terms = TermChecker(world, self.seen)
         self._topics = TopicChecker(world, self.seen)
-        self._leadership = LeadershipChecker(world, self.seen, self.unclean)
+        self._broker_requests = BrokerRequestChecker(world, self.seen)
+        self._leadership = LeadershipChecker(world, self.seen, self.unclean, self._broker_requests)
         self._requests = RequestChecker(world, self.seen)
         self._contexts = ContextChecker(world)
         world.zookeeper.on_transaction(self._transaction)
@@ -97,6 +101,18 @@ class SafetyChecker:
     ) -> None:
         """A broker becomes leader or follower."""
         self._requests.accepted_leadership(broker, tp, state)
+
+    def asked(self, broker_id: int, tp: TopicPartition, change: IsrChange) -> None:
+        """A leader asks for an ISR."""
+        self._broker_requests.asked(broker_id, tp, change)
+
+    def answered(self, process: RegentProcess, request: BrokerRequest, answer: Any) -> None:
+        """A process answers a broker's request."""
+        self._broker_requests.answered(process, request, answer)
+
+    def gave_producer_ids(self, owner: str, first_id: int, size: int) -> None:
+        """Somebody gets a block of producer ids."""
+        self._broker_requests.gave_producer_ids(owner, first_id, size)
 
     def event_ended(self, process: RegentProcess) -> None:
         """A process has processed an event."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import TopicPartition
@@ -32,6 +33,8 @@ async def on_replicas_become_offline(
     await active.partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
     await active.partitions.trigger_online_for(leaderless)
     await active.replicas.handle_state_changes(others, ReplicaState.OFFLINE)
+    # A leader that has yet to learn that its session is gone may have taken a replica in meanwhile.
+    await active.partitions.trigger_online_for(tp for tp in leaderless if _can_be_led(context, tp))
     if being_deleted:
         await active.deletions.fail_replicas(
             {
@@ -47,6 +50,11 @@ async def on_replicas_become_offline(
         batch = ControllerBrokerRequestBatch(context)
         batch.add_update_metadata()
         await batch.send()
+
+
+def _can_be_led(context: ControllerContext, tp: TopicPartition) -> bool:
+    state = context.cluster.leadership.get(tp)
+    return state is not None and any(context.is_replica_online(r, tp) for r in state.isr)
 
 
 def without_started_deletions(

@@ -5,7 +5,9 @@ conditional on the version of its node, and one announcement of what has changed
 processes each request alone, and announces also what it has refused.)
 
 Until its leader has an answer, all ISR changes of that broker wait. So the answer does not wait for
-what follows: reassignments that have become complete are an event of their own.
+what follows, which is an event of its own: reassignments that have become complete, leaders on
+brokers that are stopping for which there is a successor now, replicas of a former topic that have
+left.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ from regent.controller.broker_requests import (
     IsrChange,
     IsrChangeResult,
 )
+from regent.controller.brokers.partition_release import release_again
 from regent.controller.effects import Enqueue, PublishView
-from regent.controller.events import PartitionReassignmentIsrChange
+from regent.controller.events import IsrChangesMade, PartitionReassignmentIsrChange
 from regent.controller.partitions.isr_change_rules import decide
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.term.cluster_loading import refresh_leadership
+from regent.controller.topics.stray_replicas import take_isr_changes
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import write_partition_states
 from regent.model.partition import LeaderAndIsr, TopicPartition
@@ -80,6 +84,9 @@ async def process_alter_partition(
         moving = tuple(tp for tp in announced if tp in context.cluster.partitions_being_reassigned)
         if moving:
             await Enqueue(PartitionReassignmentIsrChange(moving))
+        allowing_more = tuple(tp for tp in announced if _allows_more(context, tp))
+        if allowing_more:
+            await Enqueue(IsrChangesMade(allowing_more))
         await PublishView(frozenset(tp.topic for tp in announced))
     return [
         AlterPartitionResponse(
@@ -89,6 +96,25 @@ async def process_alter_partition(
         else AlterPartitionResponse(STALE_BROKER_EPOCH)
         for number, request in enumerate(requests)
     ]
+
+
+def _allows_more(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Whether a broker that is stopping is in the ISR, or what some broker has of the partition may
+    be of a former topic."""
+    isr = context.cluster.leadership[tp].isr
+    return any(broker_id in isr for broker_id in context.shutting_down_broker_ids) or any(
+        tp in doubtful for doubtful in context.doubtful_replicas.values()
+    )
+
+
+async def process_isr_changes_made(
+    active: ActiveController, partitions: Sequence[TopicPartition]
+) -> None:
+    """Do what ISR changes allow, as where leaders write ISRs themselves."""
+    known = [tp for tp in partitions if tp in active.context.cluster.leadership]
+    await release_again(active, known)
+    await take_isr_changes(active, known)
+    await PublishView(frozenset(tp.topic for tp in known))
 
 
 def _is_alive(context: ControllerContext, request: AlterPartitionRequest) -> bool:
@@ -165,14 +191,31 @@ async def _make(
     # Somebody else has written: what is stored counts from now on.
     read_again = await refresh_leadership(context, outcome.conflicts, active.log)
     _note_failures(active, outcome.failures)
-    for place, tp, _, wanted in changes:
+    for change in changes:
+        place, tp, _, wanted = change
         if tp in outcome.written:
             results[place] = _made(wanted, outcome.written[tp])
+        elif tp in outcome.failures:
+            results[place] = _refused(wanted, UNKNOWN_SERVER_ERROR)
         elif tp in states:
-            conflict = tp not in outcome.failures
-            code = INVALID_UPDATE_VERSION if conflict else UNKNOWN_SERVER_ERROR
-            results[place] = _refused(wanted, code)
+            results[place] = _outcome_of_conflict(context, change)
     return [*outcome.written, *read_again]
+
+
+def _outcome_of_conflict(context: ControllerContext, change: _Change) -> IsrChangeResult:
+    """What is stored is another state than the change was based on, and may well be the wanted one:
+    a write that has taken effect is repeated if its answer is lost. A leader that is refused for
+    being out of date waits for a higher leader epoch, which nobody would have a reason to send."""
+    current = context.cluster.leadership.get(change.tp)
+    if current is not None:
+        decision = decide(
+            change.wanted, tp=change.tp, sender=change.sender, current=current, context=context
+        )
+        if decision is current:
+            return _made(change.wanted, current)
+        if isinstance(decision, int):
+            return _refused(change.wanted, decision)
+    return _refused(change.wanted, INVALID_UPDATE_VERSION)
 
 
 def _note_failures(active: ActiveController, failures: Mapping[TopicPartition, str]) -> None:

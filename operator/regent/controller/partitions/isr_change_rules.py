@@ -5,6 +5,10 @@ error about epochs wins over one about the contents. How the leader goes on depe
 ``INELIGIBLE_REPLICA`` and ``OPERATION_NOT_ATTEMPTED`` bring it back to the stored ISR; after most
 others it keeps its pending ISR until a LeaderAndIsr with a higher leader epoch.
 
+One rule differs: whether the leader may be in its ISR is not asked. A leader on a broker that is
+stopping leads on because nobody else is in sync. A broker's controller of Kafka 3.0 or newer lets
+nobody join it, so the partition has no leader once the broker has stopped.
+
 A broker's controller trusts the sender in three points. Here, as in KRaft's
 ``ReplicationControlManager``, they are ``INVALID_REQUEST``: a sender that is not the leader, an ISR
 without its leader, an ISR with others than the partition's replicas.
@@ -60,7 +64,8 @@ def decide(
         return INVALID_UPDATE_VERSION
     if not _is_sound(change, current, replicas=context.cluster.replicas(tp)):
         return INVALID_REQUEST
-    if not all(_is_eligible(broker_id, change, context) for broker_id in change.isr):
+    followers = (broker_id for broker_id in change.isr if broker_id != sender)
+    if not all(_is_eligible(broker_id, change, context) for broker_id in followers):
         by_id = isinstance(change.topic, uuid.UUID)
         return INELIGIBLE_REPLICA if by_id else OPERATION_NOT_ATTEMPTED
     return LeaderAndIsr(

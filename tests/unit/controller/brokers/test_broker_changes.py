@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from regent.controller import effects
@@ -423,3 +425,26 @@ class TestAnswersToUpdateMetadata:
     def test_a_stale_controller_epoch_makes_us_resign(self) -> None:
         with pytest.raises(StaleControllerEpochError, match="broker 1 obeys"):
             self.answer(11)
+
+
+class TestALeaderThatDoesNotKnowYetThatItsSessionIsGone:
+    def test_a_replica_that_it_takes_in_after_the_election_leads(self) -> None:
+        """The election has found nobody in sync; the ISR without the dead has somebody."""
+        world, active = cluster({0: (1, 2)})
+        world.set_state(T0, 1, (1,), leader_epoch=5)
+        world.stop_broker(1)
+        read = 0
+
+        def take_in(effect: effects.Effect[Any]) -> None:
+            nonlocal read
+            if effect == effects.ReadData([paths.partition_state(T0)]):
+                read += 1
+                if read == 1:
+                    world.set_state(T0, 1, (1, 2), leader_epoch=5)
+
+        world.driver.after = take_in
+        world.run(process_broker_change(active))
+        state = world.state(T0)
+        assert state is not None
+        assert (state.leader, state.isr) == (2, (2,))
+        assert active.context.partition_state(T0) is PartitionState.ONLINE

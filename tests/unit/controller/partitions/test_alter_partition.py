@@ -17,7 +17,10 @@ from regent.controller.broker_requests import (
     IsrChange,
     IsrChangeResult,
 )
-from regent.controller.partitions.alter_partition import process_alter_partition
+from regent.controller.partitions.alter_partition import (
+    process_alter_partition,
+    process_isr_changes_made,
+)
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import (
@@ -152,6 +155,71 @@ class TestAGrantedChange:
         assert active.context.cluster.leadership[T0].isr == (1, 2)
 
 
+class TestBrokersThatStop:
+    """The last in sync is stopping: it leads until another replica is in sync."""
+
+    def test_a_leader_that_stops_may_take_another_replica_in(self) -> None:
+        world, active = last_in_sync_is_stopping()
+        assert error_of(ask(world, active, request(active, joined(active)))) == 0
+        state = world.state(T0)
+        assert state is not None
+        assert state.isr == (1, 2)
+
+    def test_another_replica_leads_as_soon_as_it_is_in_sync(self) -> None:
+        world, active = last_in_sync_is_stopping()
+        ask(world, active, request(active, joined(active)))
+        follow_up(world, active)
+        state = world.state(T0)
+        assert state is not None
+        assert (state.leader, state.isr) == (2, (2,))
+
+    def test_nothing_follows_where_no_broker_stops(self) -> None:
+        world, active = cluster()
+        ask(world, active, request(active, change(1)))
+        assert world.driver.enqueued == []
+
+    def test_a_follower_that_stops_may_not_come_back(self) -> None:
+        world, active = cluster()
+        active.context.mark_shutting_down(2)
+        wanted = change(1, 2, 3, topic=ID)
+        assert error_of(ask(world, active, request(active, wanted))) == INELIGIBLE_REPLICA
+
+
+def last_in_sync_is_stopping() -> tuple[World, ActiveController]:
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("t", {0: (1, 2)}, topic_id=ID)
+    world.set_state(T0, 1, (1,), leader_epoch=EPOCH)
+    active = world.fail_over()
+    active.context.mark_shutting_down(1)
+    return world, active
+
+
+def joined(active: ActiveController) -> IsrChange:
+    """Broker 2 has caught up."""
+    current = active.context.cluster.leadership[T0]
+    return change(1, 2, leader_epoch=current.leader_epoch, partition_epoch=current.partition_epoch)
+
+
+def follow_up(world: World, active: ActiveController) -> None:
+    """Process what was enqueued behind the answer."""
+    (event,) = world.driver.enqueued
+    assert isinstance(event, e.IsrChangesMade)
+    world.run(process_isr_changes_made(active, event.partitions))
+
+
+def test_a_replica_of_a_former_topic_that_has_left_the_isr_is_deleted() -> None:
+    world, active = cluster()
+    active.context.doubtful_replicas[2] = {T0: None}
+    active.context.refusals.update(2, refused={T0: "INCONSISTENT_TOPIC_ID"}, done=())
+    ask(world, active, request(active, change(1)))
+    world.driver.take_sent()
+    follow_up(world, active)
+    (deletion, creation) = world.driver.sent
+    assert tuple(deletion.stop_replica) == (2,)
+    assert tuple(creation.leader_and_isr) == (2,)
+
+
 class TestARepeatedRequest:
     """The answer was lost, or is late: the leader asks for the same again."""
 
@@ -162,6 +230,16 @@ class TestARepeatedRequest:
         world.driver.performed.clear()
         assert ask(world, active, request(active, change(1))) == first
         assert world.driver.performed == []
+
+    def test_a_write_that_has_taken_effect_is_granted_although_its_answer_was_lost(self) -> None:
+        """It is repeated, and finds its own version in ZooKeeper: to refuse the change as one of
+        a leader that is out of date would make that leader wait for ever."""
+        world, active = cluster()
+        world.set_state(T0, 1, (1,), leader_epoch=EPOCH, controller_epoch=active.context.term.epoch)
+        answers = ask(world, active, request(active, change(1)))
+        assert error_of(answers) == 0
+        assert answers[0].results[0].state == world.state(T0)
+        assert active.context.cluster.leadership[T0] == world.state(T0)
 
     def test_both_that_wait_together_have_the_same_answer(self) -> None:
         world, active = cluster()

@@ -1,0 +1,127 @@
+"""Brokers of every release ask the controller, also while they are being upgraded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from regent.controller.partitions import alter_partition, isr_change_rules
+from regent.model.partition import TopicPartition
+from regent.protocol.error_codes import FENCED_LEADER_EPOCH, INVALID_REQUEST, NOT_CONTROLLER
+from tests.simulation.convergence import check_converged
+from tests.simulation.endpoint_scenarios import upgrade
+from tests.simulation.isr_change_requests import PendingChange
+from tests.simulation.replicated_log import Log, Record, Replica
+from tests.simulation.swarm import CALM_SPEEDS, Swarm
+from tests.simulation.trace import InvariantViolatedError
+from tests.simulation.world import World
+
+A0 = TopicPartition("a", 0)
+
+
+def calm_world(*, protocol: tuple[int, int] = (2, 8), rivals: bool = False) -> World:
+    swarm = Swarm(speeds=CALM_SPEEDS, announces=True, protocol=protocol, rivals=rivals)
+    world = World("endpoint", swarm=swarm)
+    world.is_turbulent = False
+    world.settle()
+    world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
+    world.settle()
+    return world
+
+
+@pytest.mark.parametrize("rivals", [False, True], ids=["Regent alone", "brokers' own, too"])
+def test_a_rolling_upgrade_under_load(rivals: bool) -> None:
+    world = calm_world(protocol=(2, 4), rivals=rivals)
+    for protocol in ((2, 8), (3, 5)):
+        for broker in world.brokers.values():
+            world.workload.produce()
+            upgrade(world, broker, protocol)
+            check_converged(world)
+    assert world.protocol == (3, 5)
+
+
+def test_leaders_write_isrs_below_2_7_and_ask_from_then_on() -> None:
+    for protocol, asks in (((2, 6), False), ((2, 8), True)):
+        lines: list[str] = []
+        swarm = Swarm(speeds=CALM_SPEEDS, announces=True, protocol=protocol)
+        world = World("style", swarm=swarm, echo=lines.append)
+        world.is_turbulent = False
+        world.workload.create_topic("a", {0: (1, 2, 3)})
+        world.settle()
+        world.brokers[3].stop()
+        world.settle()
+        world.brokers[3].start()
+        world.settle()
+        check_converged(world)
+        assert any("wants ISR" in line for line in lines) == asks
+        assert any("notifies" in line for line in lines) != asks
+
+
+def test_the_high_watermark_waits_for_both_isrs_while_a_change_is_pending() -> None:
+    world = calm_world()
+    leader = world.brokers[1].replicas[A0]
+    state = leader.state
+    log = Log(None, [Record(0, 1), Record(0, 2)], 0)
+    replica = Replica(log, state, (1, 2, 3), is_leader=True, ends={2: 2, 3: 1})
+    replica.pending = PendingChange(A0, replica, (1, 2))
+    assert replica.advance_high_watermark(1)
+    assert log.high_watermark == 1
+
+
+def test_who_asks_a_controller_that_has_resigned_finds_its_successor() -> None:
+    world = calm_world(rivals=True)
+    (process,) = world.regents
+    world.brokers[3].stop()
+    world.settle()
+    world.brokers[3].start()
+    world.settle(until=lambda: world.brokers[1].replicas[A0].pending is not None)
+    process.shut_down()
+    world.settle()
+    check_isr(world, (1, 2, 3))
+
+
+def check_isr(world: World, isr: tuple[int, ...]) -> None:
+    replica = world.brokers[1].replicas[A0]
+    assert replica.pending is None
+    assert sorted(replica.state.isr) == list(isr)
+
+
+class TestAnAnswer:
+    """What a leader does with an error, which some defect makes of a success."""
+
+    @pytest.mark.parametrize("code", [INVALID_REQUEST, FENCED_LEADER_EPOCH])
+    def test_a_leader_that_is_out_of_date_asks_for_nothing_more(
+        self, code: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world = calm_world()
+        refuse_once(monkeypatch, code)
+        bounce_follower(world)
+        with pytest.raises(InvariantViolatedError, match="waits for ever"):
+            check_converged(world)
+
+    def test_one_that_has_asked_the_wrong_controller_asks_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world = calm_world()
+        refuse_once(monkeypatch, NOT_CONTROLLER)
+        bounce_follower(world)
+        check_converged(world)
+        check_isr(world, (1, 2, 3))
+
+
+def bounce_follower(world: World) -> None:
+    world.brokers[3].stop()
+    world.settle()
+    world.brokers[3].start()
+    world.settle()
+
+
+def refuse_once(patch: pytest.MonkeyPatch, code: int) -> None:
+    def decide(*args: Any, **given: Any) -> Any:
+        refused.append(code)
+        return code if len(refused) == 1 else original(*args, **given)
+
+    refused: list[int] = []
+    original = isr_change_rules.decide
+    patch.setattr(alter_partition, "decide", decide)
