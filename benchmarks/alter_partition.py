@@ -5,6 +5,7 @@ Followers leave ISRs and return, one partition after the other. With inter.broke
 """
 
 import itertools
+import random
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ RATES = (1_000, 10_000)
 """ISR changes that come up in a second, at all leaders together."""
 COMPARED = RATES[0]
 _NS_IN_MS = 1e6
+_SEED = 1
 
 
 class Asked(NamedTuple):
@@ -87,7 +89,7 @@ class IsrChanges(Change[Asked]):
         return Asked(loads, self._led, arena.stubs.take())
 
     def _partitions(self) -> list[LedPartition]:
-        """The partitions as ZooKeeper has them. Neighbours have different leaders."""
+        """The partitions as ZooKeeper has them, in no order: a broker keeps them in a hash map."""
         states = self.arena.session.states(list(self._replicas))
         partitions = []
         for tp, state in states.items():
@@ -104,6 +106,7 @@ class IsrChanges(Change[Asked]):
                     state.partition_epoch,
                 )
             )
+        random.Random(_SEED).shuffle(partitions)
         return partitions
 
     def _leader(self, broker_id: int, exchanges: list[Exchange], election: Election) -> Leader:
