@@ -26,7 +26,7 @@ STOPPING = 5
 REPLICATION_FACTOR = 2
 
 _API_KEY = 7
-_VERSION = 3  # since Kafka 2.4; it needs no ApiVersions
+_VERSION = 3  # since Kafka 2.4
 _NOTHING_REMAINS = b"\0\0\1\0"  # no error, no partitions, no tagged fields
 
 
@@ -65,6 +65,7 @@ class ControlledShutdown(Change[Stop]):
         address = find_controller(self.arena.stubs.take(), election, STOPPING)
         timeout_s = self.arena.options.timeout_s
         self._connection = ControllerConnection(STOPPING, address, timeout_s=timeout_s)
+        self._connection.require_version(_API_KEY, _VERSION)
 
     def happen(self, contender: Contender) -> Stop:
         """Ask, and wait for the answer and for what the brokers are sent."""

@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ _HEADER = struct.Struct(">ihhih")
 _RANGE = struct.Struct(">hhh")
 _API_VERSIONS = 18
 _READ_SIZE = 1 << 18
+_RECONNECT_BACKOFF_S = 0.05
 
 
 class Request(NamedTuple):
@@ -54,6 +56,20 @@ def find_controller(exchanges: Iterable[Exchange], election: Election, broker_id
     return address
 
 
+def _connect(address: Address, timeout_s: float) -> socket.socket:
+    """Try until the other side listens: a broker that has just started announces itself before."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return socket.create_connection(address, timeout=timeout_s)
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise BenchmarkError(
+                    f"no controller can be reached at {address}: {error}"
+                ) from error
+        time.sleep(_RECONNECT_BACKOFF_S)
+
+
 class ControllerConnection:
     """A broker's connection to the controller, with one request in flight.
 
@@ -69,12 +85,7 @@ class ControllerConnection:
         self._correlation_id = 0
         self._is_flexible = True
         self._received = bytearray()
-        try:
-            self.socket = socket.create_connection(address, timeout=timeout_s)
-        except OSError as error:
-            raise BenchmarkError(
-                f"the controller cannot be reached at {address}: {error}"
-            ) from error
+        self.socket = _connect(address, timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def close(self) -> None:
