@@ -126,13 +126,10 @@ class IsrChanges(Change[Asked]):
                 raise BenchmarkError(f"{each} was answered, {state} is stored")
         changed = {each.tp: states[each.tp] for each in seen.led if each.partition_epoch}
         delivery = Delivery(seen.exchanges, election, arena.broker_epochs)
-        announced_at = delivery.announced_at(changed, self._replicas)
+        delivery.announced_at(changed, self._replicas)  # or there is no figure
         rows: dict[str, float] = {}
         for rate, load in seen.loads.items():
             rows |= _rows(rate, load)
-        rows["last answer to all brokers' answers"] = (
-            announced_at - seen.loads[RATES[-1]].ended_at
-        ) / 1e9
         rows["requests to brokers, number"] = delivery.requests
         return Figures(_percentile(seen.loads[COMPARED].changes, 99) / 1e9, rows)
 
