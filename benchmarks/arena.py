@@ -2,18 +2,21 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from rich.console import Console
 
 from benchmarks import machine
 from benchmarks.benchmark import KAFKA, SIDES, Options
-from benchmarks.cluster import BROKERS, PROTOCOL_VERSION, Cluster
+from benchmarks.cluster import BROKERS, CONTROLLER_EPOCH, Cluster
 from benchmarks.contenders import Contender, KafkaController, RegentController
 from benchmarks.errors import BenchmarkError
 from benchmarks.stub.exchanges import StubStatus
 from benchmarks.stub.process import StubBrokers
-from benchmarks.zookeeper import Election, ZooKeeperSession, clock_offset
+from benchmarks.zookeeper import Election, SetData, ZooKeeperSession, clock_offset
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.topics import encode_partition_state
 from sandbox import ZooKeeper, wait_until
 from sandbox.java import TUNED_FOR_THROUGHPUT
 
@@ -64,7 +67,7 @@ class Arena:
         self.connect_string = zookeeper.connect_string + CHROOT
         self.stubs = StubBrokers(
             cluster.broker_ids,
-            config={"inter.broker.protocol.version": PROTOCOL_VERSION},
+            config={"inter.broker.protocol.version": cluster.protocol_version},
             zookeeper=self.connect_string if has_followers else None,
         )
         self.session = ZooKeeperSession(self.connect_string)
@@ -84,6 +87,22 @@ class Arena:
             b for b in self.cluster.registrations(self.stubs.ports) if b.broker_id not in known
         ]
         self.broker_epochs.update(self.session.register(missing))
+
+    def restore(self, hosted: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        """Partitions are led by their first replica again, all are in sync."""
+        states = self.session.states(list(hosted))
+        self.session.write_in_bulk(
+            SetData(
+                paths.partition_state(tp),
+                encode_partition_state(
+                    LeaderAndIsr(
+                        replicas[0], states[tp].leader_epoch + 1, replicas, CONTROLLER_EPOCH, 0
+                    )
+                ),
+            )
+            for tp, replicas in hosted.items()
+            if states[tp].isr != replicas
+        )
 
     def elect(self, contender: Contender) -> Election:
         """Have a contender elected, by waking it up or by deleting `/controller`.
@@ -165,6 +184,7 @@ class Arena:
         """What has been used so far."""
         seconds = {"ZooKeeper": machine.cpu_seconds(self.zookeeper.process.pid)}
         seconds["machine"] = machine.busy_seconds()
+        seconds["benchmark"] = time.process_time()
         seconds["stub brokers"] = self.stubs.status().cpu_seconds
         if contender.process.is_running:
             seconds["controller"] = machine.cpu_seconds(contender.process.pid)
@@ -197,19 +217,25 @@ def _zookeeper_heap_mb(cluster: Cluster) -> int:
 
 
 @contextlib.contextmanager
-def contenders_in(arena: Arena) -> Iterator[list[Contender]]:
-    """The controllers that were asked for; killed afterwards."""
+def contenders_in(arena: Arena, *, is_asked: bool = False) -> Iterator[list[Contender]]:
+    """The controllers that were asked for; killed afterwards.
+
+    Args:
+        is_asked: Whether brokers send them requests.
+    """
     with contextlib.ExitStack() as stack:
         contenders: list[Contender] = []
         for side in SIDES:
             if side in arena.options.sides:
-                contender = _contender(side, arena.connect_string)
+                contender = _contender(side, arena, is_asked=is_asked)
                 stack.callback(contender.close)
                 contenders.append(contender)
         yield contenders
 
 
-def _contender(side: str, connect_string: str) -> Contender:
+def _contender(side: str, arena: Arena, *, is_asked: bool) -> Contender:
     if side == KAFKA:
-        return KafkaController(connect_string, protocol_version=PROTOCOL_VERSION)
-    return RegentController(connect_string)
+        return KafkaController(
+            arena.connect_string, protocol_version=arena.cluster.protocol_version
+        )
+    return RegentController(arena.connect_string, is_asked=is_asked)

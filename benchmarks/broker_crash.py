@@ -11,15 +11,13 @@ from rich.console import Console
 from benchmarks.arena import SMALLEST_ENTRY_BYTES
 from benchmarks.benchmark import Benchmark, Options, Result
 from benchmarks.changes import Change, Figures, Setting, compare
-from benchmarks.cluster import CONTROLLER_EPOCH, Cluster
+from benchmarks.cluster import Cluster
 from benchmarks.contenders import Contender
 from benchmarks.delivery import Delivery
 from benchmarks.errors import BenchmarkError
 from benchmarks.stub.exchanges import Exchange, StubStatus
-from benchmarks.zookeeper import Election, SetData
-from regent.model.partition import LeaderAndIsr, TopicPartition
-from regent.zk_data import paths
-from regent.zk_data.topics import encode_partition_state
+from benchmarks.zookeeper import Election
+from regent.model.partition import TopicPartition
 
 CRASHED = 5
 REPLICATION_FACTOR = 2
@@ -37,22 +35,8 @@ class BrokerCrash(Change[Crash]):
 
     def reset(self) -> None:
         """The broker lives; its partitions are led by their first replica, all are in sync."""
-        arena = self.arena
-        arena.register_missing()
-        hosted = self._replicas()
-        states = arena.session.states(list(hosted))
-        arena.session.write_in_bulk(
-            SetData(
-                paths.partition_state(tp),
-                encode_partition_state(
-                    LeaderAndIsr(
-                        replicas[0], states[tp].leader_epoch + 1, replicas, CONTROLLER_EPOCH, 0
-                    )
-                ),
-            )
-            for tp, replicas in hosted.items()
-            if states[tp].isr != replicas
-        )
+        self.arena.register_missing()
+        self.arena.restore(self._replicas())
 
     def happen(self, contender: Contender) -> Crash:
         """Delete the registration and wait for a LeaderAndIsr of each partition concerned."""

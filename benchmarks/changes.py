@@ -16,7 +16,7 @@ from rich.console import Console
 
 from benchmarks.arena import Arena, Usage, arena_of, contenders_in
 from benchmarks.benchmark import KAFKA, REGENT, TITLES, Options, Result, Table
-from benchmarks.cluster import PROTOCOL_VERSION, Cluster
+from benchmarks.cluster import Cluster
 from benchmarks.contenders import KAFKA_HEAP_MB, Contender
 from benchmarks.machine import disturbance
 from benchmarks.zookeeper import Election
@@ -46,6 +46,10 @@ class Change(abc.ABC, Generic[S]):
     @abc.abstractmethod
     def reset(self) -> None:
         """Bring the cluster to where it was; an election follows."""
+
+    def prepare(self, election: Election) -> None:
+        """Get ready, before the clock starts. What brokers were sent by the failover is dropped."""
+        self.arena.stubs.forget()
 
     @abc.abstractmethod
     def happen(self, contender: Contender) -> S:
@@ -78,14 +82,16 @@ class Setting:
     Attributes:
         cluster: To be filled into ZooKeeper.
         change: What happens, in an arena.
-        has_followers: Whether followers get in sync by themselves.
         compared: What the seconds are, for people.
+        has_followers: Whether followers get in sync by themselves.
+        asks_controller: Whether brokers send the controller requests.
     """
 
     cluster: Cluster
     change: Callable[[Arena], Change[Any]]
     compared: str
     has_followers: bool = False
+    asks_controller: bool = False
 
 
 def compare(setting: Setting, options: Options, console: Console) -> Result:
@@ -93,7 +99,7 @@ def compare(setting: Setting, options: Options, console: Console) -> Result:
     measurements: list[Measurement] = []
     with (
         arena_of(options, setting.cluster, console, has_followers=setting.has_followers) as arena,
-        contenders_in(arena) as contenders,
+        contenders_in(arena, is_asked=setting.asks_controller) as contenders,
     ):
         change = setting.change(arena)
         for number in range(options.rounds + 1):
@@ -103,7 +109,7 @@ def compare(setting: Setting, options: Options, console: Console) -> Result:
                     measurements.append(measured)
                     console.print(
                         f"round {number}, {TITLES[contender.name]}:"
-                        f" {measured.figures.seconds:.2f} s"
+                        f" {measured.figures.seconds:.3f} s"
                     )
                 arena.rest(contender)
     return _result(setting, measurements)
@@ -116,7 +122,7 @@ def _measure(arena: Arena, change: Change[S], contender: Contender, number: int)
         election = arena.elect(contender)
         arena.await_failover(contender)
         arena.await_idle_machine()
-        arena.stubs.forget()
+        change.prepare(election)
         before = arena.usage(contender)
         seen = change.happen(contender)
         after = arena.usage(contender)
@@ -139,8 +145,8 @@ def _result(setting: Setting, measurements: Sequence[Measurement]) -> Result:
     notes = [
         f"Compared are the medians of '{setting.compared}' over rounds 1 and later. What brokers"
         " were sent was decoded, and compared with ZooKeeper.",
-        f"All brokers have inter.broker.protocol.version {PROTOCOL_VERSION}. Kafka's controller is"
-        f" a broker without replicas (heap {KAFKA_HEAP_MB} MiB, G1).",
+        f"All brokers have inter.broker.protocol.version {setting.cluster.protocol_version}."
+        f" Kafka's controller is a broker without replicas (heap {KAFKA_HEAP_MB} MiB, G1).",
     ]
     notes += [disturbance(TITLES[side], some) for side, some in counted.items()]
     return Result(
@@ -155,7 +161,7 @@ def _every_measurement(setting: Setting, measurements: Sequence[Measurement]) ->
     return Table(
         "Every measurement, seconds",
         ("controller", "round", setting.compared),
-        [(TITLES[m.side], str(m.round), f"{m.figures.seconds:.2f}") for m in measurements],
+        [(TITLES[m.side], str(m.round), f"{m.figures.seconds:.3f}") for m in measurements],
     )
 
 
@@ -165,7 +171,7 @@ def _medians(setting: Setting, counted: Mapping[str, Sequence[Measurement]]) -> 
     }
     for name in next(iter(counted.values()))[0].figures.rows:
         rows[name] = _row(name)
-    for name in ("controller", "ZooKeeper", "stub brokers", "others"):
+    for name in ("controller", "ZooKeeper", "stub brokers", "benchmark", "others"):
         rows[f"processor time of the {name}"] = _processor_time(name)
     return Table(
         "Medians of the counted rounds; seconds, unless it says otherwise",

@@ -29,7 +29,7 @@ def main() -> None:
 def list_benchmarks() -> None:
     """One line for each."""
     for benchmark in BENCHMARKS.values():
-        click.echo(f"{benchmark.name:<16} {benchmark.summary}")
+        click.echo(f"{benchmark.name:<20} {benchmark.summary}")
 
 
 def _command(benchmark: Benchmark) -> click.Command:

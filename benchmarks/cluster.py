@@ -5,6 +5,7 @@ has to be told, need not be remembered anywhere.
 """
 
 import itertools
+import uuid
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
@@ -17,7 +18,10 @@ PARTITIONS_PER_TOPIC = 50
 REPLICATION_FACTOR = 3
 BROKERS = 5
 PROTOCOL_VERSION = "2.6"
-"""inter.broker.protocol.version of all brokers: LeaderAndIsr 4, UpdateMetadata 6, no topic ids."""
+"""inter.broker.protocol.version of brokers that change ISRs themselves: LeaderAndIsr 4,
+UpdateMetadata 6, no topic ids."""
+NEWEST_PROTOCOL_VERSION = "3.9"
+"""The same of brokers that ask the controller: UpdateMetadata 8, topic ids."""
 CONTROLLER_EPOCH = 1
 """In which the partitions' leaders were elected: not after the first controller's."""
 
@@ -42,7 +46,10 @@ class Partition(NamedTuple):
 
 
 class Cluster:
-    """`size` partitions, evenly spread over five brokers; none of them has ever moved."""
+    """`size` partitions, evenly spread over five brokers; none of them has ever moved.
+
+    `protocol_version` is the inter.broker.protocol.version: one of the two above.
+    """
 
     def __init__(
         self,
@@ -50,8 +57,10 @@ class Cluster:
         *,
         partitions_per_topic: int = PARTITIONS_PER_TOPIC,
         replication_factor: int = REPLICATION_FACTOR,
+        protocol_version: str = PROTOCOL_VERSION,
     ) -> None:
         self.size = size
+        self.protocol_version = protocol_version
         self.broker_ids = tuple(range(1, BROKERS + 1))
         self.replication_factor = replication_factor
         self._partitions_per_topic = partitions_per_topic
@@ -86,6 +95,12 @@ class Cluster:
         """Replicas of a topic's partitions."""
         return {p.partition: ReplicaAssignment(p.replicas) for p in self.topics[topic]}
 
+    def topic_id(self, topic: str) -> uuid.UUID | None:
+        """The id of a topic; None below inter.broker.protocol.version 2.8."""
+        if self.protocol_version == PROTOCOL_VERSION:
+            return None
+        return uuid.uuid5(uuid.NAMESPACE_OID, topic)
+
     def registrations(self, ports: Mapping[int, int]) -> list[Broker]:
         """The brokers as they register themselves in ZooKeeper at this protocol version."""
         return [
@@ -93,7 +108,7 @@ class Cluster:
                 broker_id=broker_id,
                 epoch=0,
                 endpoints=(EndPoint("PLAINTEXT", "PLAINTEXT", LOOPBACK, ports[broker_id]),),
-                registration_version=4,
+                registration_version=4 if self.protocol_version == PROTOCOL_VERSION else 5,
             )
             for broker_id in self.broker_ids
         ]

@@ -23,6 +23,9 @@ KAFKA_HEAP_MB = 4096
 KAFKA_BROKER_ID = 6
 REGENT_CONTROLLER_ID = 1_000_000_001
 SESSION_TIMEOUT_MS = 6000
+REQUEST_RATE = 10_000
+"""Requests of one address that Regent takes in a second. The default is 2,000; the five stub
+brokers share an address."""
 
 # what Kafka's own start script gives a broker, but for the heap
 _KAFKA_JAVA_OPTIONS = (
@@ -130,7 +133,10 @@ class KafkaController(Contender):
 
 
 class RegentController(Contender):
-    """Regent's controller without Kubernetes."""
+    """Regent's controller without Kubernetes.
+
+    `is_asked`: whether it serves brokers, which it must from inter.broker.protocol.version 2.7 on.
+    """
 
     name = REGENT
     controller_id = REGENT_CONTROLLER_ID
@@ -140,17 +146,26 @@ class RegentController(Contender):
         r"Controller failover completed": "requests queued",
     }
 
-    def __init__(self, zookeeper: str) -> None:
+    def __init__(self, zookeeper: str, *, is_asked: bool = False) -> None:
+        self._is_asked = is_asked
         self._state = StateDirectory("regent-benchmark")
         command = [sys.executable, "-m", "regent", "run", "--without-kubernetes"]
         command += ["--zookeeper", zookeeper, "--http-port", "0"]
         command += ["--controller-id", str(REGENT_CONTROLLER_ID)]
         command += ["--zookeeper-session-timeout-ms", str(SESSION_TIMEOUT_MS)]
+        if is_asked:
+            command += ["--endpoint-port", "0"]
+            command += ["--endpoint-max-request-rate", str(REQUEST_RATE)]
         self._process = ManagedProcess("regent", command, log_path=self._state.path / "regent.log")
 
     @property
     def process(self) -> ManagedProcess:
         return self._process
+
+    @property
+    def broker_id(self) -> int | None:
+        """As which it is registered for brokers that look for it there."""
+        return REGENT_CONTROLLER_ID if self._is_asked else None
 
     def _start(self) -> None:
         self._process.start()

@@ -99,27 +99,60 @@ class Delivery:
         Raises:
             BenchmarkError: a broker does not know one, or was sent another one last.
         """
+        live = {tp: [b for b in self._brokers if b in replicas[tp]] for tp in states}
+        return max(self.announced_at(states, replicas), self.taken_over_at(states, replicas, live))
+
+    def announced_at(
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        replicas: Mapping[TopicPartition, tuple[int, ...]],
+    ) -> int:
+        """The last answer needed for all brokers to know leaderships by UpdateMetadata.
+
+        Raises:
+            BenchmarkError: as in `leaders_known_at`.
+        """
         last = 0
         for tp, state in states.items():
-            true = PartitionState(
-                state.controller_epoch,
-                state.leader,
-                state.leader_epoch,
-                state.isr,
-                state.partition_epoch,
-                replicas[tp],
-            )
+            true = _partition_state(state, replicas[tp])
             for broker_id, informed in self._brokers.items():
-                known = [("UpdateMetadata", informed.update_metadata)]
-                if broker_id in replicas[tp]:
-                    known.append(("LeaderAndIsr", informed.leader_and_isr))
-                for kind, newest in known:
-                    sent, answered_at = newest.get(tp)
-                    if sent != true:
-                        raise BenchmarkError(
-                            f"broker {broker_id} was sent {sent} of {tp} by {kind}, {true} is true"
-                        )
-                    last = max(last, answered_at)
+                sent, answered_at = informed.update_metadata.get(tp)
+                _require_true(sent, true, f"broker {broker_id}, UpdateMetadata, {tp}")
+                last = max(last, answered_at)
+        return last
+
+    def taken_over_at(
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        replicas: Mapping[TopicPartition, tuple[int, ...]],
+        receivers: Mapping[TopicPartition, Iterable[int]],
+    ) -> int:
+        """The last answer needed for brokers to have taken leaderships over, by LeaderAndIsr.
+
+        Raises:
+            BenchmarkError: as in `leaders_known_at`.
+        """
+        last = 0
+        for tp, state in states.items():
+            true = _partition_state(state, replicas[tp])
+            for broker_id in receivers[tp]:
+                sent, answered_at = self._brokers[broker_id].leader_and_isr.get(tp)
+                _require_true(sent, true, f"broker {broker_id}, LeaderAndIsr, {tp}")
+                last = max(last, answered_at)
+        return last
+
+    def stopped_at(self, broker_id: int, partitions: Iterable[TopicPartition]) -> int:
+        """The last answer of a broker that has been sent the stop of replicas, not to be deleted.
+
+        Raises:
+            BenchmarkError: it was not sent one, or was to delete it.
+        """
+        last = 0
+        for tp in partitions:
+            stopped, answered_at = self._brokers[broker_id].stop_replica.get(tp)
+            if stopped is None or stopped.delete:
+                raise BenchmarkError(f"broker {broker_id} was sent {stopped} of {tp}")
+            last = max(last, answered_at)
         return last
 
     def deletions_answered_at(self, replicas: Mapping[TopicPartition, Iterable[int]]) -> int:
@@ -160,6 +193,22 @@ class Delivery:
                 stopped, _ = self._brokers[broker_id].stop_replica.get(tp)
                 if stopped is None or stopped.leader_epoch != EPOCH_DURING_DELETE:
                     raise BenchmarkError(f"broker {broker_id} was sent {stopped} of {tp}")
+
+
+def _partition_state(state: LeaderAndIsr, replicas: tuple[int, ...]) -> PartitionState:
+    return PartitionState(
+        state.controller_epoch,
+        state.leader,
+        state.leader_epoch,
+        state.isr,
+        state.partition_epoch,
+        replicas,
+    )
+
+
+def _require_true(sent: PartitionState | None, true: PartitionState, where: str) -> None:
+    if sent != true:
+        raise BenchmarkError(f"{where}: was sent {sent}, {true} is true")
 
 
 def _require_sane(partitions: Mapping[PartitionId, PartitionState]) -> None:

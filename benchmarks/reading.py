@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from benchmarks.errors import BenchmarkError
 from benchmarks.stub.answers import CONTROL_APIS, STOP_REPLICA, UPDATE_METADATA, Header, read_header
 from benchmarks.stub.exchanges import Exchange
-from benchmarks.stub.requests import ControlRequest, RequestReader, fence, reference_reading
+from benchmarks.stub.requests import (
+    ControlRequest,
+    RequestReader,
+    fence,
+    fence_end,
+    reference_reading,
+)
 
 
 class CheckedReader:
@@ -42,7 +48,7 @@ class CheckedReader:
         if broker_epoch != self._broker_epochs[exchange.broker_id]:
             raise BenchmarkError(f"broker {exchange.broker_id} was sent another's broker epoch")
         assert header.api_key in CONTROL_APIS
-        body = bytes((header.api_key,)) + bytes(exchange.frame[header.end + 16 :])
+        body = bytes((header.api_key,)) + bytes(exchange.frame[fence_end(header) :])
         request = self._bodies.get(body)
         if request is None:
             request = self._bodies[body] = self._decode(exchange, header)
@@ -50,8 +56,8 @@ class CheckedReader:
 
     def _decode(self, exchange: Exchange, header: Header) -> ControlRequest:
         request = self._reader.read(exchange.frame, header)
-        if header.api_key == UPDATE_METADATA and not self._broker_ids <= request.broker_ids:
-            raise BenchmarkError(f"UpdateMetadata lists only the brokers {request.broker_ids}")
+        if header.api_key == UPDATE_METADATA and not self._broker_ids <= request.brokers.keys():
+            raise BenchmarkError(f"UpdateMetadata lists only the brokers {[*request.brokers]}")
         kind = (request.controller_id, header.api_key, bool(request.remarks))
         is_worth_it = request.partitions or header.api_key == STOP_REPLICA
         if is_worth_it and kind not in self._compared:

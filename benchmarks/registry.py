@@ -1,10 +1,26 @@
 """Which benchmarks there are. A new one is a module with a `BENCHMARK`, and its place in here."""
 
-from benchmarks import broker_crash, events, failover, reassignment, topics
+from benchmarks import (
+    alter_partition,
+    broker_crash,
+    controlled_shutdown,
+    events,
+    failover,
+    reassignment,
+    topics,
+)
 from benchmarks.benchmark import Benchmark
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK
-    for module in (failover, broker_crash, topics, reassignment, events)
+    for module in (
+        failover,
+        broker_crash,
+        controlled_shutdown,
+        alter_partition,
+        topics,
+        reassignment,
+        events,
+    )
 }
 """Every benchmark by name."""

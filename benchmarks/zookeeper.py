@@ -327,7 +327,8 @@ def _znodes(cluster: Cluster) -> ZNodes:
     }
     for topic, partitions in cluster.topics.items():
         yield paths.topic_config(topic), _EMPTY_CONFIG
-        yield paths.topic(topic), encode_topic(TopicZNode(None, cluster.assignments(topic)))
+        node = TopicZNode(cluster.topic_id(topic), cluster.assignments(topic))
+        yield paths.topic(topic), encode_topic(node)
         yield paths.topic_partitions(topic), b""
         for partition in partitions:
             tp = TopicPartition(topic, partition.partition)

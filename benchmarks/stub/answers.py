@@ -24,6 +24,9 @@ CONTROL_APIS = (LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA)
 # the first version in the flexible encoding: all that the brokers of Kafka 2.4 and later are sent
 FIRST_FLEXIBLE = {LEADER_AND_ISR: 4, STOP_REPLICA: 2, UPDATE_METADATA: 6}
 
+# the first version that says whether the controller is one of KRaft, in a byte behind its id
+KRAFT_FLAG_SINCE = {LEADER_AND_ISR: 7, STOP_REPLICA: 4, UPDATE_METADATA: 8}
+
 STOP_REPLICA_VERSION = 3
 """What is sent at inter.broker.protocol.version 2.6."""
 
@@ -119,8 +122,7 @@ def read_header(frame: bytes | bytearray) -> Header:
 
 def controller_epoch(frame: bytes | bytearray, header: Header) -> int:
     """The controller epoch of a control request."""
-    since = {LEADER_AND_ISR: 7, STOP_REPLICA: 4, UPDATE_METADATA: 8}[header.api_key]
-    offset = header.end + (5 if header.version >= since else 4)
+    offset = header.end + 4 + (header.version >= KRAFT_FLAG_SINCE[header.api_key])
     epoch: int = _INT32.unpack_from(frame, offset)[0]
     return epoch
 

@@ -11,6 +11,7 @@ from kio.serial import entity_reader
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.stub.answers import (
+    KRAFT_FLAG_SINCE,
     LEADER_AND_ISR,
     STOP_REPLICA,
     UPDATE_METADATA,
@@ -22,12 +23,15 @@ from regent.protocol.entities.stop_replica import STOP_REPLICA_REQUEST
 from regent.protocol.entities.update_metadata import UPDATE_METADATA_REQUEST
 
 _FENCE = struct.Struct(">iiq")
+_FENCE_WITH_KRAFT_FLAG = struct.Struct(">ixiq")
 _HEAD = struct.Struct(">iiii")
 _INT32 = struct.Struct(">i")
 
 _STOPPED = struct.Struct(">ii??")
 
-_VERSIONS = {LEADER_AND_ISR: 4, STOP_REPLICA: 3, UPDATE_METADATA: 6}
+_VERSIONS = {LEADER_AND_ISR: (4,), STOP_REPLICA: (3,), UPDATE_METADATA: (6, 8)}
+_TOPIC_ID_SINCE = 7  # in UpdateMetadata
+_TOPIC_ID_SIZE = 16
 
 Replicas = tuple[int, ...]
 
@@ -59,6 +63,13 @@ class Remark(NamedTuple):
     offline: Replicas = ()
 
 
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+
 class Stopped(NamedTuple):
     """A replica of StopReplica."""
 
@@ -74,7 +85,8 @@ class ControlRequest(NamedTuple):
 
     Attributes:
         partitions: Of LeaderAndIsr and UpdateMetadata.
-        broker_ids: Live leaders of LeaderAndIsr, live brokers of UpdateMetadata.
+        brokers: Live leaders of LeaderAndIsr, live brokers of UpdateMetadata, with the address of
+            their first listener.
         remarks: Of those partitions that have any.
         stopped: Of StopReplica.
     """
@@ -83,19 +95,29 @@ class ControlRequest(NamedTuple):
     controller_epoch: int
     broker_epoch: int
     partitions: dict[PartitionId, PartitionState]
-    broker_ids: frozenset[int]
+    brokers: dict[int, Address | None]
     remarks: dict[PartitionId, Remark]
     stopped: dict[PartitionId, Stopped]
 
 
 def fence(frame: bytes | bytearray, header: Header) -> tuple[int, int, int]:
     """Controller id, controller epoch and broker epoch of a request."""
-    controller_id, controller_epoch, broker_epoch = _FENCE.unpack_from(frame, header.end)
+    controller_id, controller_epoch, broker_epoch = _fence_of(header).unpack_from(frame, header.end)
     return controller_id, controller_epoch, broker_epoch
 
 
+def fence_end(header: Header) -> int:
+    """The offset behind what `fence` reads."""
+    return header.end + _fence_of(header).size
+
+
+def _fence_of(header: Header) -> struct.Struct:
+    has_flag = header.version >= KRAFT_FLAG_SINCE[header.api_key]
+    return _FENCE_WITH_KRAFT_FLAG if has_flag else _FENCE
+
+
 class RequestReader:
-    """Decodes requests. Knows LeaderAndIsr 4, StopReplica 3 and UpdateMetadata 6."""
+    """Decodes requests. Knows LeaderAndIsr 4, StopReplica 3, UpdateMetadata 6 and 8."""
 
     def __init__(self) -> None:
         self._arrays: dict[bytes, Replicas] = {}
@@ -106,19 +128,21 @@ class RequestReader:
         Raises:
             BenchmarkError: it is of another version, or has bytes left over.
         """
-        if _VERSIONS.get(header.api_key) != header.version:
+        if header.version not in _VERSIONS.get(header.api_key, ()):
             raise BenchmarkError(f"version {header.version} of API {header.api_key} is not known")
         if header.api_key == STOP_REPLICA:
             return _stop_replica(bytes(frame), header)
         is_leader_and_isr = header.api_key == LEADER_AND_ISR
         read_remark = self._leader_and_isr_remark if is_leader_and_isr else self._offline_remark
         data = bytes(frame)
-        topics, offset = read_uvarint(data, header.end + _FENCE.size)
+        has_topic_ids = not is_leader_and_isr and header.version >= _TOPIC_ID_SINCE
+        topics, offset = read_uvarint(data, fence_end(header))
         partitions: dict[PartitionId, PartitionState] = {}
         remarks: dict[PartitionId, Remark] = {}
         named = 0
         for _ in range(topics - 1):
             topic, offset = _string(data, offset)
+            offset += _TOPIC_ID_SIZE * has_topic_ids
             count, offset = read_uvarint(data, offset)
             named += count - 1
             for _ in range(count - 1):
@@ -130,9 +154,9 @@ class RequestReader:
             offset += 1
         if named != len(partitions):
             raise BenchmarkError("a request names a partition twice")
-        broker_ids, offset = _brokers(data, offset, is_leader_and_isr=is_leader_and_isr)
+        brokers, offset = _brokers(data, offset, is_leader_and_isr=is_leader_and_isr)
         _require_end(data, offset)
-        return ControlRequest(*fence(frame, header), partitions, broker_ids, remarks, {})
+        return ControlRequest(*fence(frame, header), partitions, brokers, remarks, {})
 
     def _partition(self, data: bytes, offset: int) -> tuple[int, PartitionState, int]:
         index, controller_epoch, leader, leader_epoch = _HEAD.unpack_from(data, offset)
@@ -168,7 +192,7 @@ class RequestReader:
 
 
 def _stop_replica(data: bytes, header: Header) -> ControlRequest:
-    topics, offset = read_uvarint(data, header.end + _FENCE.size)
+    topics, offset = read_uvarint(data, fence_end(header))
     stopped: dict[PartitionId, Stopped] = {}
     named = 0
     for _ in range(topics - 1):
@@ -185,17 +209,19 @@ def _stop_replica(data: bytes, header: Header) -> ControlRequest:
     if named != len(stopped):
         raise BenchmarkError("a request names a partition twice")
     _require_end(data, offset)
-    return ControlRequest(*fence(data, header), {}, frozenset(), {}, stopped)
+    return ControlRequest(*fence(data, header), {}, {}, {}, stopped)
 
 
-def _brokers(data: bytes, offset: int, *, is_leader_and_isr: bool) -> tuple[frozenset[int], int]:
+def _brokers(
+    data: bytes, offset: int, *, is_leader_and_isr: bool
+) -> tuple[dict[int, Address | None], int]:
     read_broker = _live_leader if is_leader_and_isr else _live_broker
     count, offset = read_uvarint(data, offset)
-    broker_ids = set()
+    brokers: dict[int, Address | None] = {}
     for _ in range(count - 1):
-        broker_id, offset = read_broker(data, offset)
-        broker_ids.add(broker_id)
-    return frozenset(broker_ids), offset
+        broker_id, address, offset = read_broker(data, offset)
+        brokers[broker_id] = address
+    return brokers, offset
 
 
 def _require_end(data: bytes, offset: int) -> None:
@@ -242,7 +268,7 @@ def reference_reading(frame: bytes | bytearray, header: Header) -> ControlReques
             )
             for named_id, partition in named.items()
         },
-        frozenset(b.broker_id if is_leader_and_isr else b.id_ for b in brokers),
+        dict(map(_leader_address if is_leader_and_isr else _broker_address, brokers)),
         {named_id: remark for named_id, remark in remarks.items() if remark != Remark()},
         {},
     )
@@ -264,10 +290,19 @@ def _reference_stop_replica(frame: bytes | bytearray, header: Header) -> Control
         request.controller_epoch,
         request.broker_epoch,
         {},
-        frozenset(),
+        {},
         {},
         stopped,
     )
+
+
+def _leader_address(leader: Any) -> tuple[int, Address]:
+    return leader.broker_id, Address(leader.host_name, leader.port)
+
+
+def _broker_address(broker: Any) -> tuple[int, Address | None]:
+    first = next(iter(broker.endpoints), None)
+    return broker.id_, None if first is None else Address(first.host, first.port)
 
 
 def _string(data: bytes, offset: int) -> tuple[str, int]:
@@ -276,18 +311,22 @@ def _string(data: bytes, offset: int) -> tuple[str, int]:
     return data[offset:end].decode(), end
 
 
-def _live_leader(data: bytes, offset: int) -> tuple[int, int]:
+def _live_leader(data: bytes, offset: int) -> tuple[int, Address, int]:
     (broker_id,) = _INT32.unpack_from(data, offset)
-    _, offset = _string(data, offset + 4)
-    return broker_id, offset + 5  # port, tagged fields
+    host, offset = _string(data, offset + 4)
+    (port,) = _INT32.unpack_from(data, offset)
+    return broker_id, Address(host, port), offset + 5  # tagged fields
 
 
-def _live_broker(data: bytes, offset: int) -> tuple[int, int]:
+def _live_broker(data: bytes, offset: int) -> tuple[int, Address | None, int]:
     (broker_id,) = _INT32.unpack_from(data, offset)
     endpoints, offset = read_uvarint(data, offset + 4)
+    first: Address | None = None
     for _ in range(endpoints - 1):
-        _, offset = _string(data, offset + 4)  # port, host
+        (port,) = _INT32.unpack_from(data, offset)
+        host, offset = _string(data, offset + 4)
+        first = first or Address(host, port)
         _, offset = _string(data, offset)
         offset += 3  # security protocol, tagged fields
     _, offset = _string(data, offset)
-    return broker_id, offset + 1
+    return broker_id, first, offset + 1

@@ -18,7 +18,14 @@ pytestmark = pytest.mark.integration
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [("failover", 100), ("broker-crash", 30), ("topics", 5), ("reassignment", 60)],
+    [
+        ("failover", 100),
+        ("broker-crash", 30),
+        ("controlled-shutdown", 30),
+        ("alter-partition", 500),
+        ("topics", 5),
+        ("reassignment", 60),
+    ],
 )
 def test_a_sample_is_measured_and_verified(name: str, size: int, tmp_path: Path) -> None:
     document = tmp_path / "figures.json"

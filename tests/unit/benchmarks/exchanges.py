@@ -28,7 +28,9 @@ VERSIONS = {LEADER_AND_ISR: 4, STOP_REPLICA: 3, UPDATE_METADATA: 6}
 States = Mapping[TopicPartition, tuple[LeaderAndIsr, ReplicaAssignment]]
 
 
-def frame_of(request: ControlRequest) -> tuple[int, bytearray]:
+def frame_of(
+    request: ControlRequest, *, versions: Mapping[int, int] = VERSIONS
+) -> tuple[int, bytearray]:
     """The kind of a request, and its bytes without their length."""
     if isinstance(request, LeaderAndIsrRequest):
         api_key = LEADER_AND_ISR
@@ -36,8 +38,8 @@ def frame_of(request: ControlRequest) -> tuple[int, bytearray]:
         api_key = UPDATE_METADATA
     else:
         api_key = STOP_REPLICA
-    header = struct.pack(">hhih", api_key, VERSIONS[api_key], 1, 6) + b"client\0"
-    body = b"".join(encode_body(request, version=VERSIONS[api_key], listener=None))
+    header = struct.pack(">hhih", api_key, versions[api_key], 1, 6) + b"client\0"
+    body = b"".join(encode_body(request, version=versions[api_key], listener=None))
     return api_key, bytearray(header + body)
 
 

@@ -13,7 +13,7 @@ from regent.model.partition import (
     ReplicaAssignment,
     TopicPartition,
 )
-from regent.protocol.control_requests import ControlRequests
+from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
 from tests.unit.benchmarks.exchanges import BROKER_EPOCHS, ELECTION, batch, sent
 
 T0 = TopicPartition("t", 0)
@@ -115,3 +115,26 @@ def test_a_replica_that_is_not_deleted_gives_no_figure() -> None:
         seen.deletions_answered_at({T0: REPLICAS})
     with pytest.raises(BenchmarkError, match="deleted"):
         seen.require_forgotten([T0])
+
+
+def test_a_stopped_replica_need_not_take_its_leadership_over() -> None:
+    seen = delivery(
+        msgspec.structs.replace(
+            with_state(STATE),
+            leader_and_isr={1: {T0: False}},
+            stop_replica={2: {T0: StopReplicaPartition(4, delete=False)}},
+        )
+    )
+    assert seen.announced_at({T0: STATE}, {T0: REPLICAS}) == 10
+    assert seen.taken_over_at({T0: STATE}, {T0: REPLICAS}, {T0: (1,)}) == 10
+    assert seen.stopped_at(2, [T0]) == 10
+    with pytest.raises(BenchmarkError, match="broker 2, LeaderAndIsr, t-0: was sent None"):
+        seen.taken_over_at({T0: STATE}, {T0: REPLICAS}, {T0: REPLICAS})
+    with pytest.raises(BenchmarkError, match="broker 1 was sent None"):
+        seen.stopped_at(1, [T0])
+
+
+def test_a_replica_that_is_to_be_deleted_is_not_stopped() -> None:
+    seen = delivery(batch(STATES, deleted={T0: 4}))
+    with pytest.raises(BenchmarkError, match="delete=True"):
+        seen.stopped_at(2, [T0])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from kio.serial import entity_reader
 
 from benchmarks.stub.answers import (
     STOP_REPLICA,
+    UPDATE_METADATA,
     Header,
     HostedPartitions,
     read_header,
@@ -22,13 +24,17 @@ from tests.support.unmerged_requests import requests_to
 from tests.unit.benchmarks.exchanges import VERSIONS, frame_of
 
 
+@pytest.mark.parametrize("update_metadata_version", [6, 8])
 @settings(max_examples=50)
 @given(batch=control_requests())
-def test_a_request_decodes_as_its_declared_entity(batch: ControlRequests) -> None:
+def test_a_request_decodes_as_its_declared_entity(
+    update_metadata_version: int, batch: ControlRequests
+) -> None:
     reader = RequestReader()
+    versions = {**VERSIONS, UPDATE_METADATA: update_metadata_version}
     for broker_id in batch.brokers:
         for request in requests_to(batch, broker_id):
-            _, frame = frame_of(request)
+            _, frame = frame_of(request, versions=versions)
             header = read_header(frame)
             assert reader.read(frame, header) == reference_reading(frame, header)
 

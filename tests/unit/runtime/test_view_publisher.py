@@ -142,6 +142,35 @@ async def test_resigning_empties_the_view_at_once() -> None:
         assert publisher.view.controller_epoch == 1
 
 
+async def test_changes_that_keep_coming_are_described_together_after_a_pause() -> None:
+    process = await cluster()
+    described: list[frozenset[str] | None] = []
+    pauses: list[float] = []
+    begun, over = asyncio.Event(), asyncio.Event()
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        begun.set()
+        await over.wait()
+
+    publisher = ViewPublisher(process.controller, pause=pause)
+    publisher.subscribe(described.append)
+    task = asyncio.create_task(publisher.run())
+    publisher.publish(None)
+    await asyncio.wait_for(begun.wait(), 5)
+    for topics in ({"a"}, {"b"}, {"a"}):
+        publisher.publish(frozenset(topics))
+        await asyncio.sleep(0)
+    assert described == [None]
+    begun.clear()
+    over.set()
+    await asyncio.wait_for(begun.wait(), 5)
+    assert described == [None, frozenset({"a", "b"})]
+    assert all(0 <= each <= view_publisher.LONGEST_PAUSE_S for each in pauses)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 async def test_the_loop_is_free_between_slices() -> None:
     process = await cluster()
     for number in range(2 * view_publisher.PARTITIONS_PER_SLICE // 100):
