@@ -12,7 +12,7 @@ import pytest
 from sandbox import KafkaTools
 from sandbox.kafka_jars import version_tuple
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.endpoint.clients_support import ServedCluster
+from tests.integration.endpoint.clients_support import SETTINGS, ServedCluster
 from tests.integration.endpoint.tool_script import Call, Printed, calls, tool_runner
 from tests.support.figures import Figure
 
@@ -199,7 +199,7 @@ def test_the_tools_print_the_same(version: str, tmp_path: Path, figure: Figure) 
         cluster.wait_for_a_broker_as_controller()
         bootstrap = cluster.kafka.bootstrap_servers
         by_broker = run_script(cluster, bootstrap, version, wanted)
-        with regent(cluster, endpoint_port=0, endpoint_listener="PLAINTEXT") as process:
+        with regent(cluster, **SETTINGS) as process:
             process.wait_until_active()
             served = ServedCluster(cluster, process)
             served.wait_until_announced()
