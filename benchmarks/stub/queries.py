@@ -1,6 +1,6 @@
-"""What a controller asks before it sends: ApiVersions and DescribeConfigs.
+"""What a controller asks beside its control requests: versions, configurations, log directories.
 
-They are rare, so kio's entities serve them.
+They are rare, so kio's entities serve them, but for the list of ApiVersions.
 """
 
 import datetime
@@ -17,9 +17,10 @@ from kio.static.primitive import i8
 from benchmarks.stub.answers import Header, UnsupportedRequestError, uvarint
 
 API_VERSIONS = 18
-DESCRIBE_LOG_DIRS = 35
-_LOG_DIRS_LAST_LEGACY = 1
 DESCRIBE_CONFIGS = 32
+DESCRIBE_LOG_DIRS = 35
+
+_LOG_DIRS_LAST_LEGACY = 1
 
 BROKER_RESOURCE = 4
 _STATIC_BROKER_CONFIG = i8(4)
@@ -92,13 +93,13 @@ def describe_log_dirs_answer(header: Header) -> bytes:
     """
     if header.version > _LOG_DIRS_LAST_LEGACY:
         raise UnsupportedRequestError(f"version {header.version} of DescribeLogDirs")
-    directory = b"/data"
-    throttle_ms, directories, error, topics = 0, 1, 0, 0
-    return (
-        struct.pack(">iihh", throttle_ms, directories, error, len(directory))
-        + directory
-        + struct.pack(">i", topics)
+    # Version 0, which kio lacks, is the same on the wire.
+    schema = importlib.import_module("kio.schema.describe_log_dirs.v1.response")
+    directory = schema.DescribeLogDirsResult(error_code=ErrorCode.none, log_dir="/data", topics=())
+    answer = schema.DescribeLogDirsResponse(
+        throttle_time=datetime.timedelta(), results=(directory,)
     )
+    return _write(answer)
 
 
 def _config(schema: Any, version: int, name: str, value: str) -> Any:
