@@ -21,6 +21,7 @@ ONCE_FAILED = {
     30907: "an answer about a replica that was moved away completed the deletion of the next one",
     20828: "what a broker had refused was kept after the replica had been moved away",
     1000460: "a place in the first ISR was taken for proof that a replica was of the new topic",
+    274: "the only replica of a topic created again was of the former one, and stayed",
     1735: "a follower that could not find its leader ignored it when it returned",
 }
 """What a seed makes of the world changes with the simulation: the reasons stay true all the same,

@@ -11,7 +11,7 @@ from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
 
 
-@pytest.fixture(scope="package", params=TESTED_VERSIONS)
+@pytest.fixture(scope="module", params=TESTED_VERSIONS)
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Three brokers, which create topics by themselves."""
     with cluster_of(

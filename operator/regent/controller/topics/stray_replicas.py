@@ -143,11 +143,11 @@ async def take_leader_and_isr_answer(
     if not doubtful or response.error_code:
         return
     answered = [tp for tp in doubtful if tp in response.partitions]
-    errors, leadership = response.partition_errors, context.cluster.leadership
+    errors = response.partition_errors
     strays = [
         tp
         for tp in answered
-        if errors.get(tp) == INCONSISTENT_TOPIC_ID and broker_id not in leadership[tp].isr
+        if errors.get(tp) == INCONSISTENT_TOPIC_ID and _may_go(context, broker_id, tp)
     ]
     settled = [tp for tp in answered if tp in strays or tp not in errors]
     for tp in settled:
@@ -166,7 +166,6 @@ async def take_isr_changes(active: ActiveController, partitions: Iterable[TopicP
     """Brokers that have refused to host a partition, as they have a replica of the former topic,
     may have left its ISR: then that replica may go."""
     context = active.context
-    leadership = context.cluster.leadership
     for broker_id, doubtful in list(context.doubtful_replicas.items()):
         refused = context.refusals.on_broker(broker_id)
         strays = [
@@ -174,11 +173,28 @@ async def take_isr_changes(active: ActiveController, partitions: Iterable[TopicP
             for tp in partitions
             if tp in doubtful
             and refused.get(tp) == _OF_ANOTHER_TOPIC
-            and broker_id not in leadership[tp].isr
+            and _may_go(context, broker_id, tp)
         ]
         for tp in strays:
             del doubtful[tp]
         await _delete_and_create(active, broker_id, strays)
+
+
+def _may_go(context: ControllerContext, broker_id: int, tp: TopicPartition) -> bool:
+    """Whether a broker that has a replica of the former topic may start empty.
+
+    An in-sync broker that starts empty may lead, and others then truncate to what it has. So it
+    may only where nobody else can have records: the first state of the partition still stands (its
+    leader has never changed the ISR, and a follower counts from its first fetch), or there is no
+    other replica.
+    """
+    cluster = context.cluster
+    leader_and_isr = cluster.leadership[tp]
+    return (
+        broker_id not in leader_and_isr.isr
+        or leader_and_isr.partition_epoch == 0
+        or tuple(cluster.replicas(tp)) == (broker_id,)
+    )
 
 
 async def _delete_and_create(
@@ -196,7 +212,12 @@ async def _delete_and_create(
     batch = ControllerBrokerRequestBatch(active.context)
     batch.add_stray_deletion(broker_id, partitions)
     await batch.send()
-    batch.add_leader_and_isr((broker_id,), partitions, is_new=True)
+    # A replica that is in sync may lie in a log directory that is offline: then it is not created.
+    leadership = active.context.cluster.leadership
+    in_sync = [tp for tp in partitions if broker_id in leadership[tp].isr]
+    others = [tp for tp in partitions if broker_id not in leadership[tp].isr]
+    batch.add_leader_and_isr((broker_id,), in_sync, is_new=False)
+    batch.add_leader_and_isr((broker_id,), others, is_new=True)
     await batch.send()
 
 

@@ -9,7 +9,7 @@ from regent.controller.brokers import answers
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.controller.topics import stray_replica_notes, topic_changes
-from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
+from regent.model.partition import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
 )
@@ -114,6 +114,27 @@ class TestATopicOfThatNameAgain:
         self.obey(world, active, INCONSISTENT_TOPIC_ID)
         assert stop_replica(world.driver.sent) == []
         assert world.exists(NOTE)
+
+    @pytest.mark.parametrize(
+        ("replicas", "partition_epoch"),
+        [
+            pytest.param((1, 3), 0, id="first state"),
+            pytest.param((3,), 9, id="only replica"),
+        ],
+    )
+    def test_a_member_of_the_isr_starts_empty_where_nobody_can_have_records(
+        self, replicas: tuple[int, ...], partition_epoch: int
+    ) -> None:
+        """Else the partition has no leader until somebody removes the files by hand."""
+        world, active = self.back_under_another_controller()
+        answer(world, active, 3, T1)
+        cluster = active.context.cluster
+        cluster.set_assignments("t", {T0: ReplicaAssignment(replicas)})
+        cluster.set_leadership({T0: LeaderAndIsr(3, 9, replicas, 1, partition_epoch)})
+        self.obey(world, active, INCONSISTENT_TOPIC_ID)
+        deletion, creation = world.driver.sent
+        assert stop_replica([deletion]) == [(3, T0, -1, True)]
+        assert leader_and_isr([creation]) == {3: {T0: False}}
 
     def test_once_it_has_left_the_isr_what_it_has_refused_to_host_is_deleted(self) -> None:
         """A leader takes a follower out of the ISR that does not fetch."""
