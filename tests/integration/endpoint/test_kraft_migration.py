@@ -1,0 +1,79 @@
+"""The way out: Regent hands a cluster back, and Kafka migrates it to KRaft."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sandbox.kraft_controller import KRaftController
+from tests.integration.controller.cluster import cluster_of, controller_id_of, regent
+from tests.integration.controller.workload import consume_all, workload
+from tests.integration.controller.znodes import Znodes
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+VERSION = "3.9.1"
+_MIGRATED = "Completed migration of metadata from ZooKeeper to KRaft"
+
+
+def holder(znodes: Znodes) -> dict[str, object]:
+    """The content of ``/controller``, empty while there is none."""
+    found = znodes.json("/controller")
+    return {} if found is None else dict(found)
+
+
+def test_a_cluster_that_was_handed_back_is_migrated_and_left_alone_from_then_on(
+    tmp_path: Path,
+) -> None:
+    with cluster_of(VERSION, inter_broker_protocol=None) as cluster:
+        znodes = cluster.znodes
+        cluster.wait_for_a_broker_as_controller()
+        cluster.tools.create_topic("kept", partitions=3, replication_factor=3)
+        with workload(cluster.tools, "kept", tmp_path) as producer:
+            with regent(cluster) as process:
+                own_id = controller_id_of(process)
+                process.wait_until_active()
+                producer.wait_for_progress()
+            cluster.wait_for_a_broker_as_controller()
+            assert own_id not in znodes.broker_ids()
+
+            cluster_id = str(json.loads(znodes.client.get("/cluster/id")[0])["id"])
+            zookeeper = cluster.kafka.zookeeper
+            with KRaftController(zookeeper=zookeeper, cluster_id=cluster_id) as controller:
+                for broker in cluster.kafka.brokers:
+                    broker.config |= controller.broker_config()
+                    mapped = broker.config["listener.security.protocol.map"]
+                    broker.config["listener.security.protocol.map"] = (
+                        f"{mapped},CONTROLLER:PLAINTEXT"
+                    )
+                    broker.restart()
+                    cluster.wait_in_sync()
+                cluster.wait(
+                    lambda: holder(znodes),
+                    "the KRaft controller to hold /controller",
+                    until=lambda found: found.get("brokerid") == controller.node_id,
+                    logs=[controller.log_path],
+                )
+                cluster.wait(
+                    lambda: _MIGRATED in controller.process.log_of_this_run(),
+                    "the metadata to be migrated",
+                    logs=[controller.log_path],
+                )
+                producer.wait_for_progress()
+
+                before = znodes.get("/controller")
+                with regent(cluster) as process:
+                    status = cluster.wait(
+                        process.status,
+                        "Regent to leave the cluster alone",
+                        until=lambda found: bool(found and found["refusal"]),
+                    )
+                assert "KRaft" in status["refusal"]
+                assert not status["isActive"]
+                assert znodes.get("/controller") == before
+                producer.wait_for_progress()
+                assert producer.failed() == []
+                acknowledged = set(producer.acknowledged())
+                assert acknowledged <= set(consume_all(cluster.tools, "kept"))
