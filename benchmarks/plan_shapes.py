@@ -175,9 +175,7 @@ def _sizes(shape: Shape, topic: Ints, offsets: Ints) -> Ints:
     return ints(drawn * 100 * _MB * shape.scale * popularity[topic[owners(offsets)]])
 
 
-def _crc(
-    names: list[str], topic: Ints, partition: Ints, offsets: Ints, replicas: Ints
-) -> str:
+def _crc(names: list[str], topic: Ints, partition: Ints, offsets: Ints, replicas: Ints) -> str:
     text, ends = list(map(str, replicas.tolist())), offsets.tolist()
     lines = (
         f"{names[t]}-{p}:{','.join(text[begin:end])}\n"

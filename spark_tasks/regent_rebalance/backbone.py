@@ -12,7 +12,7 @@ import numpy as np
 
 from regent_rebalance.flow import Network, Solution
 from regent_rebalance.problem import Problem
-from regent_rebalance.ragged import Ints
+from regent_rebalance.ragged import Ints, ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,4 +59,4 @@ class Backbone:
         """The price of a unit on each broker, without what the segments of its costs add."""
         distances = solution.prices()
         sink = self.hub[-1] + 1
-        return distances[sink] - distances[self.broker] - problem.costs.soft
+        return ints(distances[sink] - distances[self.broker] - problem.costs.soft)

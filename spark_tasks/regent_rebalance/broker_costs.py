@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regent_rebalance.ragged import Ints
+from regent_rebalance.ragged import Ints, ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class BrokerCosts:
 
     def outside(self, load: Ints) -> Ints:
         """Units outside the soft limits of each broker."""
-        return np.maximum(0, load - self.most) + np.maximum(0, self.least - load)
+        return ints(np.maximum(0, load - self.most) + np.maximum(0, self.least - load))
 
     def above_capacity(self, load: Ints) -> Ints:
         """Units above the capacity of each broker."""
-        return np.maximum(0, load - self.capacity)
+        return ints(np.maximum(0, load - self.capacity))
 
     def penalty(self, load: Ints) -> int:
         """What loads cost together."""

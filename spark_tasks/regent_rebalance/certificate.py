@@ -14,7 +14,7 @@ from regent_rebalance.problem import Problem
 from regent_rebalance.ragged import Ints, rectangle
 
 _FAR = np.int64(2**40)
-_CELLS = 1 << 20   # of the largest table
+_CELLS = 1 << 20  # of the largest table
 
 
 def dual_bound(problem: Problem, prices: Ints) -> int:
@@ -54,7 +54,7 @@ def _cheapest(problem: Problem, prices: Ints, partitions: Ints) -> int:
 
 
 def _new_in_rack(problem: Problem, prices: Ints) -> Ints:
-    """Cost of the cheapest new replica in each rack. More than one in a rack cost that much each."""
+    """Cost of the cheapest new replica in each rack, and at least of any further one."""
     cheapest = np.full(problem.racks, _FAR)
     np.minimum.at(cheapest, problem.rack[problem.takes], prices[problem.takes] + 1)
     return cheapest

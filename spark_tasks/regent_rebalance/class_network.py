@@ -73,9 +73,7 @@ def _add_groups(backbone: Backbone, problem: Problem, classes: Classes) -> _Grou
     leaving[groups.kind] = groups.leaving
     node = network.add_nodes(kinds)
     network.supply(node, -members * leaving)
-    keys = np.unique(
-        groups.kind[groups.group] * problem.brokers + problem.replicas[groups.replica]
-    )
+    keys = np.unique(groups.kind[groups.group] * problem.brokers + problem.replicas[groups.replica])
     kind, broker = np.divmod(keys, problem.brokers)
     arcs = network.add_arcs(backbone.broker[broker], node[kind], members[kind], 0)
     return _GroupArcs(kind, broker, arcs)
@@ -95,9 +93,7 @@ def _add_rooms(backbone: Backbone, problem: Problem, classes: Classes) -> _RoomA
     )
     moving = np.flatnonzero(classes.optional >= 0)
     source = problem.replicas[classes.optional[moving]]
-    keys, counts = np.unique(
-        source * max(1, kinds) + classes.room_kind[moving], return_counts=True
-    )
+    keys, counts = np.unique(source * max(1, kinds) + classes.room_kind[moving], return_counts=True)
     source, source_kind = np.divmod(keys, max(1, kinds))
     source_arcs = network.add_arcs(backbone.broker[source], node[source_kind], counts, 0)
     return _RoomArcs(kind, rack, hub_arcs, source, source_kind, source_arcs)

@@ -96,7 +96,7 @@ class Solution:
 
 
 def shortest_distances(nodes: int, tails: Ints, heads: Ints, costs: Ints) -> Ints:
-    """Distances from a node that is 0 away from every node. Raises SolverError on a negative cycle."""
+    """Distances from a node that is 0 away from all. Raises SolverError on a negative cycle."""
     order = np.argsort(heads, kind="stable")
     tails, heads, costs = tails[order], heads[order], costs[order]
     begins = np.flatnonzero(np.diff(heads, prepend=-1))

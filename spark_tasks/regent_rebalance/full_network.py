@@ -89,9 +89,7 @@ def add_own_nodes(backbone: Backbone, problem: Problem, partitions: Ints) -> Own
     )
 
 
-def _direct(
-    problem: Problem, partitions: Ints, allowed: Ints, place: Ints
-) -> tuple[Ints, Ints]:
+def _direct(problem: Problem, partitions: Ints, allowed: Ints, place: Ints) -> tuple[Ints, Ints]:
     takers = np.flatnonzero(problem.takes)
     row, column = np.nonzero(allowed[:, problem.rack[takers]] > 1)
     broker = takers[column]

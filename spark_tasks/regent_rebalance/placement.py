@@ -107,7 +107,7 @@ def deal(units: Ints, brokers: Ints, held: tuple[Ints, Ints], brokers_in_all: in
     for i in conflicts.tolist():
         key = partitions[i] * brokers_in_all + places[i]
         if key not in blocked and counts[key] == 1:
-            continue   # an exchange has mended it
+            continue  # an exchange has mended it
         for step in range(1, len(places)):
             j = (i + step) % len(places)
             if free(partitions[i], places[j]) and free(partitions[j], places[i]):

@@ -144,9 +144,7 @@ def _check_pinned(snapshot: Snapshot, keeps: Bools, pinned: Ints) -> None:
         )
 
 
-def _costs(
-    goals: Goals, *, keeps: Bools, takes: Bools, fixed: Ints, total: int
-) -> BrokerCosts:
+def _costs(goals: Goals, *, keeps: Bools, takes: Bools, fixed: Ints, total: int) -> BrokerCosts:
     least, most = 0, total
     if goals.has(REPLICA_DISTRIBUTION):
         least, most = balance_limits(total, int(keeps.sum()), goals.replica_balance)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -11,10 +9,8 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-def ints(values: Iterable[int] | npt.ArrayLike) -> Ints:
+def ints(values: npt.ArrayLike) -> Ints:
     """Values as the planner counts: 64-bit integers, exact in every sum."""
-    if not isinstance(values, Sequence | np.ndarray):
-        values = list(values)  # type: ignore[call-overload]
     return np.asarray(values, dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Which replicas move: the network of classes first, the full one where it is not proved optimal."""
+"""Which replicas move: by the network of classes; by the full one if that proves no optimum."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def plan_replicas(problem: Problem, *, max_arcs: int = MAX_ARCS) -> ReplicaPlan:
         return ReplicaPlan(placement, cost, cost, CLASSES)
     shuffle = _shuffle(problem.partitions)
     own = np.zeros(problem.partitions, dtype=np.bool_)
-    placement, prices = solve_class_network(problem, own, designate(problem), shuffle)
+    quick, prices = solve_class_network(problem, own, designate(problem), shuffle)
     bound = dual_bound(problem, prices)
-    if placement is not None:
-        cost = placement.cost(problem)
+    if quick is not None:
+        cost = quick.cost(problem)
         if cost == bound or arcs_of_full_network(problem) > max_arcs:
-            return ReplicaPlan(placement, bound, cost, CLASSES)
+            return ReplicaPlan(quick, bound, cost, CLASSES)
     placement, prices = solve_full_network(problem, shuffle)
     return ReplicaPlan(
         placement, max(bound, dual_bound(problem, prices)), placement.cost(problem), FULL

@@ -79,7 +79,7 @@ class Brokers:
         if len(unknown):
             raise InvalidInputError(
                 f"{what}: the snapshot has no broker {listed(unknown.tolist())}; it has "
-                f"{listed(self.ids.tolist())}: add a dead one with \"alive\": false"
+                f'{listed(self.ids.tolist())}: add a dead one with "alive": false'
             )
         return ints(found)
 
@@ -186,7 +186,7 @@ def snapshot_of(brokers: Brokers, rows: Rows) -> Snapshot:
 def _gather(offsets: Ints, order: Ints, values: Ints) -> Ints:
     lengths = np.diff(offsets)[order]
     begins = np.concatenate([[0], np.cumsum(lengths)])[:-1]
-    return values[np.repeat(offsets[:-1][order] - begins, lengths) + np.arange(lengths.sum())]
+    return ints(values[np.repeat(offsets[:-1][order] - begins, lengths) + np.arange(lengths.sum())])
 
 
 def _check_partitions(snapshot: Snapshot) -> None:
