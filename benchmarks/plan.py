@@ -28,7 +28,7 @@ _COLUMNS = (
 _NOTES = (
     "CPU s: of planning, one thread; MiB: the whole process with the cluster's generation.",
     "Cruise Control's CPU seconds were measured once, on such a machine, with 16 goals: also disk, "
-    "network and CPU, which this planner does not balance yet. It left goals violated in every row.",
+    "network and CPU, which this planner does not balance. It left goals violated in every row.",
     "bound: no plan that meets racks and replica counts (within 9 %) has fewer new replicas.",
     "leaders: how many change; the deviations are shares of the average, before > after.",
 )
@@ -88,7 +88,7 @@ def _row(figures: dict[str, Any]) -> list[str]:
 
 BENCHMARK = Benchmark(
     name="plan",
-    summary="Plans least movement for Cruise Control's random shapes of up to 1.3 million replicas.",
+    summary="Least movement for Cruise Control's random shapes of up to 1.3 million replicas.",
     unit="replicas the largest shape has at most",
     default_size=1_500_000,
     run=_run,

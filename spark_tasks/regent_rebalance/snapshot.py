@@ -1,4 +1,4 @@
-"""A cluster at one moment, in columns: 50 bytes a replica, whatever the replication factors are."""
+"""A cluster at one moment, in columns: some 20 bytes a replica, of any replication factor."""
 
 from __future__ import annotations
 
