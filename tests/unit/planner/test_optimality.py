@@ -36,7 +36,6 @@ def test_a_plan_costs_what_the_best_placement_costs(data: st.DataObject) -> None
         problem = problem_of(snapshot, goals)
     except InfeasibleGoalsError:
         assume(False)
-        return
     chosen = plan_replicas(problem)
     best = optimum(problem)
     assert chosen.cost == chosen.placement.cost(problem) == best
@@ -52,7 +51,6 @@ def test_no_bound_exceeds_the_best_placement(data: st.DataObject) -> None:
         problem = problem_of(snapshot, goals)
     except InfeasibleGoalsError:
         assume(False)
-        return
     chosen = plan_replicas(problem)
     loads = chosen.placement.loads(problem)
     bounds = bounds_of(
@@ -109,7 +107,7 @@ def test_leaders_change_as_little_as_the_best_choice(data: st.DataObject) -> Non
         changed = sum(
             slot != was and was >= 0 for slot, was in zip(choice, present.tolist(), strict=True)
         )
-        return changed + costs.penalty(np.bincount(leaders, minlength=brokers))
+        return int(changed) + costs.penalty(np.bincount(leaders, minlength=brokers))
 
     choices = itertools.product(
         *(
