@@ -107,7 +107,7 @@ def _run(benchmark: Benchmark, options: Options, json_path: Path | None) -> int:
     if result.ratio is None:
         console.print(f"{benchmark.name}: only {next(iter(result.seconds))} was measured")
     else:
-        console.print(f"{benchmark.name}: {result.ratio:.1f} times Kafka's speed")
+        console.print(f"{benchmark.name}: {result.ratio:.1f} times {benchmark.peer}'s speed")
     return 0
 
 

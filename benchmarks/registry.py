@@ -6,6 +6,7 @@ from benchmarks import (
     controlled_shutdown,
     events,
     failover,
+    plan,
     reassignment,
     topics,
 )
@@ -20,6 +21,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         alter_partition,
         topics,
         reassignment,
+        plan,
         events,
     )
 }

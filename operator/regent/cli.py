@@ -1,4 +1,5 @@
-"""The command line: ``regent run``, ``status``, ``why``, ``release``, ``crds``, ``settings``."""
+"""The command line: ``regent run``, ``status``, ``why``, ``plan``, ``release``, ``crds``,
+``settings``."""
 
 from __future__ import annotations
 
@@ -219,6 +220,22 @@ def why(
         (json.dumps(report, indent=2) if as_json else "\n".join(tell(report)).lstrip("\n")) + "\n"
     )
     sys.exit(exit_status(report))
+
+
+@main.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    add_help_option=False,
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="SNAPSHOT ...")
+def plan(arguments: tuple[str, ...]) -> None:
+    """Plan the least movement that meets goals, from a snapshot file."""
+    try:
+        from regent_rebalance.cli import plan as command
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"planning needs the package {error.name}: pip install 'regent[planner]'"
+        ) from error
+    command.main(list(arguments), prog_name="regent plan")
 
 
 @main.command()

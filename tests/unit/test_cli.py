@@ -26,7 +26,7 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> CliRunner:
 
 def test_help_names_every_command(runner: CliRunner) -> None:
     output = runner.invoke(main, ["--help"]).output
-    for command in ("run", "status", "why", "release", "crds", "settings"):
+    for command in ("run", "status", "why", "plan", "release", "crds", "settings"):
         assert f"\n  {command} " in output
 
 

@@ -47,13 +47,21 @@ def declared(requirements: list[Any]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("folders", "with_groups"),
-    [(["operator/regent"], False), (["sandbox", "benchmarks", "scripts", "tests"], True)],
-    ids=["regent", "around it"],
+    ("folders", "extras", "with_groups"),
+    [
+        (["operator/regent"], [], False),
+        (["spark_tasks/regent_rebalance"], ["planner"], False),
+        (["sandbox", "benchmarks", "scripts", "tests"], ["planner"], True),
+    ],
+    ids=["regent", "the planner", "around it"],
 )
-def test_every_imported_package_is_declared(folders: list[str], with_groups: bool) -> None:
+def test_every_imported_package_is_declared(
+    folders: list[str], extras: list[str], with_groups: bool
+) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     known = declared(project["project"]["dependencies"])
+    for extra in extras:
+        known |= declared(project["project"]["optional-dependencies"][extra])
     if with_groups:
         for group in project["dependency-groups"].values():
             known |= declared(group)

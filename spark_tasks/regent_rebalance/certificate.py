@@ -1,0 +1,79 @@
+"""The dual bound: no plan costs less, whatever the prices. With the right prices it is exact.
+
+Let every unit on broker b cost a price of b. Then each partition chooses the cheapest brokers that
+racks allow, on its own, and each broker the load that is cheapest for it; nobody does better when
+they have to agree. (Lagrangian relaxation of "what partitions place is what brokers have".) The
+sum is of integers, hence exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from regent_rebalance.problem import Problem
+from regent_rebalance.ragged import Ints, rectangle
+
+_FAR = np.int64(2**40)
+_CELLS = 1 << 20  # of the largest table
+
+
+def dual_bound(problem: Problem, prices: Ints) -> int:
+    """A lower bound of moves and penalties together."""
+    width = int(np.diff(problem.offsets).max(initial=0))
+    chunk = max(1, _CELLS // (width + problem.racks))
+    placed = sum(
+        _cheapest(problem, prices, np.arange(begin, min(begin + chunk, problem.partitions)))
+        for begin in range(0, problem.partitions, chunk)
+    )
+    return placed + problem.costs.least_with_prices(
+        np.where(problem.keeps, prices, 0), int(problem.factor.sum())
+    )
+
+
+def _cheapest(problem: Problem, prices: Ints, partitions: Ints) -> int:
+    """The least that partitions pay, each with its racks. Greedy is exact: the sets of brokers
+    within rack limits are the independent sets of a matroid."""
+    width = int(np.diff(problem.offsets)[partitions].max(initial=0))
+    present = rectangle(problem.offsets, problem.replicas, partitions, fill=-1)
+    keeps = (present >= 0) & problem.keeps[present]
+    kept = np.zeros((len(partitions), problem.racks), dtype=np.int64)
+    for column in range(width):
+        rows = np.flatnonzero(keeps[:, column])
+        kept[rows, problem.rack[present[rows, column]]] += 1
+    limits = problem.rack_limits()[partitions][:, None]
+    allowed = np.broadcast_to(limits, kept.shape)
+    if not problem.repairs_racks:
+        allowed = np.maximum(allowed, kept)
+    costs = np.full((len(partitions), width + problem.racks), _FAR)
+    costs[:, :width] = np.where(keeps, prices[present], _FAR)
+    costs[:, width:] = _new_in_rack(problem, prices)
+    racks = np.empty(costs.shape, dtype=np.int64)
+    racks[:, :width] = problem.rack[present]
+    racks[:, width:] = np.arange(problem.racks)
+    return _greedy(costs, racks, allowed.copy(), problem.factor[partitions], width)
+
+
+def _new_in_rack(problem: Problem, prices: Ints) -> Ints:
+    """Cost of the cheapest new replica in each rack, and at least of any further one."""
+    cheapest = np.full(problem.racks, _FAR)
+    np.minimum.at(cheapest, problem.rack[problem.takes], prices[problem.takes] + 1)
+    return cheapest
+
+
+def _greedy(costs: Ints, racks: Ints, room: Ints, wanted: Ints, width: int) -> int:
+    order = np.argsort(costs, axis=1, kind="stable")
+    rows = np.arange(len(costs))
+    left, total = wanted.copy(), np.zeros(len(costs), dtype=np.int64)
+    for column in order.T:
+        if not left.any():
+            break
+        rack = racks[rows, column]
+        # A present replica is one; new ones in a rack are as many as there is room for.
+        units = np.where(column < width, 1, wanted)
+        units = np.minimum(np.minimum(units, left), room[rows, rack])
+        cost = costs[rows, column]
+        units[cost >= _FAR] = 0
+        total += units * cost
+        left -= units
+        room[rows, rack] -= units
+    return int(total.sum())

@@ -1,0 +1,302 @@
+"""Snapshots and plans as JSON. Both are files that kafka-reassign-partitions reads.
+
+The tool looks at "version" and "partitions" alone, and in a partition at "topic", "partition" and
+"replicas"; everything else is ours.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from regent_rebalance.bounds import Bounds
+from regent_rebalance.errors import InvalidInputError
+from regent_rebalance.plan import (
+    Changes,
+    GoalResult,
+    Plan,
+    Spread,
+    Summary,
+    changes_of,
+    hash_of,
+)
+from regent_rebalance.ragged import Ints, ints, offsets_of
+from regent_rebalance.snapshot import UNKNOWN, Brokers, Rows, Snapshot, snapshot_of
+
+VERSION = 1
+
+_T = TypeVar("_T")
+
+
+class BrokerDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """A broker of a snapshot. A broker without a rack is in the rack ""."""
+
+    id: int
+    rack: str | None = None
+    alive: bool = True
+    disk_bytes: int | None = None
+
+
+class PartitionDocument(msgspec.Struct, rename="camel"):
+    """A partition of a snapshot. ``leader`` is an id, -1 for none; left out: the first replica."""
+
+    topic: str
+    partition: int
+    replicas: list[int]
+    leader: int | None = None
+    sizes: list[int] | None = None
+
+
+class SnapshotDocument(msgspec.Struct):
+    """A snapshot."""
+
+    version: int
+    brokers: list[BrokerDocument]
+    partitions: list[PartitionDocument]
+
+
+class ChangeDocument(msgspec.Struct):
+    """A partition of a plan: its replicas before, and what they will be."""
+
+    topic: str
+    partition: int
+    replicas: list[int]
+    previous: list[int]
+    bytes: int
+
+
+class BoundsDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """Lower bounds of a plan."""
+
+    mandatory: int
+    fractional: int
+    dual: int
+    mandatory_bytes: int
+    cover_bytes: int
+
+
+class SummaryDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """What is said about a plan."""
+
+    hash: str
+    moves: int
+    removals: int
+    bytes: int
+    leader_changes: int
+    leader_changes_bound: int
+    bounds: BoundsDocument
+    gap: float
+    method: str
+    goals: list[GoalResult]
+    before: list[Spread]
+    after: list[Spread]
+
+
+class PlanDocument(msgspec.Struct):
+    """A plan."""
+
+    version: int
+    partitions: list[ChangeDocument]
+    plan: SummaryDocument
+
+
+def decode_snapshot(content: bytes, *, source: str) -> Snapshot:
+    """Raises InvalidInputError for what is no snapshot; ``source`` is its name in the message."""
+    document = _decode(content, SnapshotDocument, "snapshot", source)
+    _check_version(document.version, source)
+    partitions = document.partitions
+    for p in partitions:
+        if p.sizes is not None and len(p.sizes) != len(p.replicas):
+            raise InvalidInputError(
+                f"{p.topic}-{p.partition}: {len(p.sizes)} sizes for {len(p.replicas)} replicas: "
+                f"give one for each, {UNKNOWN} for an unknown one"
+            )
+    sizes = [size for p in partitions for size in (p.sizes or [UNKNOWN] * len(p.replicas))]
+    return snapshot_of(
+        brokers_of(document.brokers),
+        Rows(
+            topic=[p.topic for p in partitions],
+            partition=[p.partition for p in partitions],
+            lengths=[len(p.replicas) for p in partitions],
+            replicas=[broker for p in partitions for broker in p.replicas],
+            leader=[_leader(p) for p in partitions],
+            sizes=sizes,
+        ),
+    )
+
+
+def _leader(partition: PartitionDocument) -> int:
+    if partition.leader is None:
+        return partition.replicas[0] if partition.replicas else UNKNOWN
+    return partition.leader
+
+
+def brokers_of(documents: Sequence[BrokerDocument]) -> Brokers:
+    """Checked brokers."""
+    for broker in documents:
+        if broker.disk_bytes is not None and broker.disk_bytes < 0:
+            raise InvalidInputError(
+                f"broker {broker.id}: diskBytes {broker.disk_bytes} is negative: give the bytes of "
+                "its disks, or leave it out"
+            )
+    return Brokers.of(
+        [broker.id for broker in documents],
+        [broker.rack for broker in documents],
+        alive=[broker.alive for broker in documents],
+        disk_bytes=[
+            UNKNOWN if broker.disk_bytes is None else broker.disk_bytes for broker in documents
+        ],
+    )
+
+
+def broker_documents(brokers: Brokers) -> list[BrokerDocument]:
+    """Brokers as a snapshot file has them."""
+    return [
+        BrokerDocument(
+            id=identity,
+            rack=brokers.rack_names[rack] or None,
+            alive=alive,
+            disk_bytes=None if disk == UNKNOWN else disk,
+        )
+        for identity, rack, alive, disk in zip(
+            brokers.ids.tolist(),
+            brokers.racks.tolist(),
+            brokers.alive.tolist(),
+            brokers.disk_bytes.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The same bytes for the same snapshot."""
+    ids, ends = snapshot.brokers.ids, snapshot.offsets.tolist()
+    replicas, sizes = ids[snapshot.replicas].tolist(), snapshot.sizes.tolist()
+    leaders = np.where(snapshot.leader == UNKNOWN, UNKNOWN, ids[snapshot.leaders()]).tolist()
+    partitions = [
+        PartitionDocument(
+            snapshot.topics[topic], number, replicas[begin:end], leader, sizes[begin:end]
+        )
+        for topic, number, begin, end, leader in zip(
+            snapshot.topic.tolist(),
+            snapshot.partition.tolist(),
+            ends[:-1],
+            ends[1:],
+            leaders,
+            strict=True,
+        )
+    ]
+    return _lines({"version": VERSION, "brokers": broker_documents(snapshot.brokers)}, partitions)
+
+
+def encode_plan(plan: Plan) -> bytes:
+    """The same bytes for the same plan."""
+    before, after = plan.changes.lists()
+    changes = [
+        ChangeDocument(*row)
+        for row in zip(
+            plan.changes.topic,
+            plan.changes.partition.tolist(),
+            after,
+            before,
+            plan.changes.bytes.tolist(),
+            strict=True,
+        )
+    ]
+    return _lines({"version": VERSION, "plan": summary_document(plan)}, changes)
+
+
+def summary_document(plan: Plan) -> SummaryDocument:
+    """What a plan file says about the plan."""
+    s = plan.summary
+    return SummaryDocument(
+        hash=plan.hash,
+        moves=s.moves,
+        removals=s.removals,
+        bytes=s.bytes,
+        leader_changes=s.leader_changes,
+        leader_changes_bound=s.leader_changes_bound,
+        bounds=BoundsDocument(**dataclasses.asdict(s.bounds)),
+        gap=round(s.gap, 6),
+        method=s.method,
+        goals=list(s.goals),
+        before=list(s.before),
+        after=list(s.after),
+    )
+
+
+def decode_plan(content: bytes, *, source: str) -> Plan:
+    """Raises InvalidInputError for what is no plan, or is not the one that its hash names."""
+    document = _decode(content, PlanDocument, "plan", source)
+    _check_version(document.version, source)
+    rows = document.partitions
+    changes = changes_of(
+        tuple(row.topic for row in rows),
+        ints([row.partition for row in rows]),
+        _columns([row.previous for row in rows]),
+        _columns([row.replicas for row in rows]),
+        ints([row.bytes for row in rows]),
+    )
+    return plan_from(changes, document.plan, source=source)
+
+
+def plan_from(changes: Changes, document: SummaryDocument, *, source: str) -> Plan:
+    """A plan whose changes are those of its hash, else InvalidInputError."""
+    found = hash_of(changes)
+    if found != document.hash:
+        raise InvalidInputError(
+            f"{source}: its changes have the hash {found}, and it says {document.hash}: the file "
+            "was edited after it was planned; plan again"
+        )
+    summary = Summary(
+        moves=document.moves,
+        removals=document.removals,
+        bytes=document.bytes,
+        leader_changes=document.leader_changes,
+        leader_changes_bound=document.leader_changes_bound,
+        bounds=Bounds(**msgspec.structs.asdict(document.bounds)),
+        method=document.method,
+        goals=tuple(document.goals),
+        before=tuple(document.before),
+        after=tuple(document.after),
+    )
+    return Plan(changes, summary, document.hash)
+
+
+def _columns(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    return (
+        offsets_of(ints([len(values) for values in lists])),
+        ints([value for values in lists for value in values]),
+    )
+
+
+def _decode(content: bytes, kind: type[_T], what: str, source: str) -> _T:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.ValidationError as error:
+        raise InvalidInputError(
+            f"{source} is no {what}: {error}: docs/planner.md has the format"
+        ) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError(
+            f"{source} is no JSON: {error}: give a {what} in JSON, or in Parquet as *.parquet"
+        ) from error
+
+
+def _check_version(version: int, source: str) -> None:
+    if version != VERSION:
+        raise InvalidInputError(
+            f"{source} has version {version}: this planner reads version {VERSION}"
+        )
+
+
+def _lines(head: dict[str, Any], partitions: Sequence[Any]) -> bytes:
+    """A line for each partition: people compare such files."""
+    encoder = msgspec.json.Encoder()
+    opening = encoder.encode(head)[:-1]
+    rows = b",\n".join(encoder.encode(row) for row in partitions)
+    return opening + b',"partitions":[\n' + rows + b"\n]}\n"

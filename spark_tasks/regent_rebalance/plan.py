@@ -1,0 +1,173 @@
+"""A plan: for each partition that changes its replicas before and after, and what is proved."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from regent_rebalance.bounds import Bounds
+from regent_rebalance.ragged import Ints, ints
+
+HARD, SOFT = "hard", "soft"
+
+
+@dataclass(frozen=True, slots=True)
+class GoalResult:
+    """Whether a goal is met, and if not, why.
+
+    Attributes:
+        kind: HARD or SOFT.
+        reason: A sentence with brokers and numbers; empty if the goal is met.
+    """
+
+    name: str
+    kind: str
+    met: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How evenly something lies on the brokers that may keep replicas.
+
+    Attributes:
+        name: "replicas", "leaders" or "disk".
+        least, most: Of one broker; bytes for "disk".
+        mean: Average of the brokers.
+        deviation: Standard deviation, as a share of the average.
+        outside: Brokers outside the limits of the goal; None without a goal.
+    """
+
+    name: str
+    least: int
+    most: int
+    mean: float
+    deviation: float
+    outside: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Partitions that change, in order of topic and number. Brokers are named by id.
+
+    Where replicas before and after are the same the first is to lead again: a preferred election.
+
+    Attributes:
+        topic, partition: Names of the partitions.
+        before_offsets, before: Their replicas.
+        after_offsets, after: What they will be; the first is the leader.
+        bytes: What each of them copies.
+    """
+
+    topic: tuple[str, ...]
+    partition: Ints
+    before_offsets: Ints
+    before: Ints
+    after_offsets: Ints
+    after: Ints
+    bytes: Ints
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    def lists(self) -> tuple[list[list[int]], list[list[int]]]:
+        """Replicas before and after of every partition."""
+        return _lists(self.before_offsets, self.before), _lists(self.after_offsets, self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is said about a plan.
+
+    Attributes:
+        moves: New replicas: each is a copy.
+        removals: Replicas removed beyond those that are replaced.
+        bytes: What the copies have, as far as sizes are known.
+        leader_changes: Partitions that get another leader than they have, or, without one, than the
+            preferred one; at best ``leader_changes_bound``.
+        bounds: Lower bounds on moves and bytes of plans that come as close to the goals.
+        method: The network that found the replicas.
+    """
+
+    moves: int
+    removals: int
+    bytes: int
+    leader_changes: int
+    leader_changes_bound: int
+    bounds: Bounds
+    method: str
+    goals: tuple[GoalResult, ...]
+    before: tuple[Spread, ...]
+    after: tuple[Spread, ...]
+
+    @property
+    def gap(self) -> float:
+        """How much more moves than the best bound, as a share of it: 0 is proved optimal."""
+        return self.moves / self.bounds.moves - 1 if self.bounds.moves else float(self.moves)
+
+    @property
+    def goals_met(self) -> bool:
+        """Whether every goal is met."""
+        return all(goal.met for goal in self.goals)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Changes, and what is said about them.
+
+    Attributes:
+        hash: Of the changes alone, "sha256:" and 64 digits: who approves it approves exactly them.
+    """
+
+    changes: Changes
+    summary: Summary
+    hash: str
+
+
+def hash_of(changes: Changes) -> str:
+    """The same for the same changes, on every machine."""
+    digest = hashlib.sha256(b"regent plan 1\n")
+    before, after = changes.lists()
+    rows = zip(changes.topic, changes.partition.tolist(), before, after, strict=True)
+    for topic, partition, old, new in rows:
+        digest.update(f"{topic} {partition} {_text(old)} {_text(new)}\n".encode())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def spread_of(name: str, values: Ints, outside: int | None = None) -> Spread:
+    """The figures of some brokers."""
+    mean = float(values.mean()) if len(values) else 0.0
+    deviation = float(values.std()) / mean if mean else 0.0
+    return Spread(
+        name,
+        int(values.min(initial=values[0] if len(values) else 0)),
+        int(values.max(initial=0)),
+        round(mean, 3),
+        round(deviation, 6),
+        outside,
+    )
+
+
+def changes_of(
+    topic: tuple[str, ...],
+    partition: Ints,
+    before: tuple[Ints, Ints],
+    after: tuple[Ints, Ints],
+    copied: Ints,
+) -> Changes:
+    """Changes from columns in the planner's types."""
+    return Changes(
+        topic, ints(partition), before[0], ints(before[1]), after[0], ints(after[1]), ints(copied)
+    )
+
+
+def _lists(offsets: Ints, values: Ints) -> list[list[int]]:
+    flat, ends = np.asarray(values).tolist(), offsets.tolist()
+    return [flat[begin:end] for begin, end in itertools.pairwise(ends)]
+
+
+def _text(brokers: list[int]) -> str:
+    return ",".join(map(str, brokers))

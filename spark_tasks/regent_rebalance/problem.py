@@ -1,0 +1,191 @@
+"""What the solvers see of a snapshot and goals: the partitions that may move, and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from regent_rebalance.broker_costs import BrokerCosts
+from regent_rebalance.errors import InfeasibleGoalsError, InvalidInputError
+from regent_rebalance.goals import (
+    RACK,
+    REPLICA_CAPACITY,
+    REPLICA_DISTRIBUTION,
+    Goals,
+    balance_limits,
+)
+from regent_rebalance.ragged import Bools, Ints, ints, offsets_of, owners, take
+from regent_rebalance.snapshot import Snapshot, listed
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Placing replicas. Partitions are positions in ``movable``; brokers are those of the snapshot.
+
+    Attributes:
+        movable: The partitions of the snapshot that are not pinned.
+        offsets: Where the present replicas of each movable partition begin.
+        replicas: Their brokers.
+        factor: How many replicas each movable partition is to have.
+        size: Bytes that a new replica of each copies.
+        rack: Rack of each broker.
+        racks: How many racks there are.
+        keeps: Brokers that may keep replicas: neither dead nor drained.
+        takes: Brokers that may get new ones: not excluded either.
+        fixed: Replicas of pinned partitions on each broker.
+        costs: Limits on what movable partitions bring to each broker.
+        repairs_racks: Whether partitions that share racks needlessly must be spread.
+    """
+
+    movable: Ints
+    offsets: Ints
+    replicas: Ints
+    factor: Ints
+    size: Ints
+    rack: Ints
+    racks: int
+    keeps: Bools
+    takes: Bools
+    fixed: Ints
+    costs: BrokerCosts
+    repairs_racks: bool
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions may move."""
+        return len(self.movable)
+
+    @property
+    def brokers(self) -> int:
+        """How many brokers there are, those that keep nothing included."""
+        return len(self.rack)
+
+    def rack_limits(self) -> Ints:
+        """How many replicas of each partition one rack may have; the same in every rack.
+
+        The least number with which the racks have room for all replicas: 1 unless there are fewer
+        racks than replicas.
+        """
+        in_rack = np.bincount(self.rack[self.keeps], minlength=self.racks)
+        highest = int(self.factor.max(initial=1))
+        room = np.array([np.minimum(in_rack, n).sum() for n in range(1, highest + 1)])
+        return np.searchsorted(room, self.factor) + 1
+
+    def kept_in_rack(self) -> Ints:
+        """For each partition and rack, replicas on brokers that may keep them."""
+        of, keeps = owners(self.offsets), self.keeps[self.replicas]
+        keys = of[keeps] * self.racks + self.rack[self.replicas[keeps]]
+        counts = np.bincount(keys, minlength=self.partitions * self.racks)
+        return ints(counts).reshape(self.partitions, self.racks)
+
+    def allowed_in_rack(self, kept: Ints) -> Ints:
+        """For each partition and rack, how many replicas a plan may put there."""
+        limits = np.broadcast_to(self.rack_limits()[:, None], kept.shape)
+        return limits if self.repairs_racks else np.maximum(limits, kept)
+
+
+def problem_of(snapshot: Snapshot, goals: Goals) -> Problem:
+    """Raises InvalidInputError for goals that do not fit the snapshot, InfeasibleGoalsError for
+    partitions that fit nowhere."""
+    brokers = snapshot.brokers
+    keeps = brokers.alive.copy()
+    keeps[brokers.positions_of(goals.drained, what="drained brokers")] = False
+    takes = keeps.copy()
+    takes[brokers.positions_of(goals.excluded, what="excluded brokers")] = False
+    number = {name: i for i, name in enumerate(snapshot.topics)}
+    factor_of, pinned = np.zeros(len(number), np.int64), np.zeros(len(number), np.bool_)
+    for topic in goals.pinned:
+        pinned[_known(number, topic, "pinned topics")] = True
+    for topic, wanted in goals.replication_factor.items():
+        factor_of[_known(number, topic, "replication factors")] = wanted
+    stays = pinned[snapshot.topic]
+    movable, still = np.flatnonzero(~stays), np.flatnonzero(stays)
+    _check_pinned(snapshot, keeps, still)
+    factor = np.where(
+        factor_of[snapshot.topic] > 0, factor_of[snapshot.topic], snapshot.replication
+    )
+    fixed = np.bincount(
+        take(snapshot.offsets, snapshot.replicas, still), minlength=len(brokers)
+    ).astype(np.int64)
+    problem = Problem(
+        movable=movable,
+        offsets=offsets_of(snapshot.replication[movable]),
+        replicas=take(snapshot.offsets, snapshot.replicas, movable),
+        factor=factor[movable],
+        size=snapshot.copy_bytes()[movable],
+        rack=brokers.racks,
+        racks=len(brokers.rack_names),
+        keeps=keeps,
+        takes=takes,
+        fixed=fixed,
+        costs=_costs(goals, keeps=keeps, takes=takes, fixed=fixed, total=int(factor.sum())),
+        repairs_racks=goals.has(RACK),
+    )
+    _check_placeable(snapshot, problem)
+    return problem
+
+
+def _known(number: dict[str, int], topic: str, what: str) -> int:
+    if topic not in number:
+        raise InvalidInputError(f"{what}: the snapshot has no topic {topic!r}: correct its name")
+    return number[topic]
+
+
+def _check_pinned(snapshot: Snapshot, keeps: Bools, pinned: Ints) -> None:
+    lost = ~keeps[take(snapshot.offsets, snapshot.replicas, pinned)]
+    if lost.any():
+        partition = pinned[np.repeat(np.arange(len(pinned)), snapshot.replication[pinned])[lost][0]]
+        broker = take(snapshot.offsets, snapshot.replicas, pinned)[lost][0]
+        raise InvalidInputError(
+            f"topic {snapshot.topics[snapshot.topic[partition]]} is pinned, and its partition "
+            f"{snapshot.partition[partition]} has a replica on broker "
+            f"{snapshot.brokers.ids[broker]}, which is dead or drained: unpin it or keep the broker"
+        )
+
+
+def _costs(goals: Goals, *, keeps: Bools, takes: Bools, fixed: Ints, total: int) -> BrokerCosts:
+    least, most = 0, total
+    if goals.has(REPLICA_DISTRIBUTION):
+        least, most = balance_limits(total, int(keeps.sum()), goals.replica_balance)
+    capacity = total
+    if goals.has(REPLICA_CAPACITY) and goals.max_replicas is not None:
+        capacity = goals.max_replicas
+    return BrokerCosts.of(
+        np.where(takes, least, 0) - fixed,
+        np.where(keeps, most, 0) - fixed,
+        np.where(keeps, capacity, 0) - fixed,
+    )
+
+
+def _check_placeable(snapshot: Snapshot, problem: Problem) -> None:
+    """Whether each partition by itself has room, brokers' limits aside."""
+    if not problem.keeps.any():
+        raise InfeasibleGoalsError(["no broker is left that may keep replicas"])
+    living = int(problem.keeps.sum())
+    kept = problem.kept_in_rack()
+    held = problem.takes[problem.replicas]
+    keys = owners(problem.offsets)[held] * problem.racks + problem.rack[problem.replicas[held]]
+    own_takers = np.bincount(keys, minlength=kept.size).reshape(kept.shape)
+    takers = np.bincount(problem.rack[problem.takes], minlength=problem.racks)
+    room = np.minimum(problem.allowed_in_rack(kept), kept + takers - own_takers).sum(axis=1)
+    missing = problem.factor - room
+    reasons = []
+    for factor in np.unique(problem.factor[missing > 0]).tolist():
+        where = np.flatnonzero((missing > 0) & (problem.factor == factor))
+        names = listed([snapshot.name(problem.movable[p]) for p in where])
+        if factor > living:
+            reasons.append(
+                f"replication factor {factor} of {names} needs {factor} brokers, {living} may "
+                f"keep replicas: add {factor - living}"
+            )
+        else:
+            racks = np.unique(problem.rack[problem.takes])
+            open_racks = listed([repr(snapshot.brokers.rack_names[k]) for k in racks]) or "none"
+            reasons.append(
+                f"{names}: {missing[where].max()} of {factor} replicas find no broker in a rack "
+                f"with room; racks with brokers that take replicas: {open_racks}: add brokers in "
+                "other racks, or exclude fewer"
+            )
+    if reasons:
+        raise InfeasibleGoalsError(reasons)

@@ -1,0 +1,102 @@
+"""Why a goal is not met: which broker or rack, how much is missing, what would help."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from regent_rebalance.broker_costs import BrokerCosts
+from regent_rebalance.goals import (
+    LEADER_DISTRIBUTION,
+    RACK,
+    REPLICA_CAPACITY,
+    REPLICA_DISTRIBUTION,
+    Goals,
+)
+from regent_rebalance.plan import HARD, SOFT, GoalResult
+from regent_rebalance.problem import Problem
+from regent_rebalance.ragged import Ints, ints
+from regent_rebalance.snapshot import Snapshot, listed
+
+
+def hard_reasons(snapshot: Snapshot, problem: Problem, loads: Ints) -> list[str]:
+    """Capacities that the best placement of movable replicas still exceeds."""
+    above = problem.costs.above_capacity(loads)
+    over = np.flatnonzero(above)
+    if len(over) == 0:
+        return []
+    capacity = int((problem.costs.capacity + problem.fixed)[over].max())
+    brokers = [
+        f"broker {snapshot.brokers.ids[b]} (rack {_rack(snapshot, b)}): {above[b]} more than "
+        f"{capacity}"
+        for b in over.tolist()
+    ]
+    missing = int(above.sum())
+    return [
+        f"{REPLICA_CAPACITY}: {missing} replicas have no room: {listed(brokers)}; allow more "
+        f"replicas on a broker, or add {-(-missing // capacity)} brokers in racks that take them"
+    ]
+
+
+def goal_results(
+    snapshot: Snapshot,
+    goals: Goals,
+    problem: Problem,
+    loads: Ints,
+    leader_limits: BrokerCosts,
+    leaders: Ints,
+) -> tuple[GoalResult, ...]:
+    """A result for each goal that counts, in the order of the goals."""
+    results = []
+    for name in goals.names:
+        reason = ""
+        if name == REPLICA_DISTRIBUTION:
+            reason = _outside(snapshot, problem, problem.costs, loads, problem.fixed, "replicas")
+        elif name == LEADER_DISTRIBUTION:
+            none = np.zeros(problem.brokers, dtype=np.int64)
+            reason = _outside(snapshot, problem, leader_limits, leaders, none, "leaders")
+        elif name == RACK:
+            reason = _pinned_racks(snapshot, problem)
+        kind = HARD if name in (RACK, REPLICA_CAPACITY) else SOFT
+        results.append(GoalResult(name, kind, not reason, reason))
+    return tuple(results)
+
+
+def _outside(
+    snapshot: Snapshot, problem: Problem, limits: BrokerCosts, loads: Ints, fixed: Ints, what: str
+) -> str:
+    outside = limits.outside(loads)
+    sentences = []
+    for b in np.flatnonzero(outside).tolist():
+        above = loads[b] > limits.most[b]
+        limit = int((limits.most if above else limits.least)[b] + fixed[b])
+        sentences.append(
+            f"broker {snapshot.brokers.ids[b]} (rack {_rack(snapshot, b)}) has "
+            f"{loads[b] + fixed[b]} {what}, {outside[b]} "
+            f"{'above its limit' if above else 'below the least'} of {limit}"
+        )
+    if not sentences:
+        return ""
+    return f"{listed(sentences)}; racks, excluded brokers and pinned topics allow no better"
+
+
+def _pinned_racks(snapshot: Snapshot, problem: Problem) -> str:
+    """Pinned partitions that share racks needlessly. The others never do after a plan."""
+    pinned = np.ones(snapshot.partitions, dtype=np.bool_)
+    pinned[problem.movable] = False
+    rack_of = snapshot.brokers.racks[snapshot.replicas]
+    in_rack = ints(np.bincount(snapshot.brokers.racks[problem.keeps], minlength=problem.racks))
+    names = []
+    for p in np.flatnonzero(pinned).tolist():
+        racks = rack_of[snapshot.offsets[p] : snapshot.offsets[p + 1]]
+        allowed = 1
+        while np.minimum(in_rack, allowed).sum() < len(racks):
+            allowed += 1
+        if np.bincount(racks).max() > allowed:
+            names.append(snapshot.name(p))
+    if not names:
+        return ""
+    return f"{listed(names)} share racks and are pinned: unpin their topics"
+
+
+def _rack(snapshot: Snapshot, broker: int) -> str:
+    return snapshot.brokers.rack_names[snapshot.brokers.racks[broker]] or "none"

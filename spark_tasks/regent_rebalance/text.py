@@ -1,0 +1,122 @@
+"""A plan, and the difference of two, for people at a terminal."""
+
+from __future__ import annotations
+
+from regent_rebalance.plan import Plan, Spread
+
+_SHOWN = 20
+
+
+def render_plan(plan: Plan, *, shown: int = _SHOWN) -> str:
+    """What a plan does and what is proved of it; its first changes."""
+    s = plan.summary
+    lines = [
+        f"plan       {plan.hash}",
+        f"changes    {len(plan.changes):,} partitions",
+        f"moves      {s.moves:,} new replicas, {_size(s.bytes)}; {s.removals:,} removed for good",
+        f"bound      {s.bounds.moves:,} new replicas ({_bound_names(plan)}); gap {_gap(s.gap)}",
+        f"           {_size(s.bounds.bytes)} at least",
+        f"leaders    {s.leader_changes:,} change; {s.leader_changes_bound:,} at least, with these "
+        "replicas",
+        "",
+        "goals",
+    ]
+    for goal in s.goals:
+        lines.append(f"  {goal.name:<30} {'met' if goal.met else 'NOT MET'} ({goal.kind})")
+        if goal.reason:
+            lines.append(f"      {goal.reason}")
+    lines += ["", "balance of the brokers that keep replicas", _SPREAD_HEAD]
+    for before, after in zip(s.before, s.after, strict=True):
+        lines += [_spread_line(before, "before"), _spread_line(after, "after")]
+    return "\n".join([*lines, *_change_lines(plan, shown)]) + "\n"
+
+
+_SPREAD_HEAD = (
+    f"  {'':<10} {'':<7} {'least':>12} {'average':>12} {'most':>12} {'deviation':>10}  outside"
+)
+
+
+def _spread_line(spread: Spread, when: str) -> str:
+    def figure(value: float) -> str:
+        return _size(round(value)) if spread.name == "disk" else f"{value:,.6g}"
+
+    name = spread.name if when == "before" else ""
+    outside = "" if spread.outside is None else f"{spread.outside} brokers"
+    return (
+        f"  {name:<10} {when:<7} {figure(spread.least):>12} {figure(spread.mean):>12} "
+        f"{figure(spread.most):>12} {spread.deviation:>10.1%}  {outside}"
+    ).rstrip()
+
+
+def _change_lines(plan: Plan, shown: int) -> list[str]:
+    before, after = plan.changes.lists()
+    lines = ["", "changes"] if len(plan.changes) and shown else []
+    for i in range(min(shown, len(plan.changes))):
+        name = f"{plan.changes.topic[i]}-{plan.changes.partition[i]}"
+        lines.append(f"  {name:<40} {_step(before[i], after[i])}")
+    if len(plan.changes) > shown > 0:
+        lines.append(f"  and {len(plan.changes) - shown:,} more: --all shows them")
+    return lines
+
+
+def render_difference(old: Plan, new: Plan, *, shown: int = _SHOWN) -> str:
+    """Partitions that two plans treat differently."""
+    first, second = _by_name(old), _by_name(new)
+    only_old = [name for name in first if name not in second]
+    only_new = [name for name in second if name not in first]
+    other = [name for name in first if name in second and first[name] != second[name]]
+    if not (only_old or only_new or other):
+        return f"the plans change the same: {old.hash}\n"
+    lines = [
+        f"- {old.hash}  {old.summary.moves:,} new replicas, {_size(old.summary.bytes)}, "
+        f"{old.summary.leader_changes:,} leaders",
+        f"+ {new.hash}  {new.summary.moves:,} new replicas, {_size(new.summary.bytes)}, "
+        f"{new.summary.leader_changes:,} leaders",
+        "",
+        f"{len(only_old):,} partitions change in the first alone, {len(only_new):,} in the second "
+        f"alone, {len(other):,} to other replicas",
+    ]
+    names = sorted([*only_old, *only_new, *other])
+    for name in names[:shown]:
+        topic, partition = name
+        lines.append(f"  {topic}-{partition}")
+        for sign, changes in (("-", first), ("+", second)):
+            before, after = changes.get(name, (None, None))
+            text = "not changed" if after is None else _step(before or [], after)
+            lines.append(f"    {sign} {text}")
+    if len(names) > shown:
+        lines.append(f"  and {len(names) - shown:,} more: --all shows them")
+    return "\n".join(lines) + "\n"
+
+
+def _by_name(plan: Plan) -> dict[tuple[str, int], tuple[list[int], list[int]]]:
+    names = zip(plan.changes.topic, plan.changes.partition.tolist(), strict=True)
+    return dict(zip(names, zip(*plan.changes.lists(), strict=True), strict=True))
+
+
+def _bound_names(plan: Plan) -> str:
+    bounds = plan.summary.bounds
+    return f"dual {bounds.dual:,}, mandatory {bounds.mandatory:,}, fractional {bounds.fractional:,}"
+
+
+def _gap(gap: float) -> str:
+    return "0: nobody moves fewer" if gap == 0 else f"{gap:.2%}"
+
+
+def _step(before: list[int], after: list[int]) -> str:
+    if before == after:
+        return f"{_list(after)}, led by {after[0]} again"
+    return f"{_list(before)} -> {_list(after)}"
+
+
+def _list(brokers: list[int]) -> str:
+    return "[" + ",".join(map(str, brokers)) + "]"
+
+
+def _size(count: int) -> str:
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}" if unit != "B" else f"{count} B"
+        value /= 1000
+    return f"{value:,.3g} PB"

@@ -1,0 +1,142 @@
+"""Snapshots and plans in files, and what is refused there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from regent_rebalance.errors import InvalidInputError
+from regent_rebalance.files import load_plan, load_snapshot, save_plan, save_snapshot
+from regent_rebalance.goals import Goals
+from regent_rebalance.json_files import decode_snapshot, encode_plan, encode_snapshot
+from regent_rebalance.planner import make_plan
+from regent_rebalance.snapshot import UNKNOWN, Snapshot
+from tests.unit.planner.clusters import cluster, clusters
+
+SUFFIXES = ("json", "parquet")
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(clusters())
+def test_a_snapshot_survives_files(tmp_path: Path, snapshot: Snapshot) -> None:
+    for suffix in SUFFIXES:
+        file = tmp_path / f"snapshot.{suffix}"
+        save_snapshot(snapshot, file)
+        assert encode_snapshot(load_snapshot(file)) == encode_snapshot(snapshot)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("partitions", [[[1, 2]] * 4, [[1, 2], [2, 1]]], ids=["changes", "none"])
+def test_a_plan_survives_files(tmp_path: Path, suffix: str, partitions: list[list[int]]) -> None:
+    plan = make_plan(cluster(["a", "b", "c"], partitions), Goals())
+    file = tmp_path / f"plan.{suffix}"
+    save_plan(plan, file)
+    assert encode_plan(load_plan(file)) == encode_plan(plan)
+
+
+def test_a_plan_has_the_keys_that_kafka_reassign_partitions_reads() -> None:
+    plan = make_plan(cluster(["a", "b", "c"], [[1, 2]] * 4), Goals())
+    document = msgspec.json.decode(encode_plan(plan))
+    assert document["version"] == 1
+    assert {(p["topic"], p["partition"]) for p in document["partitions"]} <= {
+        (topic, number) for topic in ("t0", "t1") for number in (0, 1)
+    }
+    assert all(isinstance(broker, int) for p in document["partitions"] for broker in p["replicas"])
+
+
+def test_the_leader_is_the_first_replica_and_sizes_are_unknown_where_a_file_says_nothing() -> None:
+    snapshot = decode_snapshot(
+        b'{"version":1,"brokers":[{"id":7},{"id":3}],"partitions":'
+        b'[{"topic":"t","partition":0,"replicas":[7,3],"log_dirs":["any","any"]}]}',
+        source="x",
+    )
+    assert snapshot.brokers.ids.tolist() == [3, 7]
+    assert snapshot.leaders().tolist() == [1]
+    assert snapshot.sizes.tolist() == [UNKNOWN, UNKNOWN]
+    assert snapshot.copy_bytes().tolist() == [0]
+
+
+BROKER = {"id": 1}
+PARTITION = {"topic": "t", "partition": 0, "replicas": [1]}
+
+
+@pytest.mark.parametrize(
+    ("brokers", "partitions", "message"),
+    [
+        ([], [], "names no brokers"),
+        ([BROKER, BROKER], [], "broker 1 is listed twice"),
+        ([{"id": -1}], [], "broker -1: an id is not negative"),
+        ([{"id": 1, "diskBytes": -5}], [], "broker 1: diskBytes -5 is negative"),
+        ([{"id": 1, "rak": "a"}], [], "unknown field `rak`"),
+        ([BROKER], [{**PARTITION, "replicas": [2]}], "the snapshot has no broker 2; it has 1"),
+        ([BROKER], [{**PARTITION, "replicas": []}], "t-0: has no replicas"),
+        ([BROKER], [{**PARTITION, "replicas": [1, 1]}], "t-0: broker 1 has two replicas of it"),
+        ([BROKER], [PARTITION, PARTITION], "t-0: is listed twice"),
+        ([BROKER], [{**PARTITION, "partition": -1}], "number is not negative"),
+        ([BROKER], [{**PARTITION, "leader": 5}], "t-0: leader 5 has no replica of it"),
+        ([BROKER], [{**PARTITION, "sizes": [-7]}], "t-0: size -7 is negative"),
+        ([BROKER], [{**PARTITION, "sizes": [1, 2]}], "t-0: 2 sizes for 1 replicas"),
+        ([BROKER], [{**PARTITION, "replicas": ["1"]}], "Expected `int`, got `str`"),
+        ([BROKER], [{"topic": "t"}], "missing required field `partition`"),
+    ],
+)
+def test_a_snapshot_that_cannot_be_is_refused(
+    brokers: list[object], partitions: list[object], message: str
+) -> None:
+    content = msgspec.json.encode({"version": 1, "brokers": brokers, "partitions": partitions})
+    with pytest.raises(InvalidInputError) as refused:
+        decode_snapshot(content, source="snapshot.json")
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xfe\xed", b"[]", b'{"version":2}'])
+@pytest.mark.parametrize("name", ["x.json", "x.parquet"])
+def test_a_file_that_is_something_else_is_named(tmp_path: Path, name: str, content: bytes) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    for load in (load_snapshot, load_plan):
+        with pytest.raises(InvalidInputError, match=name):
+            load(file)
+
+
+def test_a_version_that_is_not_known_is_refused() -> None:
+    content = b'{"version":2,"brokers":[{"id":1}],"partitions":[]}'
+    with pytest.raises(InvalidInputError, match="version 2: this planner reads version 1"):
+        decode_snapshot(content, source="x")
+
+
+def test_a_table_without_a_column_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"topic": ["t"], "partition": [0]}), file)
+    with pytest.raises(InvalidInputError, match="lacks column replicas"):
+        load_snapshot(file)
+
+
+def test_an_edited_plan_is_refused(tmp_path: Path) -> None:
+    plan = make_plan(cluster(["a", "b", "c"], [[1, 2]] * 4), Goals())
+    file = tmp_path / "plan.json"
+    document = msgspec.json.decode(encode_plan(plan))
+    document["partitions"][0]["replicas"] = [3, 1, 2]
+    file.write_bytes(msgspec.json.encode(document))
+    with pytest.raises(InvalidInputError, match="edited after it was planned"):
+        load_plan(file)
+
+
+def test_rows_in_any_order_give_the_same_snapshot() -> None:
+    rows = [{"topic": t, "partition": p, "replicas": [1]} for t in "ba" for p in (1, 0)]
+    head = {"version": 1, "brokers": [BROKER]}
+    forth = decode_snapshot(msgspec.json.encode({**head, "partitions": rows}), source="x")
+    back = decode_snapshot(msgspec.json.encode({**head, "partitions": rows[::-1]}), source="x")
+    assert encode_snapshot(forth) == encode_snapshot(back)
+    assert np.array_equal(forth.partition, [0, 1, 0, 1])

@@ -1,0 +1,41 @@
+"""The clusters that plans are measured on, and plans for one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.java_random import doubles, first_below
+from benchmarks.plan_shapes import SHAPES, Shape, generate
+from regent_rebalance.goals import Goals
+from regent_rebalance.planner import make_plan
+
+
+def test_numbers_are_javas() -> None:
+    """Known values of java.util.Random(42)."""
+    assert first_below(np.array([42]), 10).tolist() == [0]
+    assert first_below(np.array([42]), 1 << 30).tolist() == [(-1170105035 & 0xFFFFFFFF) >> 2]
+    assert doubles(42, 2).round(6).tolist() == [0.727564, 0.683223]
+
+
+@pytest.mark.parametrize("shape", [s for s in SHAPES if s.name[0] == "A"], ids=lambda s: s.name)
+def test_plans_for_the_small_shapes_are_proved_optimal(shape: Shape) -> None:
+    """Generating compares the placement's CRC-32 with the published one."""
+    summary = make_plan(generate(shape), Goals()).summary
+    moves = {
+        "A uniform": 2_863,
+        "A linear": 10_747,
+        "A exponential": 10_725,
+        "A rack-aware": 811,
+        "A 4 new": 4_355,
+        "A 2 dead": 2_729,
+    }
+    assert (summary.moves, summary.gap, summary.method) == (moves[shape.name], 0, "classes")
+    assert summary.leader_changes == summary.leader_changes_bound
+    assert summary.goals_met
+
+
+def test_a_plan_does_not_change_with_the_machine() -> None:
+    assert make_plan(generate(SHAPES[0]), Goals()).hash == (
+        "sha256:d60a8646afc19e7d38630c09a824ad4a683bff2ad0cb0a5d054f846ffda3886a"
+    )
