@@ -79,7 +79,8 @@ class Settings(EndpointOptions, BaseSettings):
     zookeeper_set_acl: bool = Field(
         default=False,
         description="Protect the znodes that are created, as brokers with `zookeeper.set.acl=true` "
-        "do: all rights for the creator, reading for everybody.",
+        "do: all rights for the creator, reading for everybody (not of users, brokers' "
+        "configurations and delegation tokens).",
     )
     zookeeper_tls: bool = Field(default=False, description="Connect to ZooKeeper with TLS.")
     zookeeper_tls_ca_file: Path | None = Field(

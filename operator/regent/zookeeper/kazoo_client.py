@@ -235,6 +235,12 @@ class _Connection(ConnectionHandler):
         return answer, zxid
 
 
-def access_control_list(settings: ZooKeeperSettings) -> list[ACL]:
-    """What nodes are created with."""
-    return CREATOR_ALL_ACL + READ_ACL_UNSAFE if settings.set_acl else OPEN_ACL_UNSAFE
+def access_control_list(settings: ZooKeeperSettings, *, is_sensitive: bool = False) -> list[ACL]:
+    """What nodes are created with (``ZkData.defaultAcls``).
+
+    Args:
+        is_sensitive: Of nodes that others than brokers may not even read.
+    """
+    if not settings.set_acl:
+        return OPEN_ACL_UNSAFE
+    return CREATOR_ALL_ACL if is_sensitive else CREATOR_ALL_ACL + READ_ACL_UNSAFE

@@ -69,7 +69,7 @@ class ZooKeeperSettings:
             fails; None: the session timeout.
         jute_max_buffer: ``jute.maxbuffer`` of the servers, in bytes. A larger request is not sent.
         set_acl: Create nodes as Kafka does with ``zookeeper.set.acl=true``: all rights for the
-            authenticated identity, reading for everyone.
+            authenticated identity, reading for everyone (not of ``paths.SENSITIVE_PATHS``).
     """
 
     hosts: tuple[str, ...]
