@@ -80,12 +80,13 @@ class BrokerConnection:
             DecodeError: If it answers nonsense.
         """
         protocol = endpoint.security_protocol
+        tls = settings.tls if protocol.endswith("SSL") else None
         async with asyncio.timeout(settings.connect_timeout):
             try:
                 reader, writer = await asyncio.open_connection(
                     endpoint.host,
                     endpoint.port,
-                    ssl=settings.ssl_context if protocol.endswith("SSL") else None,
+                    ssl=None if tls is None else tls.context(),
                     limit=read_ahead,
                 )
             except (ValueError, OverflowError) as error:  # no host for TLS, no IDN, no port

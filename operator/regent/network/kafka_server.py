@@ -22,7 +22,8 @@ from regent.network.pass_through import PassThrough
 from regent.network.server_connection import ServerConnection
 from regent.network.server_settings import ServerSettings
 from regent.network.server_statistics import CloseLog, CloseReason, statistics_of
-from regent.network.server_tls import ReloadingTls
+from regent.network.server_tls import server_tls
+from regent.network.tls import Tls
 from regent.protocol.api_versions_answer import (
     NO_FEATURES,
     Features,
@@ -90,7 +91,7 @@ class KafkaServer:
         self.codec = ServerCodec(table_of((*CONNECTION_APIS, *apis)))
         self.settings = settings
         self.port = settings.port
-        self.tls = None if settings.tls is None else ReloadingTls(settings.tls)
+        self.tls: Tls | None = None if settings.tls is None else server_tls(settings.tls)
         self.credentials = credentials
         self.dispatcher = dispatcher
         self.pass_through = pass_through

@@ -16,7 +16,7 @@ from regent.network.connection_registry import ConnectionRegistry
 from regent.network.pass_through import NotPassedOnError, PassThrough
 from regent.network.server_settings import ServerSettings
 from regent.network.server_statistics import CloseLog, CloseReason, ServerStatistics
-from regent.network.server_tls import ReloadingTls
+from regent.network.tls import Tls
 from regent.network.token_bucket import address_group, plain_address
 from regent.network.upstream import Upstream, UpstreamError
 from regent.protocol.api_versions_answer import unsupported_api_versions
@@ -59,7 +59,7 @@ class ServerParts(Protocol):
 
     settings: ServerSettings
     codec: ServerCodec
-    tls: ReloadingTls | None
+    tls: Tls | None
     credentials: Credentials | None
     registry: ConnectionRegistry
     statistics: ServerStatistics

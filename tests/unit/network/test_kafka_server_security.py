@@ -21,7 +21,7 @@ from regent.model.scram_credential import ScramCredential
 from regent.network.kafka_server import KafkaServer
 from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_statistics import CloseReason
-from regent.network.server_tls import ClientAuth, ReloadingTls, TlsFiles
+from regent.network.server_tls import ClientAuth, TlsFiles, server_tls
 from regent.protocol.sasl import SaslCredentials
 from regent.protocol.served_apis import (
     API_VERSIONS,
@@ -272,7 +272,7 @@ def test_a_certificate_without_its_key_leaves_the_former_ones_in_use(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     authority = Authority(tmp_path)
-    tls = ReloadingTls(authority.files)
+    tls = server_tls(authority.files)
     former = tls.context()
     key = authority.files.key.read_bytes()
     authority.renew()
@@ -290,10 +290,10 @@ def test_files_that_cannot_be_used_at_the_start_are_named(tmp_path: Path) -> Non
     authority = Authority(tmp_path)
     authority.files.key.write_bytes(b"no key")
     with pytest.raises(ConfigurationError, match=str(authority.files.key)):
-        ReloadingTls(authority.files)
+        server_tls(authority.files)
     authority.files.certificate.unlink()
     with pytest.raises(ConfigurationError, match="No such file"):
-        ReloadingTls(authority.files)
+        server_tls(authority.files)
 
 
 @pytest.mark.parametrize("version", SASL_AUTHENTICATE.requests)
