@@ -173,7 +173,7 @@ class Generation:
     def ended(self, state: str) -> None:
         self.end_state = self.end_state or state
         if state == KeeperState.AUTH_FAILED:
-            self.problem = "ZooKeeper refused the credentials"
+            self.problem = self.settings.refused_credentials
         self._over.set()
         self._post(self._on_ended, state)
 

@@ -243,6 +243,28 @@ class SecuredCluster:
         file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         return file
 
+    @contextlib.contextmanager
+    def without_cluster_rights(self, user: str) -> Iterator[None]:
+        """Take a user's rights on the cluster away, as ``kafka-acls`` does; give them back."""
+        path = f"/kafka-acl/{_CLUSTER}"
+        former = self.znodes.json(path)
+        left = [each for each in former["acls"] if each["principal"] != f"User:{user}"]
+        assert len(left) < len(former["acls"])
+        self._change_acls(path, {**former, "acls": left})
+        try:
+            yield
+        finally:
+            self._change_acls(path, former)
+
+    def _change_acls(self, path: str, content: dict[str, Any]) -> None:
+        self.znodes.client.set(path, json.dumps(content).encode())
+        self.znodes.client.create(
+            "/kafka-acl-changes/acl_changes_",
+            _CLUSTER.replace("/", ":").encode(),
+            acl=CREATOR_ALL_ACL + READ_ACL_UNSAFE,
+            sequence=True,
+        )
+
     # Looking
 
     def wait_in_sync(self, topic: str) -> None:
