@@ -91,12 +91,22 @@ def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:
     refused = regent.get("refusedReplicas") or {"count": 0, "sample": []}
     for each in refused["sample"]:
         replica = f"{each['topic']}-{each['partition']}"
-        yield f"Refused     broker {each['broker_id']} refuses {replica}: {each['error']}"
+        yield f"Refused     broker {each['broker_id']} refuses {replica}: {_advised(each['error'])}"
     further = refused["count"] - len(refused["sample"])
     if further > 0:
         yield f"Refused     and {further} replicas more"
     for broker_id, error in (regent.get("refusedMetadata") or {}).items():
-        yield f"Refused     broker {broker_id} refuses metadata: {error}"
+        yield f"Refused     broker {broker_id} refuses metadata: {_advised(error)}"
+
+
+def _advised(error: str) -> str:
+    """What a broker answered, with what to do where that is known."""
+    if error != "CLUSTER_AUTHORIZATION_FAILED":
+        return error
+    return (
+        f"{error}; Regent's principal there needs ClusterAction: kafka-acls --add "
+        "--allow-principal ... --operation ClusterAction --cluster"
+    )
 
 
 def _unreached_brokers(regent: Mapping[str, Any]) -> Iterator[str]:

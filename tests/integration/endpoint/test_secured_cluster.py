@@ -9,6 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from sandbox import wait_until
 from sandbox.regent_process import RegentProcess
@@ -121,3 +128,60 @@ def test_what_regent_writes_can_be_changed_by_brokers_and_by_nobody_else(
         assert rights[("sasl", "kafka")] == 31, path
         assert rights[("world", "anyone")] == 1, path
     assert not [e for e in log_entries(process) if "NOAUTH" in str(e)]
+
+
+def test_certificates_that_are_renewed_in_place_are_used_without_a_restart(
+    secured: SecuredCluster,
+) -> None:
+    """All of Regent's have expired when it starts: what it shows to ZooKeeper, to brokers and to
+    clients. Each connection comes about once the file is replaced."""
+    secured.restore()
+    own, endpoint = secured.regent_files, secured.endpoint_files
+    try:
+        for files in (own, endpoint):
+            secured.authority.renew(files, is_expired=True)
+        with secured.regent() as process:
+            wait_until(
+                lambda: (process.status() or {}).get("zooKeeperProblem") or "",
+                until=lambda problem: str(own.certificate) in problem,
+                timeout_s=TIMEOUT_S,
+                describe="ZooKeeper to refuse the certificate",
+                logs=[process.log_path],
+            )
+            secured.authority.renew(own)
+            process.wait_until_active()
+            wait_until(
+                lambda: secured.shown_controllers(),
+                until=lambda shown: shown == {controller_id_of(process)},
+                timeout_s=TIMEOUT_S,
+                describe="brokers to be informed",
+                logs=[process.log_path],
+            )
+            address = address_of(process)
+            with pytest.raises(KafkaException):
+                secured.admin(address).list_topics(timeout=10)
+            secured.authority.renew(endpoint)
+            secured.admin(address).list_topics(timeout=TIMEOUT_S)
+            status = process.status() or {}
+            assert status["unreachedBrokers"] == {}
+            assert status["endpoint"]["problem"] is None
+    finally:
+        for files in (own, endpoint):
+            secured.authority.renew(files)
+
+
+def test_what_a_tool_sets_for_a_user_is_readable_by_brokers_only(
+    secured: SecuredCluster, process: RegentProcess
+) -> None:
+    """AlterUserScramCredentials makes Regent write the user's credential."""
+    user = f"user-{next(_numbers)}"
+    admin = secured.admin(address_of(process))
+    change = UserScramCredentialUpsertion(
+        user, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), b"a new secret"
+    )
+    (answer,) = admin.alter_user_scram_credentials([change]).values()
+    answer.result(TIMEOUT_S)
+    acls, _ = secured.znodes.client.get_acls(f"/config/users/{user}")
+    assert "world" not in {acl.id.scheme for acl in acls}
+    options = secured.client_options(address_of(process), user=user, password="a new secret")
+    assert AdminClient(options).list_topics(timeout=TIMEOUT_S).brokers

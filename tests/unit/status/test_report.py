@@ -89,6 +89,19 @@ def test_requests_that_brokers_refuse_are_named() -> None:
     assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED" in output
 
 
+def test_the_right_that_regent_lacks_is_named() -> None:
+    regent = {
+        "controllerId": 1000,
+        "isActive": True,
+        "refusedMetadata": {"2": "CLUSTER_AUTHORIZATION_FAILED"},
+        "eventQueueSize": 0,
+        "channelQueueSizes": {},
+    }
+    output = render_status(report(regent=regent, regentProblem=None))
+    assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED; " in output
+    assert "--operation ClusterAction --cluster" in output
+
+
 def test_replicas_that_are_not_assigned_to_their_broker_are_named() -> None:
     sample = [{"topic": "gone", "partition": 3, "broker_id": 2, "size": 4711}]
     regent = {
