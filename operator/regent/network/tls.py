@@ -41,7 +41,7 @@ class ReloadingTls:
     Args:
         title: What the files are for, for messages: ``TLS of the endpoint``.
         files: Every file.
-        make: Makes a context of them. What it raises is turned into ConfigurationError.
+        make: Makes a context of them. An OSError of it is turned into ConfigurationError.
         certificate: The one of ``files`` with our certificate, if we show one.
 
     Raises:
@@ -98,8 +98,8 @@ class ReloadingTls:
             context = self._make()
             certificate = self._certificate_file
             if certificate is not None:
-                self._certificate = certificate_of(certificate.read_bytes(), str(certificate))
-        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+                self._certificate = _dates_of(certificate)
+        except OSError as error:  # ssl.SSLError included
             raise ConfigurationError(
                 f"{self._title}: {error} ({', '.join(self._names())})"
             ) from error
@@ -107,6 +107,14 @@ class ReloadingTls:
 
     def _names(self) -> list[str]:
         return list(map(str, self._files))
+
+
+def _dates_of(file: Path) -> Certificate | None:
+    """None if only OpenSSL can read the certificate: it is used all the same."""
+    try:
+        return certificate_of(file.read_bytes(), str(file))
+    except ValueError:
+        return None
 
 
 def tls_to_brokers(
