@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor
@@ -265,11 +266,14 @@ class ServerConnection(asyncio.Protocol):
                 ssl_handshake_timeout=self._limits.authentication_s,
                 ssl_shutdown_timeout=self._limits.stop_s,
             )
-        except OSError as error:  # ssl.SSLError included
+        except ssl.SSLError as error:
             self._server.statistics.failed_authentications += 1
             remedy = remedy_for_client(error, own_problem=tls.problem())
             refusal = self._refusal(CloseReason.TLS, str(error), remedy)
             raise _ClosedError(CloseReason.TLS, refusal=refusal) from error
+        except OSError as error:  # it has gone: a health check, for instance
+            self._server.statistics.failed_authentications += 1
+            raise _ClosedError(CloseReason.TLS, str(error)) from error
         if transport is None:
             raise _ClosedError(CloseReason.PEER)
         self._transport = transport

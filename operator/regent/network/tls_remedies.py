@@ -36,7 +36,7 @@ def remedy_for_broker(error: Exception, *, host: str, own_problem: str | None) -
     return "the broker's listener may not speak TLS: see its listener.security.protocol.map"
 
 
-def remedy_for_client(error: Exception, *, own_problem: str | None) -> str:
+def remedy_for_client(error: ssl.SSLError, *, own_problem: str | None) -> str:
     """What to do when the TLS handshake with a client fails.
 
     Args:
@@ -48,9 +48,9 @@ def remedy_for_client(error: Exception, *, own_problem: str | None) -> str:
         return "endpoint_tls_client_ca_file must have the authority of the client's certificate"
     if own_problem is not None:
         return own_problem
-    if isinstance(error, ssl.SSLError) and "DID_NOT_RETURN_A_CERTIFICATE" in (error.reason or ""):
+    if "DID_NOT_RETURN_A_CERTIFICATE" in (error.reason or ""):
         return "give the client a certificate, or see endpoint_tls_client_auth"
-    if isinstance(error, ssl.SSLError) and _is_alert(error):
+    if _is_alert(error):
         return (
             "the client does not accept the endpoint's certificate: its trust store must have the "
             "authority of endpoint_tls_certificate_file, and the certificate the advertised host"

@@ -11,6 +11,7 @@ from regent.model.cluster import Broker, EndPoint
 from regent.network.connection_problem import connection_problem
 from regent.network.settings import ChannelSettings
 from regent.network.tls import tls_to_brokers
+from regent.network.tls_remedies import remedy_for_client
 from regent.protocol.connection_setup import AuthenticationError
 from regent.protocol.sasl import SaslCredentials
 from sandbox import wait_until_async
@@ -103,3 +104,12 @@ async def test_a_broker_that_is_reached_again_has_no_problem() -> None:
                 timeout_s=60,
                 describe="the broker to be reached",
             )
+
+
+def test_a_client_that_does_not_accept_our_certificate_is_one_to_look_at() -> None:
+    error = ssl.SSLError(1, "[SSL: TLSV1_ALERT_UNKNOWN_CA] tlsv1 alert unknown ca")
+    error.reason = "TLSV1_ALERT_UNKNOWN_CA"
+    assert "its trust store" in remedy_for_client(error, own_problem=None)
+    assert remedy_for_client(error, own_problem="it expired") == "it expired"
+    no_tls = ssl.SSLError(1, "[SSL: HTTP_REQUEST] http request")
+    assert "security.protocol" in remedy_for_client(no_tls, own_problem=None)

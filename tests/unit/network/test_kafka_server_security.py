@@ -224,6 +224,43 @@ async def test_a_certificate_of_another_authority_is_not_accepted(
         await closed_for(server, CloseReason.TLS)
 
 
+async def test_who_is_refused_by_tls_is_named_with_what_to_do(
+    controller: Controller, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, client_auth="required")
+    stranger = authority.client()
+    trustme.CA().issue_cert(common_name="broker-1").configure_cert(stranger)
+    remedies = {
+        "endpoint_tls_client_ca_file": stranger,
+        "endpoint_tls_client_auth": authority.client(),
+    }
+    for remedy, context in remedies.items():
+        async with serving(controller, tls=authority.files) as server:
+            with contextlib.suppress(ssl.SSLError):
+                async with connected(server.port, context=context) as client:
+                    await client.closed()
+            await closed_for(server, CloseReason.TLS)
+            (refused,) = server.refused_peers()
+            assert (refused["kind"], refused["address"]) == ("TLS", "127.0.0.1")
+            assert remedy in refused["remedy"]
+
+
+async def test_a_connection_that_ends_before_tls_is_no_refusal(
+    controller: Controller, tmp_path: Path
+) -> None:
+    """As health checks do."""
+    authority = Authority(tmp_path)
+    async with serving(controller, tls=authority.files) as server:
+        async with connected(server.port):
+            pass
+        await wait_until_async(
+            lambda: server.statistics.accepted and not server.statistics.connections,
+            describe="the connection to be gone",
+            timeout_s=60,
+        )
+        assert server.refused_peers() == []
+
+
 async def test_plain_text_to_a_tls_listener_is_closed(
     controller: Controller, tmp_path: Path
 ) -> None:
