@@ -48,7 +48,7 @@ def remedy_for_client(error: ssl.SSLError, *, own_problem: str | None) -> str:
         return "endpoint_tls_client_ca_file must have the authority of the client's certificate"
     if own_problem is not None:
         return own_problem
-    if "DID_NOT_RETURN_A_CERTIFICATE" in (error.reason or ""):
+    if "DID_NOT_RETURN_A_CERTIFICATE" in _reason(error):
         return "give the client a certificate, or see endpoint_tls_client_auth"
     if _is_alert(error):
         return (
@@ -59,4 +59,9 @@ def remedy_for_client(error: ssl.SSLError, *, own_problem: str | None) -> str:
 
 
 def _is_alert(error: ssl.SSLError) -> bool:
-    return "ALERT" in (error.reason or "")
+    return "ALERT" in _reason(error)
+
+
+def _reason(error: ssl.SSLError) -> str:
+    """OpenSSL's name of what went wrong. Not every error has one."""
+    return getattr(error, "reason", None) or ""
