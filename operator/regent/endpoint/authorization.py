@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import shlex
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
@@ -39,6 +40,14 @@ ACL_AUTHORIZERS: Final = frozenset(
 
 _ADDRESSES_FRESH_S: Final = 5.0
 """For so long it is not looked up again whether entries name hosts: every connection asks."""
+
+_MAX_NAME: Final = 249
+"""Characters of a resource's name that are reported: no topic's name has more."""
+
+_SUPER_USERS_ONLY: Final = (
+    "the brokers' authorizer is not Kafka's, so super users only may: see endpoint_super_users and "
+    "endpoint_authorizer"
+)
 
 _SILENT_S: Final = 60.0
 """Between two warnings of the same kind."""
@@ -134,9 +143,10 @@ class Authorizer:
             for action in actions
         ]
 
-    def refused(self, peer: Peer, action: Action) -> None:
+    async def refused(self, peer: Peer, action: Action) -> None:
         """A request, or a part of one, is refused because a peer may not do this."""
-        resource = f"{action.resource_type} {action.name}"
+        is_foreign = await self._effective_kind() is AuthorizerKind.DETECT
+        resource = f"{action.resource_type} {action.name[:_MAX_NAME]}"
         self._refuse(
             Refusal(
                 kind="authorization",
@@ -144,7 +154,7 @@ class Authorizer:
                 address=peer.address,
                 listener=peer.listener,
                 reason=f"{action.operation} on {resource} is not granted",
-                remedy=_grant(peer.principal, action),
+                remedy=_SUPER_USERS_ONLY if is_foreign else _grant(peer.principal, action),
             )
         )
 
@@ -186,10 +196,13 @@ class Authorizer:
 
 
 def _grant(principal: str, action: Action) -> str:
+    """The command. It is to be copied, and names in it are a choice of the peer: they are quoted."""
     is_cluster = action.resource_type is ResourceType.CLUSTER
-    resource = "--cluster" if is_cluster else f"--{action.resource_type.lower()} {action.name}"
+    name = shlex.quote(action.name[:_MAX_NAME])
+    resource = "--cluster" if is_cluster else f"--{action.resource_type.lower()} {name}"
     return (
-        f"kafka-acls --add --allow-principal {principal} --operation {action.operation} {resource}"
+        f"kafka-acls --add --allow-principal {shlex.quote(principal)} "
+        f"--operation {action.operation} {resource}"
     )
 
 
@@ -233,5 +246,5 @@ class PeerAccess:
         decisions = await self._authorizer.allowed(self._peer, actions)
         denied = [a for a, allowed in zip(actions, decisions, strict=True) if not allowed]
         if is_required and denied:
-            self._authorizer.refused(self._peer, denied[0])
+            await self._authorizer.refused(self._peer, denied[0])
         return decisions

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import shlex
 import socket
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -105,8 +106,8 @@ def _refusal(peer: Peer) -> Refusal:
     remedy = (
         "endpoint_trusted_as_brokers says who is trusted without authentication"
         if peer.principal == ANONYMOUS
-        else f"kafka-acls --add --allow-principal {peer.principal} --operation ClusterAction "
-        "--cluster, or add it to endpoint_super_users"
+        else f"kafka-acls --add --allow-principal {shlex.quote(peer.principal)} "
+        "--operation ClusterAction --cluster, or add it to endpoint_super_users"
     )
     return Refusal(
         kind="authorization",

@@ -155,6 +155,38 @@ async def test_what_is_refused_is_reported_with_the_missing_right(acls: AclZooKe
     assert second.remedy == f"{grant} Alter --cluster"
 
 
+async def test_names_of_a_peers_choice_are_short_and_quoted(acls: AclZooKeeper) -> None:
+    """The command is there to be copied to a shell."""
+    refused: list[Refusal] = []
+    judge = Authorizer(
+        kind=AuthorizerKind.KAFKA_ACLS,
+        rules=AclRules(),
+        cache=AclCache(acls.port),
+        view=ClusterView,
+        refuse=refused.append,
+    )
+    for name in ("t; reboot", "t" * 30_000):
+        await PeerAccess(judge, peer_of("User:a $(id)")).to_topics(AclOperation.CREATE, [name])
+    first, second = refused
+    assert first.remedy.endswith(
+        "--allow-principal 'User:a $(id)' --operation Create --topic 't; reboot'"
+    )
+    assert len(second.reason) + len(second.remedy) < 1_000
+
+
+async def test_with_an_authorizer_that_is_not_kafkas_no_list_helps(acls: AclZooKeeper) -> None:
+    refused: list[Refusal] = []
+    judge = Authorizer(
+        kind=AuthorizerKind.DETECT,
+        rules=AclRules(),
+        cache=AclCache(acls.port),
+        view=lambda: broker_says("com.example.Authorizer"),
+        refuse=refused.append,
+    )
+    assert not await PeerAccess(judge, peer_of(ALICE)).to_cluster(AclOperation.ALTER)
+    assert "endpoint_super_users" in refused[0].remedy
+
+
 @pytest.mark.parametrize(
     ("principal", "remedy"),
     [
