@@ -90,7 +90,10 @@ class SecuredKafkaCluster(KafkaCluster):
             zookeeper=zookeeper.connect_string,
             version=version,
             session_timeout_ms=session_timeout_ms,
-            config={"auto.leader.rebalance.enable": False},
+            config={
+                "auto.leader.rebalance.enable": False,
+                "zookeeper.connection.timeout.ms": 60_000,  # TLS takes its time on busy machines
+            },
             java_options=[*TUNED_FOR_QUICK_START, f"-Djava.security.auth.login.config={jaas}"],
         )
         self.files: dict[int, TlsFiles] = {}

@@ -196,7 +196,7 @@ class Authorizer:
 
 
 def _grant(principal: str, action: Action) -> str:
-    """The command. It is to be copied, and names in it are a choice of the peer: they are quoted."""
+    """The command. It is to be copied, and its names are a choice of the peer: they are quoted."""
     is_cluster = action.resource_type is ResourceType.CLUSTER
     name = shlex.quote(action.name[:_MAX_NAME])
     resource = "--cluster" if is_cluster else f"--{action.resource_type.lower()} {name}"
