@@ -184,4 +184,9 @@ def test_what_a_tool_sets_for_a_user_is_readable_by_brokers_only(
     acls, _ = secured.znodes.client.get_acls(f"/config/users/{user}")
     assert "world" not in {acl.id.scheme for acl in acls}
     options = secured.client_options(address_of(process), user=user, password="a new secret")
-    assert AdminClient(options).list_topics(timeout=TIMEOUT_S).brokers
+    client = AdminClient(options)
+    wait_until(
+        lambda: client.list_topics(timeout=10).brokers,
+        timeout_s=TIMEOUT_S,
+        describe="brokers, to whom the request is passed on, to know the user",
+    )
