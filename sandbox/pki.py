@@ -2,21 +2,29 @@
 
 `create_pki` makes those of a Kubernetes API: a certificate authority, the API server's
 certificate for loopback, and the key that signs service-account tokens. `create_tls_files` makes
-those of a Java server and its clients, in the PEM form that Kafka and ZooKeeper read.
+those of a Java server and its clients, in the PEM form that Kafka and ZooKeeper read; an
+`Authority` makes them for several, renews them in place, and makes expired ones.
 """
 
+import datetime
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import trustme
 from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
     load_pem_private_key,
+    pkcs12,
 )
+from cryptography.x509 import load_pem_x509_certificate
 
 from sandbox.ports import LOOPBACK
+
+KEY_STORE_PASSWORD = "changeit"  # noqa: S105 - guards nothing
 
 _API_SERVER_NAMES = (
     LOOPBACK,
@@ -76,30 +84,76 @@ class TlsFiles:
         certificate: Of the server, and good for a client, too.
         key: Its private key (PKCS#8).
         key_store: Key and certificate in one file, for servers that want a key store.
+        protected_key_store: The same as PKCS12, protected by :data:`KEY_STORE_PASSWORD`: Kafka
+            before 3.0 takes no key without a password.
     """
 
     ca_certificate: Path
     certificate: Path
     key: Path
     key_store: Path
+    protected_key_store: Path
+
+
+class Authority:
+    """A certificate authority, and the files of those for whom it issues certificates.
+
+    The certificates are good for loopback, for a server and for a client.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._authority = trustme.CA()
+        self._directory = directory
+        self.certificate = directory / "ca.pem"
+        self._authority.cert_pem.write_to_path(self.certificate)
+
+    def issue(self, name: str | None = None, *, is_expired: bool = False) -> TlsFiles:
+        """Make a key and its certificate.
+
+        `name` is the subject's common name, and a directory for the files; without one they are
+        beside the authority's. An expired certificate ended an hour ago.
+        """
+        directory = self._directory if name is None else self._directory / name
+        directory.mkdir(exist_ok=True)
+        files = TlsFiles(
+            ca_certificate=self.certificate,
+            certificate=directory / "certificate.pem",
+            key=directory / "key.pem",
+            key_store=directory / "keystore.pem",
+            protected_key_store=directory / "keystore.p12",
+        )
+        self.renew(files, is_expired=is_expired)
+        return files
+
+    def renew(self, files: TlsFiles, *, is_expired: bool = False) -> None:
+        """Replace a key and its certificate in their files."""
+        directory = files.certificate.parent
+        now = datetime.datetime.now(datetime.UTC)
+        hour = datetime.timedelta(hours=1)
+        issued = self._authority.issue_cert(
+            LOOPBACK,
+            common_name=None if directory == self._directory else directory.name,
+            not_before=now - 48 * hour if is_expired else None,
+            not_after=now - hour if is_expired else None,
+        )
+        key = load_pem_private_key(issued.private_key_pem.bytes(), password=None)
+        # Java reads PKCS#8 only
+        key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        certificate_pem = issued.cert_chain_pems[0].bytes()
+        files.certificate.write_bytes(certificate_pem)
+        files.key.write_bytes(key_pem)
+        files.key_store.write_bytes(key_pem + certificate_pem)
+        files.protected_key_store.write_bytes(
+            pkcs12.serialize_key_and_certificates(
+                b"server",
+                cast(pkcs12.PKCS12PrivateKeyTypes, key),
+                load_pem_x509_certificate(certificate_pem),
+                None,
+                BestAvailableEncryption(KEY_STORE_PASSWORD.encode()),
+            )
+        )
 
 
 def create_tls_files(directory: Path) -> TlsFiles:
     """Make a certificate authority and a certificate for loopback in an empty directory."""
-    authority = trustme.CA()
-    server = authority.issue_cert(LOOPBACK)
-    key = load_pem_private_key(server.private_key_pem.bytes(), password=None)
-    # Java reads PKCS#8 only
-    key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    files = TlsFiles(
-        ca_certificate=directory / "ca.pem",
-        certificate=directory / "certificate.pem",
-        key=directory / "key.pem",
-        key_store=directory / "keystore.pem",
-    )
-    certificate_pem = server.cert_chain_pems[0].bytes()
-    authority.cert_pem.write_to_path(files.ca_certificate)
-    files.certificate.write_bytes(certificate_pem)
-    files.key.write_bytes(key_pem)
-    files.key_store.write_bytes(key_pem + certificate_pem)
-    return files
+    return Authority(directory).issue()

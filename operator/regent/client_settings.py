@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ssl
 from pathlib import Path
 
 from regent.model.errors import ConfigurationError
 from regent.network.settings import ChannelSettings
+from regent.network.tls import tls_to_brokers
 from regent.protocol.api_versions import (
     LAST_WITH_ZOOKEEPER,
     ProtocolVersion,
@@ -62,9 +62,13 @@ def channel_settings(settings: Settings) -> ChannelSettings:
     Raises:
         ConfigurationError: A file cannot be used.
     """
-    context = sasl = None
+    tls = sasl = None
     if settings.broker_tls:
-        context = _broker_tls_context(settings)
+        tls = tls_to_brokers(
+            authorities=settings.broker_tls_ca_file,
+            certificate=settings.broker_tls_certificate_file,
+            key=settings.broker_tls_key_file,
+        )
     if settings.broker_sasl_username is not None:
         sasl = SaslCredentials(
             settings.broker_sasl_mechanism,
@@ -73,7 +77,7 @@ def channel_settings(settings: Settings) -> ChannelSettings:
         )
     return ChannelSettings(
         listener=settings.inter_broker_listener,
-        ssl_context=context,
+        tls=tls,
         sasl=sasl,
         protocol_version=protocol_version(settings),
         response_timeout=settings.broker_request_timeout_ms / 1000,
@@ -96,23 +100,6 @@ def protocol_version(settings: Settings) -> ProtocolVersion | None:
             "with ZooKeeper is 3.9"
         )
     return version
-
-
-def _broker_tls_context(settings: Settings) -> ssl.SSLContext:
-    files = (
-        settings.broker_tls_ca_file,
-        settings.broker_tls_certificate_file,
-        settings.broker_tls_key_file,
-    )
-    authorities, certificate, key = files
-    try:
-        context = ssl.create_default_context(cafile=_text(authorities))
-        if certificate is not None:
-            context.load_cert_chain(certificate, key)
-    except OSError as error:  # ssl.SSLError included
-        named = ", ".join(str(file) for file in files if file is not None)
-        raise ConfigurationError(f"TLS for brokers: {error} ({named})") from error
-    return context
 
 
 def _text(path: Path | None) -> str | None:

@@ -89,6 +89,9 @@ class Connections:
     def queue_sizes(self) -> Mapping[int, int]:
         return self.channels.queue_sizes()
 
+    def channel_problems(self) -> Mapping[int, str]:
+        return self.channels.problems()
+
     async def start(self) -> None:
         await self._session.start()
 

@@ -227,6 +227,10 @@ class ControllerService:
             "shuttingDownBrokers": list(view.shutting_down),
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
+            "zooKeeperProblem": None
+            if self._parts is None
+            else self._parts.connections.session_problem(),
+            "unreachedBrokers": self._unreached(),
             **self._refusals(),
             **self._unassigned(),
         }
@@ -235,9 +239,12 @@ class ControllerService:
         served = self._config.served
         if not served:
             return None
+        endpoint = None if self._parts is None else self._parts.endpoint
         return {
             "served": {protocol: f"{a.host}:{a.port}" for protocol, a in served.items()},
             "listenersNotServed": listeners_not_served(self.view.brokers, served),
+            "problem": None if endpoint is None else endpoint.problem(),
+            "refusedPeers": [] if endpoint is None else list(endpoint.refused_peers()),
         }
 
     def remark(self) -> str | None:
@@ -290,6 +297,11 @@ class ControllerService:
             problem = f"there is no {'topic' if partition is None else 'partition'} {what!r}"
             return JsonAnswer(HTTPStatus.NOT_FOUND, identity | {"problem": problem})
         return JsonAnswer(HTTPStatus.OK, identity | {"problem": None} | report)
+
+    def _unreached(self) -> dict[str, str]:
+        parts = self._parts
+        problems = {} if parts is None else parts.connections.channel_problems()
+        return {str(broker_id): problem for broker_id, problem in problems.items()}
 
     def _refusals(self) -> dict[str, object]:
         parts = self._parts

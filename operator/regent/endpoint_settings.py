@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from typing import Final
 
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_tls import TlsFiles
+from regent.network.tls import tls_to_brokers
 from regent.network.upstream_settings import UpstreamSettings
 from regent.settings import Settings
 
@@ -104,7 +104,10 @@ def upstream_settings(settings: Settings) -> UpstreamSettings | None:
         return None
     return UpstreamSettings(
         listeners=_client_listeners(settings),
-        ssl_context=_upstream_tls(settings) if settings.endpoint_tls else None,
+        # Without a certificate of ours: to brokers, requests of clients must not be ours.
+        tls=tls_to_brokers(authorities=settings.broker_tls_ca_file)
+        if settings.endpoint_tls
+        else None,
         client_id=str(settings.controller_id),
         connections=settings.endpoint_max_upstream_connections,
     )
@@ -114,15 +117,6 @@ def _client_listeners(settings: Settings) -> tuple[str, ...]:
     named = settings.endpoint_listener
     listeners = settings.endpoint_announced_listeners if named is None else (named,)
     return tuple(map(str.upper, listeners))
-
-
-def _upstream_tls(settings: Settings) -> ssl.SSLContext:
-    """Without a certificate of ours: to brokers, requests of clients must not be ours."""
-    authorities = settings.broker_tls_ca_file
-    try:
-        return ssl.create_default_context(cafile=None if authorities is None else str(authorities))
-    except OSError as error:  # ssl.SSLError included
-        raise ConfigurationError(f"TLS for brokers: {error} ({authorities})") from error
 
 
 def _tls_files(settings: Settings) -> TlsFiles | None:

@@ -24,6 +24,7 @@ from regent.model.acls import AclRules
 from regent.model.cluster import Address
 from regent.network.kafka_server import KafkaServer
 from regent.network.pass_through import NotPassedOnError, PassThrough
+from regent.network.refusal_log import RefusalLog
 from regent.observability.server_metrics import ServerCollector
 from regent.protocol.serving import Peer
 from regent.runtime.ports import ControllerRequests, EndpointPort, ZooKeeperPort
@@ -75,6 +76,7 @@ class KafkaEndpoint:
             ConfigurationError: A file of TLS or of users cannot be used.
         """
         settings = self._settings
+        refusals = RefusalLog()
         authorizer = Authorizer(
             kind=AuthorizerKind(settings.endpoint_authorizer),
             rules=AclRules(
@@ -83,12 +85,14 @@ class KafkaEndpoint:
             ),
             cache=AclCache(zookeeper),
             view=lambda: requests.view,
+            refuse=refusals.add,
         )
         trust = BrokerTrust(
             trusted=TrustedAsBrokers(settings.endpoint_trusted_as_brokers),
             super_users=settings.endpoint_super_users,
             view=lambda: requests.view,
             is_granted=authorizer.is_cluster_action_granted,
+            refuse=refusals.add,
         )
         passed_on = upstream_settings(settings)
         handlers = HANDLERS if passed_on is None else (*HANDLERS, *NODE_HANDLERS)
@@ -107,6 +111,7 @@ class KafkaEndpoint:
                 zookeeper.get_data, users_file=settings.endpoint_sasl_plain_users_file
             ),
             listening=self._socket,
+            refusals=refusals,
         )
         self._registry.register(ServerCollector(server.statistics))
         return server

@@ -79,9 +79,13 @@ class Settings(EndpointOptions, BaseSettings):
     zookeeper_set_acl: bool = Field(
         default=False,
         description="Protect the znodes that are created, as brokers with `zookeeper.set.acl=true` "
-        "do: all rights for the creator, reading for everybody.",
+        "do: all rights for the creator, reading for everybody (not of users, brokers' "
+        "configurations and delegation tokens).",
     )
-    zookeeper_tls: bool = Field(default=False, description="Connect to ZooKeeper with TLS.")
+    zookeeper_tls: bool = Field(
+        default=False,
+        description="Connect to ZooKeeper with TLS. Its files are read for each connection.",
+    )
     zookeeper_tls_ca_file: Path | None = Field(
         default=None,
         description="Certificate authorities (PEM) to trust; by default those of the system.",
@@ -211,7 +215,9 @@ class Settings(EndpointOptions, BaseSettings):
         "LeaderAndIsr after a broker's start may be such) have proportionally longer.",
     )
     broker_tls: bool = Field(
-        default=False, description="Use listeners with TLS (`SSL` or `SASL_SSL`)."
+        default=False,
+        description="Use listeners with TLS (`SSL` or `SASL_SSL`). Its files are read again when "
+        "they have changed.",
     )
     broker_tls_ca_file: Path | None = Field(
         default=None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -72,6 +72,12 @@ class LocalEndpoint:
         )
         self._dispatcher = EndpointDispatcher(controller, trust, authorizer)
         return self
+
+    def problem(self) -> str | None:
+        return None
+
+    def refused_peers(self) -> Sequence[Mapping[str, str]]:
+        return ()
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -89,6 +89,9 @@ class SimulatedConnections:
     def queue_sizes(self) -> Mapping[int, int]:
         return self.channels.queue_sizes()
 
+    def channel_problems(self) -> Mapping[int, str]:
+        return {}
+
     async def start(self) -> None:
         await asyncio.wrap_future(self._cluster.future_of(self._open_session()))
 

@@ -183,6 +183,8 @@ def test_a_listener_of_brokers_that_is_not_served_is_shown_though_it_leads() -> 
         assert service.status()["endpoint"] == {
             "served": {"SSL": "regent:9095"},
             "listenersNotServed": {"PLAINTEXT": "PLAINTEXT"},
+            "problem": None,
+            "refusedPeers": [],
         }
 
 

@@ -40,7 +40,7 @@ def test_the_listener_is_the_named_one_or_what_is_announced(
 ) -> None:
     found = upstream_settings(settings(**values))
     assert found is not None
-    assert (found.listeners, found.ssl_context, found.client_id) == (listeners, None, "1000000007")
+    assert (found.listeners, found.tls, found.client_id) == (listeners, None, "1000000007")
 
 
 @pytest.fixture
@@ -68,9 +68,9 @@ def test_brokers_are_verified_and_our_own_certificate_is_never_used(
     monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", lambda *args: loaded.append(args))
     found = upstream_settings(settings(**files))
     assert found is not None
-    assert found.ssl_context is not None
-    assert found.ssl_context.verify_mode is ssl.CERT_REQUIRED
-    assert found.ssl_context.check_hostname
+    assert found.tls is not None
+    assert found.tls.context().verify_mode is ssl.CERT_REQUIRED
+    assert found.tls.context().check_hostname
     assert loaded == []
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import shlex
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
@@ -26,7 +27,7 @@ from regent.model.acls import (
     java_host_address,
 )
 from regent.model.topic_config import AUTHORIZER, BrokerFacts
-from regent.protocol.serving import Peer
+from regent.protocol.serving import Peer, Refusal, Refuse, ignore_refusal
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,14 @@ ACL_AUTHORIZERS: Final = frozenset(
 
 _ADDRESSES_FRESH_S: Final = 5.0
 """For so long it is not looked up again whether entries name hosts: every connection asks."""
+
+_MAX_NAME: Final = 249
+"""Characters of a resource's name that are reported: no topic's name has more."""
+
+_SUPER_USERS_ONLY: Final = (
+    "the brokers' authorizer is not Kafka's, so super users only may: see endpoint_super_users and "
+    "endpoint_authorizer"
+)
 
 _SILENT_S: Final = 60.0
 """Between two warnings of the same kind."""
@@ -63,6 +72,7 @@ class Authorizer:
         rules: Super users, and what becomes of resources without entries.
         cache: The entries.
         view: The newest view: what the brokers say about their authorizer.
+        refuse: Is informed of who is refused.
     """
 
     def __init__(
@@ -72,8 +82,10 @@ class Authorizer:
         rules: AclRules,
         cache: AclCache,
         view: Callable[[], ClusterView],
+        refuse: Refuse = ignore_refusal,
     ) -> None:
         self._kind = kind
+        self._refuse = refuse
         self._rules = rules
         self._cache = cache
         self._view = view
@@ -126,23 +138,25 @@ class Authorizer:
             return [peer.principal in self._rules.super_users] * len(actions)
         acls = await self._cache.acls(max_age_s=max_age_s)
         host = java_host_address(peer.address)
-        decisions = [
+        return [
             is_authorized(acls, self._rules, principal=peer.principal, host=host, action=action)
             for action in actions
         ]
-        for action, is_allowed in zip(actions, decisions, strict=True):
-            if not is_allowed:
-                logger.info(
-                    "Not authorized",
-                    extra={
-                        "principal": peer.principal,
-                        "host": host,
-                        "operation": action.operation.value,
-                        "resource": f"{action.resource_type}:{action.name}",
-                    },
-                )
-                break
-        return decisions
+
+    async def refused(self, peer: Peer, action: Action) -> None:
+        """A request, or a part of one, is refused because a peer may not do this."""
+        is_foreign = await self._effective_kind() is AuthorizerKind.DETECT
+        resource = f"{action.resource_type} {action.name[:_MAX_NAME]}"
+        self._refuse(
+            Refusal(
+                kind="authorization",
+                principal=peer.principal,
+                address=peer.address,
+                listener=peer.listener,
+                reason=f"{action.operation} on {resource} is not granted",
+                remedy=_SUPER_USERS_ONLY if is_foreign else _grant(peer.principal, action),
+            )
+        )
 
     async def _effective_kind(self) -> AuthorizerKind:
         """What decides now; :attr:`AuthorizerKind.DETECT` if it is not known here."""
@@ -181,6 +195,17 @@ class Authorizer:
             logger.warning(message, extra=fields)
 
 
+def _grant(principal: str, action: Action) -> str:
+    """The command. It is to be copied, and its names are a choice of the peer: they are quoted."""
+    is_cluster = action.resource_type is ResourceType.CLUSTER
+    name = shlex.quote(action.name[:_MAX_NAME])
+    resource = "--cluster" if is_cluster else f"--{action.resource_type.lower()} {name}"
+    return (
+        f"kafka-acls --add --allow-principal {shlex.quote(principal)} "
+        f"--operation {action.operation} {resource}"
+    )
+
+
 def _authorizer_of(facts: BrokerFacts) -> str:
     return (facts.settings or {}).get(AUTHORIZER, "")
 
@@ -192,17 +217,34 @@ class PeerAccess:
         self._authorizer = authorizer
         self._peer = peer
 
-    async def to_cluster(self, operation: AclOperation) -> bool:
-        """Whether it may do something with the cluster."""
+    async def to_cluster(self, operation: AclOperation, *, is_required: bool = True) -> bool:
+        """Whether it may do something with the cluster.
+
+        Args:
+            is_required: Whether otherwise the request is refused, which is reported.
+        """
         action = Action(operation, ResourceType.CLUSTER, CLUSTER_NAME)
-        (is_allowed,) = await self._authorizer.allowed(self._peer, (action,))
+        (is_allowed,) = await self._allowed((action,), is_required=is_required)
         return is_allowed
 
-    async def to_topics(self, operation: AclOperation, topics: Iterable[str]) -> Collection[str]:
-        """The topics with which it may do something."""
+    async def to_topics(
+        self, operation: AclOperation, topics: Iterable[str], *, is_required: bool = True
+    ) -> Collection[str]:
+        """The topics with which it may do something.
+
+        Args:
+            is_required: As with :meth:`to_cluster`; of several topics the first is reported.
+        """
         names = list(dict.fromkeys(topics))
         actions = [Action(operation, ResourceType.TOPIC, name) for name in names]
-        decisions = await self._authorizer.allowed(self._peer, actions)
+        decisions = await self._allowed(actions, is_required=is_required)
         return dict.fromkeys(
             name for name, is_allowed in zip(names, decisions, strict=True) if is_allowed
         )
+
+    async def _allowed(self, actions: Sequence[Action], *, is_required: bool) -> list[bool]:
+        decisions = await self._authorizer.allowed(self._peer, actions)
+        denied = [a for a, allowed in zip(actions, decisions, strict=True) if not allowed]
+        if is_required and denied:
+            await self._authorizer.refused(self._peer, denied[0])
+        return decisions

@@ -10,22 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import logging
+import shlex
 import socket
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
 from regent.controller.view import ClusterView
-from regent.protocol.serving import ANONYMOUS, Peer
-
-logger = logging.getLogger(__name__)
+from regent.protocol.serving import ANONYMOUS, Peer, Refusal, Refuse, ignore_refusal
 
 _FRESH_S: Final = 30.0
 """For so long the addresses of a host are not looked up again."""
-
-_SILENT_S: Final = 60.0
-"""Between two warnings about peers that are no brokers."""
 
 Resolve = Callable[[str], Awaitable[Collection[str]]]
 """Addresses of a host; none if it is not known."""
@@ -53,6 +48,7 @@ class BrokerTrust:
         view: The newest view of the cluster.
         resolve: Looks the hosts of brokers up.
         is_granted: Whether an access control list grants a peer ClusterAction.
+        refuse: Is informed of who is refused.
     """
 
     def __init__(
@@ -63,6 +59,7 @@ class BrokerTrust:
         view: Callable[[], ClusterView],
         resolve: Resolve | None = None,
         is_granted: Callable[[Peer], Awaitable[bool]] | None = None,
+        refuse: Refuse = ignore_refusal,
     ) -> None:
         self._trusted = trusted
         self._super_users = frozenset(super_users)
@@ -70,25 +67,15 @@ class BrokerTrust:
         self._resolve = resolve or resolve_host
         self._is_granted = is_granted
         self._resolved: dict[str, _Resolved] = {}
-        self._warned_at = -_SILENT_S
+        self._refuse = refuse
 
     async def is_broker(self, peer: Peer) -> bool:
-        """Whether to believe a peer that it is a broker. A refusal is logged once in a while."""
+        """Whether to believe a peer that it is a broker."""
         believed = await self._is_believed(peer)
         if not believed and self._is_granted is not None:
             believed = await self._is_granted(peer)
-        if not believed and time.monotonic() - self._warned_at >= _SILENT_S:
-            self._warned_at = time.monotonic()
-            logger.warning(
-                "request of a broker refused: its sender is not known as one",
-                extra={
-                    "address": peer.address,
-                    "principal": peer.principal,
-                    "trusted": self._trusted.value,
-                    "remedy": "add its principal to endpoint_super_users, give it ClusterAction "
-                    "on the cluster, or see endpoint_trusted_as_brokers",
-                },
-            )
+        if not believed:
+            self._refuse(_refusal(peer))
         return believed
 
     async def _is_believed(self, peer: Peer) -> bool:
@@ -113,6 +100,23 @@ class BrokerTrust:
         for host, addresses in zip(stale, found, strict=True):
             self._resolved[host] = _Resolved(addresses, now)
         return any(address in addresses for addresses in found)
+
+
+def _refusal(peer: Peer) -> Refusal:
+    remedy = (
+        "endpoint_trusted_as_brokers says who is trusted without authentication"
+        if peer.principal == ANONYMOUS
+        else f"kafka-acls --add --allow-principal {shlex.quote(peer.principal)} "
+        "--operation ClusterAction --cluster, or add it to endpoint_super_users"
+    )
+    return Refusal(
+        kind="authorization",
+        principal=peer.principal,
+        address=peer.address,
+        listener=peer.listener,
+        reason="ClusterAction on Cluster kafka-cluster is not granted: it is not known as a broker",
+        remedy=remedy,
+    )
 
 
 async def resolve_host(host: str) -> Collection[str]:

@@ -70,7 +70,7 @@ async def _answer(request: Request, controller: ControllerRequests, access: Peer
     described: Collection[str] = ()
     if request.header.api_version >= _METADATA_SINCE:
         done = [name for name in wanted if errors[name] == DONE]
-        described = await access.to_topics(AclOperation.DESCRIBE_CONFIGS, done)
+        described = await access.to_topics(AclOperation.DESCRIBE_CONFIGS, done, is_required=False)
     results = {
         name: _result(controller.view, wanted[name], is_described=name in described)
         if errors[name] == DONE
@@ -83,7 +83,7 @@ async def _answer(request: Request, controller: ControllerRequests, access: Peer
 async def _refused(names: list[str], access: PeerAccess) -> dict[str, ApiError]:
     times = Counter(names)
     errors = {name: _DUPLICATE for name in names if times[name] > 1}
-    if not await access.to_cluster(AclOperation.CREATE):
+    if not await access.to_cluster(AclOperation.CREATE, is_required=False):
         allowed = await access.to_topics(AclOperation.CREATE, names)
         errors |= {n: _NOT_ALLOWED for n in names if n not in allowed and n not in errors}
     return errors

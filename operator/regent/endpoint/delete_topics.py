@@ -50,7 +50,7 @@ async def _answer(request: Request, controller: ControllerRequests, access: Peer
         return _response(request, [(each, ApiError(INVALID_REQUEST)) for each in asked])
     asked = _named(controller.view, asked)
     names = [each.name for each in asked if each.name is not None]
-    describable = await access.to_topics(AclOperation.DESCRIBE, names)
+    describable = await access.to_topics(AclOperation.DESCRIBE, names, is_required=False)
     deletable = await access.to_topics(AclOperation.DELETE, names)
     commands = [
         DeleteTopic(each.name, each.topic_id)

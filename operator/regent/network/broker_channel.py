@@ -23,6 +23,11 @@ from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import ConfigurationError
 from regent.model.topic_config import BrokerFacts, narrowed_versions
 from regent.network.connection import BrokerConnection
+from regent.network.connection_problem import (
+    ConnectionProblem,
+    connection_problem,
+    endpoint_text,
+)
 from regent.network.settings import ChannelSettings
 from regent.protocol.api_versions import (
     ProtocolVersion,
@@ -106,6 +111,9 @@ class BrokerChannel:
             nothing is lost.
         on_response: Gets each response, once, in the order of the requests. Must not block.
         on_reported: Called when the broker has reported its settings.
+
+    Attributes:
+        problem: Why the broker is not reached, while it is not.
     """
 
     def __init__(
@@ -124,6 +132,7 @@ class BrokerChannel:
         self.broker = broker
         self.reported: BrokerSettings | None = None
         self.settled = asyncio.Event()
+        self.problem: ConnectionProblem | None = None
         self._client_id = client_id
         self._settings = settings
         self._protocol_version = protocol_version
@@ -252,7 +261,10 @@ class BrokerChannel:
                 self._disconnect()
                 self._metrics.failures += 1
                 self._failures_in_a_row += 1
-                self._warn(error)
+                self.problem = connection_problem(
+                    error, endpoint=self._endpoint, settings=self._settings
+                )
+                self._warn(self.problem)
                 self.settled.set()
                 settings = self._settings
                 doublings = min(self._failures_in_a_row - 1, 10)
@@ -261,6 +273,7 @@ class BrokerChannel:
                 )
             else:
                 self._failures_in_a_row = 0
+                self.problem = None
                 return result
 
     async def _connect(self) -> BrokerConnection:
@@ -275,7 +288,7 @@ class BrokerChannel:
         self._log(
             logging.INFO,
             "connected to broker",
-            endpoint=_text(connection.endpoint),
+            endpoint=endpoint_text(connection.endpoint),
             protocol_version=None if version is None else str(version),
         )
         self.settled.set()
@@ -333,7 +346,7 @@ class BrokerChannel:
             self._connection.close()
             self._connection = None
 
-    def _warn(self, error: Exception) -> None:
+    def _warn(self, problem: ConnectionProblem) -> None:
         """Log a failure; of a series only the first, and then one every half minute."""
         now = self._loop.time()
         if self._failures_in_a_row > 1 and now - self._last_warning < _WARNING_INTERVAL:
@@ -342,8 +355,7 @@ class BrokerChannel:
         self._log(
             logging.WARNING,
             "broker not reached; retrying",
-            endpoint=None if self._endpoint is None else _text(self._endpoint),
-            error=f"{type(error).__name__}: {error}",
+            **{name: value for name, value in problem._asdict().items() if value is not None},
             failures=self._failures_in_a_row,
         )
 
@@ -358,7 +370,3 @@ async def _ask_versions(connection: BrokerConnection) -> Mapping[int, VersionRan
     except UnknownApiVersionsError:
         body = await connection.set_up(api_versions_request(_SOFTWARE_VERSION, version=0))
         return decode_api_versions_response(0, body)
-
-
-def _text(endpoint: EndPoint) -> str:
-    return f"{endpoint.listener}://{endpoint.host}:{endpoint.port}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import ssl
 from collections.abc import Sequence
 from typing import Final
 
@@ -80,14 +81,17 @@ class BrokerConnection:
             DecodeError: If it answers nonsense.
         """
         protocol = endpoint.security_protocol
+        tls = settings.tls if protocol.endswith("SSL") else None
         async with asyncio.timeout(settings.connect_timeout):
             try:
                 reader, writer = await asyncio.open_connection(
                     endpoint.host,
                     endpoint.port,
-                    ssl=settings.ssl_context if protocol.endswith("SSL") else None,
+                    ssl=None if tls is None else tls.context(),
                     limit=read_ahead,
                 )
+            except ssl.SSLError:  # a certificate that is not accepted is a ValueError, too
+                raise
             except (ValueError, OverflowError) as error:  # no host for TLS, no IDN, no port
                 raise OSError(f"{endpoint.host}:{endpoint.port} is no address: {error}") from error
             connection = cls(reader, writer, endpoint=endpoint, client_id=client_id)

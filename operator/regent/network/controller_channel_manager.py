@@ -172,6 +172,14 @@ class ControllerChannelManager:
         """What waits or is in flight, by broker: see :class:`ChannelMetrics`."""
         return {broker_id: channel.queue_size for broker_id, channel in self._channels.items()}
 
+    def problems(self) -> Mapping[int, str]:
+        """Why brokers are not reached, of those that are not. May be called from any thread."""
+        return {
+            broker_id: str(problem)
+            for broker_id, channel in list(self._channels.items())
+            if (problem := channel.problem) is not None
+        }
+
     def _listener(self) -> str | None:
         """Name of the listener of controllers, as far as it is known yet."""
         if self._settings.listener is not None:

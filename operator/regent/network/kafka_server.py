@@ -10,7 +10,7 @@ import asyncio
 import logging
 import resource
 import socket
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Final
 
@@ -19,10 +19,12 @@ import msgspec
 from regent.model.errors import ConfigurationError
 from regent.network.connection_registry import ConnectionRegistry
 from regent.network.pass_through import PassThrough
+from regent.network.refusal_log import RefusalLog
 from regent.network.server_connection import ServerConnection
 from regent.network.server_settings import ServerSettings
 from regent.network.server_statistics import CloseLog, CloseReason, statistics_of
-from regent.network.server_tls import ReloadingTls
+from regent.network.server_tls import server_tls
+from regent.network.tls import Tls
 from regent.protocol.api_versions_answer import (
     NO_FEATURES,
     Features,
@@ -58,6 +60,7 @@ class KafkaServer:
         pass_through: Passes on what any broker can answer; None: only what the dispatcher answers
             is served.
         listening: A socket that listens already; None: :meth:`start` opens one.
+        refusals: Is informed of who is refused.
 
     Raises:
         ConfigurationError: If TLS or SASL cannot be used as set.
@@ -77,6 +80,7 @@ class KafkaServer:
         features: Callable[[], Features] = lambda: NO_FEATURES,
         pass_through: PassThrough | None = None,
         listening: socket.socket | None = None,
+        refusals: RefusalLog | None = None,
     ) -> None:
         unknown = [each for each in settings.sasl_mechanisms if each not in MECHANISMS]
         if unknown or (settings.sasl_mechanisms and credentials is None):
@@ -90,7 +94,7 @@ class KafkaServer:
         self.codec = ServerCodec(table_of((*CONNECTION_APIS, *apis)))
         self.settings = settings
         self.port = settings.port
-        self.tls = None if settings.tls is None else ReloadingTls(settings.tls)
+        self.tls: Tls | None = None if settings.tls is None else server_tls(settings.tls)
         self.credentials = credentials
         self.dispatcher = dispatcher
         self.pass_through = pass_through
@@ -101,6 +105,7 @@ class KafkaServer:
             pass_through.statistics = self.statistics
         self.registry = ConnectionRegistry(settings.limits, self.statistics)
         self.close_log = CloseLog()
+        self.refusals = refusals or RefusalLog()
         self.slots = asyncio.Semaphore(settings.limits.requests_in_progress)
         # One thread: the objects made of a large request take many times its size.
         self.decoder: Executor = ThreadPoolExecutor(1, thread_name_prefix="kafka-server-decoder")
@@ -126,6 +131,14 @@ class KafkaServer:
         if self.pass_through is not None:
             listed = self.pass_through.listed(self.codec.apis)
         return api_versions_answer(request, listed, self._features())
+
+    def problem(self) -> str | None:
+        """Why clients refuse to connect, as far as it is known. May be called from any thread."""
+        return None if self.tls is None else self.tls.problem()
+
+    def refused_peers(self) -> Sequence[Mapping[str, str]]:
+        """See :meth:`RefusalLog.recent`. May be called from any thread."""
+        return self.refusals.recent()
 
     async def start(self) -> None:
         """Listen.

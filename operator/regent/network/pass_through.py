@@ -158,7 +158,7 @@ class PassThrough:
                 f"no live broker understands version {header.api_version} of API {header.api_key}"
             )
         settings = ChannelSettings(
-            ssl_context=self.settings.ssl_context,
+            tls=self.settings.tls,
             sasl=proved,
             connect_timeout=self.settings.connect_s,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor
@@ -14,9 +15,11 @@ from regent.model.errors import RegentError
 from regent.network.certificate_subject import subject_of
 from regent.network.connection_registry import ConnectionRegistry
 from regent.network.pass_through import NotPassedOnError, PassThrough
+from regent.network.refusal_log import RefusalLog
 from regent.network.server_settings import ServerSettings
 from regent.network.server_statistics import CloseLog, CloseReason, ServerStatistics
-from regent.network.server_tls import ReloadingTls
+from regent.network.tls import Tls
+from regent.network.tls_remedies import remedy_for_client
 from regent.network.token_bucket import address_group, plain_address
 from regent.network.upstream import Upstream, UpstreamError
 from regent.protocol.api_versions_answer import unsupported_api_versions
@@ -38,6 +41,7 @@ from regent.protocol.serving import (
     Dispatcher,
     PassOn,
     Peer,
+    Refusal,
     user_principal,
 )
 
@@ -59,11 +63,12 @@ class ServerParts(Protocol):
 
     settings: ServerSettings
     codec: ServerCodec
-    tls: ReloadingTls | None
+    tls: Tls | None
     credentials: Credentials | None
     registry: ConnectionRegistry
     statistics: ServerStatistics
     close_log: CloseLog
+    refusals: RefusalLog
     slots: asyncio.Semaphore
     decoder: Executor
     dispatcher: Dispatcher
@@ -83,10 +88,13 @@ class ServerParts(Protocol):
 class _ClosedError(RegentError):
     """The connection is to be closed."""
 
-    def __init__(self, reason: CloseReason, detail: str = "") -> None:
+    def __init__(
+        self, reason: CloseReason, detail: str = "", *, refusal: Refusal | None = None
+    ) -> None:
         super().__init__(detail or reason.value)
         self.reason = reason
         self.detail = detail
+        self.refusal = refusal
 
 
 class ServerConnection(asyncio.Protocol):
@@ -121,7 +129,12 @@ class ServerConnection(asyncio.Protocol):
         self.buffered_bytes = 0
 
     def end(
-        self, reason: CloseReason, detail: str = "", *, defect: Exception | None = None
+        self,
+        reason: CloseReason,
+        detail: str = "",
+        *,
+        refusal: Refusal | None = None,
+        defect: Exception | None = None,
     ) -> None:
         """Close at once, unless that has happened; what has not been sent is dropped."""
         if self._reason is not None:
@@ -129,9 +142,14 @@ class ServerConnection(asyncio.Protocol):
         self._reason = reason
         self._server.registry.remove(self)
         self._server.statistics.closed[reason] += 1
-        address, port = self._address
-        fields = {"address": address, "port": port, "detail": detail[:_DETAIL_LENGTH]}
-        self._server.close_log.closed(reason, now=self._loop.time(), fields=fields, defect=defect)
+        if refusal is None:
+            address, port = self._address
+            fields = {"address": address, "port": port, "detail": detail[:_DETAIL_LENGTH]}
+            self._server.close_log.closed(
+                reason, now=self._loop.time(), fields=fields, defect=defect
+            )
+        else:
+            self._server.refusals.add(refusal)
         self._frames.clear()
         self._transport.abort()
         if self._upstream is not None:
@@ -194,7 +212,7 @@ class ServerConnection(asyncio.Protocol):
         try:
             await self._serve()
         except _ClosedError as closed:
-            self.end(closed.reason, closed.detail)
+            self.end(closed.reason, closed.detail, refusal=closed.refusal)
         except UnsupportedRequestError as error:
             self.end(CloseReason.UNSUPPORTED, str(error))
         except UpstreamError as error:
@@ -248,7 +266,12 @@ class ServerConnection(asyncio.Protocol):
                 ssl_handshake_timeout=self._limits.authentication_s,
                 ssl_shutdown_timeout=self._limits.stop_s,
             )
-        except OSError as error:  # ssl.SSLError included
+        except ssl.SSLError as error:
+            self._server.statistics.failed_authentications += 1
+            remedy = remedy_for_client(error, own_problem=tls.problem())
+            refusal = self._refusal(CloseReason.TLS, str(error), remedy)
+            raise _ClosedError(CloseReason.TLS, refusal=refusal) from error
+        except OSError as error:  # it has gone: a health check, for instance
             self._server.statistics.failed_authentications += 1
             raise _ClosedError(CloseReason.TLS, str(error)) from error
         if transport is None:
@@ -288,10 +311,25 @@ class ServerConnection(asyncio.Protocol):
                 await asyncio.sleep(self._limits.failed_authentication_delay_s)
                 if step.answer is not None:
                     await self._write(step.answer)
-                raise _ClosedError(CloseReason.AUTHENTICATION, step.failure)
+                refusal = self._refusal(
+                    CloseReason.AUTHENTICATION, step.failure, step.remedy, user=step.claimed
+                )
+                raise _ClosedError(CloseReason.AUTHENTICATION, refusal=refusal)
             if step.answer is not None:
                 await self._write(step.answer)
         return authenticator.username, authenticator.proved
+
+    def _refusal(
+        self, reason: CloseReason, detail: str, remedy: str, *, user: str | None = None
+    ) -> Refusal:
+        return Refusal(
+            kind=reason.value,
+            principal=None if user is None else user_principal(user[:_DETAIL_LENGTH]),
+            address=self._address[0],
+            listener=self._server.settings.listener,
+            reason=detail[:_DETAIL_LENGTH],
+            remedy=remedy,
+        )
 
     async def _next_frame(self) -> bytes:
         """The next request, when its turn has come. The one before is done then."""

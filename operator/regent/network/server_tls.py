@@ -1,18 +1,14 @@
-"""TLS of the server, with certificates that are renewed while it runs."""
+"""TLS of the server."""
 
 from __future__ import annotations
 
-import logging
 import ssl
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from regent.model.errors import ConfigurationError
-from regent.network.file_state import state_of
-
-logger = logging.getLogger(__name__)
+from regent.network.tls import ReloadingTls
 
 ClientAuth = Literal["none", "requested", "required"]
 
@@ -39,46 +35,15 @@ class TlsFiles(msgspec.Struct, frozen=True, kw_only=True):
     client_authorities: Path | None = None
     client_auth: ClientAuth = "none"
 
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """Every file."""
-        files = (self.certificate, self.key, self.client_authorities)
-        return tuple(file for file in files if file is not None)
 
-
-class ReloadingTls:
-    """The TLS context for the next connection.
-
-    Files that have changed are read again. As long as they cannot be used, for instance because
-    only one of two has been replaced, the former ones stay in force.
+def server_tls(files: TlsFiles) -> ReloadingTls:
+    """TLS of a server with these files.
 
     Raises:
-        ConfigurationError: If the files cannot be used at the start.
+        ConfigurationError: If the files cannot be used.
     """
 
-    def __init__(self, files: TlsFiles) -> None:
-        self._files = files
-        self._seen = state_of(files.paths)
-        self._context = _context_of(files)
-
-    def context(self) -> ssl.SSLContext:
-        """The context made from the files as they are now."""
-        state = state_of(self._files.paths)
-        if state != self._seen:
-            self._seen = state
-            try:
-                self._context = _context_of(self._files)
-            except ConfigurationError as error:
-                logger.error("changed TLS files not used", extra={"error": str(error)})
-            else:
-                logger.info(
-                    "changed TLS files in use", extra={"files": list(map(str, self._files.paths))}
-                )
-        return self._context
-
-
-def _context_of(files: TlsFiles) -> ssl.SSLContext:
-    try:
+    def make() -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.verify_mode = _VERIFY_MODES[files.client_auth]
         if files.client_authorities is not None:
@@ -87,7 +52,7 @@ def _context_of(files: TlsFiles) -> ssl.SSLContext:
             context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
         # With a password OpenSSL does not ask for one at the terminal.
         context.load_cert_chain(files.certificate, files.key, password="")
-    except OSError as error:  # ssl.SSLError included
-        named = ", ".join(map(str, files.paths))
-        raise ConfigurationError(f"TLS of the endpoint: {error} ({named})") from error
-    return context
+        return context
+
+    paths = (files.certificate, files.key, files.client_authorities)
+    return ReloadingTls("TLS of the endpoint", paths, make, certificate=files.certificate)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ssl
-
 import msgspec
 
 from regent.model.cluster import Broker, EndPoint
+from regent.network.tls import Tls
 from regent.protocol.api_versions import ProtocolVersion
 from regent.protocol.sasl import Authenticating
 
@@ -17,7 +16,7 @@ class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         listener: Name of the listener to connect to. None: brokers are asked for the listener that
             their own controller would use (control plane, else inter-broker).
-        ssl_context: For listeners with TLS. It decides about verification and client certificates.
+        tls: For listeners with TLS. It decides about verification and client certificates.
         sasl: For listeners with SASL.
         protocol_version: The inter.broker.protocol.version of brokers that do not report theirs,
             for clusters where the controller may not describe their configuration.
@@ -34,7 +33,7 @@ class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     listener: str | None = None
-    ssl_context: ssl.SSLContext | None = None
+    tls: Tls | None = None
     sasl: Authenticating | None = None
     protocol_version: ProtocolVersion | None = None
     connect_timeout: float = 30.0
@@ -46,7 +45,7 @@ class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
     def can_use(self, endpoint: EndPoint) -> bool:
         """Whether these settings have what the endpoint's security protocol asks for."""
         protocol = endpoint.security_protocol
-        return (self.ssl_context is not None or not protocol.endswith("SSL")) and (
+        return (self.tls is not None or not protocol.endswith("SSL")) and (
             self.sasl is not None or not protocol.startswith("SASL")
         )
 
@@ -59,7 +58,7 @@ class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.listener is not None:
             endpoint = broker.endpoint(self.listener)
             return () if endpoint is None or not self.can_use(endpoint) else (endpoint,)
-        tls = "SSL" if self.ssl_context is not None else "PLAINTEXT"
+        tls = "SSL" if self.tls is not None else "PLAINTEXT"
         natural = tls if self.sasl is None else f"SASL_{tls}"
         usable = [endpoint for endpoint in broker.endpoints if self.can_use(endpoint)]
         return tuple(sorted(usable, key=lambda endpoint: endpoint.security_protocol != natural))

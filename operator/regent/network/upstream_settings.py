@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ssl
-
 import msgspec
+
+from regent.network.tls import Tls
 
 
 class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,8 +15,8 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         listeners: Names of the brokers' listeners that clients of this server may mean; none: any.
             Requests go to the only one of them with the security protocol of the server.
-        ssl_context: For listeners with TLS. It must have no certificate of ours: who shows it would
-            be us, not the client.
+        tls: For listeners with TLS. It must have no certificate of ours: who shows it would be us,
+            not the client.
         client_id: Of the requests by which such a connection authenticates.
         connections: How many there are at most. For one more another is closed: of the address that
             has most of them, the one that has been idle longest.
@@ -25,7 +25,7 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     listeners: tuple[str, ...] = ()
-    ssl_context: ssl.SSLContext | None = None
+    tls: Tls | None = None
     client_id: str = "regent"
     connections: int = 500
     connect_s: float = 5.0

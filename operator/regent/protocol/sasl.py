@@ -36,6 +36,11 @@ class Authenticating(Protocol):
         """One of :data:`MECHANISMS`."""
         ...
 
+    @property
+    def username(self) -> str:
+        """Who authenticates."""
+        ...
+
     def dialogue(self, nonce: str, /) -> Dialogue:
         """See :meth:`SaslCredentials.dialogue`."""
         ...

@@ -60,10 +60,12 @@ class PlainServer:
     Attributes:
         username: Who has authenticated; None until then.
         proved: With what this user can authenticate elsewhere; None until then.
+        claimed: Who the client says to be; None until it has said so.
     """
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
+        self.claimed: str | None = None
         self.username: str | None = None
         self.proved: Authenticating | None = None
 
@@ -79,6 +81,7 @@ class PlainServer:
                 f"Invalid SASL/PLAIN response: expected 3 tokens, got {min(len(tokens), 4)}"
             )
         authorization_id, username, password = tokens
+        self.claimed = username
         if not username:
             raise _refused("Authentication failed: username not specified")
         if not password:
@@ -106,6 +109,8 @@ class ScramServer:
 
     Attributes:
         username: Who has authenticated; None until then.
+        proved: As that of :class:`PlainServer`.
+        claimed: Likewise.
     """
 
     def __init__(self, mechanism: str, credentials: Credentials, *, nonce: str) -> None:
@@ -113,7 +118,7 @@ class ScramServer:
         self._hash = HASHES[mechanism]
         self._credentials = credentials
         self._nonce = nonce
-        self._claimed: str | None = None
+        self.claimed: str | None = None
         self._credential: ScramCredential | None = None
         self._exchange = ""
         self.username: str | None = None
@@ -127,14 +132,14 @@ class ScramServer:
             raise SaslFailedError("a SCRAM message is not ASCII") from error
         if self._credential is None:
             return await self._first(text)
-        assert self._claimed is not None
-        return self._final(text, self._claimed, self._credential)
+        assert self.claimed is not None
+        return self._final(text, self.claimed, self._credential)
 
     async def _first(self, text: str) -> bytes:
         message = _CLIENT_FIRST.fullmatch(text)
         if message is None:
             raise SaslFailedError("the client's first SCRAM message is malformed")
-        username = message["name"].replace("=2C", ",").replace("=3D", "=")
+        username = self.claimed = message["name"].replace("=2C", ",").replace("=3D", "=")
         try:
             credential = await self._credentials.scram_credential(self._mechanism, username)
         except CredentialsUnavailableError as error:
@@ -152,7 +157,7 @@ class ScramServer:
         self._nonce = message["nonce"] + self._nonce
         salt = base64.b64encode(credential.salt).decode()
         answer = f"r={self._nonce},s={salt},i={credential.iterations}"
-        self._claimed, self._credential = username, credential
+        self._credential = credential
         self._exchange = f"{message['bare']},{answer}"
         return answer.encode()
 

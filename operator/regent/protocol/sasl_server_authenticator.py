@@ -23,6 +23,12 @@ from regent.protocol.serving import Credentials
 _BARE_MESSAGES: Final = 0
 """Version of SaslHandshake after which the mechanism's messages come without a header."""
 
+_PLAIN_REMEDY: Final = "the client's password must be the one in endpoint_sasl_plain_users_file"
+_SCRAM_REMEDY: Final = (
+    "the client's password must be the one that kafka-configs --alter --entity-type users has set "
+    "for this mechanism"
+)
+
 _pack_size: Final = struct.Struct(">i").pack
 
 
@@ -33,10 +39,14 @@ class AuthenticationStep(NamedTuple):
         answer: Frame to send, length included; None for none.
         failure: Why the client is not let in, for our log; the connection is to be closed. The
             answer goes out after a delay then, so that passwords cannot be tried quickly.
+        claimed: With a failure: the user that the client says to be, if it has said so.
+        remedy: With a failure: what to do if the client is to be let in.
     """
 
     answer: bytes | None
     failure: str | None = None
+    claimed: str | None = None
+    remedy: str = ""
 
 
 class SaslServerAuthenticator:
@@ -101,8 +111,11 @@ class SaslServerAuthenticator:
         entity = kind(error_code=error, mechanisms=self._mechanisms)
         if not is_enabled:
             # The text is the client's: of a bounded length in our log.
-            return self._answer(
-                request, entity, failure=f"mechanism {mechanism[:40]!r} is not enabled"
+            return AuthenticationStep(
+                self._encode(request, entity),
+                failure=f"mechanism {mechanism[:40]!r} is not enabled",
+                remedy="the client's sasl.mechanism must be one of endpoint_sasl_mechanisms: "
+                + ", ".join(self._mechanisms),
             )
         self._mechanism = mechanism
         self._messages_are_bare = request.header.api_version == _BARE_MESSAGES
@@ -124,7 +137,7 @@ class SaslServerAuthenticator:
                 error_message=error.for_client or self._nothing_given_away(),
                 auth_bytes=b"",
             )
-            return self._answer(request, entity, failure=str(error))
+            return self._failed(self._encode(request, entity), str(error), server.claimed)
         self.username, self.proved = server.username, server.proved
         return self._answer(
             request, kind(error_code=ErrorCode.none, error_message=None, auth_bytes=challenge)
@@ -136,7 +149,7 @@ class SaslServerAuthenticator:
         try:
             challenge = await server.evaluate(message)
         except SaslFailedError as error:
-            return AuthenticationStep(None, failure=str(error))
+            return self._failed(None, str(error), server.claimed)
         self.username, self.proved = server.username, server.proved
         return AuthenticationStep(_pack_size(len(challenge)) + challenge)
 
@@ -147,10 +160,17 @@ class SaslServerAuthenticator:
             f"mechanism {self._mechanism}"
         )
 
-    def _answer(
-        self, request: Request, entity: Any, *, failure: str | None = None
+    def _answer(self, request: Request, entity: Any) -> AuthenticationStep:
+        return AuthenticationStep(self._encode(request, entity))
+
+    def _failed(
+        self, answer: bytes | None, failure: str, claimed: str | None
     ) -> AuthenticationStep:
-        return AuthenticationStep(self._codec.encode(request.header, entity), failure)
+        remedy = _PLAIN_REMEDY if self._mechanism == "PLAIN" else _SCRAM_REMEDY
+        return AuthenticationStep(answer, failure, claimed, remedy)
+
+    def _encode(self, request: Request, entity: Any) -> bytes:
+        return self._codec.encode(request.header, entity)
 
 
 def refuse_sasl(request: Request) -> Any:

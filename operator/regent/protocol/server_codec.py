@@ -83,7 +83,8 @@ class ServerCodec:
         reader = Reader(head.rest(), flexible=kind.__flexible__)
         reader.tags()
         entity = read_entity(kind, reader)
-        reader.expect_end()
+        # What follows is ignored, as by brokers (RequestContext.parseRequest): librdkafka sends one
+        # byte too many with AlterUserScramCredentials.
         return Request(RequestHeader(api_key, api_version, correlation_id, client_id), entity)
 
     def encode(self, header: RequestHeader, entity: Any) -> bytes:

@@ -41,6 +41,39 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     security_protocol: str
 
 
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody was refused.
+
+    Attributes:
+        kind: ``TLS``, ``authentication`` or ``authorization``.
+        principal: Who it is, or says to be; None if it has not said so.
+        address: Where it has connected from.
+        listener: Name of the listener to which it has connected.
+        reason: Why. Never has a secret.
+        remedy: What to do if it is to be let in.
+    """
+
+    kind: str
+    principal: str | None
+    address: str
+    listener: str
+    reason: str
+    remedy: str
+
+    def fields(self) -> dict[str, str]:
+        """For the log and for ``/status``; without what is not known."""
+        values = msgspec.structs.asdict(self)
+        return {name: value for name, value in values.items() if value is not None}
+
+
+Refuse = Callable[[Refusal], None]
+"""Is informed of everybody who is refused."""
+
+
+def ignore_refusal(_: Refusal) -> None:
+    """For whom nobody wants to know."""
+
+
 class Close(enum.Enum):
     """Instead of an answer: the connection is to be closed."""
 

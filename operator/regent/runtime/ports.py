@@ -191,6 +191,10 @@ class ConnectionsPort(Protocol):
         """What brokers still have to be informed of, by broker, in partitions."""
         ...
 
+    def channel_problems(self) -> Mapping[int, str]:
+        """Why brokers are not reached, of those that are not. May be called from any thread."""
+        ...
+
     async def start(self) -> None:
         """Wait for a ZooKeeper session."""
         ...
@@ -294,6 +298,15 @@ class ControllerRequests(Protocol):
 
 class EndpointPort(Protocol):
     """Where brokers and clients ask the controller."""
+
+    def problem(self) -> str | None:
+        """Why nobody, or hardly anybody, can connect, or None. May be called from any thread."""
+        ...
+
+    def refused_peers(self) -> Sequence[Mapping[str, str]]:
+        """Who was refused in the last minutes, and why: for ``/status``. May be called from any
+        thread."""
+        ...
 
     async def start(self) -> None:
         """Begin to serve.

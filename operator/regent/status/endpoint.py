@@ -51,6 +51,20 @@ class _Kubernetes(msgspec.Struct):
     unwritableNamespaces: dict[str, str]  # noqa: N815
 
 
+class _RefusedPeer(msgspec.Struct):
+    kind: str
+    address: str
+    listener: str
+    reason: str
+    remedy: str
+    principal: str | None = None
+
+
+class _Endpoint(msgspec.Struct):
+    problem: str | None = None
+    refusedPeers: list[_RefusedPeer] | None = None  # noqa: N815
+
+
 class _Status(msgspec.Struct):
     """What is shown of ``/status``. Fields with a default are missing in earlier versions."""
 
@@ -64,6 +78,9 @@ class _Status(msgspec.Struct):
     refusedMetadata: dict[str, str] | None = None  # noqa: N815
     unassignedReplicas: _UnassignedReplicas | None = None  # noqa: N815
     kubernetes: _Kubernetes | None = None
+    endpoint: _Endpoint | None = None
+    unreachedBrokers: dict[str, str] | None = None  # noqa: N815
+    zooKeeperProblem: str | None = None  # noqa: N815
 
 
 _WHY_FIELDS: Final[Mapping[str, type]] = {"controllerId": int, "isActive": bool}

@@ -24,6 +24,8 @@ def render_status(report: Report) -> str:
         *_unassigned_replicas(report["regent"] or {}),
         *_unserved(report["regent"] or {}),
         *_unserved_listeners(report["regent"] or {}),
+        *_unreached_brokers(report["regent"] or {}),
+        *_refused_peers(report["regent"] or {}),
         *(f"Unreadable  {problem}" for problem in report["problems"]),
     ]
     with console.capture() as captured:
@@ -75,6 +77,8 @@ def _regent(report: Report) -> list[str]:
     if regent.get("shuttingDownBrokers"):
         stopping = ", ".join(str(broker_id) for broker_id in regent["shuttingDownBrokers"])
         lines.append(f"Stopping    {stopping}: no candidates for leaders, ISRs and replicas")
+    if regent.get("zooKeeperProblem"):
+        lines.append(f"ZooKeeper   it has no connection: {regent['zooKeeperProblem']}")
     served = (regent.get("endpoint") or {}).get("served", {})
     lines += [f"Endpoint    {address} ({protocol})" for protocol, address in served.items()]
     queues = ", ".join(f"broker {b}: {n}" for b, n in regent["channelQueueSizes"].items())
@@ -87,12 +91,41 @@ def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:
     refused = regent.get("refusedReplicas") or {"count": 0, "sample": []}
     for each in refused["sample"]:
         replica = f"{each['topic']}-{each['partition']}"
-        yield f"Refused     broker {each['broker_id']} refuses {replica}: {each['error']}"
+        yield f"Refused     broker {each['broker_id']} refuses {replica}: {_advised(each['error'])}"
     further = refused["count"] - len(refused["sample"])
     if further > 0:
         yield f"Refused     and {further} replicas more"
     for broker_id, error in (regent.get("refusedMetadata") or {}).items():
-        yield f"Refused     broker {broker_id} refuses metadata: {error}"
+        yield f"Refused     broker {broker_id} refuses metadata: {_advised(error)}"
+
+
+def _advised(error: str) -> str:
+    """What a broker answered, with what to do where that is known."""
+    if error != "CLUSTER_AUTHORIZATION_FAILED":
+        return error
+    return (
+        f"{error}; Regent's principal there needs ClusterAction: kafka-acls --add "
+        "--allow-principal ... --operation ClusterAction --cluster"
+    )
+
+
+def _unreached_brokers(regent: Mapping[str, Any]) -> Iterator[str]:
+    """Brokers that Regent cannot inform. Not every version says so."""
+    for broker_id, problem in (regent.get("unreachedBrokers") or {}).items():
+        yield f"Unreached   broker {broker_id} at {problem}"
+
+
+def _refused_peers(regent: Mapping[str, Any]) -> Iterator[str]:
+    """Brokers and clients that the endpoint refuses. Not every version says so."""
+    endpoint = regent.get("endpoint") or {}
+    if endpoint.get("problem"):
+        yield f"Endpoint    {endpoint['problem']}"
+    for each in endpoint.get("refusedPeers") or ():
+        who = each.get("principal") or "a client"
+        yield (
+            f"Refused     {who} from {each['address']}, listener {each['listener']}: "
+            f"{each['kind']}: {each['reason']}; {each['remedy']}"
+        )
 
 
 def _unserved_listeners(regent: Mapping[str, Any]) -> Iterator[str]:

@@ -39,6 +39,10 @@ DEFAULT_ENTITY: Final = "<default>"
 
 CONFIG_ENTITY_TYPES: Final = ("topics", "clients", "users", "brokers", "ips")
 
+SENSITIVE_PATHS: Final = (f"{CONFIG}/users", BROKER_CONFIGS, "/delegation_token/tokens")
+"""Nodes that others than brokers may not read, and everything below them: they have SCRAM
+credentials and passwords (``ZkData.SensitiveRootPaths``)."""
+
 PERSISTENT_PATHS: Final = (
     CONSUMERS,
     BROKERS,
@@ -102,6 +106,11 @@ def isr_change_notification(child: str) -> str:
 def log_dir_event_notification(child: str) -> str:
     """One log directory event."""
     return f"{LOG_DIR_EVENT_NOTIFICATION}/{child}"
+
+
+def is_sensitive(path: str) -> bool:
+    """Whether a node is one of :data:`SENSITIVE_PATHS`, or below one."""
+    return path.startswith(SENSITIVE_PATHS)
 
 
 def config_change_prefix() -> str:

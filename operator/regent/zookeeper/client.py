@@ -82,6 +82,9 @@ class KazooZooKeeper:
         self._on_watch = on_watch
         self._chroot = session.settings.chroot
         self._acl = serialize_acl(access_control_list(session.settings))
+        self._sensitive_acl = serialize_acl(
+            access_control_list(session.settings, is_sensitive=True)
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._last_event: states.WatchedEvent | None = None
 
@@ -136,7 +139,9 @@ class KazooZooKeeper:
         generation = self._session.generation()
         if not operations:
             return []
-        request = MultiWrite(operations, chroot=self._chroot, acl=self._acl)
+        request = MultiWrite(
+            operations, chroot=self._chroot, acl=self._acl, sensitive_acl=self._sensitive_acl
+        )
         if request.size > self._session.settings.jute_max_buffer:
             return too_large(operations)
         await generation.connection()
@@ -167,6 +172,7 @@ class KazooZooKeeper:
             guard=guard,
             chroot=self._chroot,
             acl=self._acl,
+            sensitive_acl=self._sensitive_acl,
         )
         return await write.results()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,6 +23,8 @@ from regent.zookeeper.answering import Batch, GiveUp, HeartbeatSink, Slot, post
 from regent.zookeeper.errors import Failure, failure_of
 from regent.zookeeper.kazoo_client import OneSessionClient
 from regent.zookeeper.settings import ZooKeeperSettings
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -41,6 +44,8 @@ unread: ``BATCHES_IN_FLIGHT * BATCH_SIZE`` stays below that, and so short that h
 through."""
 
 _REPEAT_PAUSE_S: Final = 0.05
+_WARNING_INTERVAL_S: Final = 30.0
+"""Between two log entries about servers that are not reached."""
 
 Answer = object
 """What kazoo's request object made of an answer, or the exception that the server answered."""
@@ -97,6 +102,7 @@ class Generation:
         self._last_contact = float("-inf")
         self._last_heard = float("-inf")
         self._granted_timeout_s = 0.0
+        self._warned_at = -_WARNING_INTERVAL_S
         self.client = OneSessionClient(settings, self)
 
     # Any thread.
@@ -161,6 +167,10 @@ class Generation:
 
     def attempt_failed(self, reason: str) -> None:
         self.problem = reason
+        now = time.monotonic()
+        if now - self._warned_at >= _WARNING_INTERVAL_S:
+            self._warned_at = now
+            logger.warning("ZooKeeper server not reached; retrying", extra={"problem": reason})
 
     def connected(self, session_id: int) -> None:
         self.problem = None
@@ -173,7 +183,7 @@ class Generation:
     def ended(self, state: str) -> None:
         self.end_state = self.end_state or state
         if state == KeeperState.AUTH_FAILED:
-            self.problem = "ZooKeeper refused the credentials"
+            self.problem = self.settings.refused_credentials
         self._over.set()
         self._post(self._on_ended, state)
 

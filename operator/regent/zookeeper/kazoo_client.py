@@ -32,6 +32,7 @@ from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAF
 
 from regent.zookeeper.settings import TlsSettings, ZooKeeperSettings
 from regent.zookeeper.tls import connect as tls_connection
+from regent.zookeeper.tls import explained
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class OneSessionClient(KazooClient):
             observer=observer,
             handshake_timeout_s=connect_timeout_s,
             sasl_options=sasl_options,
-            is_encrypted=settings.tls is not None,
+            tls=settings.tls,
         )
 
     def _session_callback(self, state: str) -> None:
@@ -200,14 +201,14 @@ class _Connection(ConnectionHandler):
         observer: SessionObserver,
         handshake_timeout_s: float,
         sasl_options: dict[str, str] | None,
-        is_encrypted: bool,
+        tls: TlsSettings | None,
     ) -> None:
         super().__init__(
             client, client._conn_retry.copy(), logger=client.logger, sasl_options=sasl_options
         )
         self._observer = observer
         self._handshake_timeout_s = handshake_timeout_s
-        self._is_encrypted = is_encrypted
+        self._tls = tls
 
     def stop(self, timeout: float | None = None) -> bool:
         """Wait until the thread has ended, or the time is up; whether it has ended. (kazoo's own
@@ -225,16 +226,26 @@ class _Connection(ConnectionHandler):
         try:
             answer, zxid = super()._invoke(min(timeout, self._handshake_timeout_s), request, xid)
         except Exception as error:
-            hint = "" if self._is_encrypted else "; it may expect TLS"
             self._observer.attempt_failed(
-                f"a server gave no answer to the session request: {error}{hint}"
+                f"a server gave no answer to the session request: {self._explained(error)}"
             )
             raise
         if answer.time_out > 0:  # else the session has expired
             self._observer.handshake_done(sent_at, answer.time_out)
         return answer, zxid
 
+    def _explained(self, error: Exception) -> str:
+        if self._tls is None:
+            return f"{error}; it may expect TLS"
+        return explained(error, self._tls, hostname="")
 
-def access_control_list(settings: ZooKeeperSettings) -> list[ACL]:
-    """What nodes are created with."""
-    return CREATOR_ALL_ACL + READ_ACL_UNSAFE if settings.set_acl else OPEN_ACL_UNSAFE
+
+def access_control_list(settings: ZooKeeperSettings, *, is_sensitive: bool = False) -> list[ACL]:
+    """What nodes are created with (``ZkData.defaultAcls``).
+
+    Args:
+        is_sensitive: Of nodes that others than brokers may not even read.
+    """
+    if not settings.set_acl:
+        return OPEN_ACL_UNSAFE
+    return CREATOR_ALL_ACL if is_sensitive else CREATOR_ALL_ACL + READ_ACL_UNSAFE

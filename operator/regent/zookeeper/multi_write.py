@@ -21,6 +21,7 @@ from regent.zk_data.operations import (
     Written,
     operation_size,
 )
+from regent.zk_data.paths import is_sensitive
 
 _CREATE: Final = 1
 _DELETE: Final = 2
@@ -57,15 +58,25 @@ class MultiWrite:
         operations: What to do. ``exist_ok`` and ``missing_ok`` are not looked at.
         chroot: Put before each path.
         acl: For created nodes, see :func:`serialize_acl`.
+        sensitive_acl: For those that only brokers may read. It is no longer than the other; None:
+            the same.
     """
 
     type: ClassVar[int] = 14
-    __slots__ = ("acl", "chroot", "operations")
+    __slots__ = ("acl", "chroot", "operations", "sensitive_acl")
 
-    def __init__(self, operations: Sequence[Operation], *, chroot: str, acl: bytes) -> None:
+    def __init__(
+        self,
+        operations: Sequence[Operation],
+        *,
+        chroot: str,
+        acl: bytes,
+        sensitive_acl: bytes | None = None,
+    ) -> None:
         self.operations = operations
         self.chroot = chroot
         self.acl = acl
+        self.sensitive_acl = acl if sensitive_acl is None else sensitive_acl
 
     @property
     def size(self) -> int:
@@ -97,7 +108,7 @@ class MultiWrite:
                         _HEADER.pack(_CREATE, 0, -1),
                         path,
                         _buffer(operation.data),
-                        self.acl,
+                        self.sensitive_acl if is_sensitive(operation.path) else self.acl,
                         _INT.pack(flags),
                     )
                 case Delete():

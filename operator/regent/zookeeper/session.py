@@ -200,7 +200,13 @@ class ZooKeeperSession:
 
     def on_ended(self, generation: Generation, state: str) -> None:
         if state == KeeperState.AUTH_FAILED:
-            logger.error("ZooKeeper refused the credentials")
+            logger.error(
+                "ZooKeeper refused the credentials",
+                extra={
+                    "servers": ",".join(self._settings.hosts),
+                    "problem": self._settings.refused_credentials,
+                },
+            )
         if generation is self._generation:
             self._generation = None
             self._established.clear()

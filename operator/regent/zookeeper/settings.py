@@ -34,6 +34,17 @@ class SaslSettings:
     password: str | None = field(default=None, repr=False)
     service: str = "zookeeper"
 
+    @property
+    def refusal(self) -> str:
+        """What it means when the servers refuse the credentials."""
+        if self.username is None:
+            return f"ZooKeeper refused the credentials ({self.mechanism})"
+        return (
+            f"ZooKeeper refused the credentials of user {self.username!r} ({self.mechanism}): see "
+            "zookeeper_sasl_username and zookeeper_sasl_password_file, and the servers' JAAS "
+            "configuration"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
@@ -69,7 +80,7 @@ class ZooKeeperSettings:
             fails; None: the session timeout.
         jute_max_buffer: ``jute.maxbuffer`` of the servers, in bytes. A larger request is not sent.
         set_acl: Create nodes as Kafka does with ``zookeeper.set.acl=true``: all rights for the
-            authenticated identity, reading for everyone.
+            authenticated identity, reading for everyone (not of ``paths.SENSITIVE_PATHS``).
     """
 
     hosts: tuple[str, ...]
@@ -88,6 +99,11 @@ class ZooKeeperSettings:
         """How large a request of many parts grows. Half of what servers take is plenty: beyond some
         hundred kilobytes a request gets no cheaper by the part."""
         return min(self.jute_max_buffer, DEFAULT_JUTE_MAX_BUFFER) // 2
+
+    @property
+    def refused_credentials(self) -> str:
+        """What it means when the servers refuse to authenticate us."""
+        return "ZooKeeper refused the credentials" if self.sasl is None else self.sasl.refusal
 
     @property
     def unavailable_after_s(self) -> float:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import socket
 import ssl
+from pathlib import Path
+from typing import Final
 
+from regent.model.certificates import certificate_of
 from regent.model.errors import ConfigurationError
 from regent.zookeeper.settings import TlsSettings
+
+_NOT_VALID_NOW: Final = (9, 10)
+_WRONG_HOST: Final = (62, 64)
+"""Codes of OpenSSL's X509_V_ERR_*: not valid yet, expired; another host, another address."""
 
 
 def tls_context(tls: TlsSettings) -> ssl.SSLContext:
@@ -44,12 +52,56 @@ def connect(
         OSError: If there is none.
     """
     plain = socket.create_connection(address, timeout_s)
+    server = f"{hostname}:{address[1]}"
     try:
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return tls_context(tls).wrap_socket(plain, server_hostname=hostname)
     except ConfigurationError as error:
         plain.close()
         raise OSError(str(error)) from error  # what kazoo takes for a failed attempt
+    except ssl.SSLError as error:
+        plain.close()
+        raise OSError(f"{server}: {explained(error, tls, hostname=hostname)}") from error
     except BaseException:
         plain.close()
         raise
+
+
+def explained(error: Exception, tls: TlsSettings, *, hostname: str) -> str:
+    """What has gone wrong with a connection, and what to do as far as it is known.
+
+    Args:
+        hostname: Of the server.
+    """
+    remedy = _remedy(error, tls, hostname=hostname)
+    return str(error) if remedy is None else f"{error}; {remedy}"
+
+
+def _remedy(error: Exception, tls: TlsSettings, *, hostname: str) -> str | None:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code in _NOT_VALID_NOW:
+            return "the server's certificate is not valid now: renew it (ssl.keyStore.location)"
+        if error.verify_code in _WRONG_HOST:
+            return f"the server's certificate must name {hostname}"
+        return "zookeeper_tls_ca_file must have the authority that has issued its certificate"
+    own_problem = _own_problem(tls)
+    if own_problem is not None:
+        return own_problem
+    if "alert" in str(error).lower():
+        return (
+            "the server does not accept the certificate of Regent: see "
+            "zookeeper_tls_certificate_file and the server's ssl.trustStore.location"
+        )
+    return None
+
+
+def _own_problem(tls: TlsSettings) -> str | None:
+    """What is wrong with our certificate, if we show one."""
+    if tls.certificate_file is None:
+        return None
+    try:
+        pem = Path(tls.certificate_file).read_bytes()
+        certificate = certificate_of(pem, tls.certificate_file)
+    except (OSError, ValueError) as error:
+        return f"the certificate in {tls.certificate_file} cannot be read: {error}"
+    return certificate.problem(datetime.datetime.now(datetime.UTC))

@@ -50,6 +50,7 @@ class GuardedWrite:
         guard: Checked in every transaction.
         chroot: Put before every path.
         acl: Serialized, for created nodes.
+        sensitive_acl: The same for those that only brokers may read.
 
     An operation that no request can carry is not sent; its result is ``TOO_LARGE``.
     """
@@ -62,12 +63,14 @@ class GuardedWrite:
         guard: Check,
         chroot: str,
         acl: bytes,
+        sensitive_acl: bytes,
     ) -> None:
         self._generation = generation
         self._operations = operations
         self._guard = guard
         self._chroot = chroot
         self._acl = acl
+        self._sensitive_acl = sensitive_acl
         self._results: list[WriteResult | None] = [None] * len(operations)
 
     async def results(self) -> list[WriteResult]:
@@ -120,7 +123,12 @@ class GuardedWrite:
 
     def _request(self, group: Sequence[int]) -> MultiWrite:
         operations = [self._operations[index] for index in group]
-        return MultiWrite([self._guard, *operations], chroot=self._chroot, acl=self._acl)
+        return MultiWrite(
+            [self._guard, *operations],
+            chroot=self._chroot,
+            acl=self._acl,
+            sensitive_acl=self._sensitive_acl,
+        )
 
     def _settle(self, group: Sequence[int], answer: Answer) -> tuple[Sequence[int], Sequence[int]]:
         """Note the results that an answer settles; return what it leaves open."""

@@ -46,11 +46,16 @@ class Moment:
 
 
 class Znodes:
-    """The znodes of one Kafka cluster."""
+    """The znodes of one Kafka cluster.
 
-    def __init__(self, connect_string: str) -> None:
+    Args:
+        client_options: Further ones of kazoo, such as ``sasl_options``.
+    """
+
+    def __init__(self, connect_string: str, **client_options: Any) -> None:
         self.client = KazooClient(
             connect_string,
+            **client_options,
             timeout=30.0,
             connection_retry={"max_tries": -1, "max_delay": 0.5},
             command_retry={"max_tries": -1, "max_delay": 0.5},

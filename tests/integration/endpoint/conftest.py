@@ -9,6 +9,7 @@ import pytest
 from sandbox import TESTED_VERSIONS
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.endpoint.secured_support import SecuredCluster, secured_cluster
 
 
 @pytest.fixture(scope="module", params=TESTED_VERSIONS)
@@ -31,4 +32,14 @@ def process(cluster: Cluster) -> Iterator[RegentProcess]:
     cluster.restore()
     with regent(cluster) as started:
         started.wait_until_active()
+        yield started
+
+
+@pytest.fixture(scope="package", params=["2.8.2", "3.9.1"])
+def secured(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredCluster]:
+    """Three brokers with TLS, SASL and access control lists everywhere."""
+    directory = tmp_path_factory.mktemp("secured")
+    with secured_cluster(request.param, directory) as started:
         yield started

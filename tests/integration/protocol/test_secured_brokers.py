@@ -16,11 +16,13 @@ import pytest
 from kazoo.client import KazooClient
 
 from regent.network.settings import ChannelSettings
+from regent.network.tls import tls_to_brokers
 from regent.protocol.sasl import MECHANISMS, SaslCredentials
 from sandbox import KafkaBroker, ZooKeeper, wait_until_async
 from sandbox.pki import create_tls_files
 from sandbox.ports import lease_port
 from tests.integration.protocol.foreign_controller import foreign_controller
+from tests.support.fixed_tls import FixedTls
 
 pytestmark = pytest.mark.integration
 
@@ -64,7 +66,7 @@ class SecuredBroker:
 
     def settings(self, mechanism: str, password: str = PASSWORD) -> ChannelSettings:
         return ChannelSettings(
-            ssl_context=ssl.create_default_context(cafile=str(self._files.ca_certificate)),
+            tls=tls_to_brokers(authorities=self._files.ca_certificate),
             sasl=SaslCredentials(mechanism, USER, password),
         )
 
@@ -120,9 +122,7 @@ async def test_a_wrong_password_is_reported_and_retried(
     mechanism: str, secured: SecuredBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = secured.settings(mechanism, password="wrong")
-    strict = ChannelSettings(
-        listener="SECURE", ssl_context=settings.ssl_context, sasl=settings.sasl
-    )
+    strict = ChannelSettings(listener="SECURE", tls=settings.tls, sasl=settings.sasl)
     async with foreign_controller(
         secured.zookeeper, strict, client_settings=ChannelSettings()
     ) as controller:
@@ -141,7 +141,7 @@ async def test_an_unknown_certificate_is_refused(
 ) -> None:
     strict = ChannelSettings(
         listener="SECURE",
-        ssl_context=ssl.create_default_context(),
+        tls=FixedTls(ssl.create_default_context()),
         sasl=SaslCredentials("PLAIN", USER, PASSWORD),
     )
     with caplog.at_level(logging.WARNING):

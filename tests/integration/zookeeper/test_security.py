@@ -122,6 +122,28 @@ async def test_an_authenticated_session(sasl_server: ZooKeeper) -> None:
             await anyone.port.multi([SetData("/owned", b"3")])
 
 
+async def test_what_brokers_keep_from_others_is_created_so(sasl_server: ZooKeeper) -> None:
+    """SCRAM credentials, brokers' passwords, delegation tokens; as ``ZkData.sensitivePath``."""
+    chroot = "/sensitive"
+    settings = dataclasses.replace(
+        settings_for(sasl_server.connect_string + chroot),
+        sasl=SaslSettings(username="regent", password="secret"),
+        set_acl=True,
+    )
+    sensitive = ["/config/users", "/config/users/alice", "/config/brokers"]
+    others = ["/config", "/config/topics", "/config/topics/orders"]
+    async with connected(settings) as client:
+        await client.port.multi([Create(path) for path in ("/config", "/config/users")])
+        rest = [Create(path) for path in (*sensitive[1:], *others[1:])]
+        await client.port.write(rest, guard=Check("/config", 0))
+    own = {"mechanism": "DIGEST-MD5", "username": "regent", "password": "secret"}
+    with Znodes(sasl_server.connect_string, sasl_options=own) as znodes:
+        for paths, readers in ((sensitive, ["sasl"]), (others, ["sasl", "world"])):
+            for path in paths:
+                acls, _ = znodes.client.get_acls(chroot + path)
+                assert sorted(acl.id.scheme for acl in acls) == readers, path
+
+
 async def test_refused_credentials(sasl_server: ZooKeeper) -> None:
     session = ZooKeeperSession(
         dataclasses.replace(

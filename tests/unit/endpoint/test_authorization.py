@@ -11,7 +11,8 @@ import pytest
 
 from regent.controller.view import ClusterView
 from regent.endpoint.acl_cache import AclCache, AclsUnavailableError
-from regent.endpoint.authorization import Authorizer, AuthorizerKind
+from regent.endpoint.authorization import Authorizer, AuthorizerKind, PeerAccess
+from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
 from regent.model.acls import (
     CLUSTER_NAME,
     AclOperation,
@@ -33,6 +34,7 @@ from regent.protocol.served_apis import (
     UPDATE_FEATURES,
     Api,
 )
+from regent.protocol.serving import ANONYMOUS, Refusal
 from regent.zk_data.acls import ACL_CHANGES, ACLS, EXTENDED_ACL_CHANGES
 from regent.zk_data.operations import Create, Delete, SetData, Written
 from tests.simulation.zookeeper import InMemoryZooKeeper, InMemoryZooKeeperPort
@@ -129,6 +131,79 @@ async def test_what_was_granted_or_taken_away_counts_at_once(acls: AclZooKeeper)
     assert not await may(judge, AclOperation.CREATE, "t")
     acls.allow("All", "Topic:*")
     assert await may(judge, AclOperation.DELETE, "t")
+
+
+async def test_what_is_refused_is_reported_with_the_missing_right(acls: AclZooKeeper) -> None:
+    refused: list[Refusal] = []
+    judge = Authorizer(
+        kind=AuthorizerKind.KAFKA_ACLS,
+        rules=AclRules(),
+        cache=AclCache(acls.port),
+        view=ClusterView,
+        refuse=refused.append,
+    )
+    access = PeerAccess(judge, peer_of(ALICE, address="10.0.0.1"))
+    assert not await access.to_cluster(AclOperation.CREATE, is_required=False)
+    assert refused == []
+    assert not await access.to_topics(AclOperation.CREATE, ["t"])
+    assert not await access.to_cluster(AclOperation.ALTER)
+    first, second = refused
+    assert (first.principal, first.address, first.listener) == (ALICE, "10.0.0.1", "CONTROLLER")
+    assert first.reason == "Create on Topic t is not granted"
+    grant = f"kafka-acls --add --allow-principal {ALICE} --operation"
+    assert first.remedy == f"{grant} Create --topic t"
+    assert second.remedy == f"{grant} Alter --cluster"
+
+
+async def test_names_of_a_peers_choice_are_short_and_quoted(acls: AclZooKeeper) -> None:
+    """The command is there to be copied to a shell."""
+    refused: list[Refusal] = []
+    judge = Authorizer(
+        kind=AuthorizerKind.KAFKA_ACLS,
+        rules=AclRules(),
+        cache=AclCache(acls.port),
+        view=ClusterView,
+        refuse=refused.append,
+    )
+    for name in ("t; reboot", "t" * 30_000):
+        await PeerAccess(judge, peer_of("User:a $(id)")).to_topics(AclOperation.CREATE, [name])
+    first, second = refused
+    assert first.remedy.endswith(
+        "--allow-principal 'User:a $(id)' --operation Create --topic 't; reboot'"
+    )
+    assert len(second.reason) + len(second.remedy) < 1_000
+
+
+async def test_with_an_authorizer_that_is_not_kafkas_no_list_helps(acls: AclZooKeeper) -> None:
+    refused: list[Refusal] = []
+    judge = Authorizer(
+        kind=AuthorizerKind.DETECT,
+        rules=AclRules(),
+        cache=AclCache(acls.port),
+        view=lambda: broker_says("com.example.Authorizer"),
+        refuse=refused.append,
+    )
+    assert not await PeerAccess(judge, peer_of(ALICE)).to_cluster(AclOperation.ALTER)
+    assert "endpoint_super_users" in refused[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("principal", "remedy"),
+    [
+        ("User:broker", "--allow-principal User:broker --operation ClusterAction --cluster"),
+        (ANONYMOUS, "endpoint_trusted_as_brokers"),
+    ],
+)
+async def test_who_is_no_broker_is_reported(principal: str, remedy: str) -> None:
+    refused: list[Refusal] = []
+    trust = BrokerTrust(
+        trusted=TrustedAsBrokers.NOBODY, super_users=(), view=ClusterView, refuse=refused.append
+    )
+    assert not await trust.is_broker(peer_of(principal))
+    (found,) = refused
+    assert found.principal == principal
+    assert found.reason.startswith("ClusterAction on Cluster kafka-cluster is not granted")
+    assert remedy in found.remedy
 
 
 async def test_a_look_reads_only_what_has_changed(acls: AclZooKeeper) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from regent.model.cluster import Broker, EndPoint
 from regent.network.settings import ChannelSettings
+from tests.support.fixed_tls import FixedTls
 from tests.support.stub_broker import StubBroker
 from tests.unit.network.open_channels import FAST, batch, channels, two_listeners
 
@@ -67,7 +68,7 @@ async def test_an_impossible_address_is_only_out_of_reach(
 ) -> None:
     """A registration may say anything. It must not bring the controller down."""
     broker = Broker(1, 1, (EndPoint(protocol, protocol, host, port),))
-    settings = msgspec.structs.replace(FAST, ssl_context=ssl.create_default_context())
+    settings = msgspec.structs.replace(FAST, tls=FixedTls(ssl.create_default_context()))
     async with channels(broker, settings=settings) as (manager, _):
         await manager.inter_broker_protocol()
         assert manager.metrics()[1].failures > 0

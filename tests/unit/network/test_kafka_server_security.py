@@ -21,7 +21,7 @@ from regent.model.scram_credential import ScramCredential
 from regent.network.kafka_server import KafkaServer
 from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_statistics import CloseReason
-from regent.network.server_tls import ClientAuth, ReloadingTls, TlsFiles
+from regent.network.server_tls import ClientAuth, TlsFiles, server_tls
 from regent.protocol.sasl import SaslCredentials
 from regent.protocol.served_apis import (
     API_VERSIONS,
@@ -224,6 +224,43 @@ async def test_a_certificate_of_another_authority_is_not_accepted(
         await closed_for(server, CloseReason.TLS)
 
 
+async def test_who_is_refused_by_tls_is_named_with_what_to_do(
+    controller: Controller, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, client_auth="required")
+    stranger = authority.client()
+    trustme.CA().issue_cert(common_name="broker-1").configure_cert(stranger)
+    remedies = {
+        "endpoint_tls_client_ca_file": stranger,
+        "endpoint_tls_client_auth": authority.client(),
+    }
+    for remedy, context in remedies.items():
+        async with serving(controller, tls=authority.files) as server:
+            with contextlib.suppress(ssl.SSLError):
+                async with connected(server.port, context=context) as client:
+                    await client.closed()
+            await closed_for(server, CloseReason.TLS)
+            (refused,) = server.refused_peers()
+            assert (refused["kind"], refused["address"]) == ("TLS", "127.0.0.1")
+            assert remedy in refused["remedy"]
+
+
+async def test_a_connection_that_ends_before_tls_is_no_refusal(
+    controller: Controller, tmp_path: Path
+) -> None:
+    """As health checks do."""
+    authority = Authority(tmp_path)
+    async with serving(controller, tls=authority.files) as server:
+        async with connected(server.port):
+            pass
+        await wait_until_async(
+            lambda: server.statistics.accepted and not server.statistics.connections,
+            describe="the connection to be gone",
+            timeout_s=60,
+        )
+        assert server.refused_peers() == []
+
+
 async def test_plain_text_to_a_tls_listener_is_closed(
     controller: Controller, tmp_path: Path
 ) -> None:
@@ -272,7 +309,7 @@ def test_a_certificate_without_its_key_leaves_the_former_ones_in_use(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     authority = Authority(tmp_path)
-    tls = ReloadingTls(authority.files)
+    tls = server_tls(authority.files)
     former = tls.context()
     key = authority.files.key.read_bytes()
     authority.renew()
@@ -290,10 +327,10 @@ def test_files_that_cannot_be_used_at_the_start_are_named(tmp_path: Path) -> Non
     authority = Authority(tmp_path)
     authority.files.key.write_bytes(b"no key")
     with pytest.raises(ConfigurationError, match=str(authority.files.key)):
-        ReloadingTls(authority.files)
+        server_tls(authority.files)
     authority.files.certificate.unlink()
     with pytest.raises(ConfigurationError, match="No such file"):
-        ReloadingTls(authority.files)
+        server_tls(authority.files)
 
 
 @pytest.mark.parametrize("version", SASL_AUTHENTICATE.requests)

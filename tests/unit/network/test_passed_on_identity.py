@@ -25,6 +25,7 @@ from regent.protocol.served_apis import CONTROLLED_SHUTDOWN, METADATA
 from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, Peer, UpstreamBroker
 from sandbox import wait_until_async
+from tests.support.fixed_tls import FixedTls
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.raw_broker import nowhere, versions_of
 from tests.support.scram_users import scram_credential_of
@@ -89,7 +90,7 @@ class Cluster:
             dispatcher=Answering(),
             credentials=Users(),
             pass_through=PassThrough(
-                UpstreamSettings(ssl_context=trusted),
+                UpstreamSettings(tls=None if trusted is None else FixedTls(trusted)),
                 brokers=self._brokers,
                 depends_on_address=depends_on_address,
             ),

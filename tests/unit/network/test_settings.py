@@ -7,6 +7,7 @@ import pytest
 from regent.model.cluster import Broker, EndPoint
 from regent.network.settings import ChannelSettings
 from regent.protocol.sasl import SaslCredentials
+from tests.support.fixed_tls import FixedTls
 
 BROKER = Broker(
     1,
@@ -16,7 +17,7 @@ BROKER = Broker(
         for number, protocol in enumerate(("SSL", "PLAINTEXT", "SASL_SSL", "SASL_PLAINTEXT", "SSL"))
     ),
 )
-TLS = ssl.create_default_context()
+TLS = FixedTls(ssl.create_default_context())
 SASL = SaslCredentials("PLAIN", "user", "pencil")
 
 
@@ -24,10 +25,10 @@ SASL = SaslCredentials("PLAIN", "user", "pencil")
     ("settings", "expected"),
     [
         (ChannelSettings(), ["PLAINTEXT"]),
-        (ChannelSettings(ssl_context=TLS), ["SSL", "SSL", "PLAINTEXT"]),
+        (ChannelSettings(tls=TLS), ["SSL", "SSL", "PLAINTEXT"]),
         (ChannelSettings(sasl=SASL), ["SASL_PLAINTEXT", "PLAINTEXT"]),
         (
-            ChannelSettings(sasl=SASL, ssl_context=TLS),
+            ChannelSettings(sasl=SASL, tls=TLS),
             ["SASL_SSL", "SSL", "PLAINTEXT", "SASL_PLAINTEXT", "SSL"],
         ),
     ],

@@ -89,6 +89,19 @@ def test_requests_that_brokers_refuse_are_named() -> None:
     assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED" in output
 
 
+def test_the_right_that_regent_lacks_is_named() -> None:
+    regent = {
+        "controllerId": 1000,
+        "isActive": True,
+        "refusedMetadata": {"2": "CLUSTER_AUTHORIZATION_FAILED"},
+        "eventQueueSize": 0,
+        "channelQueueSizes": {},
+    }
+    output = render_status(report(regent=regent, regentProblem=None))
+    assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED; " in output
+    assert "--operation ClusterAction --cluster" in output
+
+
 def test_replicas_that_are_not_assigned_to_their_broker_are_named() -> None:
     sample = [{"topic": "gone", "partition": 3, "broker_id": 2, "size": 4711}]
     regent = {
@@ -159,6 +172,42 @@ def test_what_is_served_and_what_is_not_is_shown() -> None:
     assert "Endpoint    listener CLIENTS (SASL_SSL) is not served" in output
     without = render_status(report(regent=regent | {"endpoint": None}, regentProblem=None))
     assert "Endpoint    " not in without
+
+
+def test_who_is_refused_and_which_broker_is_not_reached_is_shown_with_what_to_do() -> None:
+    peer = {
+        "kind": "authorization",
+        "principal": "User:mallory",
+        "address": "10.0.0.1",
+        "listener": "CLIENTS",
+        "reason": "Create on Topic t is not granted",
+        "remedy": "kafka-acls --add",
+    }
+    unnamed = {name: value for name, value in peer.items() if name != "principal"}
+    regent = {
+        "controllerId": 1,
+        "isActive": True,
+        "eventQueueSize": 0,
+        "channelQueueSizes": {},
+        "zooKeeperProblem": "refused",
+        "unreachedBrokers": {"3": "BROKERS://h:1 as User:regent: no; see a file"},
+        "endpoint": {
+            "served": {},
+            "listenersNotServed": {},
+            "problem": "the certificate in /c.pem expired",
+            "refusedPeers": [peer, unnamed],
+        },
+    }
+    lines = [line.strip() for line in render_status(report(regent=regent)).splitlines()]
+    what = "from 10.0.0.1, listener CLIENTS: authorization: Create on Topic t is not granted"
+    for expected in (
+        "ZooKeeper   it has no connection: refused",
+        "Unreached   broker 3 at BROKERS://h:1 as User:regent: no; see a file",
+        "Endpoint    the certificate in /c.pem expired",
+        f"Refused     User:mallory {what}; kafka-acls --add",
+        f"Refused     a client {what}; kafka-acls --add",
+    ):
+        assert expected in lines
 
 
 def test_what_others_wrote_gives_the_terminal_no_commands() -> None:

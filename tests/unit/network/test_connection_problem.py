@@ -1,0 +1,115 @@
+"""Why a broker is not reached, and what to do."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from regent.model.cluster import Broker, EndPoint
+from regent.network.connection_problem import connection_problem
+from regent.network.settings import ChannelSettings
+from regent.network.tls import tls_to_brokers
+from regent.network.tls_remedies import remedy_for_client
+from regent.protocol.connection_setup import AuthenticationError
+from regent.protocol.sasl import SaslCredentials
+from sandbox import wait_until_async
+from sandbox.pki import Authority
+from tests.support.stub_broker import StubBroker
+from tests.unit.network.open_channels import FAST, channels
+
+ENDPOINT = EndPoint("BROKERS", "SASL_SSL", "kafka-1", 9094)
+SASL = SaslCredentials("SCRAM-SHA-512", "regent", "a secret")
+
+
+def context_of(authority: Authority, *, is_expired: bool = False) -> ssl.SSLContext:
+    files = authority.issue("broker-1", is_expired=is_expired)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(files.certificate, files.key)
+    return context
+
+
+def test_refused_credentials_name_the_user_the_listener_and_the_settings() -> None:
+    problem = connection_problem(
+        AuthenticationError("no"), endpoint=ENDPOINT, settings=ChannelSettings(sasl=SASL)
+    )
+    assert problem.principal == "User:regent"
+    assert problem.endpoint == "BROKERS://kafka-1:9094"
+    assert str(problem).startswith("BROKERS://kafka-1:9094 as User:regent: AuthenticationError: no")
+    assert "broker_sasl_password_file" in str(problem)
+    assert "a secret" not in str(problem)
+
+
+def test_a_broker_that_is_merely_down_needs_no_advice() -> None:
+    problem = connection_problem(OSError("refused"), endpoint=ENDPOINT, settings=ChannelSettings())
+    assert str(problem) == "BROKERS://kafka-1:9094: OSError: refused"
+
+
+def test_our_own_expired_certificate_is_what_to_look_at(tmp_path: Path) -> None:
+    files = Authority(tmp_path).issue("regent", is_expired=True)
+    tls = tls_to_brokers(
+        authorities=files.ca_certificate, certificate=files.certificate, key=files.key
+    )
+    problem = connection_problem(
+        ConnectionResetError("reset"), endpoint=ENDPOINT, settings=ChannelSettings(tls=tls)
+    )
+    assert problem.remedy == tls.problem()
+
+
+@pytest.mark.parametrize(
+    ("mistake", "remedy"),
+    [
+        ("expired", "not valid now: renew it"),
+        ("authority", "broker_tls_ca_file must have"),
+        ("host", "must name localhost"),
+    ],
+)
+async def test_a_certificate_that_we_do_not_accept_says_what_to_change(
+    mistake: str, remedy: str, tmp_path: Path
+) -> None:
+    trusted = Authority(tmp_path)
+    (tmp_path / "others").mkdir()
+    shown = Authority(tmp_path / "others") if mistake == "authority" else trusted
+    settings = ChannelSettings(
+        tls=tls_to_brokers(authorities=trusted.certificate),
+        connect_timeout=FAST.connect_timeout,
+        retry_delay=FAST.retry_delay,
+        max_retry_delay=FAST.max_retry_delay,
+    )
+    context = context_of(shown, is_expired=mistake == "expired")
+    async with StubBroker(1, ssl_context=context) as stub:
+        host = "localhost" if mistake == "host" else "127.0.0.1"
+        broker = Broker(1, 1, (EndPoint("SSL", "SSL", host, stub.port),))
+        async with channels(broker, settings=settings) as (manager, _):
+            problems = await wait_until_async(
+                manager.problems, timeout_s=60, describe="the broker not to be reached"
+            )
+            assert remedy in problems[1]
+
+
+async def test_a_broker_that_is_reached_again_has_no_problem() -> None:
+    stub = StubBroker(1)
+    await stub.start()
+    await stub.stop()
+    async with channels(stub.registration) as (manager, _):
+        problems = await wait_until_async(
+            manager.problems, timeout_s=60, describe="the broker not to be reached"
+        )
+        assert problems[1].startswith(f"PLAINTEXT://127.0.0.1:{stub.port}: ")
+        async with stub:
+            await wait_until_async(
+                manager.problems,
+                until=lambda found: not found,
+                timeout_s=60,
+                describe="the broker to be reached",
+            )
+
+
+def test_a_client_that_does_not_accept_our_certificate_is_one_to_look_at() -> None:
+    error = ssl.SSLError(1, "[SSL: TLSV1_ALERT_UNKNOWN_CA] tlsv1 alert unknown ca")
+    error.reason = "TLSV1_ALERT_UNKNOWN_CA"
+    assert "its trust store" in remedy_for_client(error, own_problem=None)
+    assert remedy_for_client(error, own_problem="it expired") == "it expired"
+    no_tls = ssl.SSLError(1, "[SSL: HTTP_REQUEST] http request")
+    assert "security.protocol" in remedy_for_client(no_tls, own_problem=None)
