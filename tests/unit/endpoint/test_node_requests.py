@@ -19,6 +19,7 @@ from regent.endpoint.dispatcher import (
     served_apis,
 )
 from regent.endpoint.handling import Handler
+from regent.endpoint.quotas import MutationQuotas
 from regent.endpoint.upstream_brokers import UpstreamBrokers
 from regent.model.acls import AclRules
 from regent.model.cluster import Broker
@@ -59,14 +60,15 @@ CODEC = ServerCodec(table_of(served_apis(ALL)))
 
 def dispatcher(view: ClusterView = VIEW, *, trusts: str = "everybody") -> EndpointDispatcher:
     trust = BrokerTrust(trusted=TrustedAsBrokers(trusts), super_users=(), view=lambda: view)
+    zookeeper = InMemoryZooKeeperPort(InMemoryZooKeeper().connect())
     authorizer = Authorizer(
         kind=AuthorizerKind.NONE,
         rules=AclRules(),
-        cache=AclCache(InMemoryZooKeeperPort(InMemoryZooKeeper().connect())),
+        cache=AclCache(zookeeper),
         view=lambda: view,
     )
     requests = QueuedRequests(lambda event: None, lambda: view, TopicWaits(lambda: view))
-    return EndpointDispatcher(requests, trust, authorizer, ALL)
+    return EndpointDispatcher(requests, trust, authorizer, MutationQuotas(zookeeper), ALL)
 
 
 def request(api: Api, version: int, fields: dict[str, Any]) -> Request:
