@@ -84,7 +84,8 @@ def codes(answer: Mapping[str, Any]) -> list[int]:
 
 
 def throttle_ms(answer: Mapping[str, Any]) -> int:
-    return round(answer["throttle_time"].total_seconds() * 1000)
+    waiting: datetime.timedelta = answer["throttle_time"]
+    return round(waiting.total_seconds() * 1000)
 
 
 def test_without_a_quota_nobody_waits(
@@ -147,11 +148,11 @@ def test_new_partitions_and_deletions_are_charged(
 ) -> None:
     for topic in ("a", "b", "c"):
         cluster.create_topic(topic, [(1,), (2,)])
-        wait_until(
-            lambda topic=topic: topic in controller.view.topics,
-            describe="the topic",
-            timeout_s=60,
-        )
+    wait_until(
+        lambda: {"a", "b", "c"} <= controller.view.topics.keys(),
+        describe="the topics",
+        timeout_s=60,
+    )
     set_rate(cluster, EVERYBODY, 1)
 
     def grow(version: int, *totals: int) -> Any:
