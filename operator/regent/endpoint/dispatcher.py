@@ -31,7 +31,7 @@ from regent.endpoint.authorization import AclsUnavailableError, Authorizer, Peer
 from regent.endpoint.broker_trust import BrokerTrust
 from regent.endpoint.handling import AdminHandler, Handler, MutationHandler
 from regent.endpoint.quotas import MutationQuotas, QuotasUnavailableError
-from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED
+from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, NOT_CONTROLLER
 from regent.protocol.served_apis import Api
 from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, PassOn, Peer, Throttled
@@ -110,7 +110,11 @@ class EndpointDispatcher:
                 access = PeerAccess(self._authorizer, peer)
                 return await handler.answer(request, self._controller, access)
             if handler.is_for_brokers and not await self._trust.is_broker(peer):
-                return handler.refusal(request, CLUSTER_AUTHORIZATION_FAILED)
+                # Who is not the controller knows no brokers. One that is told to look elsewhere
+                # does; one that is told to have no right asks here for ever.
+                is_active = self._controller.view.is_active
+                error = CLUSTER_AUTHORIZATION_FAILED if is_active else NOT_CONTROLLER
+                return handler.refusal(request, error)
         except (AclsUnavailableError, QuotasUnavailableError) as error:
             logger.warning("Request not answered", extra={"reason": str(error)})
             return Close.CLOSE
