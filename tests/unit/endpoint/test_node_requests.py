@@ -299,7 +299,7 @@ async def test_who_is_not_the_controller_sends_brokers_elsewhere(
         RequestHeader(api.key, api.highest, 1, "test"),
         build_entity(api.requests[api.highest], fields),
     )
-    found = await dispatcher(view, trusts="registered-brokers")(asked, PEER)
+    found: Any = await dispatcher(view, trusts="registered-brokers")(asked, PEER)
     assert found.error_code is error
 
 
