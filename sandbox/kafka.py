@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sandbox.errors import VersionError
 from sandbox.java import TUNED_FOR_QUICK_START, java_command, write_log_configuration
-from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars, version_tuple
+from sandbox.kafka_jars import DEFAULT_VERSION, KafkaJars, kafka_jars, version_tuple
 from sandbox.ports import LOOPBACK, can_connect
 from sandbox.process import ManagedProcess
 from sandbox.server import Server, Startable, close_all, stop_all
@@ -80,13 +80,13 @@ class KafkaBroker(Server):
         state: Path | None = None,
         keep_state: bool = False,
     ) -> None:
-        if version_tuple(version) >= _FIRST_WITHOUT_ZOOKEEPER:
-            raise VersionError(f"Kafka {version} has no ZooKeeper mode; 3.9 was the last with it")
         self.broker_id = broker_id
         self.version = version
         self._zookeeper = zookeeper
-        self._jars = kafka_jars(version)
-        super().__init__(f"kafka-{version}-broker-{broker_id}", state=state, keep_state=keep_state)
+        self._heap_mb = heap_mb
+        self._java_options = java_options
+        jars = _jars_with_zookeeper(version)
+        super().__init__(_name(version, broker_id), state=state, keep_state=keep_state)
         self.config: dict[str, str | int | bool] = {
             **_SMALL,
             **_PREDICTABLE,
@@ -106,19 +106,19 @@ class KafkaBroker(Server):
         self.config |= config or {}
         self._log_levels = dict(log_levels or {})
         self._started_pid: int | None = None
-        self.process = self._make_process(heap_mb=heap_mb, java_options=java_options)
+        self.process = self._make_process(jars)
 
     def _log_directories(self, count: int) -> list[Path]:
         return [self._state.path / f"data-{number}" for number in range(1, count + 1)]
 
-    def _make_process(self, *, heap_mb: int, java_options: Sequence[str]) -> ManagedProcess:
+    def _make_process(self, jars: KafkaJars) -> ManagedProcess:
         command = java_command(
-            self._jars,
+            jars,
             _MAIN_CLASS,
             [self._state.path / "server.properties"],
-            heap_mb=heap_mb,
+            heap_mb=self._heap_mb,
             log_configuration=self._state.path / "log4j.properties",
-            options=java_options,
+            options=self._java_options,
         )
         return ManagedProcess(
             self.name,
@@ -153,6 +153,23 @@ class KafkaBroker(Server):
             return znode_exists(self._zookeeper, f"/brokers/ids/{self.broker_id}")
         except OSError:
             return False
+
+    def change_version(self, version: str) -> None:
+        """Run another version from the next start on, as an upgrade of the binaries does.
+
+        Directories, port, log and configuration stay. Without an
+        `inter.broker.protocol.version` in `config` that is the new version's default, too.
+
+        Raises:
+            VersionError: there is no such version in ZooKeeper mode.
+            RuntimeError: it is running.
+        """
+        if self.is_running:
+            raise RuntimeError(f"{self.name} is running; stop it before its version is changed")
+        jars = _jars_with_zookeeper(version)
+        self.version = version
+        self.name = _name(version, self.broker_id)
+        self.process = self._make_process(jars)
 
     def launch(self) -> None:
         """Start the process without waiting for it to be ready.
@@ -270,6 +287,21 @@ class KafkaCluster(Startable):
     def close(self) -> None:
         """Kill the brokers, remove their data, give their ports back."""
         close_all(self.brokers)
+
+
+def _name(version: str, broker_id: int) -> str:
+    return f"kafka-{version}-broker-{broker_id}"
+
+
+def _jars_with_zookeeper(version: str) -> KafkaJars:
+    """The jars of a version that has a ZooKeeper mode.
+
+    Raises:
+        VersionError: it has none.
+    """
+    if version_tuple(version) >= _FIRST_WITHOUT_ZOOKEEPER:
+        raise VersionError(f"Kafka {version} has no ZooKeeper mode; 3.9 was the last with it")
+    return kafka_jars(version)
 
 
 def _property(value: str | int | bool) -> str:

@@ -13,6 +13,7 @@ from regent.endpoint.acl_cache import AclCache
 from regent.endpoint.authorization import AclsUnavailableError, Authorizer, AuthorizerKind
 from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
 from regent.endpoint.dispatcher import HANDLERS, NODE_HANDLERS, EndpointDispatcher, served_apis
+from regent.endpoint.quotas import MutationQuotas
 from regent.endpoint.upstream_brokers import UpstreamBrokers
 from regent.endpoint_settings import (
     advertised_address,
@@ -99,7 +100,9 @@ class KafkaEndpoint:
         server = KafkaServer(
             self._server_settings,
             apis=served_apis(handlers),
-            dispatcher=EndpointDispatcher(requests, trust, authorizer, handlers),
+            dispatcher=EndpointDispatcher(
+                requests, trust, authorizer, MutationQuotas(zookeeper), handlers
+            ),
             pass_through=None
             if passed_on is None
             else PassThrough(

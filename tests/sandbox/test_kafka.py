@@ -78,6 +78,28 @@ def test_every_version_serves_a_topic_and_restarts(version: str, zookeeper: ZooK
         assert sorted(tools.consume("t", 2)) == ["a", "b"]
 
 
+def test_a_broker_is_upgraded_on_the_same_directories(zookeeper: ZooKeeper) -> None:
+    chroot = f"{zookeeper.connect_string}/upgraded"
+    with KafkaBroker(
+        zookeeper=chroot, version="2.4.1", inter_broker_protocol_version="2.4"
+    ) as broker:
+        tools = KafkaTools(broker.bootstrap_servers)
+        tools.create_topic("t")
+        tools.produce("t", ["a"])
+        with pytest.raises(RuntimeError, match="is running; stop it"):
+            broker.change_version("3.9.1")
+        broker.stop()
+        with pytest.raises(VersionError, match="no ZooKeeper mode"):
+            broker.change_version("4.0.0")
+        assert broker.version == "2.4.1"
+        broker.change_version("3.9.1")
+        broker.start()
+        assert "Kafka version: 3.9.1" in broker.process.log_of_this_run()
+        assert "Kafka version: 2.4.1" in broker.log_path.read_text()
+        tools.produce("t", ["b"])
+        assert tools.consume("t", 2) == ["a", "b"]
+
+
 def test_the_oldest_version_speaks_its_own_protocol_on_its_own_zookeeper() -> None:
     with (
         ZooKeeper(version="1.1.1") as zookeeper,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -13,12 +14,13 @@ from regent.endpoint.acl_cache import AclCache
 from regent.endpoint.authorization import Authorizer, AuthorizerKind
 from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
 from regent.endpoint.dispatcher import EndpointDispatcher, served_apis
+from regent.endpoint.quotas import MutationQuotas
 from regent.model.acls import AclRules
 from regent.protocol.entity_building import build_entity
 from regent.protocol.framing import RequestHeader
 from regent.protocol.served_apis import Api, table_of
 from regent.protocol.server_codec import Request, ServerCodec
-from regent.protocol.serving import ANONYMOUS, Close, Peer
+from regent.protocol.serving import ANONYMOUS, Close, Peer, Throttled
 from regent.runtime.ports import ControllerRequests, ZooKeeperPort
 
 CODEC = ServerCodec(table_of(served_apis()))
@@ -47,13 +49,22 @@ class LocalEndpoint:
     """Implements :class:`~regent.runtime.ports.EndpointPort` for whoever calls :meth:`ask`.
 
     Pass :meth:`serve` to the controller.
+
+    Attributes:
+        muted_s: For how long connections were not to be read, one after the other.
     """
 
     def __init__(
-        self, *, kind: AuthorizerKind = AuthorizerKind.NONE, rules: AclRules | None = None
+        self,
+        *,
+        kind: AuthorizerKind = AuthorizerKind.NONE,
+        rules: AclRules | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kind = kind
         self._rules = rules or AclRules()
+        self._clock = clock
+        self.muted_s: list[float] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._dispatcher: EndpointDispatcher | None = None
 
@@ -70,7 +81,9 @@ class LocalEndpoint:
             view=lambda: controller.view,
             is_granted=authorizer.is_cluster_action_granted,
         )
-        self._dispatcher = EndpointDispatcher(controller, trust, authorizer)
+        self._dispatcher = EndpointDispatcher(
+            controller, trust, authorizer, MutationQuotas(zookeeper, clock=self._clock)
+        )
         return self
 
     def problem(self) -> str | None:
@@ -111,6 +124,9 @@ class LocalEndpoint:
     async def _answer(self, request: Request, peer: Peer) -> Any:
         assert self._dispatcher is not None, "the controller does not serve"
         entity = await self._dispatcher(request, peer)
+        if isinstance(entity, Throttled):
+            self.muted_s.append(entity.seconds)
+            entity = entity.entity
         if isinstance(entity, Close):
             return entity
         CODEC.encode(request.header, entity)

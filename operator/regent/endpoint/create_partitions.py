@@ -10,8 +10,16 @@ from regent.controller.commands import CreatePartitions
 from regent.controller.view import ClusterView
 from regent.endpoint.authorization import PeerAccess
 from regent.endpoint.create_topics import is_led
-from regent.endpoint.handling import AdminHandler
-from regent.endpoint.refusals import DONE, TIMED_OUT, WRONG_CONTROLLER, ApiError, fields_of
+from regent.endpoint.handling import MutationHandler
+from regent.endpoint.quotas import MutationQuota
+from regent.endpoint.refusals import (
+    DONE,
+    THROTTLED,
+    TIMED_OUT,
+    WRONG_CONTROLLER,
+    ApiError,
+    fields_of,
+)
 from regent.endpoint.topic_requests import growth_error, growth_problem, too_many_partitions
 from regent.model.acls import AclOperation
 from regent.protocol.entity_building import build_entity
@@ -29,7 +37,9 @@ _NOT_ALLOWED: Final = ApiError(TOPIC_AUTHORIZATION_FAILED, "The topic authorizat
 _BEING_DELETED: Final = ApiError(INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
 
 
-async def _answer(request: Request, controller: ControllerRequests, access: PeerAccess) -> Any:
+async def _answer(
+    request: Request, controller: ControllerRequests, access: PeerAccess, quota: MutationQuota
+) -> Any:
     entity = request.entity
     names = list(dict.fromkeys(topic.name for topic in entity.topics))
     if not controller.view.is_active:
@@ -52,9 +62,16 @@ async def _answer(request: Request, controller: ControllerRequests, access: Peer
     problem = too_many_partitions(sum(command.total for command in growing.values()))
     if problem is not None:
         return _response(request, {name: errors.get(name, problem) for name in names})
-    outcomes = await controller.carry_out_all(list(growing.values()))
-    for name, outcome in zip(growing, outcomes, strict=True):
+    added = {
+        name: command.total - len(view.topics[name].partitions) for name, command in growing.items()
+    }
+    admitted = list(growing) if entity.validate_only else quota.admitted(added)
+    outcomes = await controller.carry_out_all([growing[name] for name in admitted])
+    errors |= dict.fromkeys(growing, THROTTLED)
+    for name, outcome in zip(admitted, outcomes, strict=True):
         errors[name] = growth_error(name, outcome)
+    if not entity.validate_only:
+        quota.give_back(sum(added[name] for name in admitted if errors[name] != DONE))
     grown = [name for name in growing if errors[name] == DONE]
     if grown and not entity.validate_only:
         ready = await controller.settled(
@@ -97,4 +114,4 @@ def _response(request: Request, errors: Mapping[str, ApiError]) -> Any:
     )
 
 
-HANDLER: Final = AdminHandler(CREATE_PARTITIONS, _answer)
+HANDLER: Final = MutationHandler(CREATE_PARTITIONS, _answer, strict_since=3)

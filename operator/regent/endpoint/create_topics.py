@@ -9,8 +9,16 @@ from typing import Any, Final
 from regent.controller.commands import CreateTopic
 from regent.controller.view import ClusterView, TopicView
 from regent.endpoint.authorization import PeerAccess
-from regent.endpoint.handling import AdminHandler
-from regent.endpoint.refusals import DONE, TIMED_OUT, WRONG_CONTROLLER, ApiError, fields_of
+from regent.endpoint.handling import MutationHandler
+from regent.endpoint.quotas import MutationQuota
+from regent.endpoint.refusals import (
+    DONE,
+    THROTTLED,
+    TIMED_OUT,
+    WRONG_CONTROLLER,
+    ApiError,
+    fields_of,
+)
 from regent.endpoint.topic_requests import (
     UNSET,
     NewTopic,
@@ -41,7 +49,9 @@ _DYNAMIC_TOPIC_CONFIG: Final = 1
 """Kafka's number of the source of a topic's own configuration."""
 
 
-async def _answer(request: Request, controller: ControllerRequests, access: PeerAccess) -> Any:
+async def _answer(
+    request: Request, controller: ControllerRequests, access: PeerAccess, quota: MutationQuota
+) -> Any:
     entity = request.entity
     names = [topic.name for topic in entity.topics]
     if not controller.view.is_active:
@@ -57,7 +67,7 @@ async def _answer(request: Request, controller: ControllerRequests, access: Peer
             else:
                 errors[each.name] = problem
     validate_only = request.header.api_version >= 1 and entity.validate_only
-    errors |= await _create(controller, wanted, validate_only=validate_only)
+    errors |= await _create(controller, wanted, quota, validate_only=validate_only)
     created = [name for name in wanted if errors[name] == DONE]
     if not validate_only and created:
         counts = {name: _partitions(wanted[name]) for name in created}
@@ -106,18 +116,27 @@ def _new_topic(view: ClusterView, entity: Any) -> tuple[NewTopic, ApiError | Non
 
 
 async def _create(
-    controller: ControllerRequests, topics: Mapping[str, NewTopic], *, validate_only: bool
+    controller: ControllerRequests,
+    topics: Mapping[str, NewTopic],
+    quota: MutationQuota,
+    *,
+    validate_only: bool,
 ) -> dict[str, ApiError]:
     problem = too_many_partitions(sum(map(_partitions, topics.values())))
     if problem is not None:
         return dict.fromkeys(topics, problem)
-    commands = [_command(topic, validate_only=validate_only) for topic in topics.values()]
+    partitions = {name: _partitions(topic) for name, topic in topics.items()}
+    admitted = list(topics) if validate_only else quota.admitted(partitions)
+    commands = [_command(topics[name], validate_only=validate_only) for name in admitted]
     outcomes = await controller.carry_out_all(commands)
     twins = Twins(controller.view)
-    return {
-        topic.name: creation_error(twins, topic, outcome)
-        for topic, outcome in zip(topics.values(), outcomes, strict=True)
+    errors = dict.fromkeys(topics, THROTTLED) | {
+        name: creation_error(twins, topics[name], outcome)
+        for name, outcome in zip(admitted, outcomes, strict=True)
     }
+    if not validate_only:
+        quota.give_back(sum(partitions[name] for name in admitted if errors[name] != DONE))
+    return errors
 
 
 def _command(topic: NewTopic, *, validate_only: bool) -> CreateTopic:
@@ -176,4 +195,4 @@ def _response(request: Request, results: list[tuple[str, Mapping[str, object]]])
     )
 
 
-HANDLER: Final = AdminHandler(CREATE_TOPICS, _answer)
+HANDLER: Final = MutationHandler(CREATE_TOPICS, _answer, strict_since=6)

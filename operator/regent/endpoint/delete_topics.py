@@ -9,8 +9,16 @@ from typing import Any, Final, NamedTuple
 from regent.controller.commands import DeleteTopic, Outcome, Reason, Rejected
 from regent.controller.view import ClusterView
 from regent.endpoint.authorization import PeerAccess
-from regent.endpoint.handling import AdminHandler
-from regent.endpoint.refusals import DONE, TIMED_OUT, WRONG_CONTROLLER, ApiError, error_of
+from regent.endpoint.handling import MutationHandler
+from regent.endpoint.quotas import MutationQuota
+from regent.endpoint.refusals import (
+    DONE,
+    THROTTLED,
+    TIMED_OUT,
+    WRONG_CONTROLLER,
+    ApiError,
+    error_of,
+)
 from regent.model.acls import AclOperation
 from regent.protocol.entity_building import build_entity
 from regent.protocol.error_codes import (
@@ -42,7 +50,9 @@ class _Asked(NamedTuple):
     topic_id: uuid.UUID | None
 
 
-async def _answer(request: Request, controller: ControllerRequests, access: PeerAccess) -> Any:
+async def _answer(
+    request: Request, controller: ControllerRequests, access: PeerAccess, quota: MutationQuota
+) -> Any:
     asked = _asked(request)
     if not controller.view.is_active:
         return _response(request, [(each, WRONG_CONTROLLER) for each in asked])
@@ -58,7 +68,7 @@ async def _answer(request: Request, controller: ControllerRequests, access: Peer
         if each.name in deletable and (each.topic_id is None or each.name in describable)
         if each.name is not None
     ]
-    errors = await _delete(request, controller, commands)
+    errors = await _delete(request, controller, commands, quota)
     return _response(request, [_result(each, errors, describable) for each in asked])
 
 
@@ -82,13 +92,21 @@ def _named(view: ClusterView, asked: Sequence[_Asked]) -> list[_Asked]:
 
 
 async def _delete(
-    request: Request, controller: ControllerRequests, commands: Sequence[DeleteTopic]
+    request: Request,
+    controller: ControllerRequests,
+    commands: Sequence[DeleteTopic],
+    quota: MutationQuota,
 ) -> dict[str, ApiError]:
-    outcomes = await controller.carry_out_all(commands)
-    errors = {
-        command.topic: _error(request, outcome)
-        for command, outcome in zip(commands, outcomes, strict=True)
-    }
+    partitions = _partitions(controller.view, commands)
+    refused = partitions.keys() - set(quota.admitted(partitions))
+    errors = dict.fromkeys(refused, THROTTLED)
+    admitted = [command for command in commands if command.topic not in refused]
+    outcomes = await controller.carry_out_all(admitted)
+    for command, outcome in zip(admitted, outcomes, strict=True):
+        errors[command.topic] = _error(request, outcome)
+    quota.give_back(
+        sum(count for topic, count in partitions.items() if errors[topic] not in (DONE, THROTTLED))
+    )
     marked = [topic for topic, error in errors.items() if error == DONE]
     timeout_s = request.entity.timeout.total_seconds()
     gone = await controller.settled(
@@ -103,6 +121,16 @@ async def _delete(
     if timeout_s <= 0:
         forgotten = ()
     return errors | {topic: TIMED_OUT for topic in rest if topic not in forgotten}
+
+
+def _partitions(view: ClusterView, commands: Sequence[DeleteTopic]) -> dict[str, int]:
+    """How many partitions are to be deleted, of the topics that are not being deleted yet."""
+    topics = (view.topics.get(command.topic) for command in commands)
+    return {
+        topic.name: len(topic.partitions)
+        for topic in topics
+        if topic is not None and not topic.is_being_deleted
+    }
 
 
 def _error(request: Request, outcome: Outcome) -> ApiError:
@@ -134,4 +162,4 @@ def _response(request: Request, results: Sequence[tuple[_Asked, ApiError]]) -> A
     )
 
 
-HANDLER: Final = AdminHandler(DELETE_TOPICS, _answer)
+HANDLER: Final = MutationHandler(DELETE_TOPICS, _answer, strict_since=5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import logging
 from collections.abc import Iterable
 from typing import Any, Final
@@ -27,16 +29,19 @@ from regent.endpoint import (
 )
 from regent.endpoint.authorization import AclsUnavailableError, Authorizer, PeerAccess
 from regent.endpoint.broker_trust import BrokerTrust
-from regent.endpoint.handling import AdminHandler, Handler
-from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED
+from regent.endpoint.handling import AdminHandler, Handler, MutationHandler
+from regent.endpoint.quotas import MutationQuotas, QuotasUnavailableError
+from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, NOT_CONTROLLER
 from regent.protocol.served_apis import Api
 from regent.protocol.server_codec import Request
-from regent.protocol.serving import Close, PassOn, Peer
+from regent.protocol.serving import Close, PassOn, Peer, Throttled
 from regent.runtime.ports import ControllerRequests
 
 logger = logging.getLogger(__name__)
 
-HANDLERS: Final[tuple[Handler | AdminHandler, ...]] = (
+AnyHandler = Handler | AdminHandler | MutationHandler
+
+HANDLERS: Final[tuple[AnyHandler, ...]] = (
     controlled_shutdown.HANDLER,
     alter_partition.HANDLER,
     allocate_producer_ids.HANDLER,
@@ -66,7 +71,7 @@ NODE_HANDLERS: Final = (
 """What clients ask each node about itself. Only of use beside what is passed on to brokers."""
 
 
-def served_apis(handlers: Iterable[Handler | AdminHandler] = HANDLERS) -> tuple[Api, ...]:
+def served_apis(handlers: Iterable[AnyHandler] = HANDLERS) -> tuple[Api, ...]:
     """What the dispatcher answers."""
     return tuple(handler.api for handler in handlers)
 
@@ -78,6 +83,7 @@ class EndpointDispatcher:
         controller: Whom to ask.
         trust: Who counts as a broker.
         authorizer: Who may ask what else.
+        quotas: How many partitions who may create and delete.
         handlers: What is answered.
     """
 
@@ -86,22 +92,54 @@ class EndpointDispatcher:
         controller: ControllerRequests,
         trust: BrokerTrust,
         authorizer: Authorizer,
-        handlers: Iterable[Handler | AdminHandler] = HANDLERS,
+        quotas: MutationQuotas,
+        handlers: Iterable[AnyHandler] = HANDLERS,
     ) -> None:
         self._controller = controller
         self._trust = trust
         self._authorizer = authorizer
+        self._quotas = quotas
         self._handlers = {handler.api.key: handler for handler in handlers}
 
-    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close | PassOn:
+    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close | PassOn | Throttled:
         handler = self._handlers[request.header.api_key]
         try:
+            if isinstance(handler, MutationHandler):
+                return await self._mutate(handler, request, peer)
             if isinstance(handler, AdminHandler):
                 access = PeerAccess(self._authorizer, peer)
                 return await handler.answer(request, self._controller, access)
             if handler.is_for_brokers and not await self._trust.is_broker(peer):
-                return handler.refusal(request, CLUSTER_AUTHORIZATION_FAILED)
-        except AclsUnavailableError as error:
+                # Who is not the controller knows no brokers. One that is told to look elsewhere
+                # does; one that is told to have no right asks here for ever.
+                is_active = self._controller.view.is_active
+                error = CLUSTER_AUTHORIZATION_FAILED if is_active else NOT_CONTROLLER
+                return handler.refusal(request, error)
+        except (AclsUnavailableError, QuotasUnavailableError) as error:
             logger.warning("Request not answered", extra={"reason": str(error)})
             return Close.CLOSE
         return await handler.answer(request, self._controller)
+
+    async def _mutate(
+        self, handler: MutationHandler, request: Request, peer: Peer
+    ) -> Any | Throttled:
+        quota = self._quotas.without_limit()
+        if self._controller.view.is_active:
+            quota = await self._quotas.quota_of(
+                peer.principal,
+                request.header.client_id or "",
+                is_strict=request.header.api_version >= handler.strict_since,
+            )
+        access = PeerAccess(self._authorizer, peer)
+        entity = await handler.answer(request, self._controller, access, quota)
+        seconds = quota.throttle_s
+        return entity if seconds == 0 else _throttled(entity, seconds)
+
+
+def _throttled(entity: Any, seconds: float) -> Throttled:
+    """The first versions of some APIs do not say how long the client has to wait."""
+    if hasattr(entity, "throttle_time"):
+        milliseconds = max(round(seconds * 1000), 1)
+        throttle_time = datetime.timedelta(milliseconds=milliseconds)
+        entity = dataclasses.replace(entity, throttle_time=throttle_time)
+    return Throttled(entity, seconds)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from regent.endpoint.authorization import PeerAccess
+from regent.endpoint.quotas import MutationQuota
 from regent.protocol.served_apis import Api
 from regent.protocol.server_codec import Request
 from regent.runtime.ports import ControllerRequests
@@ -38,3 +39,18 @@ class AdminHandler(NamedTuple):
 
     api: Api
     answer: Callable[[Request, ControllerRequests, PeerAccess], Awaitable[Any]]
+
+
+class MutationHandler(NamedTuple):
+    """Answers the requests of one API by which administrators create and delete partitions.
+
+    Attributes:
+        api: The API, with all versions that it has.
+        answer: Makes the response's entity; checks what the peer may do, and how much of it. That
+            the client has to wait is added to the answer.
+        strict_since: The version from which what exceeds the quota is refused (KIP-599).
+    """
+
+    api: Api
+    answer: Callable[[Request, ControllerRequests, PeerAccess, MutationQuota], Awaitable[Any]]
+    strict_since: int

@@ -42,6 +42,7 @@ from regent.protocol.serving import (
     PassOn,
     Peer,
     Refusal,
+    Throttled,
     user_principal,
 )
 
@@ -122,6 +123,7 @@ class ServerConnection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._upstream: Upstream | None = None
         self._processed_bytes = 0
+        self._muted_until = 0.0
         self.group = ""
         self.is_busy = False
         self.is_authenticated = False
@@ -351,6 +353,8 @@ class ServerConnection(asyncio.Protocol):
         if delay > 0:
             self._server.statistics.throttled += 1
             await asyncio.sleep(delay)
+        if self._muted_until > self._loop.time():
+            await asyncio.sleep(self._muted_until - self._loop.time())
         return frame
 
     async def _process(self, frame: bytes, peer: Peer) -> None:
@@ -407,6 +411,9 @@ class ServerConnection(asyncio.Protocol):
             raise _ClosedError(CloseReason.ANSWERED_BY_CLOSE)
         if isinstance(entity, PassOn):
             return entity
+        if isinstance(entity, Throttled):
+            self._muted_until = self._loop.time() + entity.seconds
+            entity = entity.entity
         return self._server.codec.encode(request.header, entity)
 
     async def _decode(self, frame: bytes) -> Request:
@@ -415,7 +422,7 @@ class ServerConnection(asyncio.Protocol):
             return codec.decode(frame)
         return await self._loop.run_in_executor(self._server.decoder, codec.decode, frame)
 
-    async def _entity(self, request: Request, peer: Peer) -> Any | Close | PassOn:
+    async def _entity(self, request: Request, peer: Peer) -> Any | Close | PassOn | Throttled:
         api_key = request.header.api_key
         self._server.statistics.requests[self._server.codec.apis[api_key].name] += 1
         if api_key == API_VERSIONS.key:

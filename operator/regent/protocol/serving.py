@@ -92,6 +92,18 @@ class PassOn(NamedTuple):
     merged: Callable[[Any], Any] | None = None
 
 
+class Throttled(NamedTuple):
+    """An answer after which the client has to wait.
+
+    Attributes:
+        entity: The response's entity.
+        seconds: So long nothing else of this connection is processed.
+    """
+
+    entity: Any
+    seconds: float
+
+
 class UpstreamBroker(NamedTuple):
     """A broker to which requests can be passed on.
 
@@ -115,8 +127,9 @@ class Dispatcher(Protocol):
     connection, too, and is logged as a defect.
     """
 
-    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close | PassOn:
-        """The response's entity in the version of the request, or :class:`Close`.
+    async def __call__(self, request: Request, peer: Peer, /) -> Any | Close | PassOn | Throttled:
+        """The response's entity in the version of the request, also :class:`Throttled`, or
+        :class:`Close`.
 
         Of a server that passes requests on also :class:`PassOn`.
         """

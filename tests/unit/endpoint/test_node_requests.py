@@ -19,13 +19,18 @@ from regent.endpoint.dispatcher import (
     served_apis,
 )
 from regent.endpoint.handling import Handler
+from regent.endpoint.quotas import MutationQuotas
 from regent.endpoint.upstream_brokers import UpstreamBrokers
 from regent.model.acls import AclRules
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
+from regent.protocol.entity_building import build_entity
 from regent.protocol.framing import RequestHeader
 from regent.protocol.served_apis import (
+    ALLOCATE_PRODUCER_IDS,
+    ALTER_PARTITION,
     ALTER_REPLICA_LOG_DIRS,
+    CONTROLLED_SHUTDOWN,
     DESCRIBE_CONFIGS,
     DESCRIBE_LOG_DIRS,
     INCREMENTAL_ALTER_CONFIGS,
@@ -59,14 +64,15 @@ CODEC = ServerCodec(table_of(served_apis(ALL)))
 
 def dispatcher(view: ClusterView = VIEW, *, trusts: str = "everybody") -> EndpointDispatcher:
     trust = BrokerTrust(trusted=TrustedAsBrokers(trusts), super_users=(), view=lambda: view)
+    zookeeper = InMemoryZooKeeperPort(InMemoryZooKeeper().connect())
     authorizer = Authorizer(
         kind=AuthorizerKind.NONE,
         rules=AclRules(),
-        cache=AclCache(InMemoryZooKeeperPort(InMemoryZooKeeper().connect())),
+        cache=AclCache(zookeeper),
         view=lambda: view,
     )
     requests = QueuedRequests(lambda event: None, lambda: view, TopicWaits(lambda: view))
-    return EndpointDispatcher(requests, trust, authorizer, ALL)
+    return EndpointDispatcher(requests, trust, authorizer, MutationQuotas(zookeeper), ALL)
 
 
 def request(api: Api, version: int, fields: dict[str, Any]) -> Request:
@@ -268,6 +274,33 @@ async def test_another_controllers_metadata_is_taken(version: int) -> None:
 async def test_only_brokers_are_answered_like_that(api: Api, fields: dict[str, Any]) -> None:
     found = await answer(api, api.highest, fields, trusts="nobody")
     assert found.error_code is ErrorCode.cluster_authorization_failed
+
+
+@pytest.mark.parametrize(
+    ("is_active", "error"),
+    [(True, ErrorCode.cluster_authorization_failed), (False, ErrorCode.not_controller)],
+    ids=["active", "standby"],
+)
+@pytest.mark.parametrize(
+    ("api", "fields"),
+    [
+        (CONTROLLED_SHUTDOWN, {"broker_id": 1, "broker_epoch": 5}),
+        (ALTER_PARTITION, {"broker_id": 1, "broker_epoch": 5, "topics": ()}),
+        (ALLOCATE_PRODUCER_IDS, {"broker_id": 1, "broker_epoch": 5}),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+async def test_who_is_not_the_controller_sends_brokers_elsewhere(
+    api: Api, fields: dict[str, Any], is_active: bool, error: ErrorCode
+) -> None:
+    """It knows no brokers. One that is told to have no right would ask here for ever."""
+    view = ClusterView(is_active=is_active, controller_id=int(OWN))
+    asked = Request(
+        RequestHeader(api.key, api.highest, 1, "test"),
+        build_entity(api.requests[api.highest], fields),
+    )
+    found: Any = await dispatcher(view, trusts="registered-brokers")(asked, PEER)
+    assert found.error_code is error
 
 
 @pytest.mark.parametrize(

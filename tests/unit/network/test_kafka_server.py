@@ -26,7 +26,7 @@ from regent.protocol.served_apis import (
     SASL_HANDSHAKE,
 )
 from regent.protocol.server_codec import Request
-from regent.protocol.serving import Close, Dispatcher, Peer
+from regent.protocol.serving import Close, Dispatcher, Peer, Throttled
 from sandbox import wait_until_async
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.served_requests import make
@@ -182,6 +182,31 @@ async def test_answers_come_in_the_order_of_requests_one_at_a_time(
         await client.answer(CONTROLLED_SHUTDOWN, 3, correlation_id)
     assert controller.brokers == list(range(50))
     assert controller.most_in_progress == 1
+
+
+async def test_a_client_that_has_to_wait_is_answered_at_once_and_not_read_meanwhile(
+    server: KafkaServer, client: KafkaClient, controller: Controller
+) -> None:
+    entity = make(CONTROLLED_SHUTDOWN.responses[3], NONE_LEFT)
+    controller.answers[1] = Throttled(entity, 3_600.0)
+    sent = [client.send(CONTROLLED_SHUTDOWN, 3, {"brokerId": each}) for each in (1, 2)]
+    await client.answer(CONTROLLED_SHUTDOWN, 3, sent[0])
+    async with connected(server.port) as other:  # of the same address
+        await other.ask(CONTROLLED_SHUTDOWN, 3, {"brokerId": 3})
+    assert controller.brokers == [1, 3]
+    await server.stop()
+    await client.closed()
+
+
+async def test_a_client_that_has_waited_is_served(
+    client: KafkaClient, controller: Controller
+) -> None:
+    entity = make(CONTROLLED_SHUTDOWN.responses[3], NONE_LEFT)
+    controller.answers[1] = Throttled(entity, 0.01)
+    sent = [client.send(CONTROLLED_SHUTDOWN, 3, {"brokerId": each}) for each in (1, 2)]
+    for correlation_id in sent:
+        await client.answer(CONTROLLED_SHUTDOWN, 3, correlation_id)
+    assert controller.brokers == [1, 2]
 
 
 async def test_a_request_may_come_byte_by_byte_and_another_at_once(client: KafkaClient) -> None:

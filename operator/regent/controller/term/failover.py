@@ -205,24 +205,33 @@ async def _load_deletions(active: ActiveController) -> None:
 
 
 async def _set_up_features(active: ActiveController) -> None:
-    """``/feature`` says whether features are finalized at all (KIP-584): from 2.7 on they are."""
+    """``/feature`` says whether features are finalized at all (KIP-584): from 2.7 on they are.
+
+    The protocol decides on the layout, too, as in ``KafkaController.enableFeatureVersioning``.
+    """
     version = active.context.cluster.inter_broker_protocol
     enabled = version >= FEATURES_SINCE
     status = FeatureStatus.ENABLED if enabled else FeatureStatus.DISABLED
     layout = VERSION_2 if version >= FEATURE_VERSION_2_SINCE else VERSION_1
     (node,) = await read_permitted([paths.FEATURE])
-    content = encode_feature(FeatureZNode(layout, status))
     guard = epoch_guard(active.context)
     if node is None:
+        content = encode_feature(FeatureZNode(layout, status))
         await Write([Create(paths.FEATURE, content, exist_ok=True)], guard=guard)
-    elif _feature_status(active, node) not in (status, None):
-        await Write([SetData(paths.FEATURE, content, node.version)], guard=guard)
+        return
+    found = _decoded_feature(active, node)
+    if found is None:
+        return
+    kept = found.features if found.status is status is FeatureStatus.ENABLED else {}
+    wanted = FeatureZNode(layout, status, kept)
+    if found != wanted:
+        await Write([SetData(paths.FEATURE, encode_feature(wanted), node.version)], guard=guard)
 
 
-def _feature_status(active: ActiveController, node: ZNode) -> FeatureStatus | None:
+def _decoded_feature(active: ActiveController, node: ZNode) -> FeatureZNode | None:
     """None if the node does not decode: it is the brokers' to read, so it is left alone."""
     try:
-        return decode_feature(node.data).status
+        return decode_feature(node.data)
     except MalformedZNodeError as error:
         active.log.error("Malformed feature node", path=error.path, reason=error.reason)
         return None

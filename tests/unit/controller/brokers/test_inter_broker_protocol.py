@@ -99,8 +99,8 @@ class TestFeatures:
         assert node is not None
         feature = decode_feature(node.data)
         assert feature.status is status
-        assert feature.version == (1 if before is status else version)
-        assert node.version == int(before is not None and before is not status)
+        assert feature.version == version
+        assert node.version == int(before is not None and (before, 1) != (status, version))
 
     def test_a_change_of_the_protocol_turns_them_on(self) -> None:
         world = cluster(protocol=(2, 6))
@@ -109,3 +109,19 @@ class TestFeatures:
         node = world.zookeeper.get(paths.FEATURE)
         assert node is not None
         assert decode_feature(node.data).status is FeatureStatus.ENABLED
+
+    @pytest.mark.parametrize(("before", "after"), [((2, 8), (3, 9)), ((3, 9), (2, 8))])
+    def test_a_change_of_the_protocol_changes_the_layout_and_keeps_what_is_finalized(
+        self, before: tuple[int, int], after: tuple[int, int]
+    ) -> None:
+        layouts = {(2, 8): 1, (3, 9): 2}
+        world = cluster(protocol=before)
+        znode = FeatureZNode(layouts[before], FeatureStatus.ENABLED, {"some.feature": 3})
+        world.put(paths.FEATURE, encode_feature(znode))
+        active = world.fail_over()
+        world.run(process_inter_broker_protocol_change(active, after))
+        node = world.zookeeper.get(paths.FEATURE)
+        assert node is not None
+        assert decode_feature(node.data) == FeatureZNode(
+            layouts[after], FeatureStatus.ENABLED, {"some.feature": 3}
+        )
