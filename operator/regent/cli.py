@@ -19,6 +19,7 @@ from regent.model.errors import RegentError, ZooKeeperUnavailableError
 from regent.settings import (
     ENVIRONMENT_PREFIX,
     Settings,
+    namespace_name,
     option_of,
     render_markdown,
 )
@@ -77,6 +78,13 @@ def _http_url(_: click.Context, __: click.Parameter, value: str | None) -> str |
     if value is not None and not value.startswith(("http://", "https://")):
         raise click.BadParameter(f"{value!r} must begin with http:// or https://")
     return None if value is None else value.rstrip("/")
+
+
+def _namespaces(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(map(namespace_name, value))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def _setting_option(name: str, field: FieldInfo) -> Any:
@@ -205,6 +213,7 @@ def why(
     """
     from regent.client_settings import zookeeper_settings
     from regent.status.endpoint import default_url
+    from regent.status.text import plain
     from regent.status.why import exit_status, read_why, tell
 
     logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
@@ -216,7 +225,9 @@ def why(
     except ZooKeeperUnavailableError as error:
         raise _UnreachableError(str(error)) from error
     _print(
-        (json.dumps(report, indent=2) if as_json else "\n".join(tell(report)).lstrip("\n")) + "\n"
+        json.dumps(report, indent=2) + "\n"
+        if as_json
+        else "\n".join(map(plain, tell(report))).lstrip("\n") + "\n"
     )
     sys.exit(exit_status(report))
 
@@ -228,6 +239,7 @@ def why(
     "-n",
     "namespaces",
     multiple=True,
+    callback=_namespaces,
     metavar="NAME",
     help="Only those in this namespace; may be given several times.",
 )
