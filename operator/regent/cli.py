@@ -213,7 +213,6 @@ def why(
     """
     from regent.client_settings import zookeeper_settings
     from regent.status.endpoint import default_url
-    from regent.status.text import plain
     from regent.status.why import exit_status, read_why, tell
 
     logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
@@ -225,9 +224,7 @@ def why(
     except ZooKeeperUnavailableError as error:
         raise _UnreachableError(str(error)) from error
     _print(
-        json.dumps(report, indent=2) + "\n"
-        if as_json
-        else "\n".join(map(plain, tell(report))).lstrip("\n") + "\n"
+        (json.dumps(report, indent=2) if as_json else "\n".join(tell(report)).lstrip("\n")) + "\n"
     )
     sys.exit(exit_status(report))
 
