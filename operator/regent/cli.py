@@ -20,6 +20,7 @@ from regent.model.errors import RegentError, ZooKeeperUnavailableError
 from regent.settings import (
     ENVIRONMENT_PREFIX,
     Settings,
+    namespace_name,
     option_of,
     render_markdown,
 )
@@ -78,6 +79,13 @@ def _http_url(_: click.Context, __: click.Parameter, value: str | None) -> str |
     if value is not None and not value.startswith(("http://", "https://")):
         raise click.BadParameter(f"{value!r} must begin with http:// or https://")
     return None if value is None else value.rstrip("/")
+
+
+def _namespaces(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(map(namespace_name, value))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def _setting_option(name: str, field: FieldInfo) -> Any:
@@ -245,6 +253,7 @@ def plan(arguments: tuple[str, ...]) -> None:
     "-n",
     "namespaces",
     multiple=True,
+    callback=_namespaces,
     metavar="NAME",
     help="Only those in this namespace; may be given several times.",
 )

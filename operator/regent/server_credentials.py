@@ -13,6 +13,7 @@ from regent.model.errors import ConfigurationError, MalformedZNodeError, ZooKeep
 from regent.model.scram_credential import ScramCredential
 from regent.network.file_state import state_of
 from regent.protocol.serving import CredentialsUnavailableError
+from regent.yaml_loading import load_yaml
 from regent.zk_data import paths
 from regent.zk_data.operations import ZNode
 from regent.zk_data.scram_credentials import decode_scram_credential
@@ -77,11 +78,13 @@ def read_users(file: Path) -> Mapping[str, str]:
             in the message.
     """
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = load_yaml(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigurationError(f"file of users {file} cannot be read: {error}") from error
     except (ValueError, yaml.YAMLError):
-        raise ConfigurationError(f"file of users {file} is not YAML in UTF-8") from None
+        raise ConfigurationError(
+            f"file of users {file} is not YAML in UTF-8, or names a user twice"
+        ) from None
     if not isinstance(content, dict):
         raise ConfigurationError(f"file of users {file} must be a mapping of users to passwords")
     for number, (user, password) in enumerate(content.items(), start=1):

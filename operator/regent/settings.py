@@ -8,6 +8,7 @@ the file, the file over the default.
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -29,6 +30,11 @@ def _random_controller_id() -> int:
     return random.choice(DRAWN_CONTROLLER_IDS)  # noqa: S311 - no secret
 
 
+_CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+"""A label of DNS (RFC 1123)."""
+
 _ROOTS_OF_KAFKA: Final = frozenset(
     {
         *("admin", "brokers", "cluster", "config", "consumers", "controller", "controller_epoch"),
@@ -45,7 +51,11 @@ class Settings(EndpointOptions, BaseSettings):
     """Settings of one Regent process."""
 
     model_config = SettingsConfigDict(
-        env_prefix=ENVIRONMENT_PREFIX, extra="forbid", frozen=True, validate_default=False
+        env_prefix=ENVIRONMENT_PREFIX,
+        extra="forbid",
+        frozen=True,
+        validate_default=False,
+        str_strip_whitespace=True,  # a Secret often ends in a newline
     )
 
     zookeeper: str = Field(
@@ -271,16 +281,31 @@ class Settings(EndpointOptions, BaseSettings):
     @field_validator("election_path")
     @classmethod
     def _leave_to_kafka(cls, path: str) -> str:
+        if any(part in (".", "..") for part in path.split("/")):
+            raise ValueError("is not a path in ZooKeeper, which has no relative ones")
         if path.split("/")[1] in _ROOTS_OF_KAFKA:
             raise ValueError(
                 "this part of ZooKeeper is Kafka's, whose brokers read all nodes there"
             )
         return path
 
+    @field_validator("*", mode="after")
+    @classmethod
+    def _refuse_control_characters(cls, value: Any) -> Any:
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str | Path) and _CONTROL_CHARACTERS.search(str(text)):
+                raise ValueError("must not have control characters")
+        return value
+
     @field_validator("namespaces", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         return parts(value, ",")
+
+    @field_validator("namespaces")
+    @classmethod
+    def _check_namespaces(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(map(namespace_name, value)))
 
     @classmethod
     def settings_customise_sources(
@@ -292,6 +317,17 @@ class Settings(EndpointOptions, BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings
+
+
+def namespace_name(text: str) -> str:
+    """The text, if a namespace can have it as its name. An empty one would mean all namespaces.
+
+    Raises:
+        ValueError: It cannot.
+    """
+    if _NAMESPACE.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is not a namespace: lower case letters, digits, '-', up to 63")
+    return text
 
 
 def option_of(name: str) -> str:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from regent.model.errors import ConfigurationError
 from regent.settings import ENVIRONMENT_PREFIX, Settings
+from regent.yaml_loading import load_yaml
 
 _NEEDS: Final = (
     ("zookeeper_tls_ca_file", "zookeeper_tls"),
@@ -87,7 +88,7 @@ def _describe(problem: Mapping[str, Any]) -> str:
 
 def _read_file(file: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = load_yaml(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise ConfigurationError(
             f"settings file {file} is not text in UTF-8; it must be YAML: {error}"

@@ -75,8 +75,8 @@ def render() -> Render:
     """Render the chart with values; the objects by kind and name."""
     helm = kubernetes_binaries().path("helm")
 
-    def run(**values: Any) -> Rendered:
-        arguments: list[str | Path] = [helm, "template", "demo", CHART, "--namespace", "kafka"]
+    def run(*, release: str = "demo", namespace: str = "kafka", **values: Any) -> Rendered:
+        arguments: list[str | Path] = [helm, "template", release, CHART, "--namespace", namespace]
         arguments += ["--kube-version", "1.34.0"]
         for name, value in ({"zookeeper": "zk:2181/kafka"} | values).items():
             arguments += ["--set-json", f"{name.replace('__', '.')}={json.dumps(value)}"]
@@ -192,6 +192,38 @@ class TestRendering:
         ]
         settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
         assert (settings["lease_namespace"], settings["lease_name"]) == ("kafka", "demo-regent")
+
+    def test_names_that_look_like_numbers_are_text(self, render: Render) -> None:
+        rendered = render(
+            release="1e5",
+            namespace="123",
+            namespaces=["007"],
+            replicas=2,
+            endpoint__enabled=True,
+            metrics__service=True,
+            fullnameOverride="42",
+            nameOverride="43",
+            serviceAccount__name="44",
+        )
+        for document in rendered.values():
+            metadata = document["metadata"]
+            names = [metadata["name"], metadata.get("namespace", ""), *metadata["labels"].values()]
+            assert all(isinstance(name, str) for name in names), metadata
+        assert ("Role", "123-42") in rendered
+        template = rendered["Deployment", "42"]["spec"]["template"]
+        assert template["metadata"]["labels"]["app.kubernetes.io/instance"] == "1e5"
+        assert template["spec"]["serviceAccountName"] == "44"
+
+    def test_what_all_namespaces_share_differs_between_releases_with_long_names(
+        self, render: Render
+    ) -> None:
+        """Helm refuses to install what belongs to another release."""
+
+        def cluster_wide(release: str) -> set[tuple[str, str]]:
+            rendered = render(release=release, namespace="n" * 63)
+            return {key for key in rendered if key[0].startswith("ClusterRole")}
+
+        assert not cluster_wide("r" * 52 + "a") & cluster_wide("r" * 52 + "b")
 
     def test_a_disruption_budget_only_with_replicas(self, render: Render) -> None:
         assert ("PodDisruptionBudget", "demo-regent") not in render()

@@ -101,6 +101,14 @@ def test_release_refuses_what_is_no_deployment(runner: CliRunner, deployment: st
     assert "is not NAMESPACE/NAME" in result.output
 
 
+@pytest.mark.parametrize("namespace", ["", "team a", "Team"])
+def test_release_refuses_what_is_no_namespace(runner: CliRunner, namespace: str) -> None:
+    """An empty name would stand for all of them."""
+    result = runner.invoke(main, ["release", "--all", "--namespace", namespace])
+    assert result.exit_code == 2
+    assert "is not a namespace" in result.output
+
+
 def test_crds_prints_what_the_repository_holds(runner: CliRunner) -> None:
     output = runner.invoke(main, ["crds"]).output
     for file in sorted((ROOT / "crds").glob("*.yaml")):

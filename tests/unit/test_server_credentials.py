@@ -113,7 +113,16 @@ async def test_plain_users_are_those_of_the_file_as_it_is_now(
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"- secret", b"a: 12345", b"secret: [", b"\xff\xfesecret", b"12345: a"]
+    "content",
+    [
+        b"",
+        b"a: secret\na: other",
+        b"- secret",
+        b"a: 12345",
+        b"secret: [",
+        b"\xff\xfesecret",
+        b"12345: a",
+    ],
 )
 def test_a_file_without_users_is_named_and_not_shown(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "users.yaml"

@@ -45,6 +45,33 @@ def test_namespaces_are_separated_by_commas_in_the_environment(
     assert load_settings({"zookeeper": "z:1"}).namespaces == ("a", "b", "c")
 
 
+@pytest.mark.parametrize("name", ["", "Kafka", "kafka/..", "a" * 64, "kafka\n x"])
+def test_what_is_no_namespace_is_refused(name: str) -> None:
+    """An empty name would stand for all namespaces: `--namespace "$UNSET"`."""
+    with pytest.raises(ConfigurationError, match="namespaces"):
+        load_settings({"zookeeper": "z:1", "namespaces": ("kafka", name)})
+
+
+def test_a_namespace_is_served_once() -> None:
+    settings = load_settings({"zookeeper": "z:1", "namespaces": ("a", "b ", "a")})
+    assert settings.namespaces == ("a", "b")
+
+
+def test_blanks_around_a_setting_are_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Secret often ends in a newline; another election path would be another election."""
+    monkeypatch.setenv("REGENT_ELECTION_PATH", "/regent/other\n")
+    monkeypatch.setenv("REGENT_INTER_BROKER_LISTENER", " INTERNAL ")
+    settings = load_settings({"zookeeper": "z:1"})
+    assert settings.election_path == "/regent/other"
+    assert settings.inter_broker_listener == "INTERNAL"
+
+
+@pytest.mark.parametrize("path", ["/a/../b", "/a/.", "/a\0b"])
+def test_an_election_path_that_zookeeper_refuses_is_refused_at_the_start(path: str) -> None:
+    with pytest.raises(ConfigurationError, match="election_path"):
+        load_settings({"zookeeper": "z:1", "election_path": path})
+
+
 def test_the_controller_id_is_drawn_where_no_broker_has_one() -> None:
     one, other = (load_settings({"zookeeper": "z:1"}).controller_id for _ in range(2))
     assert one in DRAWN_CONTROLLER_IDS
@@ -78,6 +105,9 @@ def test_what_cannot_work_is_named_with_its_value(options: dict[str, object], pa
         ("xyz: 1\n", "xyz: there is no such setting; docs/settings.md lists them all"),
         ("http-port: 1\nhttp_port: 2\n", "has http_port twice"),
         ("log_level: 2026-99-99\n", "cannot be read: month must be"),
+        ("http_port: 1\nhttp_port: 2\n", "cannot be read: 'http_port' is there twice"),
+        (f"a: {'[' * 5000}\n", "nested too deeply"),
+        ('zookeeper_tls: true\nzookeeper_tls_ca_file: "a\\0b"\n', "control characters"),
     ],
 )
 def test_a_bad_settings_file_is_named(tmp_path: Path, content: str, part: str) -> None:

@@ -16,8 +16,8 @@
 {{- end }}
 
 {{- define "regent.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "regent.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "regent.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "regent.labels" -}}
@@ -47,9 +47,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
-{{- /* A name for objects outside the release's namespace: two releases of the same name must not meet. */}}
+{{- /* A name for objects outside the release's namespace: two releases of the same name must not meet.
+Not cut off: roles and bindings may have longer names than what becomes a label or a host. */}}
 {{- define "regent.clusterName" -}}
-{{- printf "%s-%s" .Release.Namespace (include "regent.fullname" .) | trunc 63 | trimSuffix "-" }}
+{{- printf "%s-%s" .Release.Namespace (include "regent.fullname" .) }}
 {{- end }}
 
 {{- /* Names in templates/release-topics.yaml. */}}
@@ -58,14 +59,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- define "regent.releaseClusterName" -}}
-{{- printf "%s-release" (include "regent.clusterName" . | trunc 55 | trimSuffix "-") }}
+{{- printf "%s-release" (include "regent.clusterName" .) }}
 {{- end }}
 
 {{- /* Not the labels of the Deployment: its selector must not match the hook's pod. */}}
 {{- define "regent.releaseLabels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/name: {{ printf "%s-release" (include "regent.name" . | trunc 55 | trimSuffix "-") }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 

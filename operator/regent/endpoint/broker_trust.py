@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import functools
 import shlex
 import socket
 import time
@@ -68,6 +69,7 @@ class BrokerTrust:
         self._is_granted = is_granted
         self._resolved: dict[str, _Resolved] = {}
         self._refuse = refuse
+        self._lookups: dict[str, asyncio.Future[Collection[str]]] = {}
 
     async def is_broker(self, peer: Peer) -> bool:
         """Whether to believe a peer that it is a broker."""
@@ -96,10 +98,22 @@ class BrokerTrust:
             return True
         now = time.monotonic()
         stale = [h for h in hosts if h not in known or now - known[h].at > _FRESH_S]
-        found = await asyncio.gather(*map(self._resolve, stale))
-        for host, addresses in zip(stale, found, strict=True):
-            self._resolved[host] = _Resolved(addresses, now)
+        found = await asyncio.gather(*map(self._look_up, stale))
         return any(address in addresses for addresses in found)
+
+    async def _look_up(self, host: str) -> Collection[str]:
+        """Addresses of a host. Who asks meanwhile shares the answer: lookups take the few threads
+        that the controller needs to connect to brokers."""
+        lookup = self._lookups.get(host)
+        if lookup is None:
+            lookup = self._lookups[host] = asyncio.ensure_future(self._resolve(host))
+            lookup.add_done_callback(functools.partial(self._looked_up, host))
+        return await asyncio.shield(lookup)
+
+    def _looked_up(self, host: str, lookup: asyncio.Future[Collection[str]]) -> None:
+        del self._lookups[host]
+        if not lookup.cancelled() and lookup.exception() is None:
+            self._resolved[host] = _Resolved(lookup.result(), time.monotonic())
 
 
 def _refusal(peer: Peer) -> Refusal:

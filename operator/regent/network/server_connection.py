@@ -9,7 +9,7 @@ import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from regent.model.errors import RegentError
 from regent.network.certificate_subject import subject_of
@@ -46,8 +46,11 @@ from regent.protocol.serving import (
     user_principal,
 )
 
-_DECODED_IN_THREAD: Final = 32 * 1024
-"""Bytes from which a request is decoded in a thread: it takes up to a second per megabyte."""
+T = TypeVar("T")
+
+_CONVERTED_IN_THREAD: Final = 32 * 1024
+"""Bytes from which a request is decoded, and its answer encoded, in a thread: in the loop it would
+take up to a second per megabyte, and an answer may be larger than its request."""
 
 _TOKEN_BYTES: Final = 1024
 """A request takes one token of its address's rate, and one more for each of so many bytes."""
@@ -386,12 +389,15 @@ class ServerConnection(asyncio.Protocol):
         if self._upstream is None:
             raise _ClosedError(CloseReason.ANSWERED_BY_CLOSE)
         codec = self._server.codec
-        header = codec.decode(frame).header
+        header = (await self._decode(frame)).header
+        passed_on = frame
         if step.request is not None:
-            frame = codec.encode_request(header, step.request)
+            passed_on = await self._convert(frame, codec.encode_request, header, step.request)
         async with self._within(self._limits.request_s, CloseReason.REQUEST_TIME):
-            answer = codec.decode_answer(header, await self._upstream.ask(header, frame))
-        return codec.encode(header, answer if step.merged is None else step.merged(answer))
+            raw = await self._upstream.ask(header, passed_on)
+            answer = await self._convert(raw, codec.decode_answer, header, raw)
+        merged = answer if step.merged is None else step.merged(answer)
+        return await self._convert(raw, codec.encode, header, merged)
 
     async def _answer(self, frame: bytes, peer: Peer) -> bytes | PassOn:
         statistics = self._server.statistics
@@ -414,13 +420,17 @@ class ServerConnection(asyncio.Protocol):
         if isinstance(entity, Throttled):
             self._muted_until = self._loop.time() + entity.seconds
             entity = entity.entity
-        return self._server.codec.encode(request.header, entity)
+        return await self._convert(frame, self._server.codec.encode, request.header, entity)
 
     async def _decode(self, frame: bytes) -> Request:
-        codec = self._server.codec
-        if len(frame) < _DECODED_IN_THREAD:
-            return codec.decode(frame)
-        return await self._loop.run_in_executor(self._server.decoder, codec.decode, frame)
+        return await self._convert(frame, self._server.codec.decode, frame)
+
+    async def _convert(self, frame: bytes, convert: Callable[..., T], *values: Any) -> T:
+        """Bytes to an entity or back. What belongs to a large request takes long: the answer has an
+        error for each thing that the request names."""
+        if len(frame) < _CONVERTED_IN_THREAD:
+            return convert(*values)
+        return await self._loop.run_in_executor(self._server.decoder, convert, *values)
 
     async def _entity(self, request: Request, peer: Peer) -> Any | Close | PassOn | Throttled:
         api_key = request.header.api_key

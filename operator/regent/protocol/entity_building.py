@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import typing
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
@@ -30,27 +31,52 @@ def build_entity(kind: type[Any], fields: Mapping[str, Any]) -> Any:
         KeyError: If a field has neither a value nor a default.
     """
     values: dict[str, Any] = {}
-    for field in dataclasses.fields(kind):
-        if field.name in fields:
-            values[field.name] = _value(field, fields[field.name])
-        elif field.name == "throttle_time":
-            values[field.name] = _NO_TIME
-        elif field.default is dataclasses.MISSING:
-            raise KeyError(f"{kind.__name__}.{field.name}")
+    for name, convert, is_required in _plan_of(kind):
+        if name in fields:
+            value = fields[name]
+            values[name] = value if value is None or convert is None else convert(value)
+        elif name == "throttle_time":
+            values[name] = _NO_TIME
+        elif is_required:
+            raise KeyError(f"{kind.__name__}.{name}")
     return kind(**values)
 
 
-def _value(field: dataclasses.Field[Any], value: Any) -> Any:
-    if value is None:
-        return None
+class _Field(NamedTuple):
+    """A field of an entity, how its value is converted, and whether it must be given."""
+
+    name: str
+    convert: Callable[[Any], Any] | None
+    is_required: bool
+
+
+_plans: Final[dict[type[Any], tuple[_Field, ...]]] = {}
+
+
+def _plan_of(kind: type[Any]) -> tuple[_Field, ...]:
+    """Made once for each class: an answer may have tens of thousands of entities."""
+    plan = _plans.get(kind)
+    if plan is None:
+        plan = _plans[kind] = tuple(
+            _Field(field.name, _conversion(field), field.default is dataclasses.MISSING)
+            for field in dataclasses.fields(kind)
+        )
+    return plan
+
+
+def _conversion(field: dataclasses.Field[Any]) -> Callable[[Any], Any] | None:
     if field.metadata.get("kafka_type") == "error_code":
-        return ErrorCode(value)
+        return ErrorCode
     element = _element(field.type)
     if element is None:
-        return value
+        return None
     if dataclasses.is_dataclass(element):
-        return tuple(build_entity(typing.cast(type[Any], element), each) for each in value)
-    return tuple(value)
+        return functools.partial(_entities, typing.cast(type[Any], element))
+    return tuple
+
+
+def _entities(kind: type[Any], values: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
+    return tuple([build_entity(kind, each) for each in values])
 
 
 def _element(annotation: Any) -> Any:

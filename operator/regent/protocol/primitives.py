@@ -192,12 +192,19 @@ class Reader:
 
     Nothing is reserved for what an answer announces before it is there. Every method raises
     :class:`DecodeError` where the buffer ends early.
+
+    Args:
+        max_elements: How many elements all arrays may have together, as far as they are read by
+            :meth:`nullable_array_length`; None: as many as there are bytes for.
     """
 
-    __slots__ = ("_data", "_flexible", "_offset")
+    __slots__ = ("_data", "_elements_left", "_flexible", "_offset")
 
-    def __init__(self, data: bytes, *, flexible: bool = False) -> None:
+    def __init__(
+        self, data: bytes, *, flexible: bool = False, max_elements: int | None = None
+    ) -> None:
         self._data = data
+        self._elements_left = len(data) if max_elements is None else max_elements
         self._flexible = flexible
         self._offset = 0
 
@@ -237,6 +244,9 @@ class Reader:
         length, self._offset = read_nullable_array_length(
             self._data, self._offset, flexible=self._flexible
         )
+        self._elements_left -= length or 0
+        if self._elements_left < 0:
+            raise DecodeError(f"an array of {length} elements: there are too many in all")
         return length
 
     def array_length(self) -> int:

@@ -151,3 +151,19 @@ ADMIN_APIS: Final = (
     UPDATE_FEATURES,
 )
 """What administrators ask of the controller, in the versions of brokers in ZooKeeper mode."""
+
+BROKER_APIS: Final = (
+    LEADER_AND_ISR,
+    STOP_REPLICA,
+    UPDATE_METADATA,
+    CONTROLLED_SHUTDOWN,
+    ALTER_PARTITION,
+    ALLOCATE_PRODUCER_IDS,
+)
+"""What brokers ask of the controller, or of each other."""
+
+MAX_ELEMENTS: Final = 200_000
+"""Elements of all arrays in a request that is no broker's: a reassignment of 50,000 partitions with
+three replicas each has about so many. What is done for each is done in the controller's loop, and
+takes a hundred times the memory of its bytes. (A controller of KRaft refuses what makes more than
+10,000 records.)"""

@@ -18,7 +18,13 @@ from regent.model.errors import RegentError
 from regent.protocol.entity_reader import plan_of, read_entity
 from regent.protocol.framing import RequestHeader, decode_response, encode_request
 from regent.protocol.primitives import NO_TAGS, DecodeError, Reader
-from regent.protocol.served_apis import API_VERSIONS, CONTROLLED_SHUTDOWN, Api
+from regent.protocol.served_apis import (
+    API_VERSIONS,
+    BROKER_APIS,
+    CONTROLLED_SHUTDOWN,
+    MAX_ELEMENTS,
+    Api,
+)
 
 _pack_head: Final = struct.Struct(">ii").pack
 
@@ -80,7 +86,11 @@ class ServerCodec:
         client_id = None
         if (api_key, api_version) != (CONTROLLED_SHUTDOWN.key, 0):
             client_id = head.nullable_string()
-        reader = Reader(head.rest(), flexible=kind.__flexible__)
+        reader = Reader(
+            head.rest(),
+            flexible=kind.__flexible__,
+            max_elements=None if api in BROKER_APIS else MAX_ELEMENTS,
+        )
         reader.tags()
         entity = read_entity(kind, reader)
         # What follows is ignored, as by brokers (RequestContext.parseRequest): librdkafka sends one

@@ -6,7 +6,7 @@ import asyncio
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import aiohttp
 import msgspec
@@ -83,7 +83,77 @@ class _Status(msgspec.Struct):
     zooKeeperProblem: str | None = None  # noqa: N815
 
 
-_WHY_FIELDS: Final[Mapping[str, type]] = {"controllerId": int, "isActive": bool}
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_TimeMs = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
+"""Until the end of the year 9999, which is the last that can be shown."""
+
+
+class _CauseBroker(msgspec.Struct):
+    id: int
+    epoch: int
+    sessionId: str | None  # noqa: N815
+
+
+class _Cause(msgspec.Struct):
+    kind: str
+    event: str
+    timeMs: _TimeMs  # noqa: N815
+    brokers: list[_CauseBroker]
+
+
+class _Leadership(msgspec.Struct):
+    leader: int | None
+    leaderEpoch: int  # noqa: N815
+    isr: list[int]
+    controllerEpoch: int  # noqa: N815
+    partitionEpoch: int  # noqa: N815
+
+
+class _Change(msgspec.Struct):
+    cause: _Cause
+    kind: str
+    after: _Leadership | None
+
+
+class _PartitionTrail(msgspec.Struct):
+    partition: _Count
+    offlineDirs: list[int]  # noqa: N815
+    refusals: list[tuple[int, str]]
+    before: _Leadership | None
+    dropped: int
+    changes: list[_Change]
+
+
+class _BrokerTrail(msgspec.Struct):
+    isShuttingDown: bool  # noqa: N815
+    last: _Cause | None
+
+
+class _WhyRefusal(msgspec.Struct):
+    """What is said instead of an answer."""
+
+    controllerId: int | None = None  # noqa: N815
+    problem: str | None = None
+
+
+class _WhyHead(msgspec.Struct):
+    """What ``/why`` says in any case."""
+
+    controllerId: int  # noqa: N815
+    isActive: bool  # noqa: N815
+    problem: str | None = None
+
+
+class _Why(_WhyHead, kw_only=True):
+    """What is shown of ``/why`` if nothing keeps it from answering."""
+
+    topic: str
+    controllerEpoch: int  # noqa: N815
+    termBeganMs: _TimeMs  # noqa: N815
+    evictedPartitions: int  # noqa: N815
+    removed: _Cause | None
+    partitions: list[_PartitionTrail]
+    brokers: dict[str, _BrokerTrail]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,20 +223,21 @@ def ask_why(url: str, topic: str, partition: int | None) -> EndpointAnswer:
     query = {"topic": topic} if partition is None else {"topic": topic, "partition": str(partition)}
     address = f"{url}/why?{urllib.parse.urlencode(query)}"
     try:
-        body = msgspec.json.decode(asyncio.run(_fetch(address, WHY_TIMEOUT_S, refusals=True)))
+        body = asyncio.run(_fetch(address, WHY_TIMEOUT_S, refusals=True))
     except TimeoutError:
         return EndpointAnswer(problem=f"no Regent answers at {url}: not within {WHY_TIMEOUT_S:g} s")
-    except (OSError, aiohttp.ClientError) as error:
+    except (OSError, ValueError, aiohttp.ClientError) as error:
         return EndpointAnswer(problem=f"no Regent answers at {url}: {error}")
+    try:
+        refusal = msgspec.json.decode(body, type=_WhyRefusal)
+        if refusal.controllerId is None and refusal.problem is not None:
+            return EndpointAnswer(problem=f"the Regent at {url} does not answer: {refusal.problem}")
+        if msgspec.json.decode(body, type=_WhyHead).problem is None:
+            msgspec.json.decode(body, type=_Why)
+        status = msgspec.json.decode(body, type=dict[str, Any])
     except (ValueError, RecursionError):
         return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
-    if not isinstance(body, dict):
-        return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
-    if isinstance(body.get("problem"), str) and "controllerId" not in body:
-        return EndpointAnswer(problem=f"the Regent at {url} does not answer: {body['problem']}")
-    if not all(isinstance(body.get(name), type_) for name, type_ in _WHY_FIELDS.items()):
-        return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
-    return EndpointAnswer(status={"problem": None, **body})
+    return EndpointAnswer(status={"problem": None, **status})
 
 
 def of_this_cluster(

@@ -151,7 +151,7 @@ def _replica_offline(before: Json | None, after: Json) -> str:
     if gone:
         was = "was" if len(gone) == 1 else "were"
         sentences.append(f"{capital(brokers(gone))} {was} taken out of the ISR.")
-    elif before is not None and after["leader"] is None:
+    elif before is not None and after["leader"] is None and after["isr"]:
         last = brokers(after["isr"])
         sentences.append(f"The ISR keeps its last member, {last}.")
     if before is not None and before["leader"] is not None and after["leader"] is None:

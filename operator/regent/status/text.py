@@ -30,14 +30,14 @@ def render_status(report: Report) -> str:
     ]
     with console.capture() as captured:
         for line in (_controller(report), _partitions(report), *_regent(report)):
-            console.print(_plain(line))
+            console.print(plain(line))
         console.print(_brokers(report))
         for warning in warnings:
-            console.print(_plain(warning), style="red")
+            console.print(plain(warning), style="red")
     return captured.get()
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text from znodes and other servers, without what a terminal takes for a command."""
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text
@@ -167,8 +167,8 @@ def _brokers(report: Report) -> Table:
         table.add_row(
             str(broker["id"]),
             "-" if broker["epoch"] is None else str(broker["epoch"]),
-            _plain(broker["rack"] or "-"),
+            plain(broker["rack"] or "-"),
             *(str(broker[key]) for key in ("leads", "hosts", "outOfSync")),
-            _plain(" ".join(broker["endpoints"]) or "-"),
+            plain(" ".join(broker["endpoints"]) or "-"),
         )
     return table

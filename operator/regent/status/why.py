@@ -13,6 +13,7 @@ from regent.status.endpoint import EndpointAnswer, ask_why, of_this_cluster
 from regent.status.reader import ClusterReader, open_cluster
 from regent.status.sentences import removed_sentence
 from regent.status.story import tell_partition, tell_topic
+from regent.status.text import plain
 from regent.status.topic import Target, read_topic, resolve
 from regent.zookeeper.settings import ZooKeeperSettings
 
@@ -114,6 +115,10 @@ def exit_status(report: Report) -> ExitStatus:
 
 def tell(report: Report) -> Iterator[str]:
     """The report as lines for people, with an empty one before each partition."""
+    return map(plain, _tell(report))
+
+
+def _tell(report: Report) -> Iterator[str]:
     topic, regent = report["topic"], report["regent"]
     if report["remark"]:
         yield report["remark"]

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 import struct
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,14 +19,16 @@ from regent.network.kafka_server import KafkaServer
 from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_statistics import CloseReason
 from regent.protocol.api_versions_answer import FeatureRange, Features
+from regent.protocol.framing import RequestHeader
 from regent.protocol.served_apis import (
     ALTER_PARTITION,
     API_VERSIONS,
     CONTROLLED_SHUTDOWN,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
+    Api,
 )
-from regent.protocol.server_codec import Request
+from regent.protocol.server_codec import Request, ServerCodec
 from regent.protocol.serving import Close, Dispatcher, Peer, Throttled
 from sandbox import wait_until_async
 from tests.support.kafka_client import KafkaClient, connected
@@ -379,6 +382,34 @@ async def test_a_large_request_is_answered(client: KafkaClient, controller: Cont
     controller.answers[1] = answer
     fields = {"brokerId": 1, "brokerEpoch": 1, "topics": topics}
     assert await client.ask(ALTER_PARTITION, 0, fields) == answer
+
+
+class _Codec(ServerCodec):
+    """Knows in which threads answers are encoded."""
+
+    def __init__(self, apis: Mapping[int, Api]) -> None:
+        super().__init__(apis)
+        self.threads: list[threading.Thread] = []
+
+    def encode(self, header: RequestHeader, entity: Any) -> bytes:
+        self.threads.append(threading.current_thread())
+        return super().encode(header, entity)
+
+
+async def test_the_answer_to_a_large_request_is_encoded_outside_of_the_loop(
+    server: KafkaServer, controller: Controller, client: KafkaClient
+) -> None:
+    """It has an error for each thing that the request names, and is read back before it is sent."""
+    server.codec = codec = _Codec(server.codec.apis)
+    controller.answers[1] = make(
+        ALTER_PARTITION.responses[0], {"throttleTimeMs": 0, "errorCode": 0, "topics": []}
+    )
+    for count in (1, 200):
+        topics = [{"topicName": "t" * 200, "partitions": []}] * count
+        await client.ask(ALTER_PARTITION, 0, {"brokerId": 1, "brokerEpoch": 1, "topics": topics})
+    small, large = codec.threads
+    assert small is threading.current_thread()
+    assert large is not small
 
 
 async def test_the_connection_that_holds_most_is_closed_when_memory_is_short(

@@ -21,6 +21,9 @@ from regent.protocol.served_apis import (
     ALTER_PARTITION,
     API_VERSIONS,
     CONTROLLED_SHUTDOWN,
+    DELETE_TOPICS,
+    ELECT_LEADERS,
+    MAX_ELEMENTS,
     METADATA,
     SASL_HANDSHAKE,
     Api,
@@ -228,3 +231,35 @@ def _handshake(mechanisms: object) -> SaslHandshakeResponse:
 def test_a_doubtful_answer_is_not_encoded(entity: object) -> None:
     with pytest.raises(EncodeError):
         CODEC.encode(_header(SASL_HANDSHAKE, 1), entity)
+
+
+def _deletion(count: int) -> bytes:
+    """DeleteTopics, version 1, of that many topics."""
+    head = struct.pack(">hhih", DELETE_TOPICS.key, 1, CORRELATION_ID, -1)
+    return head + struct.pack(">i", count) + b"\0\1t" * count + struct.pack(">i", 1000)
+
+
+def test_a_request_that_is_no_brokers_names_so_many_things_and_no_more() -> None:
+    """Each costs the controller's loop, and the process a hundred times its bytes."""
+    assert len(CODEC.decode(_deletion(MAX_ELEMENTS)).entity.topic_names) == MAX_ELEMENTS
+    with pytest.raises(DecodeError, match="too many"):
+        CODEC.decode(_deletion(MAX_ELEMENTS + 1))
+
+
+def test_the_arrays_of_a_request_count_together() -> None:
+    """ElectLeaders, version 0: the partitions of two topics."""
+    half = MAX_ELEMENTS // 2
+    topic = struct.pack(">h1si", 1, b"t", half) + b"\0\0\0\1" * half
+    head = struct.pack(">hhih", ELECT_LEADERS.key, 0, CORRELATION_ID, -1)
+    with pytest.raises(DecodeError, match="too many"):
+        CODEC.decode(head + struct.pack(">i", 2) + topic * 2 + struct.pack(">i", 1000))
+
+
+def test_an_isr_change_of_a_broker_may_name_more() -> None:
+    isr = uvarint(MAX_ELEMENTS + 2) + b"\0\0\0\1" * (MAX_ELEMENTS + 1)
+    partition = struct.pack(">ii", 0, 0) + isr + struct.pack(">i", 0) + b"\0"
+    topic = b"\2t" + b"\2" + partition + b"\0"
+    head = struct.pack(">hhih", ALTER_PARTITION.key, 0, CORRELATION_ID, -1) + b"\0"
+    frame = head + struct.pack(">iq", 1, 1) + b"\2" + topic + b"\0"
+    (found,) = CODEC.decode(frame).entity.topics
+    assert len(found.partitions[0].new_isr) == MAX_ELEMENTS + 1

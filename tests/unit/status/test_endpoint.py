@@ -108,6 +108,63 @@ def test_whoever_does_not_answer_about_a_topic_is_named(
     assert problem in str(found.problem)
 
 
+CAUSE = {"kind": "broker failed", "event": "BrokerChange", "timeMs": 1, "brokers": []}
+STATE = {"leader": 1, "leaderEpoch": 0, "isr": [1], "controllerEpoch": 1, "partitionEpoch": 0}
+TRAIL: Mapping[str, Any] = {
+    "partition": 0,
+    "offlineDirs": [],
+    "refusals": [],
+    "before": STATE,
+    "dropped": 0,
+    "changes": [{"cause": CAUSE, "kind": "observed", "after": None}],
+}
+WHY: Mapping[str, Any] = {
+    "controllerId": 1000,
+    "isActive": True,
+    "problem": None,
+    "topic": "t",
+    "controllerEpoch": 1,
+    "termBeganMs": 1,
+    "evictedPartitions": 0,
+    "removed": None,
+    "partitions": [TRAIL],
+    "brokers": {"1": {"isLive": True, "isShuttingDown": False, "last": CAUSE}},
+}
+
+
+def ask_why_of(body: object, other_server: tuple[int, list[bytes]]) -> EndpointAnswer:
+    port, answer = other_server
+    data = json.dumps(body).encode()
+    answer.append(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data))
+    return ask_why(f"http://127.0.0.1:{port}", "t", None)
+
+
+def test_a_trail_is_an_answer(other_server: tuple[int, list[bytes]]) -> None:
+    assert ask_why_of(WHY, other_server) == EndpointAnswer(status=WHY)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"partitions": None},
+        {"partitions": [{"partition": 0}]},
+        {"partitions": [{**TRAIL, "partition": -1}]},
+        {"partitions": [{**TRAIL, "before": {**STATE, "isr": 1}}]},
+        {"partitions": [{**TRAIL, "changes": [{}]}]},
+        {"partitions": [{**TRAIL, "refusals": ["no"]}]},
+        {"termBeganMs": 10**18},
+        {"removed": {**CAUSE, "timeMs": -1}},
+        {"brokers": {"1": None}},
+        {"problem": 1},
+        {"controllerId": None},
+    ],
+)
+def test_a_trail_of_another_shape_is_not_that_of_a_regent(
+    other_server: tuple[int, list[bytes]], fields: dict[str, object]
+) -> None:
+    assert "is not a Regent" in str(ask_why_of({**WHY, **fields}, other_server).problem)
+
+
 def test_nobody_listens() -> None:
     answer = ask_regent("http://127.0.0.1:1")
     assert answer.status is None

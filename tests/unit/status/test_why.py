@@ -68,6 +68,12 @@ class TestWithoutARegent:
         assert "Correct the znode" in told
         assert exit_status(report) is ExitStatus.OFFLINE_PARTITIONS
 
+    def test_what_others_wrote_gives_the_terminal_no_commands(self) -> None:
+        world, _ = cluster()
+        report = report_on(world, "t-0") | {"regentProblem": "busy\x1b[2J\r\ud800"}
+        told = "\n".join(tell(report))
+        assert "busy\\x1b[2J\\r\\ud800 (see --url)" in told
+
     def test_a_topic_that_cannot_be_read(self) -> None:
         world, _ = cluster()
         world.put(paths.topic("t"), b"{")
