@@ -1,61 +1,28 @@
 """For every effect of every story: a crash, a lost connection and a lost session before, inside and
-after it."""
+after it. Stories about the endpoint: ``test_crash_at_the_endpoint.py``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import pytest
 
-from regent.controller import effects as fx
 from tests.simulation import scenarios
 from tests.simulation.branching import play_every_cut
-from tests.simulation.describing import ZooKeeperEffect
+from tests.simulation.cutting import disturbances, failures_of_cuts
 from tests.simulation.disturbances import Disturbance
-from tests.simulation.endpoint_scenarios import ENDPOINT_SCENARIOS
 from tests.simulation.scenarios import SCENARIOS, Cut, play
 from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
 from tests.simulation.world import World
 
-AT_EVERY_WRITE = (
-    Disturbance.CRASH_BEFORE,
-    Disturbance.LOSE_BEFORE,
-    Disturbance.LOSE_AFTER,
-    Disturbance.EXPIRE_AFTER,
-)
-FORGOTTEN = "a broker fails at requests for a while"
-"""What a broker has refused is known for a term. If it took the leader epoch over before it
-failed, the next controller's LeaderAndIsr of that epoch changes nothing, as in Kafka: the next
-change of the partition does. So it is cut where the term goes on, and nowhere else."""
-ALL_SCENARIOS = SCENARIOS | SHUTDOWN_SCENARIOS | ENDPOINT_SCENARIOS
-
-
-def disturbances(effect: fx.Effect[object]) -> Iterator[Disturbance]:
-    """All that can befall the controller at an effect.
-
-    AFTER means: applied, but the answer is lost. A crash before an effect that writes nothing is
-    the same as a crash after the effect before it. A lost session shows at an effect on ZooKeeper.
-    """
-    yield Disturbance.CRASH_AFTER
-    if isinstance(effect, ZooKeeperEffect):
-        yield Disturbance.EXPIRE_BEFORE
-    if isinstance(effect, fx.Write | fx.Multi):
-        yield from AT_EVERY_WRITE
-    if isinstance(effect, fx.Write) and len(effect.operations) > 1:
-        yield from (d for d in Disturbance if d.is_halfway)
+STORIES = SCENARIOS | SHUTDOWN_SCENARIOS
 
 
 @pytest.mark.parametrize("rivals", [False, True], ids=["a fresh Regent", "a broker meanwhile"])
-@pytest.mark.parametrize("name", ALL_SCENARIOS)
+@pytest.mark.parametrize("name", STORIES)
 def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool) -> None:
-    def befalling(effect: fx.Effect[object]) -> Iterator[Disturbance]:
-        for disturbance in disturbances(effect):
-            if name != FORGOTTEN or not (disturbance.is_crash or disturbance.is_expiry):
-                yield disturbance
-
-    failures = play_every_cut(ALL_SCENARIOS[name], befalling, rivals=rivals)
+    failures = failures_of_cuts(name, STORIES[name], rivals=rivals)
     assert not failures, "\n".join(failures)
 
 

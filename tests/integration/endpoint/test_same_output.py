@@ -12,6 +12,7 @@ import pytest
 from sandbox import KafkaTools
 from sandbox.kafka_jars import version_tuple
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.metadata import Partition
 from tests.integration.endpoint.clients_support import SETTINGS, ServedCluster
 from tests.integration.endpoint.tool_script import Call, Printed, calls, tool_runner
 from tests.support.figures import Figure
@@ -156,9 +157,29 @@ def run_script(
             printed.append(runner.run(call))
             if call.tool == "kafka-reassign-partitions" or "--alter" in call.arguments:
                 cluster.wait_in_sync()
+            if "--create" in call.arguments or "--alter" in call.arguments:
+                _wait_until_known(cluster)
             if "--delete" in call.arguments:
                 _wait_until_gone(cluster, call.arguments[-1].removeprefix("--topic="))
     return printed
+
+
+def _wait_until_known(cluster: Cluster) -> None:
+    """Tools ask any broker, so each has to know every partition."""
+
+    def unknown() -> dict[int, set[Partition]]:
+        wanted = {
+            (topic, partition)
+            for topic in cluster.znodes.topics()
+            for partition in cluster.znodes.assignment(topic) or {}
+        }
+        return {
+            broker.broker_id: missing
+            for broker in cluster.running
+            if (missing := wanted - cluster.metadata(broker.broker_id).partitions.keys())
+        }
+
+    cluster.wait(unknown, "all brokers to know all partitions", until=lambda found: not found)
 
 
 def _wait_until_gone(cluster: Cluster, topic: str) -> None:
@@ -185,6 +206,7 @@ def normalized(printed: Printed) -> Printed:
     """Without what is drawn anew each time, and without an order where there is none."""
     text = "\n".join(printed.lines)
     text = re.sub(r"TopicId: \S+", "TopicId: drawn", text)
+    text = re.sub(r"\[I@[0-9a-f]+", "[I@drawn", text)  # Java's name of an array
     # Clients see the controller's node, too.
     text = re.sub(r"(brokers [\d,]+),1\d{9}\b", r"\1", text)
     return Printed(printed.exit_code, tuple(text.split("\n")))

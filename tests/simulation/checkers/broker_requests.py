@@ -57,7 +57,7 @@ class BrokerRequestChecker:
         nothing else."""
         wanted = _Wanted(tp, before.leader, to.leader_epoch, to.isr, before.partition_epoch)
         require(
-            to.leader == before.leader and wanted in self._wanted,
+            wanted in self._wanted,
             f"{tp} is changed to {to}, which its leader of {before} has not asked for",
         )
 

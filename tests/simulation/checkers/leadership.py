@@ -107,7 +107,7 @@ class LeadershipChecker:
                 f"{writer} changes {tp} from {before} to {state}",
             )
             return
-        if state.leader_epoch == before.leader_epoch:
+        if state.leader_epoch == before.leader_epoch and state.leader == before.leader:
             self._requests.check_was_wanted(tp, before, state)
             return
         require(
