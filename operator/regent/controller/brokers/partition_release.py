@@ -62,8 +62,8 @@ async def release_partitions(
 
     written, failures = await change_leadership(context, concerned, decide, active.log)
     batch = ControllerBrokerRequestBatch(context)
-    for tp in written:
-        batch.add_leader_and_isr(_recipients(context, tp, before[tp]), (tp,), is_new=False)
+    receivers = {tp: _recipients(context, tp, before[tp]) for tp in written}
+    batch.add_leaders_and_isrs(receivers, is_new=False)
     _stop_replicas(context, concerned, written, batch)
     await batch.send()
     if failures:

@@ -203,8 +203,8 @@ class PartitionStateMachine:
         """
         created, existing, failures = await create_first_states(self._context, partitions)
         self._context.cluster.set_leadership(created, ChangeKind.FIRST_LEADER)
+        batch.add_leaders_and_isrs({tp: state.isr for tp, state in created.items()}, is_new=True)
         for tp, state in created.items():
-            batch.add_leader_and_isr(state.isr, (tp,), is_new=True)
             self._set_state(tp, PartitionState.ONLINE, leader=state.leader, isr=state.isr)
         return failures, existing
 
@@ -366,8 +366,8 @@ class PartitionStateMachine:
         *,
         is_new: bool,
     ) -> None:
+        batch.add_leaders_and_isrs({tp: decisions[tp].recipients for tp in written}, is_new=is_new)
         for tp, state in written.items():
-            batch.add_leader_and_isr(decisions[tp].recipients, (tp,), is_new=is_new)
             self._set_state(
                 tp,
                 PartitionState.ONLINE,

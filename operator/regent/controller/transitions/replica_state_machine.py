@@ -210,10 +210,12 @@ class ReplicaStateMachine:
         batch.add_update_metadata(tp for tp in partitions if tp not in leadership)
         changed, failed = await self._remove_from_isr(broker_id, with_leadership)
         batch.add_update_metadata(with_leadership)
-        for tp in changed:
-            if not context.is_topic_queued_for_deletion(tp.topic):
-                others = [r for r in context.cluster.replicas(tp) if r != broker_id]
-                batch.add_leader_and_isr(others, (tp,), is_new=False)
+        others = {
+            tp: [r for r in context.cluster.replicas(tp) if r != broker_id]
+            for tp in changed
+            if not context.is_topic_queued_for_deletion(tp.topic)
+        }
+        batch.add_leaders_and_isrs(others, is_new=False)
         return [tp for tp in partitions if tp not in failed]
 
     async def _remove_from_isr(
