@@ -424,7 +424,7 @@ class ControlledShutdownOverdue(ControllerEvent, frozen=True):
 
 
 class PartitionsReleased(ControllerEvent, frozen=True):
-    """Brokers that shut down have left their partitions, and have been answered.
+    """A broker that shuts down has left its partitions, and has been answered.
 
     Attributes:
         controller_epoch: The term in which that was.
@@ -432,7 +432,7 @@ class PartitionsReleased(ControllerEvent, frozen=True):
 
     state = ControllerState.CONTROLLED_SHUTDOWN
     controller_epoch: int
-    broker_ids: tuple[int, ...]
+    broker_id: int
 
 
 def commands_received(

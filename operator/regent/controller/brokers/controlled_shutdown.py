@@ -20,9 +20,8 @@ from regent.controller.brokers import shutting_down_notes
 from regent.controller.brokers.abandoned_shutdowns import expect_the_end
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.brokers.partition_release import has_successors, release_partitions
+from regent.controller.brokers.released_partitions import expect_partitions_released
 from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
-from regent.controller.effects import Enqueue
-from regent.controller.events import PartitionsReleased
 from regent.controller.log import examples
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
@@ -48,7 +47,7 @@ async def shut_down_brokers(
         brokers = [context.cluster.brokers[broker_id] for broker_id in accepted]
         with context.trail.because(CauseKind.CONTROLLED_SHUTDOWN, brokers=brokers):
             await _shut_down(active, brokers)
-        await Enqueue(PartitionsReleased(context.term.epoch, tuple(accepted)))
+        await expect_partitions_released(active, accepted)
     results = {broker_id: _result(active, broker_id) for broker_id in accepted}
     return [
         Accepted(results[command.broker_id] if refusal is None else refusal)

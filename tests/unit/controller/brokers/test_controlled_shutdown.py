@@ -279,7 +279,7 @@ class TestAfterTheAnswer:
     def stopped(self, world: World, active: ActiveController) -> list[dict[str, object]]:
         """Fields of the warnings once broker 1 has been shut down."""
         shut_down(world, active, 1)
-        (event,) = world.driver.enqueued
+        event = world.driver.timers["partitions released by broker 1"].event
         assert isinstance(event, PartitionsReleased)
         world.run(process_partitions_released(active, event))
         return [r.fields for r in world.log.records if r.level == "warning"]
@@ -316,7 +316,7 @@ class TestAfterTheAnswer:
     def test_in_another_term_there_is_nothing_to_say(self) -> None:
         world, active = cluster()
         world.driver.performed.clear()
-        event = PartitionsReleased(active.context.term.epoch - 1, (1,))
+        event = PartitionsReleased(active.context.term.epoch - 1, 1)
         world.run(process_partitions_released(active, event))
         assert world.driver.performed == []
 
