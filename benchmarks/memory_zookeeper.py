@@ -95,7 +95,7 @@ class MemoryZooKeeper:
             return [self._apply(operation) for operation in operations]
 
     async def write(
-        self, operations: Sequence[Operation], *, guard: Check
+        self, operations: Sequence[Operation], *, guard: Check, divides: bool = True
     ) -> Sequence[WriteResult]:
         with self._counted():
             return [self._apply(operation) for operation in operations]

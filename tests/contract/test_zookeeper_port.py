@@ -263,6 +263,13 @@ async def test_the_guard_follows_its_node(client: Client) -> None:
     ]
 
 
+async def test_the_existence_of_many_nodes(client: Client) -> None:
+    paths = [f"/parent/n{i}" for i in range(1200)]
+    await client.port.write([Create(path, b"0") for path in paths[::3]], guard=GUARD)
+    expected = [i % 3 == 0 for i in range(len(paths))]
+    assert await client.port.exists(paths) == expected
+
+
 async def test_many_writes_some_of_which_conflict(client: Client) -> None:
     count = 2500
     paths = [f"/parent/n{i}" for i in range(count)]
@@ -274,6 +281,29 @@ async def test_many_writes_some_of_which_conflict(client: Client) -> None:
     assert results == [ZkError.BAD_VERSION if i in stale else Written(1) for i in range(count)]
     found = await client.port.get_data(paths)
     assert [n and n.data for n in found] == [b"0" if i in stale else b"1" for i in range(count)]
+
+
+async def test_writes_that_are_not_divided_stay_undone_with_the_one_that_conflicts(
+    client: Client,
+) -> None:
+    count = 2500
+    paths = [f"/parent/n{i}" for i in range(count)]
+    await client.port.write([Create(path, b"0") for path in paths], guard=GUARD)
+    operations = [SetData(path, b"1", 5 if i == 700 else 0) for i, path in enumerate(paths)]
+    results = await client.port.write(operations, guard=GUARD, divides=False)
+    assert results[700] is ZkError.BAD_VERSION
+    assert results[699] is ROLLED_BACK
+    assert results[-1] == Written(1)
+    found = await client.port.get_data(paths)
+    assert [n and n.data for n in found] == [
+        b"1" if result == Written(1) else b"0" for result in results
+    ]
+    assert set(results) == {Written(1), ROLLED_BACK, ZkError.BAD_VERSION}
+
+
+async def test_a_write_that_is_not_divided_is_fenced(client: Client) -> None:
+    with pytest.raises(ControllerMovedError):
+        await client.port.write([SetData("/missing", b"")], guard=Check("/guard", 1), divides=False)
 
 
 async def test_writes_all_of_which_conflict(client: Client) -> None:

@@ -292,7 +292,7 @@ class RegentProcess:
                 self._ask_zookeeper(effect)
             elif disturbance.is_halfway and isinstance(effect, fx.Write):
                 half = effect.operations[: len(effect.operations) // 2]
-                self.client.write(half, guard=effect.guard)
+                self.client.write(half, guard=effect.guard, divides=effect.divides)
         except RegentError as raised:
             error = raised
         if disturbance.is_crash:
@@ -320,7 +320,7 @@ class RegentProcess:
             case fx.Multi():
                 return client.multi(effect.operations)
             case fx.Write():
-                return client.write(effect.operations, guard=effect.guard)
+                return client.write(effect.operations, guard=effect.guard, divides=effect.divides)
 
     def _perform(self, effect: fx.Effect[Any]) -> Any:  # noqa: C901 - one case per effect
         match effect:

@@ -5,7 +5,8 @@ client unasked (watches, session states) waits in the client's queue until someb
 session ends when it is told to.
 
 The suite in ``tests/contract`` holds it against a real server. Known differences: nothing is ever
-reordered or stale, ACLs do not exist, and ``write`` applies its operations in one transaction each.
+reordered or stale, ACLs do not exist, and ``write`` applies its operations in one transaction each,
+or in small ones if it is not to divide them.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ from regent.zk_data.operations import (
 from tests.simulation.zookeeper_tree import Change, Committed, Node, ZNodeTree, split
 
 Event = WatchedEvent | SessionState
+
+UNDIVIDED_OPERATIONS = 3
+"""Operations in a transaction of a ``write`` that is not divided: several are needed at once."""
 
 
 class AppliedTransaction(NamedTuple):
@@ -243,14 +247,18 @@ class InMemoryClient:
             return results
         return list(self._commit(operations)) if operations else []
 
-    def write(self, operations: Sequence[Operation], *, guard: Check) -> list[WriteResult]:
+    def write(
+        self, operations: Sequence[Operation], *, guard: Check, divides: bool = True
+    ) -> list[WriteResult]:
         self._require_session()
+        size = 1 if divides else UNDIVIDED_OPERATIONS
         results: list[WriteResult] = []
-        for operation in operations:
-            checked, result = self.multi([guard, operation])
+        for start in range(0, len(operations), size):
+            some = operations[start : start + size]
+            checked, *written = self.multi([guard, *some])
             if isinstance(checked, ZkError) and checked is not ZkError.ROLLED_BACK:
                 raise ControllerMovedError(f"{guard.path} is not at version {guard.version}")
-            results.append(_forgiven(operation, result))
+            results += map(_forgiven, some, written)
         return results
 
     def notify(self, change: Change) -> None:
@@ -366,10 +374,10 @@ class InMemoryZooKeeperPort:
         return self._client.multi(operations)
 
     async def write(
-        self, operations: Sequence[Operation], *, guard: Check
+        self, operations: Sequence[Operation], *, guard: Check, divides: bool = True
     ) -> Sequence[WriteResult]:
         await self._connection()
-        return self._client.write(operations, guard=guard)
+        return self._client.write(operations, guard=guard, divides=divides)
 
     async def _connection(self) -> None:
         session_id = self._client.session_id

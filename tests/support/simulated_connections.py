@@ -224,9 +224,9 @@ class _ZooKeeper:
         return await self._ask("multi", operations)  # type: ignore[no-any-return]
 
     async def write(
-        self, operations: Sequence[Operation], *, guard: Check
+        self, operations: Sequence[Operation], *, guard: Check, divides: bool = True
     ) -> Sequence[WriteResult]:
-        return await self._ask("write", operations, guard=guard)  # type: ignore[no-any-return]
+        return await self._ask("write", operations, guard=guard, divides=divides)  # type: ignore[no-any-return]
 
     async def _ask(self, method: str, *args: Any, **options: Any) -> Any:
         async def ask() -> Any:

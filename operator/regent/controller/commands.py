@@ -149,14 +149,11 @@ class ControlledShutdownResult(msgspec.Struct, frozen=True):
         message: Empty unless there is an error.
         remaining_partitions: Partitions with several replicas that the broker still leads, as no
             other in-sync replica stays. They are without a leader when it stops.
-        below_min_insync_replicas: Partitions whose ISR, which the broker has left, has fewer
-            members than min.insync.replicas: producers with acks=all are refused.
     """
 
     error_code: int = 0
     message: str = ""
     remaining_partitions: tuple[TopicPartition, ...] = ()
-    below_min_insync_replicas: tuple[TopicPartition, ...] = ()
 
 
 class ScramUpsertion(msgspec.Struct, frozen=True):

@@ -64,6 +64,7 @@ class Write(Effect[Sequence[WriteResult]], frozen=True):
 
     operations: Sequence[Operation]
     guard: Check
+    divides: bool = True
 
 
 class UpdateChannels(Effect[None], frozen=True):

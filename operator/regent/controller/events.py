@@ -423,6 +423,18 @@ class ControlledShutdownOverdue(ControllerEvent, frozen=True):
     broker_epoch: int
 
 
+class PartitionsReleased(ControllerEvent, frozen=True):
+    """A broker that shuts down has left its partitions, and has been answered.
+
+    Attributes:
+        controller_epoch: The term in which that was.
+    """
+
+    state = ControllerState.CONTROLLED_SHUTDOWN
+    controller_epoch: int
+    broker_id: int
+
+
 def commands_received(
     commands: tuple[Command, ...], *, reply_to: Any
 ) -> CommandsReceived | ControlledShutdownReceived:

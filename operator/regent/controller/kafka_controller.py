@@ -19,6 +19,7 @@ from regent.controller.brokers import (
     log_dir_events,
     own_registration,
     refusal_repair,
+    released_partitions,
     unassigned_replicas,
 )
 from regent.controller.commands import Outcome
@@ -205,5 +206,6 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     ),
     e.WatchCheck: lambda active, _: watch_check.process_watch_check(active),
     e.ControlledShutdownOverdue: abandoned_shutdowns.process_controlled_shutdown_overdue,
+    e.PartitionsReleased: released_partitions.process_partitions_released,
     e.ConfigChange: lambda active, _: config_changes.process_config_change(active),
 }

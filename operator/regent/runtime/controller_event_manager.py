@@ -66,6 +66,7 @@ class ControllerEventManager:
             was_active = self._controller.active
             with self._collector.paused():
                 await interpreter.drive(self._controller.process(event))
+                await asyncio.sleep(0)  # answers leave before the gauges are read
                 if self._controller.active is not was_active:
                     self._collector.population_changed(
                         is_active=self._controller.active is not None

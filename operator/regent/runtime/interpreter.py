@@ -38,7 +38,7 @@ class Interpreter:
             fx.ReadChildren: lambda x: zookeeper.get_children(x.paths, watch=x.watch),
             fx.Exists: lambda x: zookeeper.exists(x.paths, watch=x.watch),
             fx.Multi: lambda x: zookeeper.multi(x.operations),
-            fx.Write: lambda x: zookeeper.write(x.operations, guard=x.guard),
+            fx.Write: lambda x: zookeeper.write(x.operations, guard=x.guard, divides=x.divides),
             fx.InterBrokerProtocol: lambda x: channels.inter_broker_protocol(),
             fx.SendRequests: self._send,
         }

@@ -79,7 +79,7 @@ class ZooKeeperPort(Protocol):
         ...
 
     async def write(
-        self, operations: Sequence[Operation], *, guard: Check
+        self, operations: Sequence[Operation], *, guard: Check, divides: bool = True
     ) -> Sequence[WriteResult]:
         """Each operation on its own, all fenced by ``guard``; results in order. What a server
         refuses for one node (``NO_AUTH``, ``QUOTA_EXCEEDED``) is the result of that operation.
@@ -87,6 +87,11 @@ class ZooKeeperPort(Protocol):
         Many operations travel in one transaction behind one check; one that conflicts is reported
         and the rest is tried again without it. Operations of one call must not depend on each
         other. A dependent write belongs into a later call.
+
+        Args:
+            divides: Whether the rest of a transaction with a conflict is tried again. Otherwise it
+                is ``ROLLED_BACK``: for a caller who reads again whatever was not written, one
+                failed transaction costs less than finding each conflict in it.
 
         Raises:
             ControllerMovedError: If the guard does not hold. Operations sent before that was known

@@ -33,6 +33,10 @@ PAUSE_RATIO: Final = 4
 LONGEST_PAUSE_S: Final = 0.25
 """However long the round was."""
 
+BEFORE_EVERYTHING_S: Final = 0.2
+"""After a failover brokers are being sent everything, too: a round between two requests of a broker
+is time that it waits for a controller."""
+
 _HEALTH = {
     PartitionState.NEW: PartitionHealth.NEW,
     PartitionState.ONLINE: PartitionHealth.ONLINE,
@@ -107,6 +111,8 @@ class ViewPublisher:
             await self._wake.wait()
             self._wake.clear()
             while self._rebuild or self._dirty or self._brokers_changed:
+                if self._rebuild:
+                    await self._pause(BEFORE_EVERYTHING_S)
                 began = time.monotonic()
                 await self._round()
                 took = time.monotonic() - began

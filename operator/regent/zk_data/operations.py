@@ -96,7 +96,8 @@ Operation = Create | SetData | Delete | Check
 
 def operation_size(operation: Operation) -> int:
     """Bytes of an operation's path and data."""
-    size = len(operation.path.encode())
+    path = operation.path
+    size = len(path) if path.isascii() else len(path.encode())
     if isinstance(operation, Create | SetData):
         size += len(operation.data)
     return size

@@ -45,6 +45,7 @@ from regent.zookeeper.multi_read import GET_CHILDREN, GET_DATA
 from regent.zookeeper.multi_write import MultiWrite, serialize_acl
 from regent.zookeeper.reads import (
     BulkReadsUnsupportedError,
+    exist_in_bulk,
     exist_one_by_one,
     get_dated,
     get_one_by_one,
@@ -57,6 +58,10 @@ from regent.zookeeper.writes import GuardedWrite, culprit_of, too_large
 
 WATCHES_ONE_BY_ONE_MAX: Final = 32
 """Up to so many nodes, reading and watching each takes less than the round trips of the rest."""
+
+EXISTENCE_ONE_BY_ONE_MAX: Final = 32
+"""Up to so many nodes are asked for one by one: in bulk their children are listed, too, of which
+those that are asked for in small numbers have many."""
 
 WatchListener = Callable[[WatchedEvent], None]
 
@@ -133,6 +138,11 @@ class KazooZooKeeper:
 
     async def exists(self, paths: Sequence[str], *, watch: bool = False) -> Sequence[bool]:
         generation = self._session.generation()
+        if generation.has_bulk_reads and not watch and len(paths) > EXISTENCE_ONE_BY_ONE_MAX:
+            try:
+                return await exist_in_bulk(generation, paths)
+            except BulkReadsUnsupportedError:
+                generation.has_bulk_reads = False
         return await exist_one_by_one(generation, paths, self._watcher(watch))
 
     async def multi(self, operations: Sequence[Operation]) -> Sequence[WriteResult]:
@@ -164,12 +174,13 @@ class KazooZooKeeper:
         return results
 
     async def write(
-        self, operations: Sequence[Operation], *, guard: Check
+        self, operations: Sequence[Operation], *, guard: Check, divides: bool = True
     ) -> Sequence[WriteResult]:
         write = GuardedWrite(
             self._session.generation(),
             operations,
             guard=guard,
+            divides=divides,
             chroot=self._chroot,
             acl=self._acl,
             sensitive_acl=self._sensitive_acl,

@@ -34,6 +34,8 @@ _SEQUENTIAL: Final = 2
 
 _HEADER: Final = struct.Struct(">iBi")
 _INT: Final = struct.Struct(">i")
+_PATH_HEADER: Final = struct.Struct(">iBii")
+"""Header of one operation and the length of its path."""
 _STAT_SIZE: Final = 68
 _VERSION_IN_STAT: Final = 32
 _END: Final = _HEADER.pack(-1, 1, -1)
@@ -92,33 +94,40 @@ class MultiWrite:
     def serialize(self) -> bytes:
         """The body of the request."""
         parts: list[bytes] = []
+        chroot, pack_path, pack = self.chroot, _PATH_HEADER.pack, _INT.pack
         for operation in self.operations:
-            path = _buffer(((self.chroot + operation.path).rstrip("/") or "/").encode())
+            encoded = ((chroot + operation.path).rstrip("/") or "/").encode()
             match operation:
                 case SetData():
+                    data = operation.data
                     parts += (
-                        _HEADER.pack(_SET_DATA, 0, -1),
-                        path,
-                        _buffer(operation.data),
-                        _INT.pack(operation.version),
+                        pack_path(_SET_DATA, 0, -1, len(encoded)),
+                        encoded,
+                        pack(len(data)),
+                        data,
+                        pack(operation.version),
                     )
                 case Create():
                     flags = _EPHEMERAL * operation.ephemeral | _SEQUENTIAL * operation.sequential
                     parts += (
-                        _HEADER.pack(_CREATE, 0, -1),
-                        path,
+                        pack_path(_CREATE, 0, -1, len(encoded)),
+                        encoded,
                         _buffer(operation.data),
                         self.sensitive_acl if is_sensitive(operation.path) else self.acl,
                         _INT.pack(flags),
                     )
                 case Delete():
                     parts += (
-                        _HEADER.pack(_DELETE, 0, -1),
-                        path,
-                        _INT.pack(operation.version),
+                        pack_path(_DELETE, 0, -1, len(encoded)),
+                        encoded,
+                        pack(operation.version),
                     )
                 case Check():
-                    parts += (_HEADER.pack(_CHECK, 0, -1), path, _INT.pack(operation.version))
+                    parts += (
+                        pack_path(_CHECK, 0, -1, len(encoded)),
+                        encoded,
+                        pack(operation.version),
+                    )
                 case _:
                     assert_never(operation)
         parts.append(_END)

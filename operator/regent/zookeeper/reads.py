@@ -11,9 +11,9 @@ from kazoo.protocol.serialization import Exists, GetData
 from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
 from regent.zk_data.operations import DatedZNode, ZNode
-from regent.zookeeper.errors import NO_NODE, code_of, unexpected
+from regent.zookeeper.errors import NO_AUTH, NO_NODE, code_of, unexpected
 from regent.zookeeper.generation import BATCH_SIZE, Answer, Generation
-from regent.zookeeper.multi_read import GET_DATA, MultiRead, ReadAnswer
+from regent.zookeeper.multi_read import GET_CHILDREN, GET_DATA, MultiRead, ReadAnswer
 from regent.zookeeper.set_watches import SetWatches
 
 T = TypeVar("T")
@@ -35,6 +35,34 @@ async def read_in_bulk(
         BulkReadsUnsupportedError: If the server is older than 3.6.
         UnexpectedZooKeeperError: If a node may not be read.
     """
+    found: list[ReadAnswer | None] = []
+    for path, answer in zip(paths, await _bulk_answers(generation, paths, opcode), strict=True):
+        if not isinstance(answer, int):
+            found.append(answer)
+        elif answer == NO_NODE:
+            found.append(None)
+        else:
+            raise unexpected(answer, path)
+    return found
+
+
+async def exist_in_bulk(generation: Generation, paths: Sequence[str]) -> list[bool]:
+    """Whether there is a node at each path: one that may not be read exists.
+
+    Raises:
+        BulkReadsUnsupportedError: If the server is older than 3.6.
+    """
+    # MultiRead has no operation "exists". Nodes of which there are many have few children.
+    answers = await _bulk_answers(generation, paths, GET_CHILDREN)
+    for path, answer in zip(paths, answers, strict=True):
+        if isinstance(answer, int) and answer not in (NO_NODE, NO_AUTH):
+            raise unexpected(answer, path)
+    return [answer != NO_NODE for answer in answers]
+
+
+async def _bulk_answers(
+    generation: Generation, paths: Sequence[str], opcode: Literal[4, 8]
+) -> list[ReadAnswer]:
     chunks = list(_chunks(paths, generation.settings.bulk_request_bytes))
     found = await together([_read_chunk(generation, chunk, opcode) for chunk in chunks])
     return [answer for answers in found for answer in answers]
@@ -167,7 +195,7 @@ async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 async def _read_chunk(
     generation: Generation, paths: Sequence[str], opcode: Literal[4, 8]
-) -> list[ReadAnswer | None]:
+) -> list[ReadAnswer]:
     absolute = [generation.absolute(path) for path in paths]
     (answer,) = await generation.answers([MultiRead(absolute, opcode)])
     if answer is None or isinstance(answer, UnimplementedError):
@@ -176,13 +204,7 @@ async def _read_chunk(
         raise unexpected(code_of(answer), paths[0]) from answer
     assert isinstance(answer, list)
     assert len(answer) == len(paths)
-    found: list[ReadAnswer | None] = answer
-    for index, one in enumerate(answer):
-        if isinstance(one, int):
-            if one != NO_NODE:
-                raise unexpected(one, paths[index])
-            found[index] = None
-    return found
+    return answer
 
 
 def _chunks(paths: Sequence[str], request_bytes: int) -> Iterator[Sequence[str]]:

@@ -48,6 +48,7 @@ class GuardedWrite:
         generation: The session to write under.
         operations: Independent of each other.
         guard: Checked in every transaction.
+        divides: Whether the rest of a transaction with a conflict is tried again.
         chroot: Put before every path.
         acl: Serialized, for created nodes.
         sensitive_acl: The same for those that only brokers may read.
@@ -61,6 +62,7 @@ class GuardedWrite:
         operations: Sequence[Operation],
         *,
         guard: Check,
+        divides: bool,
         chroot: str,
         acl: bytes,
         sensitive_acl: bytes,
@@ -68,6 +70,7 @@ class GuardedWrite:
         self._generation = generation
         self._operations = operations
         self._guard = guard
+        self._divides = divides
         self._chroot = chroot
         self._acl = acl
         self._sensitive_acl = sensitive_acl
@@ -76,7 +79,8 @@ class GuardedWrite:
     async def results(self) -> list[WriteResult]:
         """Carry everything out; see ``ZooKeeperPort.write`` for what is raised."""
         await together([self._write_chunk(chunk) for chunk in self._chunks()])
-        self._log_refusals()
+        if self._divides:  # else the caller tries again
+            self._log_refusals()
         return [result for result in self._results if result is not None]
 
     def _log_refusals(self) -> None:
@@ -95,13 +99,18 @@ class GuardedWrite:
 
     async def _write_chunk(self, chunk: Sequence[int]) -> None:
         """Write some operations, given by their indices."""
-        groups = [chunk]
+        groups: Sequence[Sequence[int]] = [chunk]
         rounds = 0
         while groups:
             groups = await self._write_groups(groups)
+            if not self._divides:
+                break
             rounds += 1
             if rounds == ROUNDS_PER_CHUNK_MAX:
                 groups = [[index] for group in groups for index in group]
+        for group in groups:
+            for index in group:
+                self._results[index] = ZkError.ROLLED_BACK
 
     async def _write_groups(self, groups: Sequence[Sequence[int]]) -> list[Sequence[int]]:
         """Write groups of operations, each in a transaction of its own.

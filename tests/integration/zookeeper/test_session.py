@@ -296,7 +296,9 @@ async def test_what_may_not_be_read_is_no_answer_that_anyone_expects(server: Zoo
 async def test_what_may_not_be_read_exists_but_cannot_be_watched(server: ZooKeeper) -> None:
     await asyncio.to_thread(_lock_up, server, "/closed")
     async with connected(settings_for(server.connect_string)) as client:
-        assert await client.port.exists(["/", "/closed", "/missing"]) == [True, True, False]
+        asked = ["/", "/closed", "/missing"]
+        assert await client.port.exists(asked) == [True, True, False]
+        assert await client.port.exists(asked * 20) == [True, True, False] * 20
         with pytest.raises(UnexpectedZooKeeperError, match="NOAUTH for /closed"):
             await client.port.exists(["/closed"], watch=True)
 

@@ -12,7 +12,10 @@ from regent.controller.partitions import isr_changes
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions import election, partition_state_machine, replica_state_machine
 from regent.controller.transitions.election import Elected
-from regent.controller.transitions.partition_state_znodes import write_partition_states
+from regent.controller.transitions.partition_state_znodes import (
+    write_on_known_states,
+    write_partition_states,
+)
 from regent.controller.transitions.replica_state_machine import ReplicaStateMachine
 from tests.simulation.mutants.registry import defect
 
@@ -34,14 +37,20 @@ def leader_from_outside_the_isr(patch: pytest.MonkeyPatch) -> None:
 def no_new_leader_epoch(patch: pytest.MonkeyPatch) -> None:
     """A new leader reigns in the epoch of the old one."""
 
-    async def write(context: ControllerContext, states: dict[Any, Any]) -> Any:
-        same = {
+    def same(states: dict[Any, Any]) -> dict[Any, Any]:
+        return {
             tp: msgspec.structs.replace(state, leader_epoch=state.leader_epoch - 1)
             for tp, state in states.items()
         }
-        return await write_partition_states(context, same)
+
+    async def write(context: ControllerContext, states: dict[Any, Any]) -> Any:
+        return await write_partition_states(context, same(states))
+
+    async def write_on_known(context: ControllerContext, states: dict[Any, Any]) -> Any:
+        return await write_on_known_states(context, same(states))
 
     patch.setattr(partition_state_machine, "write_partition_states", write)
+    patch.setattr(partition_state_machine, "write_on_known_states", write_on_known)
 
 
 @defect(caught_by="ISR of|has .* at")
@@ -65,6 +74,11 @@ def lost_answer_not_told(patch: pytest.MonkeyPatch) -> None:
         repeated.extend(outcome.conflicts)
         return outcome
 
+    async def write_on_known(context: ControllerContext, states: dict[Any, Any]) -> Any:
+        written = await write_on_known_states(context, states)
+        repeated.extend(tp for tp in states if tp not in written)
+        return written
+
     async def remove(self: Any, broker_id: int, partitions: Any) -> Any:
         repeated.clear()
         changed, failures = await original(self, broker_id, partitions)
@@ -73,6 +87,7 @@ def lost_answer_not_told(patch: pytest.MonkeyPatch) -> None:
     repeated: list[Any] = []
     original = ReplicaStateMachine._remove_from_isr
     patch.setattr(replica_state_machine, "write_partition_states", write)
+    patch.setattr(replica_state_machine, "write_on_known_states", write_on_known)
     patch.setattr(ReplicaStateMachine, "_remove_from_isr", remove)
 
 

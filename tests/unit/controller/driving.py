@@ -119,7 +119,9 @@ class Driver:
             case effects.Multi():
                 return self.client.multi(effect.operations)
             case effects.Write():
-                return self.client.write(effect.operations, guard=effect.guard)
+                return self.client.write(
+                    effect.operations, guard=effect.guard, divides=effect.divides
+                )
             case effects.SendRequests():
                 self.sent.append(effect.requests)
             case effects.UpdateChannels():

@@ -194,7 +194,7 @@ def interrupted(
         world.driver.before = interruption
         world.process(controller, event)
         if interruption.count < position:
-            assert position > 2, "there was nothing to interrupt"
+            assert position > 1, "there was nothing to interrupt"
             return
         if isinstance(event, e.CommandsReceived):
             (answer,) = world.driver.answers

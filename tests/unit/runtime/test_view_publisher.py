@@ -149,6 +149,8 @@ async def test_changes_that_keep_coming_are_described_together_after_a_pause() -
     begun, over = asyncio.Event(), asyncio.Event()
 
     async def pause(seconds: float) -> None:
+        if seconds == view_publisher.BEFORE_EVERYTHING_S:
+            return
         pauses.append(seconds)
         begun.set()
         await over.wait()
@@ -167,6 +169,30 @@ async def test_changes_that_keep_coming_are_described_together_after_a_pause() -
     await asyncio.wait_for(begun.wait(), 5)
     assert described == [None, frozenset({"a", "b"})]
     assert all(0 <= each <= view_publisher.LONGEST_PAUSE_S for each in pauses)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_brokers_come_before_a_view_of_everything() -> None:
+    """It is made after a failover, when they are being sent everything, too."""
+    process = await cluster()
+    steps: list[str] = []
+    described = asyncio.Event()
+
+    async def pause(seconds: float) -> None:
+        if seconds == view_publisher.BEFORE_EVERYTHING_S:
+            steps.append("pause")
+
+    def note(_: frozenset[str] | None) -> None:
+        steps.append("view")
+        described.set()
+
+    publisher = ViewPublisher(process.controller, pause=pause)
+    publisher.subscribe(note)
+    task = asyncio.create_task(publisher.run())
+    publisher.publish(None)
+    await asyncio.wait_for(described.wait(), 5)
+    assert steps == ["pause", "view"]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -5,28 +5,28 @@ A broker that gets SIGTERM asks the controller to relieve it of its partitions, 
 asked for the last time. From the first request on it is *shutting down*: it gets requests as
 before, and is no candidate for leaders, ISRs and new replicas any more. That ends with this life of
 the broker, or when the shutdown was given up (``abandoned_shutdowns.py``). It is noted in ZooKeeper
-first, so it outlives the controller.
+first, so it outlives the controller. What the broker need not wait for comes after its answer
+(``released_partitions.py``).
 
 Source: ``KafkaController.processControlledShutdown``, KIP-40, KIP-380.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import shutting_down_notes
 from regent.controller.brokers.abandoned_shutdowns import expect_the_end
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.brokers.partition_release import has_successors, release_partitions
+from regent.controller.brokers.released_partitions import expect_partitions_released
 from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
-from regent.controller.configs.min_insync_replicas import min_insync_replicas
-from regent.controller.effects import PublishView
 from regent.controller.log import examples
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.model.cluster import Broker
-from regent.model.partition import NO_EPOCH, TopicPartition
+from regent.model.partition import NO_EPOCH
 from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, STALE_BROKER_EPOCH
 
 
@@ -43,13 +43,12 @@ async def shut_down_brokers(
         for command, refusal in zip(commands, refusals, strict=True)
         if refusal is None
     )
-    below: Collection[TopicPartition] = ()
     if accepted:
         brokers = [context.cluster.brokers[broker_id] for broker_id in accepted]
         with context.trail.because(CauseKind.CONTROLLED_SHUTDOWN, brokers=brokers):
             await _shut_down(active, brokers)
-        below = await _below_min_insync_replicas(active, accepted)
-    results = {broker_id: _result(active, broker_id, below) for broker_id in accepted}
+        await expect_partitions_released(active, accepted)
+    results = {broker_id: _result(active, broker_id) for broker_id in accepted}
     return [
         Accepted(results[command.broker_id] if refusal is None else refusal)
         for command, refusal in zip(commands, refusals, strict=True)
@@ -114,7 +113,6 @@ async def _shut_down(active: ActiveController, brokers: Sequence[Broker]) -> Non
         context.mark_shutting_down(broker.broker_id)
     await expect_the_end(active, brokers)
     await _release(active, brokers)
-    await PublishView(frozenset())
 
 
 async def _release(active: ActiveController, brokers: Iterable[Broker]) -> None:
@@ -122,48 +120,16 @@ async def _release(active: ActiveController, brokers: Iterable[Broker]) -> None:
     await release_partitions(active, [tp for b in brokers for tp in states_on(b.broker_id)])
 
 
-def _result(
-    active: ActiveController, broker_id: int, below: Collection[TopicPartition]
-) -> ControlledShutdownResult:
+def _result(active: ActiveController, broker_id: int) -> ControlledShutdownResult:
     context = active.context
     leadership = context.cluster.leadership
     hosted = [tp for tp in context.replica_states_on(broker_id) if has_successors(context, tp)]
-    result = ControlledShutdownResult(
-        remaining_partitions=tuple(tp for tp in hosted if leadership[tp].leader == broker_id),
-        below_min_insync_replicas=tuple(tp for tp in hosted if tp in below),
-    )
+    remaining = tuple(tp for tp in hosted if leadership[tp].leader == broker_id)
     active.log.info(
         "Broker is shutting down",
         broker=broker_id,
         partitions=len(hosted),
-        remaining=len(result.remaining_partitions),
-        examples=examples(result.remaining_partitions),
+        remaining=len(remaining),
+        examples=examples(remaining),
     )
-    if result.below_min_insync_replicas:
-        active.log.warning(
-            "ISRs without a shutting down broker are below min.insync.replicas",
-            broker=broker_id,
-            partitions=len(result.below_min_insync_replicas),
-            examples=examples(result.below_min_insync_replicas),
-        )
-    return result
-
-
-async def _below_min_insync_replicas(
-    active: ActiveController, broker_ids: Iterable[int]
-) -> Collection[TopicPartition]:
-    """Partitions that brokers have left, and whose producers with acks=all are refused now.
-
-    Found out after everybody was informed: it decides nothing.
-    """
-    context = active.context
-    leadership = context.cluster.leadership
-    left = dict.fromkeys(
-        tp
-        for broker_id in broker_ids
-        for tp in context.replica_states_on(broker_id)
-        if has_successors(context, tp) and broker_id not in leadership[tp].isr
-    )
-    topics = list(dict.fromkeys(tp.topic for tp in left))
-    minimum = await min_insync_replicas(topics, active.log) if topics else {}
-    return dict.fromkeys(tp for tp in left if len(leadership[tp].isr) < minimum[tp.topic])
+    return ControlledShutdownResult(remaining_partitions=remaining)

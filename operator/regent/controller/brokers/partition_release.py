@@ -57,13 +57,21 @@ async def release_partitions(
         return
     before = {tp: context.cluster.leadership[tp] for tp in concerned}
 
+    # Where no log directory has failed, partitions with the same replicas are decided alike.
+    alike: dict[tuple[tuple[int, ...], int, tuple[int, ...]], LeaderAndMembers | None] = {}
+
     def decide(tp: TopicPartition, state: LeaderAndIsr) -> Decision:
-        return _leadership_afterwards(context, tp, state)
+        if context.has_offline_replicas:
+            return _leadership_afterwards(context, tp, state)
+        key = (context.cluster.replicas(tp), state.leader, state.isr)
+        if key not in alike:
+            alike[key] = _leadership_afterwards(context, tp, state)
+        return alike[key]
 
     written, failures = await change_leadership(context, concerned, decide, active.log)
     batch = ControllerBrokerRequestBatch(context)
-    for tp in written:
-        batch.add_leader_and_isr(_recipients(context, tp, before[tp]), (tp,), is_new=False)
+    receivers = {tp: _recipients(context, tp, before[tp]) for tp in written}
+    batch.add_leaders_and_isrs(receivers, is_new=False)
     _stop_replicas(context, concerned, written, batch)
     await batch.send()
     if failures:

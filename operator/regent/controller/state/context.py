@@ -175,6 +175,15 @@ class ControllerContext:
             return False
         return tp not in self._offline_dirs.get(broker_id, ())
 
+    def live_replicas(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
+        """Those of ``replicas`` whose broker is live, or is shutting down, and that are not on a
+        failed log directory."""
+        brokers = self.cluster.brokers
+        live = tuple([r for r in replicas if r in brokers])
+        if self._offline_dirs:
+            live = tuple(r for r in live if tp not in self._offline_dirs.get(r, ()))
+        return live
+
     @property
     def has_offline_replicas(self) -> bool:
         """Whether any broker reported a failed log directory."""

@@ -65,6 +65,25 @@ class ControllerBrokerRequestBatch:
         self._everybody_receives = True
         self._update_metadata.update(named)
 
+    def add_leaders_and_isrs(
+        self, receivers: Mapping[TopicPartition, Iterable[int]], *, is_new: bool
+    ) -> None:
+        """The same for partitions each of which has brokers of its own to be sent to."""
+        by_broker = self._leader_and_isr
+        for tp, broker_ids in receivers.items():
+            for broker_id in broker_ids:
+                if broker_id < 0:
+                    continue
+                entries = by_broker.get(broker_id)
+                if entries is None:
+                    entries = by_broker[broker_id] = {}
+                if is_new:
+                    entries[tp] = True
+                else:
+                    entries.setdefault(tp, False)
+        if receivers:
+            self.add_update_metadata(receivers)
+
     def repeat_leader_and_isr(
         self, broker_id: int, replicas: Mapping[TopicPartition, bool]
     ) -> None:

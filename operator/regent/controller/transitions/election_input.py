@@ -18,9 +18,8 @@ def election_input(
     assignment = context.cluster.assignment(tp)
     if assignment is None:
         return None
-    online = context.is_replica_online
     leaving = context.shutting_down_broker_ids
-    present = tuple(r for r in assignment.replicas if online(r, tp, include_shutting_down=True))
+    present = context.live_replicas(tp, assignment.replicas)
     return ElectionInput(
         assignment=assignment,
         leader=state.leader,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from regent.controller.log import ControllerLog
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import (
+    known_states,
     read_partition_states,
+    write_on_known_states,
     write_partition_states,
 )
 from regent.model.partition import LeaderAndIsr, TopicPartition
@@ -52,32 +54,64 @@ async def change_leadership(
 ) -> LeadershipChanged:
     """Write what ``decide`` makes of the present states, each under a new leader epoch.
 
-    A leader that changes its ISR at the same moment wins: its state is read and decided again.
-    Nobody is informed.
+    A change is tried on the state that is known. Where that is out of date, and where nothing is
+    to be changed, the state is read and decided again: a leader that changes its ISR at the same
+    moment wins. Nobody is informed.
     """
-    epoch = context.term.epoch
-    result = LeadershipChanged({}, {})
-    remaining: Sequence[TopicPartition] = partitions
+    tried = _decided(context, known_states(context, partitions), decide)
+    result = LeadershipChanged(await write_on_known_states(context, tried.states), {})
+    _take_over(context, result.written, tried)
+    remaining: Sequence[TopicPartition] = [tp for tp in partitions if tp not in result.written]
     while remaining:
         read = await read_partition_states(remaining, log)
         result.failures.update(read.failures)
         result.failures.update(dict.fromkeys(read.missing, "its state znode does not exist"))
-        states: dict[TopicPartition, LeaderAndIsr] = {}
-        kinds: dict[TopicPartition, ChangeKind] = {}
-        unchanged: dict[TopicPartition, LeaderAndIsr] = {}
-        for tp, state in read.states.items():
-            if state.controller_epoch > epoch:
-                result.failures[tp] = f"its state has controller epoch {state.controller_epoch}"
-                continue
-            decision = decide(tp, state)
-            if isinstance(decision, str):
-                result.failures[tp] = decision
-                continue
-            if decision is None:
-                unchanged[tp] = state
-                continue
-            kinds[tp] = decision.kind
-            states[tp] = LeaderAndIsr(
+        decided = _decided(context, read.states, decide)
+        result.failures.update(decided.failures)
+        result.written.update(_observe(context, decided.unchanged))
+        outcome = await write_partition_states(context, decided.states)
+        _take_over(context, outcome.written, decided)
+        result.written.update(outcome.written)
+        result.failures.update(outcome.failures)
+        remaining = outcome.conflicts
+    return result
+
+
+class _Decided(NamedTuple):
+    """What is to become of partitions.
+
+    Attributes:
+        based_on: The states that this was decided by.
+        states: What is to be written.
+        kinds: How each of that is recorded.
+    """
+
+    based_on: Mapping[TopicPartition, LeaderAndIsr]
+    states: dict[TopicPartition, LeaderAndIsr]
+    kinds: dict[TopicPartition, ChangeKind]
+    unchanged: dict[TopicPartition, LeaderAndIsr]
+    failures: dict[TopicPartition, str]
+
+
+def _decided(
+    context: ControllerContext,
+    states: Mapping[TopicPartition, LeaderAndIsr],
+    decide: Callable[[TopicPartition, LeaderAndIsr], Decision],
+) -> _Decided:
+    epoch = context.term.epoch
+    result = _Decided(states, {}, {}, {}, {})
+    for tp, state in states.items():
+        if state.controller_epoch > epoch:
+            result.failures[tp] = f"its state has controller epoch {state.controller_epoch}"
+            continue
+        decision = decide(tp, state)
+        if isinstance(decision, str):
+            result.failures[tp] = decision
+        elif decision is None:
+            result.unchanged[tp] = state
+        else:
+            result.kinds[tp] = decision.kind
+            result.states[tp] = LeaderAndIsr(
                 decision.leader,
                 state.leader_epoch + 1,
                 decision.isr,
@@ -85,15 +119,17 @@ async def change_leadership(
                 state.partition_epoch,
                 state.leader_recovery_state,
             )
-        result.written.update(_observe(context, unchanged))
-        outcome = await write_partition_states(context, states)
-        for kind in dict.fromkeys(kinds[tp] for tp in outcome.written):
-            written = {tp: state for tp, state in outcome.written.items() if kinds[tp] is kind}
-            context.cluster.set_leadership(written, kind, based_on=read.states)
-        result.written.update(outcome.written)
-        result.failures.update(outcome.failures)
-        remaining = outcome.conflicts
     return result
+
+
+def _take_over(
+    context: ControllerContext, written: Mapping[TopicPartition, LeaderAndIsr], decided: _Decided
+) -> None:
+    by_kind: dict[ChangeKind, dict[TopicPartition, LeaderAndIsr]] = {}
+    for tp, state in written.items():
+        by_kind.setdefault(decided.kinds[tp], {})[tp] = state
+    for kind, changes in by_kind.items():
+        context.cluster.set_leadership(changes, kind, based_on=decided.based_on)
 
 
 def _observe(

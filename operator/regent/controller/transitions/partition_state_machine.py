@@ -10,12 +10,11 @@ Source: ``PartitionStateMachine.scala``; the legal transitions are in ``state/st
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from regent.controller.configs.unclean_election_config import unclean_election_flags
-from regent.controller.effects import Write
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
@@ -29,15 +28,14 @@ from regent.controller.transitions.election import (
 )
 from regent.controller.transitions.election_input import election_input
 from regent.controller.transitions.failed_elections import Failures, NoCandidate, note_outcome
+from regent.controller.transitions.first_states import create_first_states
 from regent.controller.transitions.partition_state_znodes import (
-    epoch_guard,
+    known_states,
     read_partition_states,
+    write_on_known_states,
     write_partition_states,
 )
-from regent.model.partition import INITIAL_LEADER_EPOCH, LeaderAndIsr, TopicPartition
-from regent.zk_data import paths
-from regent.zk_data.operations import Create, Written, ZkError
-from regent.zk_data.topics import encode_partition_state
+from regent.model.partition import LeaderAndIsr, TopicPartition
 
 
 class _Decision(NamedTuple):
@@ -198,55 +196,17 @@ class PartitionStateMachine:
     async def _initialize(
         self, partitions: Sequence[TopicPartition], batch: ControllerBrokerRequestBatch
     ) -> tuple[Failures, list[TopicPartition]]:
-        """Create state znodes: the first live replica leads, all live replicas are in sync.
+        """Give partitions their first leaders.
 
         Returns:
             Failures, and partitions whose state znode exists already.
         """
-        context = self._context
-        failures: Failures = {}
-        first: dict[TopicPartition, LeaderAndIsr] = {}
-        for tp in partitions:
-            replicas = context.cluster.replicas(tp)
-            live = tuple(r for r in replicas if context.is_replica_online(r, tp))
-            if live:
-                first[tp] = LeaderAndIsr(live[0], INITIAL_LEADER_EPOCH, live, context.term.epoch, 0)
-            else:
-                failures[tp] = NoCandidate(f"none of its replicas {list(replicas)} is live")
-        if not first:
-            return failures, []
-        await self._create_parents(list(first))
-        results = await Write(
-            [
-                Create(paths.partition_state(tp), encode_partition_state(state))
-                for tp, state in first.items()
-            ],
-            guard=epoch_guard(context),
-        )
-        existing: list[TopicPartition] = []
-        created: dict[TopicPartition, LeaderAndIsr] = {}
-        for (tp, state), result in zip(first.items(), results, strict=True):
-            if isinstance(result, Written):
-                created[tp] = state
-            elif result is ZkError.NODE_EXISTS:
-                existing.append(tp)
-            else:
-                failures[tp] = f"ZooKeeper answered {result.value} for its state znode"
-        context.cluster.set_leadership(created, ChangeKind.FIRST_LEADER)
+        created, existing, failures = await create_first_states(self._context, partitions)
+        self._context.cluster.set_leadership(created, ChangeKind.FIRST_LEADER)
+        batch.add_leaders_and_isrs({tp: state.isr for tp, state in created.items()}, is_new=True)
         for tp, state in created.items():
-            batch.add_leader_and_isr(state.isr, (tp,), is_new=True)
             self._set_state(tp, PartitionState.ONLINE, leader=state.leader, isr=state.isr)
         return failures, existing
-
-    async def _create_parents(self, partitions: Sequence[TopicPartition]) -> None:
-        guard = epoch_guard(self._context)
-        topics = dict.fromkeys(tp.topic for tp in partitions)
-        await Write(
-            [Create(paths.topic_partitions(topic), exist_ok=True) for topic in topics], guard=guard
-        )
-        await Write(
-            [Create(paths.topic_partition(tp), exist_ok=True) for tp in partitions], guard=guard
-        )
 
     # Later leaders
 
@@ -258,34 +218,62 @@ class PartitionStateMachine:
         *,
         is_new: bool,
     ) -> Failures:
-        """Elect until every partition has a leader or a reason; a conflicting ISR change by a
-        leader is read and decided again."""
+        """Elect until every partition has a leader or a reason.
+
+        An election is tried on the state that is known. Where that is out of date, and where it
+        allows no election, the state is read and decided again: so is a conflicting ISR change by
+        a leader.
+        """
+        known = self._not_from_the_future(known_states(self._context, partitions), {})
+        decisions = await self._run_strategy(known, strategy, {})
+        written = await write_on_known_states(self._context, self._elected(known, decisions))
+        self._take_over(written, decisions, strategy, batch, based_on=known, is_new=is_new)
         failures: Failures = {}
-        remaining: Sequence[TopicPartition] = partitions
+        remaining: Sequence[TopicPartition] = [tp for tp in partitions if tp not in written]
         while remaining:
             read = await read_partition_states(remaining, self._log)
             failures |= read.failures
             failures |= dict.fromkeys(read.missing, "its state znode does not exist")
             current = self._not_from_the_future(read.states, failures)
             decisions = await self._run_strategy(current, strategy, failures)
-            epoch = self._context.term.epoch
-            states = {
-                tp: LeaderAndIsr(
-                    elected.leader,
-                    current[tp].leader_epoch + 1,
-                    elected.isr,
-                    epoch,
-                    current[tp].partition_epoch,
-                    elected.leader_recovery_state,
-                )
-                for tp, (elected, _) in decisions.items()
-            }
-            outcome = await write_partition_states(self._context, states)
+            outcome = await write_partition_states(self._context, self._elected(current, decisions))
             failures |= outcome.failures
-            self._set_leadership(outcome.written, decisions, strategy, based_on=current)
-            self._apply(outcome.written, decisions, batch, is_new=is_new)
+            self._take_over(
+                outcome.written, decisions, strategy, batch, based_on=current, is_new=is_new
+            )
             remaining = outcome.conflicts
         return failures
+
+    def _elected(
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        decisions: Mapping[TopicPartition, _Decision],
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        epoch = self._context.term.epoch
+        return {
+            tp: LeaderAndIsr(
+                elected.leader,
+                states[tp].leader_epoch + 1,
+                elected.isr,
+                epoch,
+                states[tp].partition_epoch,
+                elected.leader_recovery_state,
+            )
+            for tp, (elected, _) in decisions.items()
+        }
+
+    def _take_over(
+        self,
+        written: dict[TopicPartition, LeaderAndIsr],
+        decisions: dict[TopicPartition, _Decision],
+        strategy: ElectionStrategy,
+        batch: ControllerBrokerRequestBatch,
+        *,
+        based_on: dict[TopicPartition, LeaderAndIsr],
+        is_new: bool,
+    ) -> None:
+        self._set_leadership(written, decisions, strategy, based_on=based_on)
+        self._apply(written, decisions, batch, is_new=is_new)
 
     def _not_from_the_future(
         self, states: dict[TopicPartition, LeaderAndIsr], failures: Failures
@@ -378,8 +366,8 @@ class PartitionStateMachine:
         *,
         is_new: bool,
     ) -> None:
+        batch.add_leaders_and_isrs({tp: decisions[tp].recipients for tp in written}, is_new=is_new)
         for tp, state in written.items():
-            batch.add_leader_and_isr(decisions[tp].recipients, (tp,), is_new=is_new)
             self._set_state(
                 tp,
                 PartitionState.ONLINE,

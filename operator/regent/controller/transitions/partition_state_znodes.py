@@ -1,8 +1,8 @@
-"""Reading partition states in bulk, as every election and ISR change begins."""
+"""Reading and writing partition states in bulk."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from regent.controller.effects import Write
@@ -12,7 +12,7 @@ from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.operations import Check, SetData, Written, ZkError
+from regent.zk_data.operations import Check, Operation, SetData, Written, ZkError
 from regent.zk_data.topics import encode_partition_state, partition_state_decoder
 
 
@@ -71,13 +71,7 @@ async def write_partition_states(
 ) -> StatesWritten:
     """Replace state znodes, each on the condition that its dataVersion is still the one in
     ``partition_epoch``."""
-    results = await Write(
-        [
-            SetData(paths.partition_state(tp), encode_partition_state(state), state.partition_epoch)
-            for tp, state in states.items()
-        ],
-        guard=epoch_guard(context),
-    )
+    results = await Write(_replacements(states), guard=epoch_guard(context))
     written: dict[TopicPartition, LeaderAndIsr] = {}
     conflicts: list[TopicPartition] = []
     failures: dict[TopicPartition, str] = {}
@@ -89,6 +83,44 @@ async def write_partition_states(
         else:
             failures[tp] = f"ZooKeeper answered {result.value} for its state znode"
     return StatesWritten(written, conflicts, failures)
+
+
+async def write_on_known_states(
+    context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
+) -> dict[TopicPartition, LeaderAndIsr]:
+    """Replace state znodes that the context may know, which saves reading them.
+
+    Whatever follows from a state that is out of date is refused by ZooKeeper for its dataVersion.
+    The caller reads and decides again what is not in the result, for whatever reason. Neighbours of
+    a partition that conflicts are among that: where leaders have changed ISRs by the thousand, this
+    costs some transactions in vain, and not one for each.
+
+    Returns:
+        What was written, as stored.
+    """
+    if not states:
+        return {}
+    results = await Write(_replacements(states), guard=epoch_guard(context), divides=False)
+    return {
+        tp: with_partition_epoch(state, result.version)
+        for (tp, state), result in zip(states.items(), results, strict=True)
+        if isinstance(result, Written)
+    }
+
+
+def _replacements(states: Mapping[TopicPartition, LeaderAndIsr]) -> list[Operation]:
+    return [
+        SetData(paths.partition_state(tp), encode_partition_state(state), state.partition_epoch)
+        for tp, state in states.items()
+    ]
+
+
+def known_states(
+    context: ControllerContext, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, LeaderAndIsr]:
+    """The states of partitions as the context has them."""
+    leadership = context.cluster.leadership
+    return {tp: leadership[tp] for tp in partitions if tp in leadership}
 
 
 def with_partition_epoch(state: LeaderAndIsr, partition_epoch: int) -> LeaderAndIsr:

@@ -16,7 +16,10 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import REPLICA_PREVIOUS_STATES, ReplicaState
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import (
+    StatesRead,
+    known_states,
     read_partition_states,
+    write_on_known_states,
     write_partition_states,
 )
 from regent.model.partition import (
@@ -207,10 +210,12 @@ class ReplicaStateMachine:
         batch.add_update_metadata(tp for tp in partitions if tp not in leadership)
         changed, failed = await self._remove_from_isr(broker_id, with_leadership)
         batch.add_update_metadata(with_leadership)
-        for tp in changed:
-            if not context.is_topic_queued_for_deletion(tp.topic):
-                others = [r for r in context.cluster.replicas(tp) if r != broker_id]
-                batch.add_leader_and_isr(others, (tp,), is_new=False)
+        others = {
+            tp: [r for r in context.cluster.replicas(tp) if r != broker_id]
+            for tp in changed
+            if not context.is_topic_queued_for_deletion(tp.topic)
+        }
+        batch.add_leaders_and_isrs(others, is_new=False)
         return [tp for tp in partitions if tp not in failed]
 
     async def _remove_from_isr(
@@ -221,38 +226,25 @@ class ReplicaStateMachine:
         The last member of an ISR stays (KAFKA-5083): the partition has no leader, and its only
         in-sync replica is remembered.
 
+        What is known to be in an ISR is written without being read. Where that state is out of
+        date, and everything else, is read.
+
         Returns:
             The partitions whose leader epoch has risen, and failures with reasons.
         """
         context = self._context
-        changed: list[TopicPartition] = []
+        known = known_states(context, partitions)
+        written = await write_on_known_states(context, self._shrunk(broker_id, known))
+        context.cluster.set_leadership(written, ChangeKind.REPLICA_OFFLINE)
+        changed: list[TopicPartition] = list(written)
         failures: dict[TopicPartition, str] = {}
-        remaining: Sequence[TopicPartition] = partitions
+        remaining: Sequence[TopicPartition] = [tp for tp in partitions if tp not in written]
         while remaining:
             read = await read_partition_states(remaining, self._log)
-            unusable = dict.fromkeys(read.missing, "its state znode does not exist") | read.failures
-            # What cannot be read must not keep a topic from being deleted.
-            failures |= {
-                tp: reason
-                for tp, reason in unusable.items()
-                if not context.is_topic_queued_for_deletion(tp.topic)
-            }
-            for tp in read.failures:
-                if context.cluster.leadership[tp].leader == broker_id:
-                    # A leader that returns must not be sent an ISR that may be out of date: it
-                    # would commit records that its true ISR does not have.
-                    context.cluster.forget_leadership(tp)
-            shrunk: dict[TopicPartition, LeaderAndIsr] = {}
-            for tp, state in read.states.items():
-                if state.controller_epoch > context.term.epoch:
-                    failures[tp] = f"its state has controller epoch {state.controller_epoch}"
-                elif broker_id in state.isr:
-                    shrunk[tp] = without_replica(state, broker_id, context.term.epoch)
-                else:
-                    if state.leader_epoch > context.cluster.leadership[tp].leader_epoch:
-                        # Our own write, whose answer was lost: no broker was sent it.
-                        changed.append(tp)
-                    context.cluster.set_leadership({tp: state}, ChangeKind.OBSERVED)
+            self._note_unusable(broker_id, read, failures)
+            shrunk = self._shrunk(broker_id, read.states)
+            unchanged = {tp: state for tp, state in read.states.items() if tp not in shrunk}
+            changed.extend(self._observe(unchanged, failures))
             outcome = await write_partition_states(context, shrunk)
             context.cluster.set_leadership(
                 outcome.written, ChangeKind.REPLICA_OFFLINE, based_on=read.states
@@ -268,6 +260,54 @@ class ReplicaStateMachine:
                 examples=examples(f"{tp}: {why}" for tp, why in failures.items()),
             )
         return changed, failures
+
+    def _shrunk(
+        self, broker_id: int, states: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """The new states of partitions that have the broker in their ISR."""
+        epoch = self._context.term.epoch
+        return {
+            tp: without_replica(state, broker_id, epoch)
+            for tp, state in states.items()
+            if broker_id in state.isr and state.controller_epoch <= epoch
+        }
+
+    def _note_unusable(
+        self, broker_id: int, read: StatesRead, failures: dict[TopicPartition, str]
+    ) -> None:
+        context = self._context
+        unusable = dict.fromkeys(read.missing, "its state znode does not exist") | read.failures
+        # What cannot be read must not keep a topic from being deleted.
+        failures |= {
+            tp: reason
+            for tp, reason in unusable.items()
+            if not context.is_topic_queued_for_deletion(tp.topic)
+        }
+        for tp in read.failures:
+            if context.cluster.leadership[tp].leader == broker_id:
+                # A leader that returns must not be sent an ISR that may be out of date: it
+                # would commit records that its true ISR does not have.
+                context.cluster.forget_leadership(tp)
+
+    def _observe(
+        self, states: Mapping[TopicPartition, LeaderAndIsr], failures: dict[TopicPartition, str]
+    ) -> list[TopicPartition]:
+        """Take over states in which there is nothing to be changed. Returns those that were our own
+        writes, whose answers were lost: no broker was sent them."""
+        cluster, epoch = self._context.cluster, self._context.term.epoch
+        ours: list[TopicPartition] = []
+        observed: dict[TopicPartition, LeaderAndIsr] = {}
+        for tp, state in states.items():
+            if state.controller_epoch > epoch:
+                failures[tp] = f"its state has controller epoch {state.controller_epoch}"
+                continue
+            known = cluster.leadership[tp]
+            if state.leader_epoch > known.leader_epoch:
+                ours.append(tp)
+            if state != known:
+                observed[tp] = state
+        cluster.set_leadership(observed, ChangeKind.OBSERVED)
+        return ours
 
     def _forget(self, broker_id: int, partitions: Sequence[TopicPartition]) -> None:
         """The broker does not host them any more: neither is anything else known of them there."""

@@ -6,7 +6,9 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.released_partitions import process_partitions_released
 from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
+from regent.controller.events import PartitionsReleased
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics.topic_commands import process_commands
@@ -70,13 +72,12 @@ class TestOneBroker:
         assert result.remaining_partitions == ()
         assert world.state(SINGLE) == LeaderAndIsr(1, 5, (1,), 0, 0)
 
-    def test_all_of_it_is_one_read_one_write_and_one_batch(self) -> None:
+    def test_all_of_it_is_one_write_and_one_batch_and_nothing_is_read(self) -> None:
         world, active = cluster()
         shut_down(world, active, 1)
-        reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
         writes = [e for e in world.driver.performed if isinstance(e, effects.Write)]
         states = {paths.partition_state(tp) for tp in (LED, FOLLOWED)}
-        assert [set(r.paths) for r in reads if states & set(r.paths)] == [states]
+        assert not [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
         assert [{op.path for op in w.operations} for w in writes][-1] == states
         assert len(world.driver.sent) == 1
 
@@ -155,7 +156,8 @@ class TestOneBroker:
         def leader_shrinks_isr() -> None:
             world.set_state(LED, 1, (1, 3), leader_epoch=5)
 
-        world.driver.after = once(effects.ReadData, leader_shrinks_isr)
+        # The first write leaves the note that the broker is shutting down.
+        world.driver.before = once(effects.Write, leader_shrinks_isr, skip=1)
         shut_down(world, active, 1)
         assert world.state(LED) == LeaderAndIsr(3, 6, (3,), 1, 2)
 
@@ -271,43 +273,56 @@ class TestSeveralBrokers:
         assert world.state(LED) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
 
 
-class TestMinInsyncReplicas:
-    def test_partitions_whose_isr_is_below_it_are_named(self) -> None:
+class TestAfterTheAnswer:
+    """What no broker needs to wait for."""
+
+    def stopped(self, world: World, active: ActiveController) -> list[dict[str, object]]:
+        """Fields of the warnings once broker 1 has been shut down."""
+        shut_down(world, active, 1)
+        event = world.driver.timers["partitions released by broker 1"].event
+        assert isinstance(event, PartitionsReleased)
+        world.run(process_partitions_released(active, event))
+        return [r.fields for r in world.log.records if r.level == "warning"]
+
+    def test_partitions_whose_isr_is_below_min_insync_replicas_are_named(self) -> None:
         world, active = cluster()
         world.put(paths.topic_config("t"), encode_entity_config({"min.insync.replicas": "2"}))
-        (result,) = shut_down(world, active, 1)
-        assert result.below_min_insync_replicas == (FOLLOWED,)
-        (warning,) = [r for r in world.log.records if r.level == "warning"]
-        assert warning.fields["broker"] == 1
+        (warning,) = self.stopped(world, active)
+        assert warning == {"broker": 1, "partitions": 1, "examples": [str(FOLLOWED)]}
 
     def test_the_dynamic_default_of_the_cluster_counts_too(self) -> None:
         world, active = cluster()
         world.put(paths.broker_config(None), encode_entity_config({"min.insync.replicas": "3"}))
-        (result,) = shut_down(world, active, 1)
-        assert result.below_min_insync_replicas == (LED, FOLLOWED)
+        (warning,) = self.stopped(world, active)
+        assert warning["examples"] == [str(LED), str(FOLLOWED)]
 
     def test_what_cannot_be_read_names_nothing(self) -> None:
         world, active = cluster()
         world.put(paths.topic_config("t"), b"{")
         world.put(paths.broker_config(None), encode_entity_config({"min.insync.replicas": "many"}))
-        (result,) = shut_down(world, active, 1)
-        assert result == ControlledShutdownResult()
+        assert self.stopped(world, active) == []
 
-    def test_it_is_found_out_after_the_brokers_were_informed(self) -> None:
+    def test_no_configuration_is_read_and_no_view_is_published_before(self) -> None:
         world, active = cluster()
         shut_down(world, active, 1)
-        kinds = [type(effect).__name__ for effect in world.driver.performed]
-        config = paths.topic_config("t")
-        (read,) = (
-            number
-            for number, effect in enumerate(world.driver.performed)
-            if isinstance(effect, effects.ReadData) and config in effect.paths
-        )
-        assert kinds.index("SendRequests") < read
+        kinds = {type(effect) for effect in world.driver.performed}
+        assert not kinds & {effects.ReadData, effects.PublishView}
+
+    def test_the_view_is_published(self) -> None:
+        world, active = cluster()
+        self.stopped(world, active)
+        assert world.driver.views[-1] == frozenset()
+
+    def test_in_another_term_there_is_nothing_to_say(self) -> None:
+        world, active = cluster()
+        world.driver.performed.clear()
+        event = PartitionsReleased(active.context.term.epoch - 1, 1)
+        world.run(process_partitions_released(active, event))
+        assert world.driver.performed == []
 
 
 def test_an_expired_session_ends_it_as_any_command() -> None:
     world, active = cluster()
-    world.driver.before = once(effects.ReadData, raising(SessionExpiredError("gone")))
+    world.driver.before = once(effects.Write, raising(SessionExpiredError("gone")), skip=1)
     with pytest.raises(SessionExpiredError):
         shut_down(world, active, 1)

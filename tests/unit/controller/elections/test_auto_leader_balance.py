@@ -183,12 +183,15 @@ class TestCandidates:
         assert led_by(world, 1) == 20
 
 
-def test_a_check_reads_what_is_imbalanced_and_nothing_else() -> None:
+def test_a_check_writes_what_is_imbalanced_and_nothing_else() -> None:
     world = cluster(3)
     active = fail_over(world)
     check(world, active)
-    (read,) = (x for x in world.driver.performed if isinstance(x, effects.ReadData))
-    assert list(read.paths) == [paths.partition_state(TopicPartition("t", p)) for p in range(3)]
+    assert not [x for x in world.driver.performed if isinstance(x, effects.ReadData)]
+    (write,) = (x for x in world.driver.performed if isinstance(x, effects.Write))
+    assert [operation.path for operation in write.operations] == [
+        paths.partition_state(TopicPartition("t", p)) for p in range(3)
+    ]
     world.driver.performed.clear()
     check(world, active)
     assert [type(x) for x in world.driver.performed] == [effects.ArmTimer]

@@ -126,11 +126,11 @@ class TestPreferred:
             T2: PREFERRED_LEADER_NOT_AVAILABLE,
         }
 
-    def test_all_partitions_cost_a_read_of_those_only_that_can_change(self) -> None:
+    def test_all_partitions_cost_a_write_of_those_only_that_can_change(self) -> None:
         world, active = cluster()
         elect(world, active, PREFERRED)
-        (read,) = (x for x in world.driver.performed if isinstance(x, effects.ReadData))
-        assert read.paths == [paths.partition_state(T0)]
+        (write,) = (x for x in world.driver.performed if isinstance(x, effects.Write))
+        assert [operation.path for operation in write.operations] == [paths.partition_state(T0)]
 
 
 class TestUnclean:
@@ -238,7 +238,7 @@ class TestRefusals:
         ]
 
 
-def test_the_elections_of_a_command_are_one_read_one_write_and_one_batch() -> None:
+def test_the_elections_of_a_command_are_one_write_and_one_batch() -> None:
     world = World()
     world.start_broker(1, 2)
     world.create_topic("t", dict.fromkeys(range(30), (1, 2)))
@@ -249,7 +249,6 @@ def test_the_elections_of_a_command_are_one_read_one_write_and_one_batch() -> No
     results = elect(world, active, PREFERRED, *partitions)
     assert {result.error_code for result in results.values()} == {ELECTED}
     assert [type(x).__name__ for x in world.driver.performed] == [
-        "ReadData",
         "Write",
         "SendRequests",
         "PublishView",
@@ -268,7 +267,7 @@ def test_what_fails_unforeseen_in_an_election_ends_the_term_and_is_answered() ->
     world, _ = cluster()
     controller = world.active_controller()
     broken = raising(UnexpectedZooKeeperError("SYSTEMERROR"))
-    world.driver.before = once(effects.ReadData, broken)
+    world.driver.before = once(effects.Write, broken)
     commands = (ElectLeaders(PREFERRED, (T0,)), CreateTopic("u", 1))
     world.process(controller, e.CommandsReceived(commands, reply_to="token"))
     (answer,) = world.driver.answers

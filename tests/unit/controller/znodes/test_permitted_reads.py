@@ -126,7 +126,9 @@ class TestWhileActive:
     def test_an_election_does_without_partitions_that_may_not_be_read(self) -> None:
         world = cluster("t")
         controller = world.active_controller()
-        deny(world, paths.partition_state(TopicPartition("t", 0)))
+        closed = TopicPartition("t", 0)
+        deny(world, paths.partition_state(closed))
+        world.set_state(closed, 1, (1,), leader_epoch=3)  # so it has to be read
         world.stop_broker(1)
         world.process(controller, e.BrokerChange())
         assert controller.active is not None
