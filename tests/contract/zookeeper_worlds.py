@@ -11,12 +11,18 @@ from typing import Protocol
 from kazoo.client import KazooClient
 from kazoo.protocol.connection import _CONNECTION_DROP
 
-from regent.runtime.ports import ZooKeeperPort
+from regent.runtime.ports import RecursiveWatchesPort, ZooKeeperPort
 from regent.zk_data.operations import SessionState, WatchedEvent
 from regent.zookeeper.client import KazooZooKeeper
+from regent.zookeeper.recursive_watches import RecursiveWatches
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
-from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper, InMemoryZooKeeperPort
+from tests.simulation.zookeeper import (
+    InMemoryClient,
+    InMemoryRecursiveWatches,
+    InMemoryZooKeeper,
+    InMemoryZooKeeperPort,
+)
 
 DEADLINE_S = 120.0
 SESSION_TIMEOUT_MS = 10_000
@@ -30,6 +36,9 @@ class Client(Protocol):
 
     @property
     def port(self) -> ZooKeeperPort: ...
+
+    @property
+    def recursive(self) -> RecursiveWatchesPort: ...
 
     async def settle(self) -> list[WatchedEvent]:
         """Wait until every watch has been delivered that a change so far has fired; take them."""
@@ -59,6 +68,7 @@ class World(Protocol):
 class InMemoryHandle:
     def __init__(self, server: InMemoryZooKeeper, client: InMemoryClient) -> None:
         self.port = InMemoryZooKeeperPort(client)
+        self.recursive = InMemoryRecursiveWatches(client)
         self.events: list[WatchedEvent] = []
         self.states: list[SessionState] = [SessionState.CONNECTED]
         self._server = server
@@ -107,6 +117,7 @@ class RealHandle:
         self.events: list[WatchedEvent] = []
         self.states: list[SessionState] = []
         self.port = KazooZooKeeper(session, on_watch=self.events.append)
+        self.recursive = RecursiveWatches(session)
         self._session = session
         session.subscribe(self.states.append)
 
