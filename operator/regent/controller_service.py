@@ -45,9 +45,11 @@ from regent.runtime.hand_over import hand_over
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import Connect, EndpointPort, Serve
 from regent.runtime.queued_requests import QueuedRequests
+from regent.runtime.standby_keeper import StandbyKeeper
 from regent.runtime.state_change_report import state_change_report
 from regent.runtime.topic_waits import TopicWaits
 from regent.runtime.view_publisher import ViewPublisher
+from regent.standby.status import StandbyStatus
 from regent.zk_data.operations import SessionState, WatchedEvent
 
 logger = logging.getLogger(__name__)
@@ -74,6 +76,8 @@ class ControllerService:
     Args:
         connect: Makes the connections to ZooKeeper and to the brokers.
         serve: Makes the endpoint that brokers and clients ask; None: there is none.
+        warm_standby: Whether to keep a copy of the cluster's state up to date, see
+            :mod:`regent.runtime.standby_keeper`.
     """
 
     def __init__(
@@ -83,9 +87,11 @@ class ControllerService:
         connect: Connect,
         metrics: EventMetrics,
         serve: Serve | None = None,
+        warm_standby: bool = False,
     ) -> None:
         self._config = config
         self._connect = connect
+        self._warm_standby = warm_standby
         self._serve = serve
         self._metrics = metrics
         self._thread = threading.Thread(target=self._run, name="controller")
@@ -180,6 +186,12 @@ class ControllerService:
     def is_eligible(self) -> bool:
         return self._parts is not None and self._parts.controller.life.is_eligible
 
+    @property
+    def standby(self) -> StandbyStatus | None:
+        """How far the copy of the cluster's state is good; None if none is kept."""
+        keeper = None if self._parts is None else self._parts.standby
+        return None if keeper is None else keeper.status
+
     def liveness_problem(self) -> str | None:
         """Why only a restart helps, or None."""
         if self.has_ended:
@@ -225,10 +237,25 @@ class ControllerService:
             "refusal": self._refusal(),
             "endpoint": self._endpoint_status(),
             "shuttingDownBrokers": list(view.shutting_down),
+            "warmStandby": self._standby_status(),
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             **self._refusals(),
             **self._unassigned(),
+        }
+
+    def _standby_status(self) -> dict[str, object] | None:
+        standby = self.standby
+        if standby is None:
+            return None
+        return {
+            "phase": standby.phase.value,
+            "problem": standby.problem,
+            "znodes": standby.znodes,
+            "partitions": standby.partitions,
+            "dirty": standby.dirty,
+            "malformed": standby.malformed,
+            "differences": standby.differences,
         }
 
     def _endpoint_status(self) -> dict[str, object] | None:
@@ -332,7 +359,11 @@ class ControllerService:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         parts = self._parts = _Parts(
-            config=self._config, connect=self._connect, serve=self._serve, metrics=self._metrics
+            config=self._config,
+            connect=self._connect,
+            serve=self._serve,
+            metrics=self._metrics,
+            warm_standby=self._warm_standby,
         )
         parts.eligibility_listeners = self._eligibility_listeners
         for listener in self._listeners:
@@ -355,6 +386,7 @@ class _Parts:
         connect: Connect,
         serve: Serve | None,
         metrics: EventMetrics,
+        warm_standby: bool,
     ) -> None:
         randomness = random.SystemRandom()
         self.metrics = metrics
@@ -366,7 +398,8 @@ class _Parts:
         self.controller = KafkaController(
             config, log=StandardControllerLog(), chance=Chance(randomness.randrange, uuid.uuid4)
         )
-        self.manager = ControllerEventManager(self.controller, observer=self, collector=Collector())
+        collector = Collector()
+        self.manager = ControllerEventManager(self.controller, observer=self, collector=collector)
         self.publisher = ViewPublisher(self.controller)
         self.connections = connect(self)
         self.interpreter = Interpreter(
@@ -376,6 +409,13 @@ class _Parts:
             enqueue=self.manager.put,
             contend=self.connections.contend,
         )
+        self.standby: StandbyKeeper | None = None
+        if warm_standby:
+            self.standby = StandbyKeeper(
+                zookeeper=self.connections.zookeeper,
+                watches=self.connections.recursive_watches,
+                collector=collector,
+            )
         self.endpoint: EndpointPort | None = None
         if serve is not None:
             waits = TopicWaits(lambda: self.publisher.view)
@@ -394,6 +434,8 @@ class _Parts:
             asyncio.create_task(self.publisher.run(), name="view"),
             asyncio.create_task(self.connections.start(), name="session start"),
         }
+        if self.standby is not None:
+            running.add(asyncio.create_task(self.standby.run(), name="standby"))
         try:
             if self.endpoint is not None:
                 await self.endpoint.start()
@@ -425,6 +467,8 @@ class _Parts:
             listener(is_eligible)
 
     def session_changed(self, state: SessionState) -> None:
+        if self.standby is not None:
+            self.standby.session_changed(state)
         event = _SESSION_EVENTS.get(state)
         if event is not None:
             self.manager.put(event)

@@ -51,6 +51,15 @@ class _Kubernetes(msgspec.Struct):
     unwritableNamespaces: dict[str, str]  # noqa: N815
 
 
+class _WarmStandby(msgspec.Struct):
+    phase: str
+    problem: str | None
+    partitions: int
+    dirty: int
+    malformed: int
+    differences: int
+
+
 class _Status(msgspec.Struct):
     """What is shown of ``/status``. Fields with a default are missing in earlier versions."""
 
@@ -63,6 +72,7 @@ class _Status(msgspec.Struct):
     refusedReplicas: _RefusedReplicas | None = None  # noqa: N815
     refusedMetadata: dict[str, str] | None = None  # noqa: N815
     unassignedReplicas: _UnassignedReplicas | None = None  # noqa: N815
+    warmStandby: _WarmStandby | None = None  # noqa: N815
     kubernetes: _Kubernetes | None = None
 
 
