@@ -75,6 +75,7 @@ class ReceiveBuffer:
             return self._received[start:end]
         parts = [self._received[start:]]
         missing = end - len(self._received)
+        self._received, self._at = b"", 0  # nothing is here, for who waits for the rest
         while missing > 0:
             chunk = receive(max(missing, RECEIVE_SIZE))
             parts.append(chunk[:missing])

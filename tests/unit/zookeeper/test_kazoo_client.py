@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import socket
 import struct
+import threading
 from unittest.mock import patch
 
 import pytest
@@ -259,6 +260,21 @@ def test_what_is_buffered_makes_its_socket_readable(client: OneSessionClient) ->
         assert wait([other, wakened], [], [], None) == ([other, wakened], [], [])
         assert connection._read(2, 5.0) == b"bc"
         assert wait([other, wakened], [], [], None) == ([wakened], [], [])
+
+
+def test_the_rest_of_a_message_is_waited_for(client: OneSessionClient) -> None:
+    """The part of it that is here must not make the socket look readable."""
+    connection = client._connection
+    one, other = socket.socketpair()
+    with one, other:
+        other.setblocking(False)
+        connection._socket = other
+        one.sendall(b"abc")
+        assert connection._read(1, 5.0) == b"a"
+        sending = threading.Timer(0.05, one.sendall, (b"def",))
+        sending.start()
+        assert connection._read(4, 60.0) == b"bcde"
+        sending.join()
 
 
 def test_a_closed_connection_and_silence_end_a_read(client: OneSessionClient) -> None:
