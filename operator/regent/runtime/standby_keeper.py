@@ -38,6 +38,9 @@ SELF_CHECK_INTERVAL_S: Final = 600.0
 RETRY_PAUSE_S: Final = 5.0
 """After what no reconnection explains: a right that is missing, for instance."""
 
+_RECONNECTION_PAUSE_S: Final = 0.1
+"""After a reading that a lost connection has ended: connections may come and go."""
+
 _EXAMPLES: Final = 10
 
 
@@ -122,8 +125,9 @@ class StandbyKeeper:
                 await self._until_reconnected()
             except ZooKeeperError as error:
                 self._problem = str(error)
-                if self._has_missed():
-                    continue  # the connection is lost, which explains it
+                if self._has_missed():  # the connection was lost, which explains it
+                    await asyncio.sleep(_RECONNECTION_PAUSE_S)
+                    continue
                 logger.warning("The standby's cache cannot be kept", extra={"error": str(error)})
                 self._phase = StandbyPhase.DISCONNECTED
                 await self._until_reconnected(timeout_s=RETRY_PAUSE_S)

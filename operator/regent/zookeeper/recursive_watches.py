@@ -45,6 +45,7 @@ class RecursiveWatches:
     def __init__(self, session: ZooKeeperSession) -> None:
         self._session = session
         self._chroot = session.settings.chroot
+        self._refused: Generation | None = None
         self._watched: dict[str, None] = {}
         self._prefixes: tuple[str, ...] = ()
         self._paths: frozenset[str] = frozenset()
@@ -63,7 +64,7 @@ class RecursiveWatches:
         self._set_watched([*self._watched, *paths])
         requests = [AddWatch(generation.absolute(path)) for path in paths]
         for path, answer in zip(paths, await generation.answers(requests), strict=True):
-            _require(answer, path)
+            self._require(answer, path, generation)
 
     async def restore(self) -> None:
         """See :class:`~regent.runtime.ports.RecursiveWatchesPort`."""
@@ -72,7 +73,7 @@ class RecursiveWatches:
             return
         paths = [generation.absolute(path) for path in self._watched]
         (answer,) = await generation.answers([SetWatches2(paths)])
-        _require(answer, paths[0])
+        self._require(answer, paths[0], generation)
 
     async def remove(self, paths: Sequence[str]) -> None:
         """See :class:`~regent.runtime.ports.RecursiveWatchesPort`."""
@@ -81,7 +82,7 @@ class RecursiveWatches:
         for path, answer in zip(paths, await generation.answers(requests), strict=True):
             # A connection that was lost has taken the watch with it.
             if not (isinstance(answer, Exception) and code_of(answer) == NO_WATCHER):
-                _require(answer, path)
+                self._require(answer, path, generation)
         self._set_watched([path for path in self._watched if path not in paths])
 
     def take(self) -> Mapping[str, WatchedEventType]:
@@ -93,8 +94,9 @@ class RecursiveWatches:
     def _generation(self) -> Generation:
         """The current session, whose events come here from now on."""
         generation = self._session.generation()
-        if not generation.has_bulk_reads:
-            # As old as these watches. Asking would cost the connection, see `find_bulk_reads`.
+        if not generation.has_bulk_reads or generation is self._refused:
+            # Asking an older server costs the connection, see `find_bulk_reads`: bulk reads are as
+            # old as these watches.
             raise RecursiveWatchesUnsupportedError
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
@@ -123,10 +125,10 @@ class RecursiveWatches:
             assert self._loop is not None
             post(self._loop, self._listener)
 
-
-def _require(answer: object, path: str) -> None:
-    """Raise what an answer other than success stands for."""
-    if answer is False or isinstance(answer, UnimplementedError):
-        raise RecursiveWatchesUnsupportedError
-    if isinstance(answer, Exception):
-        raise unexpected(code_of(answer), path) from answer
+    def _require(self, answer: object, path: str, generation: Generation) -> None:
+        """Raise what an answer other than success stands for."""
+        if answer is False or isinstance(answer, UnimplementedError):
+            self._refused = generation  # which has found an older server in an upgrade, say
+            raise RecursiveWatchesUnsupportedError
+        if isinstance(answer, Exception):
+            raise unexpected(code_of(answer), path) from answer
