@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.standby.cache import StandbyCache
+from regent.standby.reads import Listing
 from regent.zk_data import paths
 from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.operations import Create, Delete, Operation, SetData
@@ -256,6 +257,17 @@ def test_events_of_nodes_that_nobody_reads_cost_nothing(path: str) -> None:
     cache = StandbyCache()
     cache.observe([path])
     assert not cache.dirty_count
+
+
+def test_what_could_not_be_read_is_dirty_still() -> None:
+    cache = StandbyCache()
+    cache.expect_anything(Listing((1,), ("a", "b")))
+    reads = cache.next_reads(1)
+    assert (reads.broker_ids, reads.topics, len(reads), cache.dirty_count) == ((1,), ("a",), 3, 1)
+    cache.put_back(reads)
+    assert cache.dirty_count == 4
+    assert [cache.is_dirty(path) for path in reads.paths] == [True] * 3
+    assert set(cache.next_reads(10).topics) == {"a", "b"}
 
 
 def test_nothing_is_decoded_again_that_has_not_changed() -> None:
