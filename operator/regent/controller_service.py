@@ -26,7 +26,7 @@ from regent.controller.brokers.announcement import listeners_not_served
 from regent.controller.commands import Command, Outcome, not_controller
 from regent.controller.config import ControllerConfig
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.term.watches import event_of
+from regent.controller.term.watches import SESSION_EVENTS, event_of
 from regent.controller.view import ClusterView, RefusedReplica, UnassignedReplica
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
@@ -60,12 +60,6 @@ cluster takes seconds, a ZooKeeper outage ends an event after the session timeou
 
 _NO_SESSION = "no ZooKeeper session"
 
-_SESSION_EVENTS: dict[SessionState, e.ControllerEvent] = {
-    SessionState.CONNECTED: e.SessionEstablished(),
-    SessionState.RECONNECTED: e.SessionReconnected(),
-    SessionState.EXPIRED: e.Expire(),
-}
-
 
 class ControllerService:
     """Runs the controller in a thread.
@@ -76,8 +70,7 @@ class ControllerService:
     Args:
         connect: Makes the connections to ZooKeeper and to the brokers.
         serve: Makes the endpoint that brokers and clients ask; None: there is none.
-        warm_standby: Whether to keep a copy of the cluster's state up to date, see
-            :mod:`regent.runtime.standby_keeper`.
+        warm_standby: Whether to keep the standby's cache: :mod:`regent.runtime.standby_keeper`.
     """
 
     def __init__(
@@ -237,25 +230,11 @@ class ControllerService:
             "refusal": self._refusal(),
             "endpoint": self._endpoint_status(),
             "shuttingDownBrokers": list(view.shutting_down),
-            "warmStandby": self._standby_status(),
+            "warmStandby": None if self.standby is None else self.standby.report(),
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             **self._refusals(),
             **self._unassigned(),
-        }
-
-    def _standby_status(self) -> dict[str, object] | None:
-        standby = self.standby
-        if standby is None:
-            return None
-        return {
-            "phase": standby.phase.value,
-            "problem": standby.problem,
-            "znodes": standby.znodes,
-            "partitions": standby.partitions,
-            "dirty": standby.dirty,
-            "malformed": standby.malformed,
-            "differences": standby.differences,
         }
 
     def _endpoint_status(self) -> dict[str, object] | None:
@@ -409,13 +388,7 @@ class _Parts:
             enqueue=self.manager.put,
             contend=self.connections.contend,
         )
-        self.standby: StandbyKeeper | None = None
-        if warm_standby:
-            self.standby = StandbyKeeper(
-                zookeeper=self.connections.zookeeper,
-                watches=self.connections.recursive_watches,
-                collector=collector,
-            )
+        self.standby = StandbyKeeper.of(self.connections, collector) if warm_standby else None
         self.endpoint: EndpointPort | None = None
         if serve is not None:
             waits = TopicWaits(lambda: self.publisher.view)
@@ -469,7 +442,7 @@ class _Parts:
     def session_changed(self, state: SessionState) -> None:
         if self.standby is not None:
             self.standby.session_changed(state)
-        event = _SESSION_EVENTS.get(state)
+        event = SESSION_EVENTS.get(state)
         if event is not None:
             self.manager.put(event)
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from regent.model.errors import RecursiveWatchesUnsupportedError, ZooKeeperError
 from regent.runtime.collector import Collector
-from regent.runtime.ports import RecursiveWatchesPort, ZooKeeperPort
+from regent.runtime.ports import ConnectionsPort, RecursiveWatchesPort, ZooKeeperPort
 from regent.standby.cache import StandbyCache
 from regent.standby.reads import LISTED, WATCHED, Listing, Reads
 from regent.standby.self_check import Difference, compare, reads_to_compare
@@ -82,6 +82,15 @@ class StandbyKeeper:
         self._loads = 0
         self._self_checks = 0
         self._differences = 0
+
+    @classmethod
+    def of(cls, connections: ConnectionsPort, collector: Collector) -> StandbyKeeper:
+        """The keeper for a controller's connections."""
+        return cls(
+            zookeeper=connections.zookeeper,
+            watches=connections.recursive_watches,
+            collector=collector,
+        )
 
     @property
     def status(self) -> StandbyStatus:

@@ -48,3 +48,15 @@ class StandbyStatus(msgspec.Struct, frozen=True):
     self_checks: int = 0
     differences: int = 0
     problem: str | None = None
+
+    def report(self) -> dict[str, object]:
+        """For ``/status``."""
+        return {
+            "phase": self.phase.value,
+            "problem": self.problem,
+            "znodes": self.znodes,
+            "partitions": self.partitions,
+            "dirty": self.dirty,
+            "malformed": self.malformed,
+            "differences": self.differences,
+        }

@@ -16,6 +16,7 @@ from regent.standby.status import StandbyPhase
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, Operation, SessionState, SetData
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
+from sandbox import wait_until_async
 from tests.simulation.zookeeper import (
     Event,
     InMemoryClient,
@@ -74,11 +75,12 @@ class World:
             self.keeper.session_changed(event)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():
-                assert self.task is not None
-                assert not self.task.done(), self.task.result()
-                await asyncio.sleep(0.001)
+        def is_so() -> bool:
+            assert self.task is not None
+            assert not self.task.done(), self.task.result()
+            return condition()
+
+        await wait_until_async(is_so, describe="the keeper", timeout_s=DEADLINE_S, interval_s=0.001)
 
     async def current(self) -> None:
         await self.until(
