@@ -41,6 +41,9 @@ def own_registration(broker_id: int) -> bytes:
     return encode_controller_registration(broker, 0)
 
 
+STATE = encode_partition_state(LeaderAndIsr(1, 0, (1, 2), 3, 0))
+
+
 def topic_data(assignments: dict[int, tuple[int, ...]], topic_id: uuid.UUID | None) -> bytes:
     return encode_topic(
         TopicZNode(topic_id, {p: ReplicaAssignment(r) for p, r in assignments.items()})
@@ -74,7 +77,7 @@ STATES = st.one_of(
     st.just(b"no state"),
 )
 TOPIC = st.sampled_from(TOPICS)
-PARTITION = st.builds(TopicPartition, TOPIC, st.integers(0, 2))
+PARTITION = st.builds(TopicPartition, TOPIC, st.sampled_from([0, 0, 1, 2]))
 
 
 def create_state(tp: TopicPartition, data: bytes) -> list[Operation]:
@@ -121,7 +124,7 @@ TRANSACTIONS = st.one_of(
     st.builds(delete_partition, PARTITION),
     st.builds(
         lambda tps, data: [SetData(paths.partition_state(tp), data) for tp in tps],
-        *(st.lists(PARTITION, min_size=1, max_size=3), STATES),
+        *(st.lists(PARTITION, min_size=1, max_size=2), STATES),
     ),
     st.builds(lambda i: [Create(paths.CLUSTER_ID, encode_cluster_id(i))], st.sampled_from("xy")),
     st.builds(lambda: [SetData(paths.CLUSTER_ID, b"no id")]),
@@ -259,6 +262,33 @@ def test_events_of_nodes_that_nobody_reads_cost_nothing(path: str) -> None:
     assert not cache.dirty_count
 
 
+@pytest.mark.parametrize(
+    ("path", "good"),
+    [
+        (paths.broker_id(1), registration(1, 1)),
+        (paths.topic("a"), topic_data({0: (1,)}, IDS[0])),
+        (paths.partition_state(TopicPartition("a", 0)), STATE),
+        (paths.CLUSTER_ID, encode_cluster_id("x")),
+    ],
+)
+def test_what_is_malformed_is_left_out_until_it_is_repaired(path: str, good: bytes) -> None:
+    ensemble = Ensemble(1)
+    (server,) = ensemble.servers
+    for operations in (
+        *(ROOTS, [Create(paths.broker_id(1), registration(1, 1))]),
+        [Create(paths.CLUSTER_ID, encode_cluster_id("x"))],
+        create_topic("a", topic_data({0: (1,)}, IDS[0]), 1, STATE),
+    ):
+        assert ensemble.commit(operations)
+    client = CacheClient(ensemble, most=10)
+    client.connect(server, is_new_session=True)
+    for data, malformed in ((good, []), (b"?", [path]), (b"??", [path]), (good, [])):
+        assert ensemble.commit([SetData(path, data)])
+        come_to_rest(ensemble, client)
+        assert list(client.cache.malformed) == malformed
+        assert content(client.cache) == content(cold(server.dump()))
+
+
 def test_what_could_not_be_read_is_dirty_still() -> None:
     cache = StandbyCache()
     cache.expect_anything(Listing((1,), ("a", "b")))
@@ -274,8 +304,7 @@ def test_nothing_is_decoded_again_that_has_not_changed() -> None:
     """After a reconnection, for instance: values stay the very same."""
     ensemble = Ensemble(1)
     assert ensemble.commit(ROOTS)
-    state = encode_partition_state(LeaderAndIsr(1, 0, (1, 2), 3, 0))
-    assert ensemble.commit(create_topic("a", topic_data({0: (1, 2)}, IDS[0]), 1, state))
+    assert ensemble.commit(create_topic("a", topic_data({0: (1, 2)}, IDS[0]), 1, STATE))
     tree = ensemble.leader.dump()
     cache = cold(tree)
     before = cache.cluster.leadership[TopicPartition("a", 0)]
