@@ -38,6 +38,9 @@ SELF_CHECK_INTERVAL_S: Final = 600.0
 RETRY_PAUSE_S: Final = 5.0
 """After what no reconnection explains: a right that is missing, for instance."""
 
+DEFECT_PAUSE_S: Final = 60.0
+"""After an exception that nobody expects."""
+
 _RECONNECTION_PAUSE_S: Final = 0.1
 """After a reading that a lost connection has ended: connections may come and go."""
 
@@ -140,6 +143,12 @@ class StandbyKeeper:
                 logger.warning("The standby's cache cannot be kept", extra={"error": str(error)})
                 self._phase = StandbyPhase.DISCONNECTED
                 await self._until_reconnected(timeout_s=RETRY_PAUSE_S)
+            except Exception as error:  # the controller goes on without a standby
+                logger.exception("A defect has ended the standby's cache; loading it anew later")
+                self._problem = f"a defect: {error!r}"
+                self._phase = StandbyPhase.DISCONNECTED
+                self.cache = StandbyCache()
+                await self._until_reconnected(timeout_s=DEFECT_PAUSE_S)
 
     def _has_missed(self) -> bool:
         """Whether events may have been lost since the watches were last set."""

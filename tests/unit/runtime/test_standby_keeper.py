@@ -256,6 +256,31 @@ async def test_what_fails_is_tried_again(make: Make, monkeypatch: pytest.MonkeyP
     assert world.keeper.status.problem is None
 
 
+async def test_a_defect_ends_nothing_but_the_cache(
+    make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is loaded anew some time later: the controller in the same process needs none."""
+    monkeypatch.setattr("regent.runtime.standby_keeper.DEFECT_PAUSE_S", 0.01)
+    world = make()
+    world.start()
+    await world.current()
+    get_data, has_failed = world.port.get_data, False
+
+    async def fail_once(paths: Sequence[str], *, watch: bool = False) -> object:
+        nonlocal has_failed
+        if not has_failed:
+            has_failed = True
+            raise RuntimeError("nobody expects this")
+        return await get_data(paths, watch=watch)
+
+    world.port.get_data = fail_once  # type: ignore[assignment,method-assign]
+    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    await world.until(lambda: world.leader() == 2)
+    await world.current()
+    (record,) = [r for r in caplog.records if r.levelno >= logging.ERROR]
+    assert record.exc_info is not None
+
+
 async def test_a_node_that_may_not_be_read_is_left_out(make: Make) -> None:
     world = make()
     get_data = world.port.get_data
