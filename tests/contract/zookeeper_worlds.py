@@ -40,6 +40,10 @@ class Client(Protocol):
     @property
     def recursive(self) -> RecursiveWatchesPort: ...
 
+    def subscribe(self, listener: Callable[[SessionState], None]) -> None:
+        """Call ``listener`` with every further state of the session."""
+        ...
+
     async def settle(self) -> list[WatchedEvent]:
         """Wait until every watch has been delivered that a change so far has fired; take them."""
         ...
@@ -74,6 +78,9 @@ class InMemoryHandle:
         self._server = server
         self._client = client
         client.take_events()
+
+    def subscribe(self, listener: Callable[[SessionState], None]) -> None:
+        self._client.on_event(lambda e: listener(e) if isinstance(e, SessionState) else None)
 
     async def settle(self) -> list[WatchedEvent]:
         self._take()
@@ -120,6 +127,9 @@ class RealHandle:
         self.recursive = RecursiveWatches(session)
         self._session = session
         session.subscribe(self.states.append)
+
+    def subscribe(self, listener: Callable[[SessionState], None]) -> None:
+        self._session.subscribe(listener)
 
     async def settle(self) -> list[WatchedEvent]:
         # The server sends what watches have to say before the answer to a later request.

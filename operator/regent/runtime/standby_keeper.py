@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 READ_AT_ONCE: Final = 2_000
 """Nodes that are taken over without letting go of the loop: some 10 ms."""
 
-REFRESH_PAUSE_S: Final = 0.05
+REFRESH_PAUSE_S: Final = 0.1
 """From an event to the reading. It decides how many changes become one request."""
 
 SELF_CHECK_INTERVAL_S: Final = 600.0
