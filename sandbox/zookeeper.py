@@ -98,7 +98,7 @@ class ZooKeeper(Server):
 
     @property
     def mode(self) -> str | None:
-        """`standalone`, `leader` or `follower`; None while it serves no client."""
+        """`standalone`, `leader`, `follower` or `observer`; None while it serves no client."""
         try:
             answer = four_letter_word(self.port, "srvr")
         except OSError:
@@ -108,11 +108,16 @@ class ZooKeeper(Server):
                 return line.removeprefix("Mode: ").strip()
         return None
 
-    def join(self, *, server_id: int, servers: Mapping[int, str]) -> None:
-        """Make it a member of an ensemble; `servers` maps ids to `host:peer-port:election-port`.
+    def join(
+        self, *, server_id: int, servers: Mapping[int, str], is_observer: bool = False
+    ) -> None:
+        """Make it a member of an ensemble; `servers` maps ids to `host:peer-port:election-port`,
+        with `:observer` for a member without a vote.
 
         To be called before the first start.
         """
+        if is_observer:
+            self._config["peerType"] = "observer"
         (self._state.subdirectory("data") / "myid").write_text(f"{server_id}\n")
         self._config |= {"initLimit": 20, "syncLimit": 10}
         self._config |= {f"server.{number}": address for number, address in servers.items()}
@@ -136,13 +141,14 @@ class ZooKeeper(Server):
 class ZooKeeperEnsemble(Startable):
     """Several ZooKeeper servers that form a quorum. `servers` are the single ones.
 
-    The keyword arguments are those of `ZooKeeper`.
+    The last `observers` of them have no vote. The other keyword arguments are those of `ZooKeeper`.
     """
 
     def __init__(
         self,
         size: int = 3,
         *,
+        observers: int = 0,
         version: str = DEFAULT_VERSION,
         heap_mb: int = 256,
         tick_time_ms: int = TICK_TIME_MS,
@@ -164,12 +170,14 @@ class ZooKeeperEnsemble(Startable):
         ]
         self._leases = [lease_port() for _ in range(2 * size)]
         ports = [lease.port for lease in self._leases]
+        voters = size - observers
         addresses = {
             number: f"{LOOPBACK}:{ports[2 * number - 2]}:{ports[2 * number - 1]}"
+            + (":observer" if number > voters else "")
             for number in range(1, size + 1)
         }
         for number, server in enumerate(self.servers, start=1):
-            server.join(server_id=number, servers=addresses)
+            server.join(server_id=number, servers=addresses, is_observer=number > voters)
 
     @property
     def connect_string(self) -> str:
@@ -183,10 +191,18 @@ class ZooKeeperEnsemble(Startable):
         Raises:
             LookupError: none does.
         """
+        return self.server_with_mode("leader")
+
+    def server_with_mode(self, mode: str) -> ZooKeeper:
+        """The first server that is a `leader`, a `follower` or an `observer` now.
+
+        Raises:
+            LookupError: none is.
+        """
         for server in self.servers:
-            if server.is_running and not server.process.is_paused and server.mode == "leader":
+            if server.is_running and not server.process.is_paused and server.mode == mode:
                 return server
-        raise LookupError("no server of the ensemble is the leader")
+        raise LookupError(f"no server of the ensemble is a {mode}")
 
     def start(self) -> None:
         """Start the servers that do not run and wait until all serve clients."""

@@ -30,6 +30,7 @@ from regent.model.errors import ConfigurationError
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.metrics import ControllerCollector, EventMetrics
+from regent.observability.standby_metrics import StandbyCollector
 from regent.settings import Settings
 
 if TYPE_CHECKING:
@@ -69,8 +70,11 @@ class App:
             ),
             metrics=EventMetrics(registry),
             serve=None if endpoint is None else endpoint.serve,
+            warm_standby=settings.warm_standby,
         )
         registry.register(ControllerCollector(self._controller))
+        if settings.warm_standby:
+            registry.register(StandbyCollector(self._controller))
         self._kube_health = KubeHealth()
         registry.register(KubeHealthCollector(self._kube_health))
         self._resource_metrics = ResourceMetrics(registry)

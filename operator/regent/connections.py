@@ -11,6 +11,7 @@ from regent.network.settings import ChannelSettings
 from regent.runtime.ports import Connect, ConnectionListener
 from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.leader_election import LeaderElection
+from regent.zookeeper.recursive_watches import RecursiveWatches
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings
 
@@ -56,6 +57,7 @@ class Connections:
         self._session = ZooKeeperSession(zookeeper)
         self._session.subscribe(listener.session_changed)
         self.zookeeper = KazooZooKeeper(self._session, on_watch=listener.watch_fired)
+        self.recursive_watches = RecursiveWatches(self._session)
         self.channels = ControllerChannelManager(
             controller_id=controller_id,
             settings=channels,

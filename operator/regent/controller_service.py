@@ -26,7 +26,7 @@ from regent.controller.brokers.announcement import listeners_not_served
 from regent.controller.commands import Command, Outcome, not_controller
 from regent.controller.config import ControllerConfig
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.term.watches import event_of
+from regent.controller.term.watches import SESSION_EVENTS, event_of
 from regent.controller.view import ClusterView, RefusedReplica, UnassignedReplica
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
@@ -45,9 +45,11 @@ from regent.runtime.hand_over import hand_over
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import Connect, EndpointPort, Serve
 from regent.runtime.queued_requests import QueuedRequests
+from regent.runtime.standby_keeper import StandbyKeeper
 from regent.runtime.state_change_report import state_change_report
 from regent.runtime.topic_waits import TopicWaits
 from regent.runtime.view_publisher import ViewPublisher
+from regent.standby.status import StandbyStatus
 from regent.zk_data.operations import SessionState, WatchedEvent
 
 logger = logging.getLogger(__name__)
@@ -57,12 +59,6 @@ STUCK_AFTER_S = 120.0
 cluster takes seconds, a ZooKeeper outage ends an event after the session timeout."""
 
 _NO_SESSION = "no ZooKeeper session"
-
-_SESSION_EVENTS: dict[SessionState, e.ControllerEvent] = {
-    SessionState.CONNECTED: e.SessionEstablished(),
-    SessionState.RECONNECTED: e.SessionReconnected(),
-    SessionState.EXPIRED: e.Expire(),
-}
 
 
 class ControllerService:
@@ -74,6 +70,7 @@ class ControllerService:
     Args:
         connect: Makes the connections to ZooKeeper and to the brokers.
         serve: Makes the endpoint that brokers and clients ask; None: there is none.
+        warm_standby: Whether to keep the standby's cache: :mod:`regent.runtime.standby_keeper`.
     """
 
     def __init__(
@@ -83,9 +80,11 @@ class ControllerService:
         connect: Connect,
         metrics: EventMetrics,
         serve: Serve | None = None,
+        warm_standby: bool = False,
     ) -> None:
         self._config = config
         self._connect = connect
+        self._warm_standby = warm_standby
         self._serve = serve
         self._metrics = metrics
         self._thread = threading.Thread(target=self._run, name="controller")
@@ -180,6 +179,12 @@ class ControllerService:
     def is_eligible(self) -> bool:
         return self._parts is not None and self._parts.controller.life.is_eligible
 
+    @property
+    def standby(self) -> StandbyStatus | None:
+        """How far the copy of the cluster's state is good; None if none is kept."""
+        keeper = None if self._parts is None else self._parts.standby
+        return None if keeper is None else keeper.status
+
     def liveness_problem(self) -> str | None:
         """Why only a restart helps, or None."""
         if self.has_ended:
@@ -225,6 +230,7 @@ class ControllerService:
             "refusal": self._refusal(),
             "endpoint": self._endpoint_status(),
             "shuttingDownBrokers": list(view.shutting_down),
+            "warmStandby": None if self.standby is None else self.standby.report(),
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             "zooKeeperProblem": None
@@ -344,7 +350,11 @@ class ControllerService:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         parts = self._parts = _Parts(
-            config=self._config, connect=self._connect, serve=self._serve, metrics=self._metrics
+            config=self._config,
+            connect=self._connect,
+            serve=self._serve,
+            metrics=self._metrics,
+            warm_standby=self._warm_standby,
         )
         parts.eligibility_listeners = self._eligibility_listeners
         for listener in self._listeners:
@@ -367,6 +377,7 @@ class _Parts:
         connect: Connect,
         serve: Serve | None,
         metrics: EventMetrics,
+        warm_standby: bool,
     ) -> None:
         randomness = random.SystemRandom()
         self.metrics = metrics
@@ -378,7 +389,8 @@ class _Parts:
         self.controller = KafkaController(
             config, log=StandardControllerLog(), chance=Chance(randomness.randrange, uuid.uuid4)
         )
-        self.manager = ControllerEventManager(self.controller, observer=self, collector=Collector())
+        collector = Collector()
+        self.manager = ControllerEventManager(self.controller, observer=self, collector=collector)
         self.publisher = ViewPublisher(self.controller)
         self.connections = connect(self)
         self.interpreter = Interpreter(
@@ -388,6 +400,7 @@ class _Parts:
             enqueue=self.manager.put,
             contend=self.connections.contend,
         )
+        self.standby = StandbyKeeper.of(self.connections, collector) if warm_standby else None
         self.endpoint: EndpointPort | None = None
         if serve is not None:
             waits = TopicWaits(lambda: self.publisher.view)
@@ -406,6 +419,8 @@ class _Parts:
             asyncio.create_task(self.publisher.run(), name="view"),
             asyncio.create_task(self.connections.start(), name="session start"),
         }
+        if self.standby is not None:
+            running.add(asyncio.create_task(self.standby.run(), name="standby"))
         try:
             if self.endpoint is not None:
                 await self.endpoint.start()
@@ -437,7 +452,9 @@ class _Parts:
             listener(is_eligible)
 
     def session_changed(self, state: SessionState) -> None:
-        event = _SESSION_EVENTS.get(state)
+        if self.standby is not None:
+            self.standby.session_changed(state)
+        event = SESSION_EVENTS.get(state)
         if event is not None:
             self.manager.put(event)
 

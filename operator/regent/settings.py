@@ -134,6 +134,12 @@ class Settings(EndpointOptions, BaseSettings):
         "the chroot. Not in a part of it that is Kafka's. All Regents of a Kafka cluster need the "
         "same: one with another path does not become the controller while the other one is.",
     )
+    warm_standby: bool = Field(
+        default=False,
+        description="Keep a copy of the cluster's state in memory, in every replica, and have "
+        "ZooKeeper's watches keep it up to date. Needs ZooKeeper 3.6 or later. So far it can only "
+        "be observed: a take-over reads everything all the same. See docs/warm-standby.md.",
+    )
     lease_name: str = Field(
         default="regent",
         pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",

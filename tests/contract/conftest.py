@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from sandbox import ZooKeeper
+from sandbox import ZooKeeper, ZooKeeperEnsemble
 from tests.contract.zookeeper_worlds import InMemoryWorld, RealWorld, World
 
 
@@ -25,5 +25,35 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     else:
         server: ZooKeeper = request.getfixturevalue("zookeeper_server")
         made = RealWorld(server.connect_string)
+    yield made
+    await made.close()
+
+
+@pytest.fixture(scope="package")
+def ensemble() -> Iterator[ZooKeeperEnsemble]:
+    """Two servers with a vote and an observer."""
+    with ZooKeeperEnsemble(3, observers=1) as servers:
+        yield servers
+
+
+@pytest.fixture(
+    params=[
+        "memory",
+        *(
+            pytest.param(mode, marks=pytest.mark.integration)
+            for mode in ("standalone", "follower", "observer")
+        ),
+    ]
+)
+async def any_server(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    """The same with a client of each kind of real server."""
+    made: World
+    if request.param == "memory":
+        made = InMemoryWorld()
+    elif request.param == "standalone":
+        made = RealWorld(request.getfixturevalue("zookeeper_server").connect_string)
+    else:
+        servers: ZooKeeperEnsemble = request.getfixturevalue("ensemble")
+        made = RealWorld(servers.server_with_mode(request.param).connect_string)
     yield made
     await made.close()

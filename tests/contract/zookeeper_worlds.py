@@ -11,12 +11,18 @@ from typing import Protocol
 from kazoo.client import KazooClient
 from kazoo.protocol.connection import _CONNECTION_DROP
 
-from regent.runtime.ports import ZooKeeperPort
+from regent.runtime.ports import RecursiveWatchesPort, ZooKeeperPort
 from regent.zk_data.operations import SessionState, WatchedEvent
 from regent.zookeeper.client import KazooZooKeeper
+from regent.zookeeper.recursive_watches import RecursiveWatches
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
-from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper, InMemoryZooKeeperPort
+from tests.simulation.zookeeper import (
+    InMemoryClient,
+    InMemoryRecursiveWatches,
+    InMemoryZooKeeper,
+    InMemoryZooKeeperPort,
+)
 
 DEADLINE_S = 120.0
 SESSION_TIMEOUT_MS = 10_000
@@ -30,6 +36,13 @@ class Client(Protocol):
 
     @property
     def port(self) -> ZooKeeperPort: ...
+
+    @property
+    def recursive(self) -> RecursiveWatchesPort: ...
+
+    def subscribe(self, listener: Callable[[SessionState], None]) -> None:
+        """Call ``listener`` with every further state of the session."""
+        ...
 
     async def settle(self) -> list[WatchedEvent]:
         """Wait until every watch has been delivered that a change so far has fired; take them."""
@@ -59,11 +72,15 @@ class World(Protocol):
 class InMemoryHandle:
     def __init__(self, server: InMemoryZooKeeper, client: InMemoryClient) -> None:
         self.port = InMemoryZooKeeperPort(client)
+        self.recursive = InMemoryRecursiveWatches(client)
         self.events: list[WatchedEvent] = []
         self.states: list[SessionState] = [SessionState.CONNECTED]
         self._server = server
         self._client = client
         client.take_events()
+
+    def subscribe(self, listener: Callable[[SessionState], None]) -> None:
+        self._client.on_event(lambda e: listener(e) if isinstance(e, SessionState) else None)
 
     async def settle(self) -> list[WatchedEvent]:
         self._take()
@@ -107,8 +124,12 @@ class RealHandle:
         self.events: list[WatchedEvent] = []
         self.states: list[SessionState] = []
         self.port = KazooZooKeeper(session, on_watch=self.events.append)
+        self.recursive = RecursiveWatches(session)
         self._session = session
         session.subscribe(self.states.append)
+
+    def subscribe(self, listener: Callable[[SessionState], None]) -> None:
+        self._session.subscribe(listener)
 
     async def settle(self) -> list[WatchedEvent]:
         # The server sends what watches have to say before the answer to a later request.

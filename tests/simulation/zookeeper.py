@@ -166,6 +166,8 @@ class InMemoryClient:
         self._is_closed = False
         self._data_watches: set[str] = set()
         self._child_watches: set[str] = set()
+        self._recursive_watches: dict[str, None] = {}
+        self._recursive_listeners: list[Callable[[WatchedEventType, str], None]] = []
         self._listeners: list[Callable[[Event], None]] = []
 
     # The connection.
@@ -180,6 +182,7 @@ class InMemoryClient:
             self._is_connected = False
             self._data_watches.clear()
             self._child_watches.clear()
+            self._recursive_watches.clear()
             self._tell(SessionState.SUSPENDED)
 
     def reconnect(self) -> None:
@@ -238,6 +241,22 @@ class InMemoryClient:
             self._data_watches.update(paths)
         return found
 
+    def on_touched(self, listener: Callable[[WatchedEventType, str], None]) -> None:
+        """Call ``listener`` with what recursive watches report, at once."""
+        self._recursive_listeners.append(listener)
+
+    def watch_below(self, paths: Sequence[str]) -> None:
+        """Leave persistent recursive watches. One-shot watches on the very same paths, which would
+        replace them in servers before 3.9, are not to be set."""
+        self._require_session()
+        self._recursive_watches.update(dict.fromkeys(paths))
+
+    def remove_watches(self, paths: Sequence[str]) -> None:
+        """Remove the recursive watches of these paths, if there are such."""
+        self._require_session()
+        for path in paths:
+            self._recursive_watches.pop(path, None)
+
     def multi(self, operations: Sequence[Operation]) -> list[WriteResult]:
         self._require_session()
         sizes = [operation_size(operation) for operation in operations]
@@ -266,6 +285,12 @@ class InMemoryClient:
         inside = self._inside(change.path)
         if inside is None:
             return
+        if change.type is not WatchedEventType.NODE_CHILDREN_CHANGED and any(
+            inside == path or inside.startswith(path.rstrip("/") + "/")
+            for path in self._recursive_watches
+        ):
+            for touched in self._recursive_listeners:
+                touched(change.type, inside)
         concerned: tuple[set[str], ...]
         match change.type:
             case WatchedEventType.NODE_CHILDREN_CHANGED:
@@ -392,3 +417,39 @@ class InMemoryZooKeeperPort:
                 self._connected.clear()
             case SessionState.CONNECTED | SessionState.RECONNECTED:
                 self._connected.set()
+
+
+class InMemoryRecursiveWatches:
+    """A client's recursive watches as a ``RecursiveWatchesPort``."""
+
+    def __init__(self, client: InMemoryClient) -> None:
+        self._client = client
+        self._watched: dict[str, None] = {}
+        self._touched: dict[str, WatchedEventType] = {}
+        self._listener: Callable[[], None] | None = None
+        client.on_touched(self._observe)
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        self._listener = listener
+
+    async def add(self, paths: Sequence[str]) -> None:
+        self._watched.update(dict.fromkeys(paths))
+        self._client.watch_below(paths)
+
+    async def restore(self) -> None:
+        self._client.watch_below(list(self._watched))
+
+    async def remove(self, paths: Sequence[str]) -> None:
+        self._client.remove_watches(paths)
+        for path in paths:
+            self._watched.pop(path, None)
+
+    def take(self) -> dict[str, WatchedEventType]:
+        taken, self._touched = self._touched, {}
+        return taken
+
+    def _observe(self, type_: WatchedEventType, path: str) -> None:
+        is_first = not self._touched
+        self._touched[path] = type_
+        if is_first and self._listener is not None:
+            self._listener()

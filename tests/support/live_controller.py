@@ -32,6 +32,7 @@ class LiveController:
         contends: Whether it contends in the election among the replicas from the beginning; if so,
             entering waits until it is the controller.
         serve: Makes the endpoint.
+        warm_standby: Whether the standby's cache is kept.
         config: Fields of :class:`~regent.controller.config.ControllerConfig`.
 
     Attributes:
@@ -46,6 +47,7 @@ class LiveController:
         *,
         contends: bool = True,
         serve: Serve | None = None,
+        warm_standby: bool = False,
         **config: Any,
     ) -> None:
         self.cluster = cluster
@@ -60,6 +62,7 @@ class LiveController:
             connect=self._connect,
             metrics=EventMetrics(CollectorRegistry()),
             serve=serve,
+            warm_standby=warm_standby,
         )
 
     def __enter__(self) -> LiveController:

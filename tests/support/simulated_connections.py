@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from regent.model.cluster import Broker
@@ -23,12 +24,18 @@ from regent.zk_data.operations import (
     Operation,
     SessionState,
     WatchedEvent,
+    WatchedEventType,
     WriteResult,
     ZNode,
 )
 from tests.simulation.network import Channel
 from tests.simulation.world import World
-from tests.simulation.zookeeper import Event, InMemoryClient, InMemoryZooKeeperPort
+from tests.simulation.zookeeper import (
+    Event,
+    InMemoryClient,
+    InMemoryRecursiveWatches,
+    InMemoryZooKeeperPort,
+)
 from tests.support.simulated_cluster import SimulatedCluster
 
 FENCED_AFTER = 2 / 3
@@ -61,6 +68,7 @@ class SimulatedConnections:
         self.contends = False
         self.is_elected = False
         self.zookeeper = _ZooKeeper(cluster, self)
+        self.recursive_watches = _RecursiveWatches(cluster, self)
         self.channels = _Channels(cluster, world, self.name, listener)
         self._cluster = cluster
         self._world = world
@@ -68,6 +76,7 @@ class SimulatedConnections:
         self._loop = asyncio.get_running_loop()
         self._client: InMemoryClient | None = None
         self._port: InMemoryZooKeeperPort | None = None
+        self._recursive: InMemoryRecursiveWatches | None = None
         self._is_fenced = True
         self._losses = 0
         self._lost_at = float("-inf")
@@ -118,10 +127,18 @@ class SimulatedConnections:
             raise SessionExpiredError("there is no ZooKeeper session")
         return self._port
 
+    def recursive_port(self) -> InMemoryRecursiveWatches:
+        """Recursive watches under the current session."""
+        if self._recursive is None:
+            raise SessionExpiredError("there is no ZooKeeper session")
+        return self._recursive
+
     async def _open_session(self) -> None:
         await self._cluster.reachable()
         self._client = self._world.connect(self.name)
         self._port = InMemoryZooKeeperPort(self._client)
+        self._recursive = InMemoryRecursiveWatches(self._client)
+        self._recursive.listen(partial(self._report, self.recursive_watches.notify))
         self._client.on_event(self._take)
         self._is_fenced = False
         self._report(self._listener.session_changed, SessionState.CONNECTED)
@@ -238,6 +255,41 @@ class _ZooKeeper:
                 raise ZooKeeperUnavailableError("no ZooKeeper server answers") from error
 
         return await asyncio.wrap_future(self._cluster.future_of(ask()))
+
+
+class _RecursiveWatches:
+    """``RecursiveWatchesPort``."""
+
+    def __init__(self, cluster: SimulatedCluster, connections: SimulatedConnections) -> None:
+        self._cluster = cluster
+        self._connections = connections
+        self._listener: Callable[[], None] | None = None
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        self._listener = listener
+
+    def notify(self) -> None:
+        """In the controller's thread: there is something to take."""
+        if self._listener is not None:
+            self._listener()
+
+    async def add(self, paths: Sequence[str]) -> None:
+        await self._ask("add", paths)
+
+    async def restore(self) -> None:
+        await self._ask("restore")
+
+    async def remove(self, paths: Sequence[str]) -> None:
+        await self._ask("remove", paths)
+
+    def take(self) -> Mapping[str, WatchedEventType]:
+        return self._cluster.call(lambda: self._connections.recursive_port().take())
+
+    async def _ask(self, method: str, *args: Any) -> None:
+        async def ask() -> None:
+            await getattr(self._connections.recursive_port(), method)(*args)
+
+        await asyncio.wrap_future(self._cluster.future_of(ask()))
 
 
 class _Channels:

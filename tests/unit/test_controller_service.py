@@ -129,6 +129,49 @@ def test_what_keeps_it_from_zookeeper_is_shown_but_goes_into_no_resource() -> No
         assert service.why_inactive() == "no ZooKeeper session"
 
 
+def standby_of(service: ControllerService) -> dict[str, Any]:
+    shown: Any = service.status()["warmStandby"]
+    return dict(shown)
+
+
+def test_the_standbys_cache_is_kept_by_whoever_is_not_the_controller_too() -> None:
+    with (
+        SimulatedCluster() as cluster,
+        LiveController(cluster, contends=False, warm_standby=True) as controller,
+    ):
+        service, connections = controller.service, controller.connections
+        cluster.create_topic("t", [(1, 2), (2, 1)])
+        wait_until(
+            lambda: standby_of(service),
+            until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 2),
+            timeout_s=60,
+            describe="the cache to be current",
+        )
+        cluster.call(connections.disconnect)
+        wait_until(
+            lambda: standby_of(service)["phase"] == "disconnected",
+            timeout_s=60,
+            describe="the connection to be lost",
+        )
+        cluster.create_topic("u", [(1, 2)])
+        cluster.call(connections.reconnect)
+        wait_until(
+            lambda: standby_of(service),
+            until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 3),
+            timeout_s=60,
+            describe="the cache to be current again",
+        )
+        controller.begin_term()
+        assert service.standby is not None
+        assert service.standby.differences == 0
+
+
+def test_without_the_setting_there_is_no_cache() -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster, contends=False) as controller:
+        assert controller.service.standby is None
+        assert controller.service.status()["warmStandby"] is None
+
+
 class TestStateChanges:
     """Asked from another thread, answered by the controller's."""
 

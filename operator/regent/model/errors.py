@@ -13,6 +13,7 @@
     ├─ ZooKeeperError
     │   ├─ SessionExpiredError           session and ephemerals are gone: resign, write nothing
     │   ├─ ZooKeeperUnavailableError     no server in time
+    │   ├─ RecursiveWatchesUnsupportedError   servers before 3.6: do without
     │   └─ UnexpectedZooKeeperError      an answer that no caller expects (authorization, ...)
     ├─ MalformedZNodeError               a znode that does not decode: skip that entry
     └─ ConfigurationError                invalid settings; the message says how to correct them
@@ -67,6 +68,13 @@ class SessionExpiredError(ZooKeeperError):
 
 class ZooKeeperUnavailableError(ZooKeeperError):
     """No ZooKeeper server answered in time."""
+
+
+class RecursiveWatchesUnsupportedError(ZooKeeperError):
+    """The ZooKeeper server has no persistent recursive watches."""
+
+    def __init__(self) -> None:
+        super().__init__("ZooKeeper has no recursive watches before version 3.6")
 
 
 class UnexpectedZooKeeperError(ZooKeeperError):

@@ -34,6 +34,10 @@ class Collector:
     def population_changed(self, *, is_active: bool) -> None:
         """A context was loaded: hide it from the collector. Or dropped: let it see all again."""
         if is_active:
-            gc.freeze()
+            self.freeze()
         else:
             gc.unfreeze()
+
+    def freeze(self) -> None:
+        """Hide what there is now, and will live long, from the collector."""
+        gc.freeze()

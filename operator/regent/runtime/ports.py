@@ -25,6 +25,7 @@ from regent.zk_data.operations import (
     Operation,
     SessionState,
     WatchedEvent,
+    WatchedEventType,
     WriteResult,
     ZNode,
 )
@@ -100,6 +101,43 @@ class ZooKeeperPort(Protocol):
         ...
 
 
+class RecursiveWatchesPort(Protocol):
+    """Persistent recursive watches of the session that :class:`ZooKeeperPort` uses.
+
+    Each stands on a path and reports what happens to that node and to every node below it, over and
+    over. Methods raise what those of :class:`ZooKeeperPort` do, and
+    ``RecursiveWatchesUnsupportedError`` where the server is older than 3.6.
+
+    No one-shot watch may be set on the very path of a recursive one: it would replace it.
+    """
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` in the loop when there is something to :meth:`take`."""
+        ...
+
+    async def add(self, paths: Sequence[str]) -> None:
+        """Watch these nodes, which need not exist, and all below them."""
+        ...
+
+    async def restore(self) -> None:
+        """Set all watches again, after the connection was lost or under a new session. Nothing is
+        reported of what has happened in between."""
+        ...
+
+    async def remove(self, paths: Sequence[str]) -> None:
+        """Undo :meth:`add`."""
+        ...
+
+    def take(self) -> Mapping[str, WatchedEventType]:
+        """The nodes to which something has happened since this was last called, each with what was
+        the last; in the order in which they were first reported.
+
+        When an answer of ZooKeeper has come back, everything is in here that happened before the
+        server gave it.
+        """
+        ...
+
+
 class BrokerChannelsPort(Protocol):
     """One channel to each broker, which holds what the broker still has to be informed of. Answers
     come back through a callback."""
@@ -168,6 +206,9 @@ class ConnectionsPort(Protocol):
 
     @property
     def zookeeper(self) -> ZooKeeperPort: ...
+
+    @property
+    def recursive_watches(self) -> RecursiveWatchesPort: ...
 
     @property
     def channels(self) -> BrokerChannelsPort: ...

@@ -65,6 +65,15 @@ class _Endpoint(msgspec.Struct):
     refusedPeers: list[_RefusedPeer] | None = None  # noqa: N815
 
 
+class _WarmStandby(msgspec.Struct):
+    phase: str
+    problem: str | None
+    partitions: int
+    dirty: int
+    malformed: int
+    differences: int
+
+
 class _Status(msgspec.Struct):
     """What is shown of ``/status``. Fields with a default are missing in earlier versions."""
 
@@ -77,6 +86,7 @@ class _Status(msgspec.Struct):
     refusedReplicas: _RefusedReplicas | None = None  # noqa: N815
     refusedMetadata: dict[str, str] | None = None  # noqa: N815
     unassignedReplicas: _UnassignedReplicas | None = None  # noqa: N815
+    warmStandby: _WarmStandby | None = None  # noqa: N815
     kubernetes: _Kubernetes | None = None
     endpoint: _Endpoint | None = None
     unreachedBrokers: dict[str, str] | None = None  # noqa: N815

@@ -79,11 +79,25 @@ def _regent(report: Report) -> list[str]:
         lines.append(f"Stopping    {stopping}: no candidates for leaders, ISRs and replicas")
     if regent.get("zooKeeperProblem"):
         lines.append(f"ZooKeeper   it has no connection: {regent['zooKeeperProblem']}")
+    if regent.get("warmStandby"):
+        lines.append(f"Standby     {_standby(regent['warmStandby'])}")
     served = (regent.get("endpoint") or {}).get("served", {})
     lines += [f"Endpoint    {address} ({protocol})" for protocol, address in served.items()]
     queues = ", ".join(f"broker {b}: {n}" for b, n in regent["channelQueueSizes"].items())
     partitions = f", partitions for {queues}" if queues else ""
     return [*lines, f"Queues      {regent['eventQueueSize']} events{partitions}"]
+
+
+def _standby(standby: Mapping[str, Any]) -> str:
+    """Whether the copy of the cluster's state is current."""
+    what = f"cache {standby['phase']}: {standby['partitions']} partitions"
+    if standby["dirty"]:
+        what += f", {standby['dirty']} znodes to be read"
+    if standby["malformed"]:
+        what += f", {standby['malformed']} znodes left out"
+    if standby["differences"]:
+        what += f", {standby['differences']} znodes have differed from ZooKeeper"
+    return what if standby["problem"] is None else f"{what} ({standby['problem']})"
 
 
 def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:

@@ -37,6 +37,7 @@ REFUSALS: Final[Mapping[int, ZkError]] = {
 """Codes that speak of one znode: a right is missing, a quota is used up. In a set of independent
 writes that is the result of one; nobody expects it of a transaction."""
 
+NO_WATCHER: Final = -121
 UNIMPLEMENTED: Final = -6
 _CONNECTION_LOSS: Final = -4
 
@@ -66,6 +67,7 @@ _NAMES: Final[Mapping[int, str]] = {
     -118: "SESSIONMOVED",
     -119: "NOTREADONLY",
     -120: "EPHEMERALONLOCALSESSION",
+    NO_WATCHER: "NOWATCHER",
     -122: "REQUESTTIMEOUT",
     -124: "SESSIONCLOSEDREQUIRESASLAUTH",
     _QUOTA_EXCEEDED: "QUOTAEXCEEDED",

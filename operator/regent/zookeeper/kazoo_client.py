@@ -7,9 +7,12 @@
 - Connecting has an explicit bound per server; kazoo's own is the whole session timeout. TLS goes
   its own way: kazoo leaks the socket of a refused handshake, and waits for data that it has.
 - The granted session timeout and the moments of proven contact are reported.
+- What arrives is read in large pieces, and watch events go to the recursive watches, too. kazoo
+  drops events for which it has no one-shot watch.
 
 What is relied upon of kazoo's private parts (``_session_callback``, ``_stopped``, ``_connection``,
-``ConnectionHandler._invoke``) is pinned down by the tests of this package.
+``ConnectionHandler._invoke``, ``_read``, ``_read_socket``, ``_read_watch_event``) is pinned down by
+the tests of this package.
 """
 
 from __future__ import annotations
@@ -20,16 +23,19 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import WriterNotClosedException
+from kazoo.exceptions import ConnectionDropped, WriterNotClosedException
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Connect
 from kazoo.protocol.states import Callback, KeeperState
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
+from regent.zookeeper.receive_buffer import Event, ReceiveBuffer, decode_event
 from regent.zookeeper.settings import TlsSettings, ZooKeeperSettings
 from regent.zookeeper.tls import connect as tls_connection
 from regent.zookeeper.tls import explained
@@ -69,7 +75,14 @@ class SessionObserver(Protocol):
 
 
 class OneSessionClient(KazooClient):
-    """A kazoo client for the length of one session. Knows nothing of the chroot."""
+    """A kazoo client for the length of one session. Knows nothing of the chroot.
+
+    Attributes:
+        on_event: Called with every watch event, in the connection's thread, before the one-shot
+            watches are. Must not block.
+    """
+
+    on_event: Callable[[Event], None] | None = None
 
     def __init__(self, settings: ZooKeeperSettings, observer: SessionObserver) -> None:
         self._observer = observer
@@ -80,10 +93,11 @@ class OneSessionClient(KazooClient):
             sasl_options = {"mechanism": sasl.mechanism, "service": sasl.service}
             if sasl.username is not None:
                 sasl_options |= {"username": sasl.username, "password": sasl.password or ""}
+        incoming = ReceiveBuffer()
         super().__init__(
             hosts=",".join(settings.hosts),
             timeout=settings.session_timeout_ms / 1000,
-            handler=_Handler(connect_timeout_s, settings.tls, observer),
+            handler=_Handler(connect_timeout_s, settings.tls, observer, incoming),
             randomize_hosts=True,
             connection_retry=_RECONNECT,
             command_retry=_RECONNECT,
@@ -93,6 +107,7 @@ class OneSessionClient(KazooClient):
         self._connection = _Connection(
             self,
             observer=observer,
+            incoming=incoming,
             handshake_timeout_s=connect_timeout_s,
             sasl_options=sasl_options,
             tls=settings.tls,
@@ -140,10 +155,15 @@ class OneSessionClient(KazooClient):
 
 class _Handler(SequentialThreadingHandler):
     def __init__(
-        self, connect_timeout_s: float, tls: TlsSettings | None, observer: SessionObserver
+        self,
+        connect_timeout_s: float,
+        tls: TlsSettings | None,
+        observer: SessionObserver,
+        incoming: ReceiveBuffer,
     ) -> None:
         super().__init__()
         self._observer = observer
+        self._incoming = incoming
         self._connect_timeout_s = connect_timeout_s
         self._tls = tls
 
@@ -172,6 +192,13 @@ class _Handler(SequentialThreadingHandler):
         decrypted = [s for s in readers if isinstance(s, ssl.SSLSocket) and s.pending()]
         if decrypted:
             return decrypted, [], []
+        # What is in the buffer makes none readable either, but requests may be sent meanwhile.
+        buffered = [self._incoming.source] if self._incoming else []
+        if buffered and self._incoming.source in readers:
+            timeout = 0
+            readers = [s for s in readers if s not in buffered]
+        else:
+            buffered = []
         # kazoo calls this several times per request, and its own makes an epoll object each time.
         # It waits for reading or for writing, never for both with one socket.
         poll = select.poll()
@@ -181,7 +208,7 @@ class _Handler(SequentialThreadingHandler):
             poll.register(writer, select.POLLOUT)
         ready = {fd for fd, _ in poll.poll(None if timeout is None else timeout * 1000)}
         return (
-            [reader for reader in readers if reader.fileno() in ready],
+            buffered + [reader for reader in readers if reader.fileno() in ready],
             [writer for writer in writers if writer.fileno() in ready],
             [],
         )
@@ -199,6 +226,7 @@ class _Connection(ConnectionHandler):
         client: OneSessionClient,
         *,
         observer: SessionObserver,
+        incoming: ReceiveBuffer,
         handshake_timeout_s: float,
         sasl_options: dict[str, str] | None,
         tls: TlsSettings | None,
@@ -206,7 +234,9 @@ class _Connection(ConnectionHandler):
         super().__init__(
             client, client._conn_retry.copy(), logger=client.logger, sasl_options=sasl_options
         )
+        self._one_session_client = client
         self._observer = observer
+        self._incoming = incoming
         self._handshake_timeout_s = handshake_timeout_s
         self._tls = tls
 
@@ -218,6 +248,41 @@ class _Connection(ConnectionHandler):
             self._connection_routine.join()
             self._connection_routine = None
         return has_stopped
+
+    def _read(self, length: int, timeout: float) -> bytes:
+        with self._socket_error_handling():
+            return self._incoming.read(self._socket, length, partial(self._receive, timeout))
+
+    def _receive(self, timeout: float, size: int) -> bytes:
+        """What has arrived, one byte at least."""
+        while True:
+            # The handler knows of what TLS has decrypted already.
+            if not self.handler.select([self._socket], [], [], timeout)[0]:
+                raise self.handler.timeout_exception("socket time-out during read")
+            try:
+                received: bytes = self._socket.recv(size)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                continue
+            if not received:
+                raise ConnectionDropped("socket connection broken")
+            return received
+
+    def _read_socket(self, read_timeout: float) -> Any:
+        """Process one message, and the watch events that have arrived together with it."""
+        answer = super()._read_socket(read_timeout)
+        while (event := self._incoming.take_event()) is not None:
+            self._notify(event)
+        return answer
+
+    def _read_watch_event(self, buffer: bytes, offset: int) -> None:
+        self._notify(decode_event(buffer, offset))
+
+    def _notify(self, event: Event) -> None:
+        client = self._one_session_client
+        if client.on_event is not None and not client._stopped.is_set():
+            client.on_event(event)
+        if event.path in client._data_watchers or event.path in client._child_watchers:
+            super()._read_watch_event(event.as_body(), 0)
 
     def _invoke(self, timeout: float, request: object, xid: int | None = None) -> Any:
         if not isinstance(request, Connect):

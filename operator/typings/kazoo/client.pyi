@@ -43,6 +43,7 @@ class KazooClient:
     _session_id: int | None
     _queue: deque[tuple[object, _Result]]
     _data_watchers: defaultdict[str, set[Callable[[WatchedEvent], None]]]
+    _child_watchers: defaultdict[str, set[Callable[[WatchedEvent], None]]]
     last_zxid: int
     _connection: ConnectionHandler
     _conn_retry: KazooRetry

@@ -18,6 +18,8 @@ from regent.observability.metrics import (
     EventMetrics,
     gauges_of,
 )
+from regent.observability.standby_metrics import StandbyCollector
+from regent.standby.status import StandbyPhase, StandbyStatus
 
 
 class Statistics:
@@ -51,6 +53,25 @@ def test_gauges_have_the_names_that_dashboards_know() -> None:
     assert samples["kafka_controller_controllerchannelmanager_totalqueuesize"] == 7
     assert samples["kafka_controller_controllerstats_uncleanleaderelections_total"] == 0
     assert samples["kafka_controller_controllerstats_restoredtopicids_total"] == 0
+
+
+def test_the_standbys_cache_has_metrics_before_it_is_loaded() -> None:
+    class Keeper:
+        standby: StandbyStatus | None = None
+
+    registry, keeper = CollectorRegistry(), Keeper()
+    registry.register(StandbyCollector(keeper))
+    assert set(scrape(registry).values()) == {0}
+    keeper.standby = StandbyStatus(
+        phase=StandbyPhase.CURRENT, znodes=9, dirty=2, refreshes=3, bytes_read=70, differences=1
+    )
+    samples = scrape(registry)
+    assert samples["regent_standby_current"] == 1
+    assert samples["regent_standby_znodes"] == 9
+    assert samples["regent_standby_dirty"] == 2
+    assert samples["regent_standby_refreshes_total"] == 3
+    assert samples["regent_standby_bytes_read_total"] == 70
+    assert samples["regent_standby_differences_total"] == 1
 
 
 def test_event_counters_exist_before_the_first_event() -> None:

@@ -145,6 +145,31 @@ def test_a_regent_of_an_earlier_version_reports_no_refusals() -> None:
     assert "Stopping" not in output
 
 
+def test_whether_the_standbys_cache_is_current_is_shown() -> None:
+    standby = {
+        "phase": "current", "problem": None, "znodes": 8, "partitions": 5, "dirty": 0,
+        "malformed": 0, "differences": 0,
+    }  # fmt: skip
+    regent = {
+        "controllerId": 1000, "isActive": False, "eventQueueSize": 0, "channelQueueSizes": {},
+    }  # fmt: skip
+
+    def shown(**changes: object) -> str:
+        with_standby = {**regent, "warmStandby": {**standby, **changes}}
+        return render_status(report(regent=with_standby, regentProblem=None))
+
+    assert "Standby     cache current: 5 partitions\n" in shown()
+    assert (
+        ": 5 partitions, 3 znodes to be read, 2 znodes left out, 1 znodes have differed"
+        in shown(dirty=3, malformed=2, differences=1)
+    )
+    assert "cache unsupported: 5 partitions (too old)" in shown(
+        phase="unsupported", problem="too old"
+    )
+    for earlier in (regent, {**regent, "warmStandby": None}):
+        assert "Standby" not in render_status(report(regent=earlier, regentProblem=None))
+
+
 def test_brokers_that_are_stopping_are_named() -> None:
     regent = {
         "controllerId": 1000,

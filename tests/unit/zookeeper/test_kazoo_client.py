@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import inspect
 import socket
+import struct
+import threading
 from unittest.mock import patch
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.exceptions import ConnectionDropped
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Connect, Sync
 from kazoo.protocol.states import Callback, KeeperState
 from kazoo.recipe.lock import Lock
 
 from regent.zookeeper.kazoo_client import OneSessionClient, access_control_list
+from regent.zookeeper.receive_buffer import Event
 from regent.zookeeper.settings import SaslSettings, ZooKeeperSettings
 
 SETTINGS = ZooKeeperSettings(hosts=("a:1", "b:2"), session_timeout_ms=9_000, connect_timeout_ms=500)
@@ -61,6 +65,11 @@ def client(recorder: Recorder) -> OneSessionClient:
     return OneSessionClient(SETTINGS, recorder)
 
 
+def message(event: Event) -> bytes:
+    """As a server sends it."""
+    return struct.pack(">iiqi", 16 + len(event.as_body()), -1, -1, 0) + event.as_body()
+
+
 def connect(client: OneSessionClient, session_id: int = 7) -> None:
     """What kazoo's connection thread does after a handshake."""
     client._session_id = session_id
@@ -75,11 +84,24 @@ def test_the_parts_that_are_overridden_exist() -> None:
     assert list(inspect.signature(SequentialThreadingHandler.dispatch_callback).parameters) == [
         *("self", "callback")
     ]
+    assert list(inspect.signature(ConnectionHandler._read).parameters) == [
+        *("self", "length", "timeout")
+    ]
+    assert list(inspect.signature(ConnectionHandler._read_socket).parameters) == [
+        *("self", "read_timeout")
+    ]
+    assert list(inspect.signature(ConnectionHandler._read_watch_event).parameters) == [
+        *("self", "buffer", "offset")
+    ]
     source = inspect.getsource(ConnectionHandler)
     for relied_upon in (
         "self.handler.create_connection(",
         "self.handler.select(",
         "self._invoke(",
+        "self._read(4, timeout)",
+        "self._read_socket(read_timeout)",
+        "self._read_watch_event(buffer, offset)",
+        "client._child_watchers.pop(path, [])",
         "self.client._stopped.is_set()",
         "client._queue[0]",
     ):
@@ -207,3 +229,60 @@ def test_waiting_for_sockets(client: OneSessionClient) -> None:
         assert wait([one, other], [], [], None) == ([other], [], [])
         one.close()
         assert wait([other], [], [], 5) == ([other], [], [])
+
+
+def test_events_that_arrive_together_are_all_reported_at_once(client: OneSessionClient) -> None:
+    """Those of one-shot watches, too, and in the order in which they come."""
+    heard: list[object] = []
+    client._stopped.clear()
+    client.on_event = heard.append
+    client._data_watchers["/b"].add(lambda event: heard.append((event.type, event.path)))
+    events = [Event(1, "/a"), Event(3, "/b"), Event(3, "/b"), Event(2, "/c")]
+    connection = client._connection
+    one, other = socket.socketpair()
+    with one, other:
+        connection._socket = other
+        one.sendall(b"".join(map(message, events)))
+        connection._read_socket(5.0)
+    assert heard == [*events[:2], ("CHANGED", "/b"), *events[2:]]
+
+
+def test_what_is_buffered_makes_its_socket_readable(client: OneSessionClient) -> None:
+    connection, wait = client._connection, client.handler.select
+    one, other = socket.socketpair()
+    waker, wakened = socket.socketpair()
+    with one, other, waker, wakened:
+        connection._socket = other
+        one.sendall(b"abc")
+        assert connection._read(1, 5.0) == b"a"
+        assert wait([other, wakened], [], [], None) == ([other], [], [])
+        waker.send(b"x")
+        assert wait([other, wakened], [], [], None) == ([other, wakened], [], [])
+        assert connection._read(2, 5.0) == b"bc"
+        assert wait([other, wakened], [], [], None) == ([wakened], [], [])
+
+
+def test_the_rest_of_a_message_is_waited_for(client: OneSessionClient) -> None:
+    """The part of it that is here must not make the socket look readable."""
+    connection = client._connection
+    one, other = socket.socketpair()
+    with one, other:
+        other.setblocking(False)
+        connection._socket = other
+        one.sendall(b"abc")
+        assert connection._read(1, 5.0) == b"a"
+        sending = threading.Timer(0.05, one.sendall, (b"def",))
+        sending.start()
+        assert connection._read(4, 60.0) == b"bcde"
+        sending.join()
+
+
+def test_a_closed_connection_and_silence_end_a_read(client: OneSessionClient) -> None:
+    one, other = socket.socketpair()
+    with other:
+        client._connection._socket = other
+        with pytest.raises(KazooTimeoutError):
+            client._connection._read(1, 0.0)
+        one.close()
+        with pytest.raises(ConnectionDropped):
+            client._connection._read(1, 5.0)

@@ -19,6 +19,7 @@ from regent.zookeeper.multi_write import (
     serialize_acl,
     size_of,
 )
+from regent.zookeeper.recursive_watch_requests import AddWatch, RemoveWatches, SetWatches2
 from regent.zookeeper.set_watches import SetWatches
 from regent.zookeeper.writes import culprit_of
 
@@ -187,3 +188,23 @@ def test_requests_do_not_fill_the_log() -> None:
         "MultiWrite(500 operations)",
         "SetWatches(500 paths)",
     ]
+
+
+def test_a_recursive_watch_is_added_and_removed() -> None:
+    assert (AddWatch.type, RemoveWatches.type) == (106, 18)
+    assert AddWatch("/kafka/ä").serialize() == text("/kafka/ä") + struct.pack(">i", 1)
+    assert RemoveWatches("/kafka").serialize() == text("/kafka") + struct.pack(">i", 3)
+
+
+def test_recursive_watches_are_set_again_in_one_request() -> None:
+    assert SetWatches2.type == 105
+    nothing = struct.pack(">i", 0)
+    assert SetWatches2(["/a", "/ä"]).serialize() == (
+        struct.pack(">q", 0) + nothing * 4 + struct.pack(">i", 2) + text("/a") + text("/ä")
+    )
+
+
+def test_an_empty_answer_to_add_watch_is_that_of_a_server_that_does_not_know_it() -> None:
+    header = b"\0" * 16
+    assert AddWatch("/a").deserialize(header + struct.pack(">i", 0), 16) is True
+    assert AddWatch("/a").deserialize(header, 16) is False

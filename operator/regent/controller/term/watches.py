@@ -1,7 +1,8 @@
-"""From a fired watch to the event that looks at what happened."""
+"""From a fired watch, or a change of the session, to the event that looks at what happened."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from regent.controller.events import (
@@ -11,18 +12,21 @@ from regent.controller.events import (
     ConfigChange,
     ControllerChange,
     ControllerEvent,
+    Expire,
     IsrChangeNotification,
     LogDirEventNotification,
     PartitionModifications,
     PartitionReassignmentIsrChange,
     ReplicaLeaderElection,
+    SessionEstablished,
+    SessionReconnected,
     TopicChange,
     TopicDeletion,
     TopicNodesDeleted,
     ZkPartitionReassignment,
 )
 from regent.zk_data import paths
-from regent.zk_data.operations import WatchedEvent, WatchedEventType
+from regent.zk_data.operations import SessionState, WatchedEvent, WatchedEventType
 
 _CHILD_EVENTS: dict[str, ControllerEvent] = {
     paths.BROKER_IDS: BrokerChange(),
@@ -36,6 +40,12 @@ _CHILD_EVENTS: dict[str, ControllerEvent] = {
 _TOPIC_EVENTS: Final = {
     WatchedEventType.NODE_DATA_CHANGED: PartitionModifications,
     WatchedEventType.NODE_DELETED: TopicNodesDeleted,
+}
+
+SESSION_EVENTS: Final[Mapping[SessionState, ControllerEvent]] = {
+    SessionState.CONNECTED: SessionEstablished(),
+    SessionState.RECONNECTED: SessionReconnected(),
+    SessionState.EXPIRED: Expire(),
 }
 
 NEEDED: Final[tuple[ControllerEvent, ...]] = (

@@ -1,0 +1,62 @@
+"""How far the copy is good, for metrics and people."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class StandbyPhase(enum.Enum):
+    """What the cache is good for."""
+
+    DISCONNECTED = "disconnected"
+    """It is as it was when the connection was lost; all is read again when it is back."""
+    LOADING = "loading"
+    """Everything is being read."""
+    CURRENT = "current"
+    """What ZooKeeper has changed is read some milliseconds later."""
+    UNSUPPORTED = "unsupported"
+    """ZooKeeper has no recursive watches: there is no cache."""
+
+
+class StandbyStatus(msgspec.Struct, frozen=True):
+    """The keeper's numbers.
+
+    Attributes:
+        phase: What the cache is good for.
+        znodes: Nodes that it was made of.
+        partitions: Partitions that it has.
+        dirty: Nodes that are to be read again.
+        malformed: Nodes that could not be decoded, or not be read.
+        refreshes: Readings so far.
+        bytes_read: Data that they have brought, in bytes.
+        loads: How often everything was read.
+        self_checks: How often it was compared with ZooKeeper.
+        differences: Nodes that differed then, since the process began: defects.
+        problem: What the last attempt failed at, None if it did not.
+    """
+
+    phase: StandbyPhase = StandbyPhase.DISCONNECTED
+    znodes: int = 0
+    partitions: int = 0
+    dirty: int = 0
+    malformed: int = 0
+    refreshes: int = 0
+    bytes_read: int = 0
+    loads: int = 0
+    self_checks: int = 0
+    differences: int = 0
+    problem: str | None = None
+
+    def report(self) -> dict[str, object]:
+        """For ``/status``."""
+        return {
+            "phase": self.phase.value,
+            "problem": self.problem,
+            "znodes": self.znodes,
+            "partitions": self.partitions,
+            "dirty": self.dirty,
+            "malformed": self.malformed,
+            "differences": self.differences,
+        }

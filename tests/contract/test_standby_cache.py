@@ -1,0 +1,148 @@
+"""The standby's cache over every kind of server: through losses, and true at an election."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from regent.model.errors import ControllerMovedError
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.runtime.collector import Collector
+from regent.runtime.standby_keeper import StandbyKeeper
+from regent.standby.reads import LISTED, Listing
+from regent.standby.self_check import Difference, compare, reads_to_compare
+from regent.standby.status import StandbyPhase
+from regent.zk_data import paths
+from regent.zk_data.operations import Check, Create, Delete, Operation, SessionState, SetData
+from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
+from tests.contract.zookeeper_worlds import Client, World, until
+
+PARTITIONS = 20
+TOPICS = 10
+ELECTIONS = 12
+
+
+def state(leader_epoch: int) -> bytes:
+    return encode_partition_state(LeaderAndIsr(1, leader_epoch, (1, 2), 1, 0))
+
+
+def creation(topic: str) -> list[Operation]:
+    assignments = {p: ReplicaAssignment((1, 2)) for p in range(PARTITIONS)}
+    created: list[Operation] = [
+        Create(paths.topic(topic), encode_topic(TopicZNode(None, assignments))),
+        Create(paths.topic_partitions(topic)),
+    ]
+    for partition in range(PARTITIONS):
+        tp = TopicPartition(topic, partition)
+        created += [Create(paths.topic_partition(tp)), Create(paths.partition_state(tp), state(0))]
+    return created
+
+
+def deletion(topic: str) -> list[Operation]:
+    return [Delete(operation.path) for operation in reversed(creation(topic))]
+
+
+async def set_up(world: World) -> Client:
+    """Somebody who changes things, in a cluster of some topics."""
+    writer = await world.connect()
+    await writer.port.multi(
+        [*map(Create, (*paths.PERSISTENT_PATHS, paths.CLUSTER)), Create(paths.CONTROLLER_EPOCH)]
+    )
+    for number in range(TOPICS):
+        await writer.port.multi(creation(f"t{number}"))
+    return writer
+
+
+@asynccontextmanager
+async def following(client: Client) -> AsyncIterator[StandbyKeeper]:
+    """A keeper that runs, and has loaded the cluster. It stops when that is left."""
+    keeper = StandbyKeeper(zookeeper=client.port, watches=client.recursive, collector=Collector())
+    client.subscribe(keeper.session_changed)
+    keeper.session_changed(SessionState.CONNECTED)
+    task = asyncio.create_task(keeper.run())
+    try:
+        await until(lambda: keeper.status.phase is StandbyPhase.CURRENT)
+        yield keeper
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def differences(keeper: StandbyKeeper, client: Client) -> list[Difference]:
+    """Where what is not dirty differs from what the client's server has."""
+    found: list[Difference] = []
+    listing = Listing.of(await client.port.get_children(LISTED))
+    for reads in reads_to_compare(keeper.cache, listing, most=1_000):
+        found += compare(keeper.cache, reads, await client.port.get_data(reads.paths))
+    return found
+
+
+async def test_it_is_followed_through_lost_connections_and_sessions(any_server: World) -> None:
+    writer = await set_up(any_server)
+    client = await any_server.connect()
+    rng = random.Random(7)
+    async with following(client) as keeper:
+        for number in range(40):
+            topic = f"t{rng.randrange(TOPICS)}"
+            if rng.random() < 0.5:
+                await writer.port.multi(deletion(topic))
+                await writer.port.multi(creation(topic))
+            tps = [TopicPartition(topic, p) for p in range(PARTITIONS)]
+            await writer.port.multi(
+                [SetData(paths.partition_state(tp), state(number)) for tp in rng.sample(tps, 5)]
+            )
+            if number in (10, 25):
+                await client.drop_connection()
+            if number == 18:
+                await client.expire()
+        await writer.port.multi([*creation("last")])
+        last = TopicPartition("last", PARTITIONS - 1)
+        await until(
+            lambda: (
+                keeper.status.phase is StandbyPhase.CURRENT
+                and last in keeper.cache.cluster.leadership
+                and not keeper.status.dirty
+            )
+        )
+    assert keeper.status.loads >= 2
+    assert await keeper.check() == []
+    assert keeper.status.partitions == (TOPICS + 1) * PARTITIONS
+
+
+async def test_what_is_not_dirty_when_an_election_is_answered_is_the_truth(
+    any_server: World,
+) -> None:
+    """Writers go on until the election fences them. From then on the truth stands still."""
+    writer = await set_up(any_server)
+    client = await any_server.connect()
+    tps = [TopicPartition(f"t{t}", p) for t in range(TOPICS) for p in range(PARTITIONS)]
+    writes = 0
+
+    async def write(epoch_version: int, seed: int) -> None:
+        nonlocal writes
+        rng = random.Random(seed)
+        guard = Check(paths.CONTROLLER_EPOCH, epoch_version)
+        try:
+            while True:
+                writes += 1
+                some = rng.sample(tps, 10)
+                await writer.port.write(
+                    [SetData(paths.partition_state(tp), state(writes)) for tp in some],
+                    guard=guard,
+                )
+                await asyncio.sleep(0)
+        except ControllerMovedError:
+            pass
+
+    for version in range(ELECTIONS):
+        async with following(client) as keeper:
+            writers = [asyncio.create_task(write(version, seed)) for seed in range(4)]
+            target = writes + 40
+            await until(lambda target=target: writes >= target)  # type: ignore[misc]
+            await client.port.multi([SetData(paths.CONTROLLER_EPOCH, b"", version)])
+            keeper.cache.observe(client.recursive.take())
+        assert await differences(keeper, client) == []
+        await asyncio.gather(*writers)
+        assert await keeper.check() == []

@@ -1,0 +1,299 @@
+"""The keeper of the standby's cache, over the in-memory ZooKeeper."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import pytest
+
+from regent.model.errors import RecursiveWatchesUnsupportedError, UnexpectedZooKeeperError
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.runtime.collector import Collector
+from regent.runtime.standby_keeper import StandbyKeeper
+from regent.standby.status import StandbyPhase
+from regent.zk_data import paths
+from regent.zk_data.operations import Create, Delete, Operation, SessionState, SetData
+from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
+from sandbox import wait_until_async
+from tests.simulation.zookeeper import (
+    Event,
+    InMemoryClient,
+    InMemoryRecursiveWatches,
+    InMemoryZooKeeper,
+    InMemoryZooKeeperPort,
+)
+
+DEADLINE_S = 60.0
+T0 = TopicPartition("t", 0)
+
+
+def state(leader: int) -> bytes:
+    return encode_partition_state(LeaderAndIsr(leader, 0, (1, 2), 1, 0))
+
+
+def topic(name: str, partitions: int = 1) -> list[Operation]:
+    assignments = {p: ReplicaAssignment((1, 2)) for p in range(partitions)}
+    created: list[Operation] = [
+        Create(paths.topic(name), encode_topic(TopicZNode(None, assignments))),
+        Create(paths.topic_partitions(name)),
+    ]
+    for partition in range(partitions):
+        tp = TopicPartition(name, partition)
+        created += [Create(paths.topic_partition(tp)), Create(paths.partition_state(tp), state(1))]
+    return created
+
+
+class World:
+    """A keeper that runs, its client, and somebody who changes things."""
+
+    def __init__(self, *, self_check_interval_s: float) -> None:
+        self.server = InMemoryZooKeeper()
+        self.admin = self.server.connect()
+        for path in (*paths.PERSISTENT_PATHS, paths.CLUSTER):
+            self.admin.multi([Create(path)])
+        self.admin.multi(topic("t"))
+        self.client: InMemoryClient = self.server.connect()
+        self.watches = InMemoryRecursiveWatches(self.client)
+        self.port = InMemoryZooKeeperPort(self.client)
+        self.keeper = StandbyKeeper(
+            zookeeper=self.port,
+            watches=self.watches,
+            collector=Collector(),
+            self_check_interval_s=self_check_interval_s,
+        )
+        self.client.on_event(self._report)
+        self.task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self.task = asyncio.create_task(self.keeper.run())
+        self.keeper.session_changed(SessionState.CONNECTED)
+
+    def _report(self, event: Event) -> None:
+        if isinstance(event, SessionState):
+            self.keeper.session_changed(event)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        def is_so() -> bool:
+            assert self.task is not None
+            assert not self.task.done(), self.task.result()
+            return condition()
+
+        await wait_until_async(is_so, describe="the keeper", timeout_s=DEADLINE_S, interval_s=0.001)
+
+    async def current(self) -> None:
+        await self.until(
+            lambda: (
+                self.keeper.status.phase is StandbyPhase.CURRENT and not self.keeper.status.dirty
+            )
+        )
+
+    def leader(self, tp: TopicPartition = T0) -> int | None:
+        known = self.keeper.cache.cluster.leadership.get(tp)
+        return None if known is None else known.leader
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Callable[..., World]]:
+    made: list[World] = []
+
+    def world(*, self_check_interval_s: float = 3_600) -> World:
+        made.append(World(self_check_interval_s=self_check_interval_s))
+        return made[-1]
+
+    yield world
+    for each in made:
+        if each.task is not None:
+            each.task.cancel()
+            await asyncio.wait([each.task])
+
+
+Make = Callable[..., World]
+
+
+async def test_changes_are_followed(make: Make) -> None:
+    world = make()
+    world.start()
+    await world.current()
+    assert world.leader() == 1
+    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    await world.until(lambda: world.leader() == 2)
+    world.admin.multi(topic("u", 3))
+    await world.until(lambda: world.keeper.status.partitions == 4)
+    await world.until(lambda: world.leader(TopicPartition("u", 2)) == 1)
+    before = world.keeper.status
+    assert (before.loads, before.differences, before.malformed) == (1, 0, 0)
+    assert before.bytes_read > 0
+
+
+async def test_many_changes_are_one_reading(make: Make) -> None:
+    world = make()
+    world.admin.multi(topic("u", 200))
+    world.start()
+    await world.current()
+    before = world.keeper.status.refreshes
+    for partition in range(200):
+        tp = TopicPartition("u", partition)
+        world.admin.multi([SetData(paths.partition_state(tp), state(2))])
+    await world.until(lambda: world.leader(TopicPartition("u", 199)) == 2)
+    assert world.keeper.status.refreshes - before == 1
+
+
+@pytest.mark.parametrize("expires", [False, True])
+async def test_what_was_missed_without_a_connection_is_read(make: Make, expires: bool) -> None:
+    world = make()
+    world.start()
+    await world.current()
+    if expires:
+        world.server.expire(world.client.session_id)
+    else:
+        world.client.disconnect()
+    assert world.keeper.status.phase is StandbyPhase.DISCONNECTED
+    world.admin.multi([SetData(paths.partition_state(T0), state(2)), *topic("u")])
+    world.client.reconnect()
+    await world.current()
+    assert world.leader() == 2
+    assert world.keeper.status.partitions == 2
+    world.admin.multi([SetData(paths.partition_state(T0), state(1))])
+    await world.until(lambda: world.leader() == 1)
+    assert world.keeper.status.loads == 2
+
+
+async def test_a_connection_lost_while_loading_is_no_end(make: Make) -> None:
+    world = make()
+    get_children = world.port.get_children
+    losses = 3
+
+    async def lose_it(
+        paths: Sequence[str], *, watch: bool = False
+    ) -> Sequence[tuple[str, ...] | None]:
+        nonlocal losses
+        found = await get_children(paths, watch=watch)
+        if losses:
+            losses -= 1
+            world.client.disconnect()
+            world.client.reconnect()
+            world.admin.multi([SetData("/brokers/topics/t/partitions/0/state", state(5 - losses))])
+        return found
+
+    world.port.get_children = lose_it  # type: ignore[method-assign]
+    world.start()
+    await world.current()
+    assert world.leader() == 5
+    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    await world.until(lambda: world.leader() == 2)
+
+
+async def test_a_difference_is_logged_counted_and_healed(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A watch that reports nothing any more, for instance."""
+    world = make(self_check_interval_s=0.05)
+    world.start()
+    await world.current()
+    await world.until(lambda: world.keeper.status.self_checks > 1)
+    assert world.keeper.status.differences == 0
+    await world.watches.remove([paths.BROKERS])
+    world.watches.take()
+    with caplog.at_level(logging.ERROR):
+        world.admin.multi(
+            [SetData(paths.partition_state(T0), state(2)), Delete(paths.DELETE_TOPICS)]
+        )
+        await world.until(lambda: world.keeper.status.differences == 1)
+        await world.until(lambda: world.leader() == 2)
+    (record,) = [r for r in caplog.records if "differs" in r.message]
+    (example,) = record.__dict__["examples"]
+    assert example["path"] == paths.partition_state(T0)
+
+
+async def test_servers_without_recursive_watches_have_no_cache(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once. Newer servers are noticed when they are found."""
+    world = make()
+    add, is_old = world.watches.add, True
+
+    async def add_if_new(paths: Sequence[str]) -> None:
+        if is_old:
+            raise RecursiveWatchesUnsupportedError
+        await add(paths)
+
+    world.watches.add = add_if_new  # type: ignore[method-assign]
+    with caplog.at_level(logging.WARNING):
+        world.start()
+        await world.until(lambda: world.keeper.status.phase is StandbyPhase.UNSUPPORTED)
+        world.client.disconnect()
+        world.client.reconnect()
+        await world.until(lambda: world.keeper.status.phase is StandbyPhase.UNSUPPORTED)
+    assert [r.message for r in caplog.records].count(
+        "No warm standby with these ZooKeeper servers"
+    ) == 1
+    assert "3.6" in str(world.keeper.status.problem)
+    is_old = False
+    world.client.disconnect()
+    world.client.reconnect()
+    await world.current()
+    assert world.keeper.status.problem is None
+
+
+async def test_what_fails_is_tried_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regent.runtime.standby_keeper.RETRY_PAUSE_S", 0.01)
+    world = make()
+    get_data, failures = world.port.get_data, 2
+
+    async def fail(paths: Sequence[str], *, watch: bool = False) -> object:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise UnexpectedZooKeeperError("SYSTEMERROR", paths[0])
+        return await get_data(paths, watch=watch)
+
+    world.port.get_data = fail  # type: ignore[assignment,method-assign]
+    world.start()
+    await world.current()
+    assert world.leader() == 1
+    assert world.keeper.status.problem is None
+
+
+async def test_a_defect_ends_nothing_but_the_cache(
+    make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is loaded anew some time later: the controller in the same process needs none."""
+    monkeypatch.setattr("regent.runtime.standby_keeper.DEFECT_PAUSE_S", 0.01)
+    world = make()
+    world.start()
+    await world.current()
+    get_data, has_failed = world.port.get_data, False
+
+    async def fail_once(paths: Sequence[str], *, watch: bool = False) -> object:
+        nonlocal has_failed
+        if not has_failed:
+            has_failed = True
+            raise RuntimeError("nobody expects this")
+        return await get_data(paths, watch=watch)
+
+    world.port.get_data = fail_once  # type: ignore[assignment,method-assign]
+    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    await world.until(lambda: world.leader() == 2)
+    await world.current()
+    (record,) = [r for r in caplog.records if r.levelno >= logging.ERROR]
+    assert record.exc_info is not None
+
+
+async def test_a_node_that_may_not_be_read_is_left_out(make: Make) -> None:
+    world = make()
+    get_data = world.port.get_data
+
+    async def refuse(some: Sequence[str], *, watch: bool = False) -> object:
+        if paths.partition_state(T0) in some:
+            raise UnexpectedZooKeeperError("NOAUTH", paths.partition_state(T0))
+        return await get_data(some, watch=watch)
+
+    world.port.get_data = refuse  # type: ignore[assignment,method-assign]
+    world.admin.multi(topic("u"))
+    world.start()
+    await world.current()
+    assert world.leader() is None
+    assert world.leader(TopicPartition("u", 0)) == 1
+    assert world.keeper.status.malformed == 1
