@@ -241,8 +241,8 @@ def cluster_of(
         znodes = stack.enter_context(Znodes(zookeeper.connect_string))
         settings = ENDPOINT if inter_broker_protocol is None else {}
         cluster = Cluster(kafka, znodes, regent_settings=settings)
+        stack.callback(cluster.close)
         yield cluster
-        cluster.close()
 
 
 @contextlib.contextmanager
