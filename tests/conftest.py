@@ -7,7 +7,8 @@ and draws random numbers that hypothesis then finds missing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Generator, Iterator
 
 import hypothesis
 import pytest
@@ -22,11 +23,29 @@ _SHARED = ("asyncio_", "pytest_timeout", "execnet")
 """Threads of pools and of the test runner that live as long as the process."""
 
 
+_of_lasting_fixtures: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""Threads of what outlives the module of tests that needed it first."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object],
+) -> Generator[None, object, object]:
+    """Note the threads of fixtures that last for a folder: with parameters they are made anew in
+    the middle of a module."""
+    before = set(threading.enumerate())
+    value = yield
+    if fixturedef.scope in ("package", "session"):
+        _of_lasting_fixtures.update(set(threading.enumerate()) - before)
+    return value
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _no_thread_is_left() -> Iterator[None]:
-    before = set(threading.enumerate())
+    known = set(threading.enumerate())
     yield
-    left = [t for t in threading.enumerate() if t not in before and not _is_shared(t)]
+    known.update(_of_lasting_fixtures)
+    left = [t for t in threading.enumerate() if t not in known and not _is_shared(t)]
     for thread in left:
         thread.join(timeout=30)
     names = [thread.name for thread in left if thread.is_alive()]

@@ -241,8 +241,8 @@ def cluster_of(
         znodes = stack.enter_context(Znodes(zookeeper.connect_string))
         settings = ENDPOINT if inter_broker_protocol is None else {}
         cluster = Cluster(kafka, znodes, regent_settings=settings)
+        stack.callback(cluster.close)
         yield cluster
-        cluster.close()
 
 
 @contextlib.contextmanager
@@ -252,9 +252,13 @@ def regent(
     name: str = "regent",
     kubeconfig: Path | None = None,
     namespace: str | None = None,
+    may_lead: bool = True,
     **settings: str | int | bool,
 ) -> Iterator[RegentProcess]:
-    """A Regent, started and active or on standby; stopped in an orderly way at the end."""
+    """A Regent, started and active or on standby; stopped in an orderly way at the end.
+
+    One that may not lead this cluster is never ready, so nobody waits for that.
+    """
     process = RegentProcess(
         zookeeper=cluster.kafka.zookeeper,
         kubeconfig=kubeconfig,
@@ -270,7 +274,10 @@ def regent(
         },
     )
     try:
-        process.start()
+        if may_lead:
+            process.start()
+        else:
+            process.launch()
         yield process
         process.stop()
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,10 @@ def holder(znodes: Znodes) -> dict[str, object]:
 def test_a_cluster_that_was_handed_back_is_migrated_and_left_alone_from_then_on(
     tmp_path: Path,
 ) -> None:
-    with cluster_of(VERSION, inter_broker_protocol=None) as cluster:
+    with (
+        cluster_of(VERSION, inter_broker_protocol=None) as cluster,
+        contextlib.ExitStack() as until_the_end,
+    ):
         znodes = cluster.znodes
         cluster.wait_for_a_broker_as_controller()
         cluster.tools.create_topic("kept", partitions=3, replication_factor=3)
@@ -39,41 +42,41 @@ def test_a_cluster_that_was_handed_back_is_migrated_and_left_alone_from_then_on(
             cluster.wait_for_a_broker_as_controller()
             assert own_id not in znodes.broker_ids()
 
-            cluster_id = str(json.loads(znodes.client.get("/cluster/id")[0])["id"])
-            zookeeper = cluster.kafka.zookeeper
-            with KRaftController(zookeeper=zookeeper, cluster_id=cluster_id) as controller:
-                for broker in cluster.kafka.brokers:
-                    broker.config |= controller.broker_config()
-                    mapped = broker.config["listener.security.protocol.map"]
-                    broker.config["listener.security.protocol.map"] = (
-                        f"{mapped},CONTROLLER:PLAINTEXT"
-                    )
-                    broker.restart()
-                    cluster.wait_in_sync()
-                cluster.wait(
-                    lambda: holder(znodes),
-                    "the KRaft controller to hold /controller",
-                    until=lambda found: found.get("brokerid") == controller.node_id,
-                    logs=[controller.log_path],
+            controller = until_the_end.enter_context(
+                KRaftController(
+                    zookeeper=cluster.kafka.zookeeper,
+                    cluster_id=str(znodes.json("/cluster/id")["id"]),
                 )
-                cluster.wait(
-                    lambda: _MIGRATED in controller.process.log_of_this_run(),
-                    "the metadata to be migrated",
-                    logs=[controller.log_path],
-                )
-                producer.wait_for_progress()
+            )
+            for broker in cluster.kafka.brokers:
+                broker.config |= controller.broker_config()
+                mapped = broker.config["listener.security.protocol.map"]
+                broker.config["listener.security.protocol.map"] = f"{mapped},CONTROLLER:PLAINTEXT"
+                broker.restart()
+                cluster.wait_in_sync()
+            cluster.wait(
+                lambda: holder(znodes),
+                "the KRaft controller to hold /controller",
+                until=lambda found: found.get("brokerid") == controller.node_id,
+                logs=[controller.log_path],
+            )
+            cluster.wait(
+                lambda: _MIGRATED in controller.process.log_of_this_run(),
+                "the metadata to be migrated",
+                logs=[controller.log_path],
+            )
+            producer.wait_for_progress()
 
-                before = znodes.get("/controller")
-                with regent(cluster) as process:
-                    status = cluster.wait(
-                        process.status,
-                        "Regent to leave the cluster alone",
-                        until=lambda found: bool(found and found["refusal"]),
-                    )
-                assert "KRaft" in status["refusal"]
-                assert not status["isActive"]
-                assert znodes.get("/controller") == before
-                producer.wait_for_progress()
-                assert producer.failed() == []
-                acknowledged = set(producer.acknowledged())
-                assert acknowledged <= set(consume_all(cluster.tools, "kept"))
+            before = znodes.get("/controller")
+            with regent(cluster, may_lead=False) as process:
+                status = cluster.wait(
+                    process.status,
+                    "Regent to leave the cluster alone",
+                    until=lambda found: bool(found and found["refusal"]),
+                )
+            assert "KRaft" in status["refusal"]
+            assert not status["isActive"]
+            assert znodes.get("/controller") == before
+            producer.wait_for_progress()
+        assert producer.failed() == []
+        assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, "kept"))

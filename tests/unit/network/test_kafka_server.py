@@ -366,7 +366,7 @@ async def test_a_peer_that_takes_no_answers_is_closed(controller: Controller) ->
 async def test_a_frame_over_the_limit_is_not_waited_for(controller: Controller) -> None:
     async with serving(controller, limited(frame_bytes=1000)) as server:
         async with connected(server.port) as client:
-            client.send_frame(struct.pack(">hhi", 7, 0, 1) + bytes(992))  # as large as may be
+            client.send_frame(struct.pack(">hhih", 7, 1, 1, -2) + bytes(990))  # as large as may be
             await client.closed()
         await closed_for(server, CloseReason.MALFORMED)
         async with connected(server.port) as client:
