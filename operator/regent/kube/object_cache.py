@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from regent.reconcile.claims import Claim, claim_of
+from regent.reconcile.topics.claims import Claim, claim_of
 from regent.resources.kafka_topic import (
     KafkaTopic,
     UnreadableTopic,

@@ -45,7 +45,7 @@ from regent.kube.topic_reconciler import ReconcilerParts, TopicReconciler
 from regent.kube.waiting import cancel, unless_set
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
-from regent.reconcile.request import Absence
+from regent.reconcile.topics.request import Absence
 from regent.runtime.ports import ControllerPort
 
 logger = logging.getLogger(__name__)

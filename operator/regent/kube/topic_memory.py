@@ -17,9 +17,9 @@ from regent.controller.commands import (
 )
 from regent.kube.settings import KubeSettings
 from regent.kube.work_queue import backoff_s
-from regent.reconcile.request import Attempt
-from regent.reconcile.significance import is_significant
-from regent.reconcile.topic_commands import is_transient
+from regent.reconcile.topics.commands import is_transient
+from regent.reconcile.topics.request import Attempt
+from regent.reconcile.topics.significance import is_significant
 from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
 
 _ATTEMPTS_MAX: Final = 8

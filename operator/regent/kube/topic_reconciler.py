@@ -35,12 +35,12 @@ from regent.kube.status_writer import StatusWriter, WriteResult
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_memory import Outranked, TopicMemory
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.request import Absence, TopicRequest
-from regent.reconcile.significance import is_significant
-from regent.reconcile.topic_commands import accepted_event
-from regent.reconcile.topics import plan_topic
-from regent.reconcile.transitions import is_foreign_deletion_news, transition_events
-from regent.reconcile.unreadable import plan_unreadable
+from regent.reconcile.topics.commands import accepted_event
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.request import Absence, TopicRequest
+from regent.reconcile.topics.significance import is_significant
+from regent.reconcile.topics.transitions import is_foreign_deletion_news, transition_events
+from regent.reconcile.topics.unreadable import plan_unreadable
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kafka_topic_status import KafkaTopicStatus
 

@@ -12,9 +12,9 @@ from regent.controller.commands import CreateTopic, Outcome, TopicCommand
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.topic import topic_id_to_text
-from regent.reconcile.claims import Claim, claim_of
 from regent.reconcile.plan import Plan
-from regent.reconcile.request import Absence, Attempt, TopicRequest
+from regent.reconcile.topics.claims import Claim, claim_of
+from regent.reconcile.topics.request import Absence, Attempt, TopicRequest
 from regent.resources.conditions import Condition, ConditionType, find_condition
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic, parse_kafka_topic
 

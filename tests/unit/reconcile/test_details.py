@@ -18,16 +18,16 @@ from regent.controller.commands import (
 )
 from regent.reconcile.checks import Finding, all_findings, first_finding
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.significance import is_significant
-from regent.reconcile.topic_commands import (
+from regent.reconcile.topics.commands import (
     accepted_event,
     describe_commands,
     is_transient,
     rejection_finding,
 )
-from regent.reconcile.topics import plan_topic
-from regent.reconcile.transitions import transition_events
-from regent.reconcile.unreadable import plan_unreadable
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.significance import is_significant
+from regent.reconcile.topics.transitions import transition_events
+from regent.reconcile.topics.unreadable import plan_unreadable
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import FINALIZER, UnreadableTopic, parse_kafka_topic
 from regent.resources.kafka_topic_status import KafkaTopicStatus

@@ -11,8 +11,8 @@ from regent.controller.commands import AlterTopicConfig, CreateTopic
 from regent.controller.view import ClusterView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.topics import plan_topic
-from regent.reconcile.transitions import transition_events
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.transitions import transition_events
 from regent.resources.conditions import rfc3339
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership

@@ -26,10 +26,10 @@ from regent.controller.commands import (
     Rejected,
     TopicCommand,
 )
-from regent.reconcile.claims import claim_of
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.request import Attempt, TopicRequest
-from regent.reconcile.topics import plan_topic
+from regent.reconcile.topics.claims import claim_of
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.request import Attempt, TopicRequest
 from tests.unit.reconcile.requests import MONOTONIC_S, NOW, resource, topic, view
 
 STEPS = st.lists(

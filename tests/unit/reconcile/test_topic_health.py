@@ -6,7 +6,7 @@ from typing import Any
 
 from regent.controller.view import PartitionHealth, TopicView
 from regent.reconcile.plan import Plan
-from regent.reconcile.topics import plan_topic
+from regent.reconcile.topics.planning import plan_topic
 from regent.resources.conditions import ConditionType
 from tests.unit.reconcile.requests import ID, READY, owned, partition, request, said, state, view
 

@@ -10,15 +10,18 @@ from typing import Final
 
 from regent.controller.commands import DeleteTopic
 from regent.model.topic import is_internal_topic
-from regent.reconcile.claims import Claim
-from regent.reconcile.deletion_policy import effective_deletion_policy
-from regent.reconcile.other_cluster import release_in_other_cluster, unknown_cluster_assessment
-from regent.reconcile.outside_term import grace_s, plan_outside_term
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
-from regent.reconcile.request import ClusterMatch, TopicRequest
-from regent.reconcile.topic_commands import describe_commands, dispatch
-from regent.reconcile.topic_drift import drift
-from regent.reconcile.topic_status import Assessment, Progress, blind_status, observed_status
+from regent.reconcile.topics.claims import Claim
+from regent.reconcile.topics.commands import describe_commands, dispatch
+from regent.reconcile.topics.deletion_policy import effective_deletion_policy
+from regent.reconcile.topics.drift import drift
+from regent.reconcile.topics.other_cluster import (
+    release_in_other_cluster,
+    unknown_cluster_assessment,
+)
+from regent.reconcile.topics.outside_term import grace_s, plan_outside_term
+from regent.reconcile.topics.request import ClusterMatch, TopicRequest
+from regent.reconcile.topics.status import Assessment, Progress, blind_status, observed_status
 from regent.resources.conditions import ConditionReason, ConditionType, find_condition
 from regent.resources.kafka_topic import ManagementPolicy
 from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership

@@ -19,7 +19,7 @@ from regent.controller.commands import (
 )
 from regent.reconcile.checks import Finding
 from regent.reconcile.plan import EventReason, PlannedEvent
-from regent.reconcile.request import Attempt, TopicRequest
+from regent.reconcile.topics.request import Attempt, TopicRequest
 from regent.resources.conditions import ConditionReason
 
 _HEALING_REASONS: Final = frozenset({Reason.TOPIC_ALREADY_EXISTS, Reason.UNKNOWN_TOPIC})

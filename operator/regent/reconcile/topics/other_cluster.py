@@ -8,8 +8,8 @@ created, until spec.clusterId names the cluster.
 from __future__ import annotations
 
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
-from regent.reconcile.request import ClusterMatch, TopicRequest
-from regent.reconcile.topic_status import Assessment, Progress, blind_status
+from regent.reconcile.topics.request import ClusterMatch, TopicRequest
+from regent.reconcile.topics.status import Assessment, Progress, blind_status
 from regent.resources.conditions import ConditionReason
 
 

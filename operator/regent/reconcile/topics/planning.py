@@ -14,17 +14,8 @@ import dataclasses
 from regent.controller.commands import DescribeTopicConfigs, TopicCommand
 from regent.model.topic import is_internal_topic
 from regent.reconcile.checks import Finding, all_findings, first_finding
-from regent.reconcile.deletion_policy import effective_deletion_policy
-from regent.reconcile.foreign_deletion import (
-    awaits_decision,
-    foreign_deletion_assessment,
-    with_foreign_deletion,
-)
-from regent.reconcile.other_cluster import plan_other_cluster
-from regent.reconcile.outside_term import plan_outside_term
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
-from regent.reconcile.request import ClusterMatch, TopicRequest
-from regent.reconcile.topic_checks import (
+from regent.reconcile.topics.checks import (
     CLUSTER_CHECKS,
     CREATION_CHECKS,
     GROWTH_CHECKS,
@@ -32,16 +23,25 @@ from regent.reconcile.topic_checks import (
     SPEC_CHECKS,
     foreign_config_problem,
 )
-from regent.reconcile.topic_commands import Dispatch, describe_commands, dispatch
-from regent.reconcile.topic_deletion import plan_deletion
-from regent.reconcile.topic_drift import (
+from regent.reconcile.topics.commands import Dispatch, describe_commands, dispatch
+from regent.reconcile.topics.deletion import plan_deletion
+from regent.reconcile.topics.deletion_policy import effective_deletion_policy
+from regent.reconcile.topics.drift import (
     change_commands,
     creation_command,
     describe_drift,
     drift,
     managed_keys,
 )
-from regent.reconcile.topic_status import (
+from regent.reconcile.topics.foreign_deletion import (
+    awaits_decision,
+    foreign_deletion_assessment,
+    with_foreign_deletion,
+)
+from regent.reconcile.topics.other_cluster import plan_other_cluster
+from regent.reconcile.topics.outside_term import plan_outside_term
+from regent.reconcile.topics.request import ClusterMatch, TopicRequest
+from regent.reconcile.topics.status import (
     Assessment,
     Progress,
     blind_status,

@@ -18,7 +18,7 @@ from datetime import datetime
 from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Outcome, TopicCommand
 from regent.controller.view import ClusterView, TopicView
 from regent.model.topic import topic_id_from_text, topic_id_to_text
-from regent.reconcile.claims import Claim
+from regent.reconcile.topics.claims import Claim
 from regent.resources.kafka_topic import AdoptionPolicy, KafkaTopic
 from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from regent.controller.view import PartitionHealth, PartitionView, TopicView
 from regent.model.topic import topic_id_to_text
-from regent.reconcile.deletion_policy import effective_deletion_policy
-from regent.reconcile.request import ClusterMatch, TopicRequest
-from regent.reconcile.topic_drift import describe_drift
+from regent.reconcile.topics.deletion_policy import effective_deletion_policy
+from regent.reconcile.topics.drift import describe_drift
+from regent.reconcile.topics.request import ClusterMatch, TopicRequest
 from regent.resources.conditions import (
     ConditionReason,
     ConditionStatus,

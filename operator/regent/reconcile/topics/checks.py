@@ -19,7 +19,7 @@ from regent.model.topic_config import (
     parse_int,
 )
 from regent.reconcile.checks import Check, Finding
-from regent.reconcile.request import TopicRequest
+from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import ConditionReason, enumerate_some
 from regent.resources.kafka_topic import KafkaTopic
 

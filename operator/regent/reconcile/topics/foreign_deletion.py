@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from regent.reconcile.request import ClusterMatch, TopicRequest
-from regent.reconcile.topic_status import Assessment, Progress
+from regent.reconcile.topics.request import ClusterMatch, TopicRequest
+from regent.reconcile.topics.status import Assessment, Progress
 from regent.resources.conditions import ConditionReason, rfc3339
 from regent.resources.kafka_topic import ForeignDeletionPolicy, ManagementPolicy
 from regent.resources.kafka_topic_status import ForeignDeletion, Ownership

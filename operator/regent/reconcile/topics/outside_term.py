@@ -3,7 +3,7 @@
 Nothing is known of the cluster then and no command can be sent. A status that speaks of the cluster
 becomes wrong with time: its conditions turn Unknown. What needs no controller is done: mistakes in
 the resource are named, and a finalizer that nothing depends on is removed
-(:mod:`regent.reconcile.topic_deletion`).
+(:mod:`regent.reconcile.topics.deletion`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 
 from regent.reconcile.checks import first_finding
 from regent.reconcile.plan import Plan
-from regent.reconcile.request import TopicRequest
-from regent.reconcile.topic_checks import SPEC_CHECKS
-from regent.reconcile.topic_status import Assessment, Progress, blind_status
+from regent.reconcile.topics.checks import SPEC_CHECKS
+from regent.reconcile.topics.request import TopicRequest
+from regent.reconcile.topics.status import Assessment, Progress, blind_status
 from regent.resources.conditions import ConditionReason
 
 INACTIVE_GRACE_S: Final = 30.0
