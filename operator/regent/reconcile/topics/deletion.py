@@ -21,7 +21,8 @@ from regent.reconcile.topics.other_cluster import (
 )
 from regent.reconcile.topics.outside_term import grace_s, plan_outside_term
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
-from regent.reconcile.topics.status import Assessment, Progress, blind_status, observed_status
+from regent.reconcile.topics.status import blind_status, observed_status
+from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason, ConditionType, find_condition
 from regent.resources.kafka_topic import ManagementPolicy
 from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership

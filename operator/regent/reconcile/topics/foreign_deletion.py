@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
-from regent.reconcile.topics.status import Assessment, Progress
+from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason, rfc3339
 from regent.resources.kafka_topic import ForeignDeletionPolicy, ManagementPolicy
 from regent.resources.kafka_topic_status import ForeignDeletion, Ownership

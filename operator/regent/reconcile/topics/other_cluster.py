@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
-from regent.reconcile.topics.status import Assessment, Progress, blind_status
+from regent.reconcile.topics.status import blind_status
+from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
 
 

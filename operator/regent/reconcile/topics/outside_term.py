@@ -14,7 +14,8 @@ from regent.reconcile.checks import first_finding
 from regent.reconcile.plan import Plan
 from regent.reconcile.topics.checks import SPEC_CHECKS
 from regent.reconcile.topics.request import TopicRequest
-from regent.reconcile.topics.status import Assessment, Progress, blind_status
+from regent.reconcile.topics.status import blind_status
+from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
 
 INACTIVE_GRACE_S: Final = 30.0

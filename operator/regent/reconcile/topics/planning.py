@@ -42,13 +42,12 @@ from regent.reconcile.topics.other_cluster import plan_other_cluster
 from regent.reconcile.topics.outside_term import plan_outside_term
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
 from regent.reconcile.topics.status import (
-    Assessment,
-    Progress,
     blind_status,
     leadership_assessment,
     observed_status,
     refusal_assessment,
 )
+from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import AdoptionPolicy, ManagementPolicy
 from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
-from regent.reconcile.topics.status import Assessment, Progress, summary_verdicts, unknown_verdict
+from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
 from regent.resources.conditions import ConditionReason, ConditionType, update_conditions
 from regent.resources.kafka_topic import UnreadableTopic
 
