@@ -45,7 +45,7 @@ from regent.kube.topic_reconciler import ReconcilerParts, TopicReconciler
 from regent.kube.waiting import cancel, unless_set
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
-from regent.reconcile.topics.request import Absence
+from regent.reconcile.request import Absence
 from regent.runtime.ports import ControllerPort
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class KubeOperator:
         self._was_active_at = asyncio.get_running_loop().time()
         self._loop = asyncio.get_running_loop()
         self._is_open = True
-        self._is_active = controller.view.is_active
+        self._may_act = controller.view.may_act
         self._epoch = controller.view.controller_epoch
         self._brokers = _brokers_of(controller.view)
         self.cache = ObjectCache()
@@ -178,7 +178,7 @@ class KubeOperator:
 
     def _absence(self) -> Absence:
         now = self._loop.time()
-        if self._controller.view.is_active:
+        if self._controller.view.may_act:
             self._was_active_at = now
         return Absence(
             for_s=now - self._was_active_at,
@@ -188,9 +188,9 @@ class KubeOperator:
 
     def _on_view(self, topics: frozenset[str] | None) -> None:
         view = self._controller.view
-        if self._is_active or view.is_active:
+        if self._may_act or view.may_act:
             self._was_active_at = self._loop.time()
-        self._is_active = view.is_active
+        self._may_act = view.may_act
         brokers, self._brokers = self._brokers, _brokers_of(view)
         epoch = view.controller_epoch
         if epoch != self._epoch:

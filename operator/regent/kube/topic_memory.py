@@ -17,8 +17,8 @@ from regent.controller.commands import (
 )
 from regent.kube.settings import KubeSettings
 from regent.kube.work_queue import backoff_s
-from regent.reconcile.topics.commands import is_transient
-from regent.reconcile.topics.request import Attempt
+from regent.reconcile.dispatch import is_transient
+from regent.reconcile.request import Attempt
 from regent.reconcile.topics.significance import is_significant
 from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
 

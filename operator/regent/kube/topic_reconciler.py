@@ -34,10 +34,12 @@ from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter, WriteResult
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_memory import Outranked, TopicMemory
-from regent.reconcile.plan import FinalizerAction, Plan
+from regent.reconcile.plan import FinalizerAction
+from regent.reconcile.request import Absence
 from regent.reconcile.topics.commands import accepted_event
+from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
-from regent.reconcile.topics.request import Absence, TopicRequest
+from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.topics.significance import is_significant
 from regent.reconcile.topics.transitions import is_foreign_deletion_news, transition_events
 from regent.reconcile.topics.unreadable import plan_unreadable
@@ -143,7 +145,9 @@ class TopicReconciler:
         memory.see(generation, at=at)
         return memory
 
-    def _plan(self, known: CachedObject, memory: TopicMemory) -> tuple[Plan, TopicRequest | None]:
+    def _plan(
+        self, known: CachedObject, memory: TopicMemory
+    ) -> tuple[TopicPlan, TopicRequest | None]:
         parts = self._parts
         resource = known.parse()
         if not isinstance(resource, KafkaTopic):
@@ -205,7 +209,9 @@ class TopicReconciler:
             case _:
                 pass
 
-    async def _finish(self, known: CachedObject, plan: Plan, memory: TopicMemory) -> float | None:
+    async def _finish(
+        self, known: CachedObject, plan: TopicPlan, memory: TopicMemory
+    ) -> float | None:
         """Write the status, remove the finalizer, and record the events once that is done."""
         delays = [] if plan.requeue_after_s is None else [plan.requeue_after_s]
         if plan.status is not None:
@@ -279,7 +285,7 @@ class TopicReconciler:
         (ZooKeeper was restored from a backup), or the status was edited by hand.
         """
         view, outranked = self._parts.view(), memory.outranked
-        if outranked is None or not view.is_active:
+        if outranked is None or not view.may_act:
             return None
         if outranked.controller_epoch != view.controller_epoch:
             return None

@@ -12,6 +12,7 @@ from regent.controller.view import ClusterView, PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.topics.outside_term import INACTIVE_GRACE_S
+from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
 from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.topics.transitions import transition_events
@@ -63,7 +64,7 @@ def deleted(
     )
 
 
-def _released(plan: Plan, event: str) -> bool:
+def _released(plan: TopicPlan, event: str) -> bool:
     return (
         plan.finalizer is FinalizerAction.REMOVE
         and plan.commands == ()

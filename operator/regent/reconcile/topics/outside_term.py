@@ -13,6 +13,7 @@ from typing import Final
 from regent.reconcile.checks import first_finding
 from regent.reconcile.plan import Plan
 from regent.reconcile.topics.checks import SPEC_CHECKS
+from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.topics.status import blind_status
 from regent.reconcile.verdicts import Assessment, Progress
@@ -23,7 +24,7 @@ INACTIVE_GRACE_S: Final = 30.0
 none. A change of controllers takes less."""
 
 
-def plan_outside_term(request: TopicRequest) -> Plan:
+def plan_outside_term(request: TopicRequest) -> TopicPlan:
     """What to report of a resource while there is no controller."""
     left_s = _left_s(request)
     if left_s > 0:

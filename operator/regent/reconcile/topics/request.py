@@ -13,36 +13,14 @@ import enum
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
-from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Outcome, TopicCommand
-from regent.controller.view import ClusterView, TopicView
+from regent.controller.commands import Accepted, CreateTopic, DeleteTopic
+from regent.controller.view import TopicView
 from regent.model.topic import topic_id_from_text, topic_id_to_text
+from regent.reconcile.request import ResourceRequest
 from regent.reconcile.topics.claims import Claim
 from regent.resources.kafka_topic import AdoptionPolicy, KafkaTopic
 from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A command that was sent for a resource, with its outcome.
-
-    It keeps the same command from being sent again at once: an accepted one needs a moment to show
-    in the view, a refused one will be refused again.
-
-    Attributes:
-        generation: metadata.generation of the resource; a change of the resource is worth a try.
-        controller_epoch: Epoch of the view; so is another controller.
-        retry_at: Monotonic seconds at which the command may be sent again.
-        count: How often it was sent in a row.
-    """
-
-    command: TopicCommand
-    outcome: Outcome
-    generation: int
-    controller_epoch: int
-    retry_at: float
-    count: int = 1
 
 
 class ClusterMatch(enum.Enum):
@@ -54,62 +32,25 @@ class ClusterMatch(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Absence:
-    """That this process is not the controller, for how long, and why.
-
-    Attributes:
-        for_s: Seconds since it last was, or since it began to serve.
-        unknown_after_s: After so many seconds what statuses say of the cluster is out of date.
-        reason: Why, as far as it is known.
-    """
-
-    for_s: float = 0.0
-    unknown_after_s: float = 120.0
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRequest:
+class TopicRequest(ResourceRequest[KafkaTopic]):
     """Everything that is known about a KafkaTopic.
 
     Attributes:
         config: Explicit configuration of the topic; None if it was not read yet.
         claims: All resources that claim the topic; this one is among them unless it only observes.
-        attempts: Commands sent for this resource that did not show in the view yet.
         created: The creation that the controller accepted from this process, as long as the status
             does not record the topic as created.
         spare_topic_id: A fresh id for a topic to be created.
-        seen_at: Monotonic seconds at which this process first saw this generation of the resource.
-        monotonic_s: The present in monotonic seconds, for durations: the wall clock may be set.
-        now: The present, aware, for what is shown.
-        absence: Of the controller; of interest while the view is not active.
     """
 
-    resource: KafkaTopic
-    view: ClusterView
     config: Mapping[str, str] | None
     claims: tuple[Claim, ...]
     spare_topic_id: uuid.UUID
-    seen_at: float
-    monotonic_s: float
-    now: datetime
-    attempts: tuple[Attempt, ...] = ()
     created: CreateTopic | None = None
-    absence: Absence = Absence()
 
     @property
     def topic_name(self) -> str:
         return self.resource.topic_name
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether some process has already reacted to this generation of the resource."""
-        return self.resource.status.observed_generation == self.resource.metadata.generation
-
-    @property
-    def unanswered_s(self) -> float:
-        """Seconds since this process first saw this generation."""
-        return self.monotonic_s - self.seen_at
 
     @property
     def topic(self) -> TopicView | None:

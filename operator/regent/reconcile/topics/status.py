@@ -225,7 +225,7 @@ def _provenance(request: TopicRequest) -> dict[str, Any]:
     An inactive process has no epoch of its own: it must not seem to have won or lost against the
     controller whose status it amends. What is known of another cluster stays known of that one.
     """
-    if not request.view.is_active or request.cluster is not ClusterMatch.SAME:
+    if not request.view.may_act or request.cluster is not ClusterMatch.SAME:
         return {}
     return {
         "cluster_id": request.view.cluster_id,

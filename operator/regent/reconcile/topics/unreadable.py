@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
+from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
 from regent.resources.conditions import ConditionReason, ConditionType, update_conditions
 from regent.resources.kafka_topic import UnreadableTopic
 
 
-def plan_unreadable(resource: UnreadableTopic, *, now: datetime) -> Plan:
+def plan_unreadable(resource: UnreadableTopic, *, now: datetime) -> TopicPlan:
     """The plan for a KafkaTopic whose spec does not match the schema of this Regent.
 
     A deleted one is released and its topic stays, unless it asks for protection.

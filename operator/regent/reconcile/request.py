@@ -1,0 +1,104 @@
+"""What is known about a resource of any kind when it is reconciled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from regent.controller.commands import Outcome, ResourceCommand
+from regent.controller.view import ClusterView
+from regent.resources.base import ObjectMeta
+from regent.resources.conditions import Condition
+
+
+class ObservedStatus(Protocol):
+    """What the statuses of all kinds have."""
+
+    @property
+    def observed_generation(self) -> int | None: ...
+
+    @property
+    def conditions(self) -> Sequence[Condition]: ...
+
+
+class Resource(Protocol):
+    """What resources of all kinds have, also those that cannot be read."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+    @property
+    def status(self) -> ObservedStatus: ...
+
+
+ResourceT = TypeVar("ResourceT", bound=Resource)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A command that was sent for a resource, with its outcome.
+
+    It keeps the same command from being sent again at once: an accepted one needs a moment to show
+    in the view, a refused one will be refused again.
+
+    Attributes:
+        generation: metadata.generation of the resource; a change of the resource is worth a try.
+        controller_epoch: Epoch of the view; so is another controller.
+        retry_at: Monotonic seconds at which the command may be sent again.
+        count: How often it was sent in a row.
+    """
+
+    command: ResourceCommand
+    outcome: Outcome
+    generation: int
+    controller_epoch: int
+    retry_at: float
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """That this process is not the controller, for how long, and why.
+
+    Attributes:
+        for_s: Seconds since it last was, or since it began to serve.
+        unknown_after_s: After so many seconds what statuses say of the cluster is out of date.
+        reason: Why, as far as it is known.
+    """
+
+    for_s: float = 0.0
+    unknown_after_s: float = 120.0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRequest(Generic[ResourceT]):
+    """What every reconciliation starts from; each kind adds what it needs.
+
+    Attributes:
+        attempts: Commands sent for this resource that did not show in the view yet.
+        seen_at: Monotonic seconds at which this process first saw this generation of the resource.
+        monotonic_s: The present in monotonic seconds, for durations: the wall clock may be set.
+        now: The present, aware, for what is shown.
+        absence: Of the controller; of interest while nobody may act here.
+    """
+
+    resource: ResourceT
+    view: ClusterView
+    seen_at: float
+    monotonic_s: float
+    now: datetime
+    attempts: tuple[Attempt, ...] = ()
+    absence: Absence = Absence()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether some process has already reacted to this generation of the resource."""
+        return self.resource.status.observed_generation == self.resource.metadata.generation
+
+    @property
+    def unanswered_s(self) -> float:
+        """Seconds since this process first saw this generation."""
+        return self.monotonic_s - self.seen_at
