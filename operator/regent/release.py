@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
+from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
 from regent.kube.listing import ALL_NAMESPACES, list_namespace
@@ -23,6 +24,7 @@ from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter, WriteResult
 from regent.model.errors import ConfigurationError, RegentError
+from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kafka_topic import FINALIZER
 
 _CONCURRENCY: Final = 16
@@ -143,7 +145,9 @@ async def _list(
     page_size = KubeSettings().page_size
     for namespace in namespaces or (ALL_NAMESPACES,):
         try:
-            listed, version = await list_namespace(client, namespace, page_size=page_size)
+            listed, version = await list_namespace(
+                client, KAFKA_TOPIC.kind, namespace, page_size=page_size
+            )
         except KubeNotFoundError:
             continue
         except KubeApiError as error:
@@ -152,7 +156,7 @@ async def _list(
             report(f"skipped namespace {namespace}: {error}")
             continue
         bodies.extend(listed)
-    cache = ObjectCache()
+    cache = ObjectCache(KAFKA_TOPIC.kind.kind, ClaimIndex(KAFKA_TOPIC))
     cache.replace_all(bodies, listed_version=version)
     return cache
 
@@ -170,7 +174,7 @@ async def _release_all(
     *,
     report: Callable[[str], None],
 ) -> None:
-    writer = StatusWriter(client, cache, on_news=lambda _: None)
+    writer = StatusWriter(client, KAFKA_TOPIC, cache, on_news=lambda _: None)
     turns = asyncio.Semaphore(_CONCURRENCY)
     failures: list[str] = []
 
@@ -193,7 +197,7 @@ async def _release_all(
 
 
 async def _remove_finalizer(
-    writer: StatusWriter, cache: ObjectCache, key: ObjectKey
+    writer: StatusWriter[Any, Any], cache: ObjectCache, key: ObjectKey
 ) -> WriteResult:
     """Remove the finalizer, whatever the resource says by then."""
     for _ in range(_CONFLICTS_MAX):

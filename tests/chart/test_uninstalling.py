@@ -87,7 +87,7 @@ def regent(kubeconfig: Path, *arguments: str) -> Outcome:
 def test_release_takes_off_our_finalizer_and_no_other(api: KubernetesApi) -> None:
     outcome = regent(api.kubeconfig, "release", "--all")
     assert outcome.exit_code == 0, outcome
-    assert "released team-a/owned\n" in outcome.stdout
+    assert "released KafkaTopic team-a/owned\n" in outcome.stdout
     assert "4 of 6 KafkaTopics released; their topics stay in Kafka" in outcome.stdout
     assert finalizers_in(api, "team-a") == finalizers_in(api, "team-b") == RELEASED
 

@@ -20,7 +20,6 @@ from regent.kube.errors import KubeError
 from regent.kube.object_cache import CachedObject
 from regent.reconcile.plan import PlannedEvent
 from regent.resources.conditions import rfc3339, shorten
-from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import API_VERSION
 
 logger = logging.getLogger(__name__)
@@ -96,7 +95,7 @@ class EventRecorder:
         moment = rfc3339(self._now())
         reference = {
             "apiVersion": API_VERSION,
-            "kind": KafkaTopic.kind.kind,
+            "kind": subject.key.kind,
             "namespace": subject.key.namespace,
             "name": subject.key.name,
             "uid": subject.uid,

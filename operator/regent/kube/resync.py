@@ -1,5 +1,5 @@
-"""Lists of all KafkaTopics, beside the watch: at the beginning, every few minutes, and whenever
-something has changed that no watch reports, such as a right or the API server's own history.
+"""Lists of all resources of a kind, beside the watch: at the beginning, every few minutes, and
+whenever something has changed that no watch reports, such as a right or the API server's history.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
-from regent.kube.health import KubeHealth
-from regent.kube.listing import ALL_NAMESPACES, Listing, list_topics, version_now
+from regent.kube.health import KindHealth
+from regent.kube.listing import ALL_NAMESPACES, Listing, list_objects, version_now
 from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted, number_of
 from regent.kube.rights import Lack, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
-from regent.kube.status_writer import object_path
 from regent.kube.work_queue import backoff_s
+from regent.resources.kind import ResourceKind
 
 logger = logging.getLogger(__name__)
 
@@ -26,9 +26,10 @@ _SECOND_LIST_AFTER_S: Final = 15.0
 
 
 class Resync:
-    """Keeps the object cache complete.
+    """Keeps the object cache of one kind complete.
 
     Args:
+        kind: The kind.
         cache: Takes the lists in.
         health: Where it is said what cannot be read or written.
         jitter: Returns numbers from 0 to 1 that spread what happens periodically.
@@ -43,15 +44,17 @@ class Resync:
     def __init__(
         self,
         client: KubeClient,
+        kind: ResourceKind,
         settings: KubeSettings,
         *,
         cache: ObjectCache,
-        health: KubeHealth,
+        health: KindHealth,
         jitter: Callable[[], float],
         on_news: Callable[[frozenset[ObjectKey]], None],
         on_resync: Callable[[], None],
     ) -> None:
         self._client = client
+        self._kind = kind
         self._settings = settings
         self._cache = cache
         self._health = health
@@ -93,14 +96,17 @@ class Resync:
                 self._health.not_listed(problem)
             else:
                 if self.can_read:
-                    logger.info("Serving KafkaTopics", extra={"count": len(self._cache)})
+                    logger.info(
+                        "Serving resources",
+                        extra={"kind": self._kind.kind, "count": len(self._cache)},
+                    )
                     return
                 problem = "no namespace can be read"
             failures += 1
             delay_s = self.delay_after(failures)
             logger.warning(
-                "KafkaTopics cannot be listed, retrying",
-                extra={"delay_s": round(delay_s, 1), "problem": problem},
+                "Resources cannot be listed, retrying",
+                extra={"kind": self._kind.kind, "delay_s": round(delay_s, 1), "problem": problem},
             )
             await asyncio.sleep(delay_s)
 
@@ -133,7 +139,8 @@ class Resync:
         except KubeError as error:
             if self._health.unlisted != str(error):
                 logger.warning(
-                    "KafkaTopics cannot be listed, retrying", extra={"error": str(error)}
+                    "Resources cannot be listed, retrying",
+                    extra={"kind": self._kind.kind, "error": str(error)},
                 )
             self._health.not_listed(str(error))
             return
@@ -153,7 +160,7 @@ class Resync:
         since, deletion = self._cache.newest_version, self._cache.last_deletion
         newest = self._cache.newest(among=self._is_readable)
         try:
-            version = await version_now(self._client, self._readable[0])
+            version = await version_now(self._client, self._kind, self._readable[0])
             if is_history_restarted(version, since=since):
                 return True
             if newest is not None:
@@ -176,9 +183,10 @@ class Resync:
             KubeError: As the client does.
         """
         try:
-            metadata = (await self._client.get(object_path(key)))["metadata"]
+            found = await self._client.get(self._kind.object_path(key.namespace, key.name))
         except KubeNotFoundError:
             return 0
+        metadata = found["metadata"]
         return number_of(metadata["resourceVersion"]) if metadata["uid"] == uid else 0
 
     def _is_readable(self, key: ObjectKey) -> bool:
@@ -195,7 +203,7 @@ class Resync:
         self._is_refused = False
         for namespace in suspects:
             try:
-                missing = await missing_rights(self._client, namespace)
+                missing = await missing_rights(self._client, self._kind, namespace)
             except KubeError as error:
                 logger.warning(
                     "Rights cannot be checked, retrying later",
@@ -206,7 +214,7 @@ class Resync:
             known = Lack(
                 self._health.unreadable.get(namespace), self._health.unwritable.get(namespace)
             )
-            if lack_of(missing, namespace) != known:
+            if lack_of(missing, self._kind, namespace) != known:
                 return True
         return False
 
@@ -214,10 +222,10 @@ class Resync:
         """List all resources and take the list in; the keys of the objects that it is news for.
 
         Raises:
-            KubeError: As :func:`~regent.kube.listing.list_topics` does.
+            KubeError: As :func:`~regent.kube.listing.list_objects` does.
         """
         since = self._cache.newest_version
-        return self._take(await list_topics(self._client, self._settings), since=since)
+        return self._take(await list_objects(self._client, self._kind, self._settings), since=since)
 
     def _take(self, listing: Listing, *, since: int) -> frozenset[ObjectKey]:
         """Take in a list that was asked for when the newest known version was ``since``; the keys

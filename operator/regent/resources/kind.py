@@ -62,3 +62,12 @@ class ResourceKind:
     @property
     def crd_name(self) -> str:
         return f"{self.plural}.{GROUP}"
+
+    def collection_path(self, namespace: str) -> str:
+        """Path in the API of all objects in a namespace; "": in all namespaces."""
+        scope = f"/namespaces/{namespace}" if namespace else ""
+        return f"/apis/{API_VERSION}{scope}/{self.plural}"
+
+    def object_path(self, namespace: str, name: str) -> str:
+        """Path in the API of an object."""
+        return f"{self.collection_path(namespace)}/{name}"

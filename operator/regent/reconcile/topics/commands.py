@@ -11,7 +11,7 @@ from regent.controller.commands import (
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
-    TopicCommand,
+    ResourceCommand,
 )
 from regent.reconcile.dispatch import Dispatch, dispatch
 from regent.reconcile.plan import EventReason, PlannedEvent
@@ -26,12 +26,12 @@ COMMAND_FIELDS: Final = {
 """Fields of a KafkaTopic by the fields of commands."""
 
 
-def dispatch_for_topic(request: TopicRequest, commands: Sequence[TopicCommand]) -> Dispatch:
+def dispatch_for_topic(request: TopicRequest, commands: Sequence[ResourceCommand]) -> Dispatch:
     """Sort the commands for a topic into those to send and those already answered."""
     return dispatch(request, commands, fields=COMMAND_FIELDS)
 
 
-def accepted_event(request: TopicRequest, command: TopicCommand) -> PlannedEvent | None:
+def accepted_event(request: TopicRequest, command: ResourceCommand) -> PlannedEvent | None:
     """The Event for an accepted command; None if it is not worth one."""
     match command:
         case CreateTopic():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
@@ -9,6 +10,14 @@ from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
 from regent.resources.conditions import ConditionReason, ConditionType, update_conditions
 from regent.resources.kafka_topic import UnreadableTopic
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRequest:
+    """What is known about a resource that cannot be read."""
+
+    resource: UnreadableTopic
+    now: datetime
 
 
 def plan_unreadable(resource: UnreadableTopic, *, now: datetime) -> TopicPlan:

@@ -1,0 +1,40 @@
+"""A kind of resource that is served, and what serves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.kube.reconciler import Reconciler
+from regent.kube.resync import Resync
+from regent.kube.status_writer import StatusWriter
+from regent.resources.kind import ResourceKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedKind:
+    """The parts that serve one kind.
+
+    Attributes:
+        topics_changed: Called when topics have changed in the view; the keys that it is news for.
+        all_changed: Called when everything may have changed and nobody says what: after an
+            election, and every few minutes.
+    """
+
+    kind: ResourceKind
+    cache: ObjectCache
+    resync: Resync
+    writer: StatusWriter[Any, Any]
+    reconciler: Reconciler[Any, Any, Any]
+    topics_changed: Callable[[frozenset[str]], frozenset[ObjectKey]]
+    all_changed: Callable[[], None]
+
+    def take_event(self, type_: str | None, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
+        """Take in a watch event; the keys that it is news for."""
+        if type_ != "DELETED":
+            return self.cache.put(body)
+        metadata = body["metadata"]
+        uid, version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
+        return self.cache.delete(self.cache.key_of(body), uid=uid, version=version)
