@@ -30,6 +30,7 @@ from regent.model.errors import ConfigurationError
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.metrics import ControllerCollector, EventMetrics
+from regent.reconcile.selection import ClusterSelection
 from regent.settings import Settings
 
 if TYPE_CHECKING:
@@ -146,6 +147,9 @@ class App:
 
         settings = KubeSettings(
             namespaces=self._settings.namespaces,
+            selection=ClusterSelection(
+                name=self._settings.cluster_name, is_default=self._settings.default_cluster
+            ),
             unknown_after_s=self._settings.status_unknown_after_s,
             lease_namespace=self._settings.lease_namespace,
             lease_name=self._settings.lease_name,

@@ -10,7 +10,7 @@ first, and afterwards everything is listed again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -24,6 +24,7 @@ from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter, WriteResult
 from regent.model.errors import ConfigurationError, RegentError
+from regent.reconcile.selection import ClusterSelection
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kafka_topic import FINALIZER
 
@@ -71,6 +72,7 @@ async def release(
     dry_run: bool,
     report: Callable[[str], None],
     skip_forbidden: bool = False,
+    selection: ClusterSelection | None = None,
 ) -> None:
     """Release all KafkaTopics.
 
@@ -80,6 +82,7 @@ async def release(
         dry_run: Only report.
         report: Called with a line for everything that is done.
         skip_forbidden: Skip namespaces in which KafkaTopics may not be listed.
+        selection: Only those that a Regent with this selection serves; None: all.
 
     Raises:
         ReleaseError: Some resources could not be released, or a Regent put finalizers back.
@@ -94,7 +97,10 @@ async def release(
         is_stopped = deployment is not None and await _stop(
             client, deployment, dry_run=dry_run, report=report
         )
-        cache = await _list(client, namespaces, skip_forbidden=skip_forbidden, report=report)
+        serves = (lambda _: True) if selection is None else selection.serves
+        cache = await _list(
+            client, namespaces, serves=serves, skip_forbidden=skip_forbidden, report=report
+        )
         held = _holding(cache)
         found = len(cache)  # one that is being deleted is gone with its finalizer
         if dry_run:
@@ -108,7 +114,11 @@ async def release(
         async def look() -> list[ObjectKey]:
             return _holding(
                 await _list(
-                    client, namespaces, skip_forbidden=skip_forbidden, report=lambda _: None
+                    client,
+                    namespaces,
+                    serves=serves,
+                    skip_forbidden=skip_forbidden,
+                    report=lambda _: None,
                 )
             )
 
@@ -136,6 +146,7 @@ async def _list(
     client: KubeClient,
     namespaces: Sequence[str],
     *,
+    serves: Callable[[Mapping[str, Any]], bool],
     skip_forbidden: bool,
     report: Callable[[str], None],
 ) -> ObjectCache:
@@ -156,7 +167,7 @@ async def _list(
             report(f"skipped namespace {namespace}: {error}")
             continue
         bodies.extend(listed)
-    cache = ObjectCache(KAFKA_TOPIC.kind.kind, ClaimIndex(KAFKA_TOPIC))
+    cache = ObjectCache(KAFKA_TOPIC.kind.kind, ClaimIndex(KAFKA_TOPIC), serves=serves)
     cache.replace_all(bodies, listed_version=version)
     return cache
 

@@ -242,6 +242,19 @@ class Settings(EndpointOptions, BaseSettings):
         description="Namespaces whose custom resources are served; none means all. In the "
         "environment separated by commas.",
     )
+    cluster_name: str | None = Field(
+        default=None,
+        max_length=63,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        description="Name of the Kafka cluster in Kubernetes: custom resources whose "
+        "`spec.clusterRef` has it are served. Without it, those without `clusterRef` are. Every "
+        "Kafka cluster that is served in the same namespaces needs another one.",
+    )
+    default_cluster: bool = Field(
+        default=False,
+        description="With `cluster_name`: also serve custom resources without `clusterRef`. Only "
+        "one of several Regents may.",
+    )
     http_host: str = Field(
         default="127.0.0.1",
         description="Address of the HTTP endpoint (`/metrics`, `/healthz`, `/readyz`, `/status`, "

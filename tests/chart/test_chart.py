@@ -161,6 +161,26 @@ class TestRendering:
         assert settings.broker_request_timeout_ms == 600_000
         assert settings.log_level == "debug"
 
+    def test_a_cluster_is_named_to_the_program_and_to_the_hook(self, render: Render) -> None:
+        def named(**values: Any) -> tuple[Settings, set[str]]:
+            rendered = render(**values)
+            text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
+            template = rendered["Job", "demo-regent-release"]["spec"]["template"]
+            arguments = set(template["spec"]["containers"][0]["args"])
+            return Settings(**yaml.safe_load(text)), {
+                argument for argument in arguments if "cluster" in argument
+            }
+
+        settings, hook = named()
+        assert (settings.cluster_name, settings.default_cluster) == (None, False)
+        assert hook == {"--default-cluster"}
+        settings, hook = named(cluster={"name": "east", "default": False})
+        assert (settings.cluster_name, settings.default_cluster) == ("east", False)
+        assert hook == {"--cluster-name=east"}
+        settings, hook = named(cluster={"name": "east", "default": True})
+        assert settings.default_cluster
+        assert hook == {"--cluster-name=east", "--default-cluster"}
+
     def test_other_settings_take_other_pods(self, render: Render) -> None:
         def checksum(**values: Any) -> str:
             template = render(**values)["Deployment", "demo-regent"]["spec"]["template"]

@@ -96,11 +96,21 @@ class ObjectCache:
     Args:
         kind: Its name.
         index: Kept up to date.
+        serves: Whether an object is served here. Others are not kept.
     """
 
-    def __init__(self, kind: str, index: ObjectIndex) -> None:
+    def __init__(
+        self,
+        kind: str,
+        index: ObjectIndex,
+        *,
+        serves: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+    ) -> None:
         self._kind = kind
         self._index = index
+        self._serves = serves
+        # Versions by uid of objects that are not served: an older one may say that they are.
+        self._unserved: dict[str, str] = {}
         # By uid, in the order in which they were found out: the versions of deletions, if known.
         self._deleted: dict[str, _Deletion] = {}
         self._objects: dict[ObjectKey, CachedObject] = {}
@@ -147,11 +157,26 @@ class ObjectCache:
         old = self._objects.get(new.key)
         if old is not None and old.uid == new.uid and not _is_newer(new.version, old.version):
             return frozenset()
+        if not self._is_served(new):
+            if old is None or not _is_newer(new.version, old.version):
+                return frozenset()
+            return self.remove(new.key, uid=old.uid)
         self._objects[new.key] = new
         news = self._index.put(new.key, new.body)
         if old is None or _essence(old.body) != _essence(new.body):
             news |= {new.key}
         return news
+
+    def _is_served(self, new: CachedObject) -> bool:
+        """Whether an object is served, by the newest of its versions."""
+        newest = self._unserved.get(new.uid)
+        if newest is not None and not _is_newer(new.version, newest):
+            return False
+        if self._serves(new.body):
+            self._unserved.pop(new.uid, None)
+            return True
+        self._unserved[new.uid] = new.version
+        return False
 
     def newest(self, *, among: Callable[[ObjectKey], bool]) -> CachedObject | None:
         """The object that was written last, None if there is none."""
@@ -165,6 +190,7 @@ class ObjectCache:
         Args:
             version: resourceVersion of the deletion, as a watch reports it.
         """
+        self._unserved.pop(uid, None)
         self._deleted[uid] = _Deletion(key, number_of(version))
         while len(self._deleted) > _DELETED_MAX:
             del self._deleted[next(iter(self._deleted))]
@@ -240,12 +266,17 @@ class ObjectCache:
         """
         news: set[ObjectKey] = set()
         present: set[ObjectKey] = set()
+        uids: set[str] = set()
         if is_restarted:
             news.update(self._forget())
         self._note_version(listed_version)
         for body in bodies:
             present.add(self.key_of(body))
+            uids.add(body["metadata"].get("uid", ""))
             news.update(self.put(body))
+        for uid in self._unserved.keys() - uids:
+            if not _is_newer(self._unserved[uid], listed_version):
+                del self._unserved[uid]
         for key, known in tuple(self._objects.items()):
             if key not in present and not _is_newer(known.version, listed_version):
                 news.update(self.remove(key, uid=known.uid))
@@ -264,6 +295,7 @@ class ObjectCache:
         self._objects.clear()
         self._index.clear()
         self._deleted.clear()
+        self._unserved.clear()
         return keys
 
 

@@ -144,7 +144,7 @@ class KubeOperator:
         all_changed: Callable[[], None],
     ) -> ServedKind:
         kind = descriptor.kind
-        cache = ObjectCache(kind.kind, index)
+        cache = ObjectCache(kind.kind, index, serves=self._settings.selection.serves)
         writer = StatusWriter(self._client, descriptor, cache, on_news=self._enqueue)
         resync = Resync(
             self._client,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from regent.reconcile.selection import ClusterSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +13,7 @@ class KubeSettings:
 
     Attributes:
         namespaces: Namespaces whose resources are served; none: all of them.
+        selection: Which resources in them are served.
         liveness_endpoint: URL to serve the probes under, for instance
             ``http://0.0.0.0:8081/healthz``; None: not served here.
         concurrency: Resources reconciled at the same time. They meet in batches of commands, so a
@@ -44,6 +47,7 @@ class KubeSettings:
     """
 
     namespaces: tuple[str, ...] = ()
+    selection: ClusterSelection = field(default_factory=ClusterSelection)
     liveness_endpoint: str | None = None
     concurrency: int = 256
     max_connections: int = 16

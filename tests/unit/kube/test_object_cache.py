@@ -7,6 +7,7 @@ import pytest
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.kafka_topics import TopicIndex
 from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted
+from regent.reconcile.selection import ClusterSelection
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kafka_topic import (
     FINALIZER,
@@ -321,3 +322,43 @@ def test_a_resource_whose_spec_is_no_object_cannot_be_read(spec: object) -> None
     read = parse_kafka_topic({**body(), "spec": spec})
     assert isinstance(read, UnreadableTopic)
     assert not read.is_protected
+
+
+class TestServedElsewhere:
+    """Objects of another Regent are as if they were not there."""
+
+    def _cache(self) -> ObjectCache:
+        selection = ClusterSelection(name="east", is_default=True)
+        return ObjectCache("KafkaTopic", ClaimIndex(KAFKA_TOPIC), serves=selection.serves)
+
+    def test_they_are_not_kept(self) -> None:
+        cache = self._cache()
+        assert cache.put(body(clusterRef={"name": "west"})) == set()
+        assert cache.put(body("a", clusterRef={"name": "east"})) == {key("a")}
+        assert cache.keys() == (key("a"),)
+
+    def test_one_that_is_handed_over_is_forgotten(self) -> None:
+        cache = self._cache()
+        cache.put(body(version="5"))
+        assert cache.put(body(version="6", clusterRef={"name": "west"})) == {key()}
+        assert cache.keys() == ()
+
+    def test_a_version_of_before_the_hand_over_brings_nothing_back(self) -> None:
+        cache = self._cache()
+        cache.put(body(version="6", clusterRef={"name": "west"}))
+        assert cache.put(body(version="5")) == set()
+        assert cache.keys() == ()
+
+    def test_one_of_the_same_name_takes_the_place_of_what_was_deleted(self) -> None:
+        cache = self._cache()
+        cache.put(body(version="5"))
+        replaced = body(version="7", uid="another", clusterRef={"name": "west"})
+        assert cache.put(replaced) == {key()}
+        assert cache.put(body(version="6")) == {key()}, "its deletion is still to be reported"
+        assert cache.delete(key(), uid="uid-orders", version="6") == {key()}
+
+    def test_a_complete_list_shows_that_they_are_gone(self) -> None:
+        cache = self._cache()
+        cache.put(body(version="6", clusterRef={"name": "west"}))
+        cache.replace_all([], listed_version="9")
+        assert cache.put(body(version="5")) == {key()}, "nothing is remembered of it"
