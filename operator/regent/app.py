@@ -27,6 +27,7 @@ from regent.kube.health_metrics import KubeHealthCollector
 from regent.kube.metrics import ResourceMetrics
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
+from regent.model.topic_name_rules import TopicNameRules
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.metrics import ControllerCollector, EventMetrics
@@ -150,6 +151,7 @@ class App:
             selection=ClusterSelection(
                 name=self._settings.cluster_name, is_default=self._settings.default_cluster
             ),
+            topic_name_rules=TopicNameRules.parse(self._settings.topic_name_rules),
             unknown_after_s=self._settings.status_unknown_after_s,
             lease_namespace=self._settings.lease_namespace,
             lease_name=self._settings.lease_name,

@@ -91,6 +91,7 @@ class KafkaTopics:
             created=memory.created,
             spare_topic_id=memory.spare_topic_id,
             absence=self.absence(),
+            name_rules=self.settings.topic_name_rules,
         )
 
     def plan(self, request: AnyTopicRequest) -> TopicPlan:

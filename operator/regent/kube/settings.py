@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.selection import ClusterSelection
 
 
@@ -14,6 +15,7 @@ class KubeSettings:
     Attributes:
         namespaces: Namespaces whose resources are served; none: all of them.
         selection: Which resources in them are served.
+        topic_name_rules: Which namespaces may declare which topics.
         liveness_endpoint: URL to serve the probes under, for instance
             ``http://0.0.0.0:8081/healthz``; None: not served here.
         concurrency: Resources reconciled at the same time. They meet in batches of commands, so a
@@ -48,6 +50,7 @@ class KubeSettings:
 
     namespaces: tuple[str, ...] = ()
     selection: ClusterSelection = field(default_factory=ClusterSelection)
+    topic_name_rules: TopicNameRules = field(default_factory=TopicNameRules)
     liveness_endpoint: str | None = None
     concurrency: int = 256
     max_connections: int = 16

@@ -12,6 +12,7 @@ from regent.controller.commands import CreateTopic, Outcome, TopicCommand
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.topic import topic_id_to_text
+from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.request import Absence, Attempt
 from regent.reconcile.topics.claims import Claim, claim_of
 from regent.reconcile.topics.plan import TopicPlan
@@ -153,6 +154,7 @@ def request(
     created: CreateTopic | None = None,
     waited_s: float = 0.0,
     absence: Absence | None = None,
+    rules: Sequence[str] = (),
 ) -> TopicRequest:
     subject = resource() if subject is None else subject
     own = claim_of(subject)
@@ -168,6 +170,7 @@ def request(
         monotonic_s=MONOTONIC_S,
         now=NOW,
         absence=Absence() if absence is None else absence,
+        name_rules=TopicNameRules.parse(rules),
     )
 
 

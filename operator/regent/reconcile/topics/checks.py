@@ -107,6 +107,29 @@ SPEC_CHECKS: Final[tuple[Check[KafkaTopic], ...]] = (
 """What must hold before anything is sent to the controller."""
 
 
+def namespace_may_declare(request: TopicRequest) -> Finding | None:
+    """The rules of this Regent, by which teams keep off each other's topics."""
+    if request.may_declare:
+        return None
+    namespace = request.resource.metadata.namespace
+    rules = request.name_rules.of(namespace)
+    if rules:
+        shown = enumerate_some([str(rule) for rule in rules], limit=_MAX_LISTED)
+        why = f"its rules (topic_name_rules) are {shown}"
+    else:
+        why = "no rule (topic_name_rules) is about this namespace"
+    return Finding(
+        ConditionReason.TOPIC_NAME_NOT_ALLOWED,
+        f"namespace {namespace} may not declare topic {request.topic_name}: {why}; declare a topic "
+        "that a rule allows, or have the rules changed",
+        "metadata.name" if request.resource.spec.topic_name is None else "spec.topicName",
+    )
+
+
+NAME_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (namespace_may_declare,)
+"""What the namespace must be allowed, whatever state the cluster is in."""
+
+
 def brokers_can_load_config(request: TopicRequest) -> Finding | None:
     """Every known broker can load the configuration, as far as that is certain.
 

@@ -123,6 +123,8 @@ def _reason_to_release(request: TopicRequest) -> PlannedEvent | None:
 def _why_released(request: TopicRequest) -> str | None:
     """Why the resource goes and its topic stays, even if others declare it; None: it does not."""
     management, policy = request.resource.spec.management_policy, _policy(request)
+    if not request.may_declare:
+        return "the rules do not let this namespace declare it"
     if request.is_loser or not request.owns_topic:
         return "this resource does not own it"
     if management is ManagementPolicy.OBSERVE:

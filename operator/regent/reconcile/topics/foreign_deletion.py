@@ -45,6 +45,8 @@ def _is_lost(request: TopicRequest) -> bool:
     is_owner = request.record.ownership in (Ownership.CREATED, Ownership.ADOPTED)
     if not is_owner or request.resource.metadata.is_being_deleted:
         return False
+    if not request.may_declare:
+        return False
     if not request.view.may_act or request.cluster is not ClusterMatch.SAME:
         return False
     if request.topic is None:

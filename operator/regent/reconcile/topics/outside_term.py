@@ -12,7 +12,7 @@ from typing import Final
 
 from regent.reconcile.checks import first_finding
 from regent.reconcile.plan import Plan
-from regent.reconcile.topics.checks import SPEC_CHECKS
+from regent.reconcile.topics.checks import NAME_CHECKS, SPEC_CHECKS
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.topics.status import blind_status
@@ -30,7 +30,7 @@ def plan_outside_term(request: TopicRequest) -> TopicPlan:
     if left_s > 0:
         return Plan(requeue_after_s=left_s)
     resource = request.resource
-    finding = first_finding(SPEC_CHECKS, resource)
+    finding = first_finding(NAME_CHECKS, request) or first_finding(SPEC_CHECKS, resource)
     if finding is not None and not resource.metadata.is_being_deleted:
         assessment = Assessment(Progress.STALLED, finding.reason, finding.text)
     else:

@@ -21,6 +21,7 @@ from regent.reconcile.topics.checks import (
     CREATION_CHECKS,
     GROWTH_CHECKS,
     LIMIT_CHECKS,
+    NAME_CHECKS,
     SPEC_CHECKS,
     foreign_config_problem,
 )
@@ -67,6 +68,9 @@ def _plan_living(request: TopicRequest) -> TopicPlan:
         return plan_outside_term(request)
     if request.cluster is not ClusterMatch.SAME:
         return plan_other_cluster(request)
+    forbidden = first_finding(NAME_CHECKS, request)
+    if forbidden is not None:
+        return _forbidden(request, forbidden)
     finding = first_finding(SPEC_CHECKS, request.resource) or first_finding(CLUSTER_CHECKS, request)
     if finding is not None:
         return _refused(request, finding)
@@ -83,6 +87,12 @@ def _plan_living(request: TopicRequest) -> TopicPlan:
     if request.topic is None:
         return _plan_absent(request)
     return _plan_existing(request)
+
+
+def _forbidden(request: TopicRequest, finding: Finding) -> TopicPlan:
+    """The topic is none of the namespace's business: nothing is done, and nothing shown of it."""
+    assessment = Assessment(Progress.STALLED, finding.reason, finding.text)
+    return Plan(status=blind_status(request, assessment))
 
 
 def _refused(request: TopicRequest, finding: Finding) -> TopicPlan:

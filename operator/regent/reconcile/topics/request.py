@@ -12,11 +12,12 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from regent.controller.commands import Accepted, CreateTopic, DeleteTopic
 from regent.controller.view import TopicView
 from regent.model.topic import topic_id_from_text, topic_id_to_text
+from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.request import ResourceRequest
 from regent.reconcile.topics.claims import Claim
 from regent.resources.kafka_topic import AdoptionPolicy, KafkaTopic
@@ -40,6 +41,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
         claims: All resources that claim the topic; this one is among them unless it only observes.
         created: The creation that the controller accepted from this process, as long as the status
             does not record the topic as created.
+        name_rules: Which namespaces may declare which topics.
         spare_topic_id: A fresh id for a topic to be created.
     """
 
@@ -47,6 +49,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     claims: tuple[Claim, ...]
     spare_topic_id: uuid.UUID
     created: CreateTopic | None = None
+    name_rules: TopicNameRules = field(default_factory=TopicNameRules)
 
     @property
     def topic_name(self) -> str:
@@ -190,8 +193,18 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
 
     @property
     def claims_here(self) -> tuple[Claim, ...]:
-        """The claims to the topic of this cluster."""
-        return tuple(claim for claim in self.claims if claim.is_for(self.view.cluster_id))
+        """The claims to the topic of this cluster, of those that may declare it."""
+        return tuple(
+            claim
+            for claim in self.claims
+            if claim.is_for(self.view.cluster_id)
+            and self.name_rules.allow(claim.namespace, self.topic_name)
+        )
+
+    @property
+    def may_declare(self) -> bool:
+        """Whether the rules let the resource's namespace declare the topic."""
+        return self.name_rules.allow(self.resource.metadata.namespace, self.topic_name)
 
     def precedence(self, claim: Claim) -> tuple[int, str, str]:
         """Sorts claims: the smallest wins."""
