@@ -237,6 +237,8 @@ class TestRendering:
             ({"replicas": -1}, "replicas"),
             ({"replica": 2}, "replica"),
             ({"settings": {"http_port": 1}}, "http_port"),
+            ({"settings": {"cluster_name": "east"}}, "cluster_name"),
+            ({"cluster": {"name": "East!", "default": False}}, "name"),
             ({"settings": {"controller_id": 1}}, "controller_id"),
             ({"settings": {"log_levle": "debug"}}, "log_levle"),
             ({"settings": {"log_level": "loud"}}, "log_level"),

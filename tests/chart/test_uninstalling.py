@@ -110,7 +110,7 @@ def test_resources_that_go_with_their_finalizer_are_counted(api: KubernetesApi) 
 def test_a_dry_run_changes_nothing_and_says_what_would_be_done(api: KubernetesApi) -> None:
     outcome = regent(api.kubeconfig, "release", "--all", "--dry-run", "--deployment", "no/such")
     assert outcome.exit_code == 0, outcome
-    assert "would release team-a/shared\n" in outcome.stdout
+    assert "would release KafkaTopic team-a/shared\n" in outcome.stdout
     assert "4 of 6 KafkaTopics would be released" in outcome.stdout
     assert finalizers_in(api, "team-a") == finalizers_in(api, "team-b") == HELD
 
