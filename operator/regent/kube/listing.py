@@ -24,14 +24,15 @@ class Listing:
         bodies: The objects of all readable namespaces.
         version: A resourceVersion that they are not older than: that of the oldest list. Good for
             deciding that an object known in an older version is gone.
-        readable: The namespaces that were listed; ``ALL_NAMESPACES`` if none was named.
+        readable: The namespaces that were listed, each with the resourceVersion of its list;
+            ``ALL_NAMESPACES`` if none was named.
         unreadable: The others, each with what is missing.
         unwritable: Readable ones in which a right to write is missing, each with what it is.
     """
 
     bodies: list[dict[str, Any]]
     version: str
-    readable: tuple[str, ...]
+    readable: Mapping[str, str]
     unreadable: Mapping[str, str]
     unwritable: Mapping[str, str]
 
@@ -46,8 +47,7 @@ async def list_objects(client: KubeClient, kind: ResourceKind, settings: KubeSet
             there is no CRD.
     """
     bodies: list[dict[str, Any]] = []
-    versions: list[str] = []
-    readable: list[str] = []
+    readable: dict[str, str] = {}
     unreadable: dict[str, str] = {}
     unwritable: dict[str, str] = {}
     for namespace in settings.namespaces or (ALL_NAMESPACES,):
@@ -65,12 +65,11 @@ async def list_objects(client: KubeClient, kind: ResourceKind, settings: KubeSet
             unreadable[namespace] = describe_missing([LIST], kind, namespace)
             continue
         bodies.extend(listed)
-        versions.append(version)
-        readable.append(namespace)
+        readable[namespace] = version
         if lack.writing is not None:
             unwritable[namespace] = lack.writing
-    oldest = min(versions, key=lambda v: int(v) if v.isdigit() else 0, default="0")
-    return Listing(bodies, oldest, tuple(readable), unreadable, unwritable)
+    oldest = min(readable.values(), key=lambda v: int(v) if v.isdigit() else 0, default="0")
+    return Listing(bodies, oldest, readable, unreadable, unwritable)
 
 
 async def list_namespace(

@@ -2,13 +2,13 @@
 
 ::
 
-    watch (kopf) ─┐                                        ┌─► commands ─► controller
-    list, resync ─┼─► object cache ─► work queue ─► workers ┼─► status, finalizers
+    list, watch ──┐                                        ┌─► commands ─► controller
+    resync ───────┼─► object cache ─► work queue ─► workers ┼─► status, finalizers
     view changed ─┘                                        └─► Events
 
 A list comes first: who owns a topic depends on all resources that declare it, so nothing may be
-decided before all of them are known. kopf keeps watching from there, and a list every few minutes
-finds what a watch has lost.
+decided before all of them are known. The watch goes on from the version of that list, so nothing is
+missed between the two; a list every few minutes is there for what nobody thinks of.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -33,10 +34,8 @@ from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.errors import KubeApiError
 from regent.kube.event_recorder import EventRecorder
-from regent.kube.handlers import Probe
 from regent.kube.health import KubeHealth
 from regent.kube.kafka_topics import KafkaTopics, TopicIndex
-from regent.kube.kopf_runner import KopfOptions, run_kopf
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.reconciler import (
@@ -52,7 +51,8 @@ from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
-from regent.kube.waiting import cancel, unless_set
+from regent.kube.waiting import cancel
+from regent.kube.watching import watch_kind
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.reconcile.kinds import ClaimT, KindDescriptor
@@ -188,6 +188,14 @@ class KubeOperator:
         self._controller.subscribe(_weak_listener(self))
         names = [("command batcher", self.batcher.run()), ("event recorder", self.recorder.run())]
         for kind, served in self.kinds.items():
+            watching = watch_kind(
+                self._client,
+                served.kind,
+                served.resync,
+                on_event=partial(self.on_event, kind),
+                jitter=self._jitter,
+            )
+            names.append((f"watches {kind}", watching))
             names.append((f"resync {kind}", served.resync.run()))
             names.append((f"checks {kind}", served.resync.check()))
         names.extend(
@@ -196,16 +204,17 @@ class KubeOperator:
         )
         return [asyncio.create_task(coroutine, name=f"kube {name}") for name, coroutine in names]
 
-    async def load(self) -> None:
-        """List the resources of all kinds; waits until something of each kind can be read."""
-        await asyncio.gather(*(served.resync.load() for served in self.kinds.values()))
+    async def loaded(self) -> None:
+        """Return once the resources of all kinds are known. Those of one are served before."""
+        for served in self.kinds.values():
+            await served.resync.loaded.wait()
 
     def close(self) -> None:
         """Take no more notice of anything."""
         self._is_open = False
         self.queue.close()
 
-    def on_event(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> None:
+    def on_event(self, kind: str, type_: str, body: Mapping[str, Any]) -> None:
         """Take in a watch event."""
         self._enqueue(self.kinds[kind].take_event(type_, body))
 
@@ -284,8 +293,6 @@ async def run_kube(
     *,
     stop_event: asyncio.Event,
     ready_flag: asyncio.Event | None = None,
-    probes: Mapping[str, Probe] | None = None,
-    on_signal: Callable[[], None] | None = None,
     client: KubeClient | None = None,
     metrics: ResourceMetrics | None = None,
     health: KubeHealth | None = None,
@@ -296,9 +303,6 @@ async def run_kube(
 
     Args:
         ready_flag: Set once all resources are known and watched.
-        probes: Further liveness probes by name, for ``settings.liveness_endpoint``.
-        on_signal: Called for SIGTERM and SIGINT, if this runs in the main thread; default: sets
-            ``stop_event``.
         client: API client; default: one with the credentials of the environment. It is not closed
             if given.
         metrics: Counters of this process; default: some that are not exported.
@@ -329,48 +333,16 @@ async def run_kube(
         stack.callback(operator.close)
         if on_operator is not None:
             on_operator(operator)
-        if not await unless_set(operator.load(), stop_event):
-            return
         tasks = operator.start()
         stack.push_async_callback(cancel, tasks)
         stack.push_async_callback(_flush, operator.recorder)
-        options = KopfOptions(
-            kinds=[served.kind for served in operator.kinds.values()],
-            on_event=operator.on_event,
-            on_signal=on_signal or stop_event.set,
-            ready_flag=ready_flag,
-            probes={"queue": operator.check_queue, **(probes or {})},
-            liveness_endpoint=settings.liveness_endpoint,
-        )
-        await _watch(operator, options, tasks=tasks, stop_event=stop_event)
-
-
-async def _watch(
-    operator: KubeOperator,
-    options: KopfOptions,
-    *,
-    tasks: list[asyncio.Task[None]],
-    stop_event: asyncio.Event,
-) -> None:
-    """Watch what can be read until ``stop_event`` is set or one of the tasks fails."""
-    resync, failures = operator.kafka_topics.resync, 0
-    while not stop_event.is_set():
-        if not resync.can_read and not await unless_set(resync.load(), stop_event):
-            return
-        resync.namespaces_changed.clear()
         stopping = asyncio.create_task(stop_event.wait(), name="kube stop")
-        changing = asyncio.create_task(resync.namespaces_changed.wait(), name="kube namespaces")
-        try:
-            await run_kopf(options, namespaces=resync.watched, until=(stopping, changing, *tasks))
-        except Exception:
-            # The API server took a right away, the CRD went: what is left is served.
-            failures += 1
-            delay_s = resync.delay_after(failures)
-            logger.exception("Watching failed, restarting", extra={"delay_s": round(delay_s, 1)})
-            await unless_set(asyncio.sleep(delay_s), stop_event)
-            await unless_set(resync.load(), stop_event)
-        finally:
-            await cancel((stopping, changing))
+        loading = asyncio.create_task(operator.loaded(), name="kube loading")
+        stack.push_async_callback(cancel, (stopping, loading))
+        await asyncio.wait((stopping, loading, *tasks), return_when=asyncio.FIRST_COMPLETED)
+        if loading.done() and ready_flag is not None:
+            ready_flag.set()
+        await asyncio.wait((stopping, *tasks), return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             if task.done():
                 # None of them ends by itself: this raises what ended it.

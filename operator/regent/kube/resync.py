@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Final
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
@@ -21,8 +20,6 @@ from regent.kube.work_queue import backoff_s
 from regent.resources.kind import ResourceKind
 
 logger = logging.getLogger(__name__)
-
-_SECOND_LIST_AFTER_S: Final = 15.0
 
 
 class Resync:
@@ -39,6 +36,7 @@ class Resync:
     Attributes:
         namespaces_changed: Set when other namespaces can be watched than before, or the present
             watches are of no use.
+        loaded: Set once the resources were listed.
     """
 
     def __init__(
@@ -61,9 +59,10 @@ class Resync:
         self._jitter = jitter
         self._on_news = on_news
         self._on_resync = on_resync
-        self._readable: tuple[str, ...] = ()
+        self._readable: Mapping[str, str] = {}
         self._is_refused = False
         self.namespaces_changed = asyncio.Event()
+        self.loaded = asyncio.Event()
 
     @property
     def can_read(self) -> bool:
@@ -71,9 +70,10 @@ class Resync:
         return bool(self._readable)
 
     @property
-    def watched(self) -> tuple[str, ...]:
-        """The namespaces to be watched if :attr:`can_read`; none: all of them."""
-        return () if self._readable == (ALL_NAMESPACES,) else self._readable
+    def watched(self) -> Mapping[str, str]:
+        """The namespaces to be watched (``ALL_NAMESPACES``: all of them), each from the version of
+        its last list on."""
+        return self._readable
 
     def request_refused(self) -> None:
         """A right was missing: rights are checked at the next opportunity."""
@@ -96,6 +96,7 @@ class Resync:
                 self._health.not_listed(problem)
             else:
                 if self.can_read:
+                    self.loaded.set()
                     logger.info(
                         "Serving resources",
                         extra={"kind": self._kind.kind, "count": len(self._cache)},
@@ -112,9 +113,7 @@ class Resync:
 
     async def run(self) -> None:
         """List everything every few minutes, until cancelled."""
-        # What was deleted between the first list and the beginning of the watch is in neither.
-        await asyncio.sleep(_SECOND_LIST_AFTER_S)
-        await self._list_again()
+        await self.loaded.wait()
         while True:
             await asyncio.sleep(self._settings.resync_interval_s * (0.9 + 0.2 * self._jitter()))
             await self._list_again()
@@ -124,6 +123,7 @@ class Resync:
         """Check again and again what no watch reports, until cancelled: that a right was granted or
         taken away, and that the API server has gone back to an earlier state.
         """
+        await self.loaded.wait()
         while True:
             await asyncio.sleep(self._settings.check_interval_s * (0.9 + 0.2 * self._jitter()))
             if (
@@ -160,7 +160,7 @@ class Resync:
         since, deletion = self._cache.newest_version, self._cache.last_deletion
         newest = self._cache.newest(among=self._is_readable)
         try:
-            version = await version_now(self._client, self._kind, self._readable[0])
+            version = await version_now(self._client, self._kind, next(iter(self._readable)))
             if is_history_restarted(version, since=since):
                 return True
             if newest is not None:
@@ -251,7 +251,8 @@ class Resync:
             (*listing.bodies, *kept), listed_version=listing.version, is_restarted=is_restarted
         )
         self._on_news(news)
-        if listing.readable != self._readable or is_restarted:
-            self._readable = listing.readable
+        is_changed = listing.readable.keys() != self._readable.keys() or is_restarted
+        self._readable = listing.readable
+        if is_changed:
             self.namespaces_changed.set()
         return news

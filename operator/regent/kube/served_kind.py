@@ -31,7 +31,7 @@ class ServedKind:
     topics_changed: Callable[[frozenset[str]], frozenset[ObjectKey]]
     all_changed: Callable[[], None]
 
-    def take_event(self, type_: str | None, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
+    def take_event(self, type_: str, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
         """Take in a watch event; the keys that it is news for."""
         if type_ != "DELETED":
             return self.cache.put(body)

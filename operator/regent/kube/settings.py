@@ -16,8 +16,6 @@ class KubeSettings:
         namespaces: Namespaces whose resources are served; none: all of them.
         selection: Which resources in them are served.
         topic_name_rules: Which namespaces may declare which topics.
-        liveness_endpoint: URL to serve the probes under, for instance
-            ``http://0.0.0.0:8081/healthz``; None: not served here.
         concurrency: Resources reconciled at the same time. They meet in batches of commands, so a
             large number makes bulk work fast and costs little.
         max_connections: HTTP connections to the API server for reading and writing.
@@ -51,7 +49,6 @@ class KubeSettings:
     namespaces: tuple[str, ...] = ()
     selection: ClusterSelection = field(default_factory=ClusterSelection)
     topic_name_rules: TopicNameRules = field(default_factory=TopicNameRules)
-    liveness_endpoint: str | None = None
     concurrency: int = 256
     max_connections: int = 16
     resync_interval_s: float = 600.0

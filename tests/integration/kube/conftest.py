@@ -292,7 +292,6 @@ async def supervised(
             }
         ),
         why_inactive=controller.service.why_inactive,
-        on_signal=stop.set,
         health=health,
         metrics=ResourceMetrics(CollectorRegistry()),
     )

@@ -263,7 +263,7 @@ async def test_lists_come_in_pages_and_from_every_namespace(
     listing = await list_objects(client, KafkaTopic.kind, settings)
     assert [body["name"] for body in listing.bodies] == ["a", "b", "c"]
     assert listing.version == "7"
-    assert listing.readable == ("x", "y")
+    assert listing.readable == {"x": "30", "y": "7"}
     prefix = "/apis/kafka.regent.dev/v1alpha1/namespaces"
     assert [path for method, path, _, _ in server.requests if method == "GET"] == [
         f"{prefix}/x/kafkatopics?limit=1",
