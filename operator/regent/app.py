@@ -24,7 +24,7 @@ from regent.controller_service import ControllerService
 from regent.kafka_endpoint import KafkaEndpoint
 from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
-from regent.kube.metrics import ResourceMetrics
+from regent.kube.metrics import ResourceMetrics, ServingCollector, ServingState
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.model.topic_name_rules import TopicNameRules
@@ -76,6 +76,7 @@ class App:
         self._kube_health = KubeHealth()
         registry.register(KubeHealthCollector(self._kube_health))
         self._resource_metrics = ResourceMetrics(registry)
+        registry.register(ServingCollector(self._serving_state))
         try:
             self._http = HttpEndpoint(
                 host=settings.http_host,
@@ -163,6 +164,11 @@ class App:
             health=self._kube_health,
             metrics=self._resource_metrics,
         )
+
+    def _serving_state(self) -> ServingState:
+        kubernetes = self._kubernetes
+        state = ServingState() if kubernetes is None else kubernetes.state()
+        return state._replace(has_session=self._controller.has_session)
 
     def _readiness_problem(self) -> str | None:
         return self._controller.readiness_problem() or self._kube_health.problem()

@@ -180,6 +180,11 @@ class ControllerService:
     def is_eligible(self) -> bool:
         return self._parts is not None and self._parts.controller.life.is_eligible
 
+    @property
+    def has_session(self) -> bool:
+        """Whether there is a session with ZooKeeper that can be trusted."""
+        return self._parts is not None and not self._parts.connections.is_fenced()
+
     def liveness_problem(self) -> str | None:
         """Why only a restart helps, or None."""
         if self.has_ended:

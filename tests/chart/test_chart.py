@@ -213,6 +213,20 @@ class TestRendering:
         settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
         assert (settings["lease_namespace"], settings["lease_name"]) == ("kafka", "demo-regent")
 
+    def test_alerts_and_dashboard_only_if_asked_for(self, render: Render) -> None:
+        rule, dashboard = ("PrometheusRule", "demo-regent"), ("ConfigMap", "demo-regent-dashboard")
+        assert not {rule, dashboard} & render().keys()
+        rendered = render(
+            metrics__prometheusRule__enabled=True,
+            metrics__prometheusRule__labels={"team": "kafka"},
+            metrics__dashboard__enabled=True,
+        )
+        assert rendered[rule]["metadata"]["labels"]["team"] == "kafka"
+        (group,) = rendered[rule]["spec"]["groups"]
+        assert "RegentTopicLost" in [alert["alert"] for alert in group["rules"]]
+        assert rendered[dashboard]["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert json.loads(rendered[dashboard]["data"]["regent.json"])["title"] == "Regent"
+
     def test_a_disruption_budget_only_with_replicas(self, render: Render) -> None:
         assert ("PodDisruptionBudget", "demo-regent") not in render()
         assert ("PodDisruptionBudget", "demo-regent") in render(replicas=2)

@@ -199,7 +199,7 @@ class KubeOperator:
             names.append((f"resync {kind}", served.resync.run()))
             names.append((f"checks {kind}", served.resync.check()))
         names.extend(
-            (f"worker {index}", work(self.queue, self._reconcile))
+            (f"worker {index}", work(self.queue, self._reconcile, metrics=self._metrics))
             for index in range(self._settings.concurrency)
         )
         return [asyncio.create_task(coroutine, name=f"kube {name}") for name, coroutine in names]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
 from regent.controller.commands import (
     Accepted,
@@ -25,6 +26,7 @@ from regent.kube import login as login_module
 from regent.kube.errors import KubeApiError, KubeLoginError
 from regent.kube.login import login
 from regent.kube.merge_patch import merge_patch
+from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
@@ -194,7 +196,9 @@ class TestWorker:
             queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
             for name in ("busy", "broken", "again", "fine"):
                 queue.add(ObjectKey("KafkaTopic", "shop", name))
-            worker = asyncio.create_task(work(queue, reconcile))
+            worker = asyncio.create_task(
+                work(queue, reconcile, metrics=ResourceMetrics(CollectorRegistry()))
+            )
             await elapse(200)
             assert queue.is_idle
             worker.cancel()
