@@ -92,6 +92,19 @@ def test_release_takes_off_our_finalizer_and_no_other(api: KubernetesApi) -> Non
     assert finalizers_in(api, "team-a") == finalizers_in(api, "team-b") == RELEASED
 
 
+def test_release_leaves_the_resources_of_another_regent_alone(api: KubernetesApi) -> None:
+    api.kubectl(
+        *("-n", "team-a", "patch", "ktopic", "owned", "--type=merge"),
+        *("-p", '{"spec":{"clusterRef":{"name":"west"}}}'),
+    )
+    default = regent(api.kubeconfig, "release", "--all", "-n", "team-a", "--default-cluster")
+    assert default.exit_code == 0, default
+    assert finalizers_in(api, "team-a") == {**RELEASED, "owned": [FINALIZER]}
+    west = regent(api.kubeconfig, "release", "--all", "-n", "team-a", "--cluster-name=west")
+    assert west.exit_code == 0, west
+    assert finalizers_in(api, "team-a") == RELEASED
+
+
 def test_release_can_be_restricted_to_namespaces(api: KubernetesApi) -> None:
     outcome = regent(api.kubeconfig, "release", "--all", "--namespace", "team-b")
     assert outcome.exit_code == 0, outcome
