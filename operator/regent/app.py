@@ -119,7 +119,7 @@ class App:
 
             await login()
         stop = asyncio.Event()
-        kubernetes = self._kubernetes = self._kubernetes_side()
+        kubernetes = self._kubernetes = self._kubernetes_side(on_signal=stop.set)
         if kubernetes is not None:
             loop = asyncio.get_running_loop()
             self._controller.on_eligibility(partial(_call_in, loop, kubernetes.set_elected))
@@ -141,7 +141,7 @@ class App:
         else:
             await self._kubernetes.run(stop)
 
-    def _kubernetes_side(self) -> KubernetesSide | None:
+    def _kubernetes_side(self, *, on_signal: Callable[[], None]) -> KubernetesSide | None:
         if self._settings.without_kubernetes:
             return None
         from regent.kube.settings import KubeSettings
@@ -161,6 +161,7 @@ class App:
             self._controller,
             settings,
             why_inactive=self._controller.why_inactive,
+            on_signal=on_signal,
             health=self._kube_health,
             metrics=self._resource_metrics,
         )

@@ -18,7 +18,7 @@ from typing import Any, Final
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
-from regent.kube.listing import ALL_NAMESPACES, list_namespace
+from regent.kube.listing import list_namespace
 from regent.kube.login import login
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.settings import KubeSettings
@@ -27,6 +27,7 @@ from regent.model.errors import ConfigurationError, RegentError
 from regent.reconcile.selection import ClusterSelection
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kafka_topic import FINALIZER
+from regent.resources.kind import ALL_NAMESPACES
 
 _CONCURRENCY: Final = 16
 _PODS_TIMEOUT_S: Final = 180.0

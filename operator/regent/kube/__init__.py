@@ -1,1 +1,1 @@
-"""Kubernetes: lists, watches, work queue, status. kopf and the API client live nowhere else."""
+"""Kubernetes: watch streams, work queue, status. kopf and the API client live nowhere else."""

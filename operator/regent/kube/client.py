@@ -3,7 +3,7 @@
 Why not the official one: it is synchronous, so each of ten thousand status writes would occupy a
 thread, and it brings a model class for everything Kubernetes knows. Why not kopf's: its request
 function is private and lives in kopf's task context, which ends before Regent is done writing. What
-is left to do is little: aiohttp, kopf's public ``ConnectionInfo``, four verbs.
+is left to do is little: aiohttp, kopf's public ``ConnectionInfo``, three verbs.
 
 Tokens and certificates are renewed in place, by the kubelet and by others. So credentials are read
 again after ``CREDENTIALS_MAX_AGE_S`` and whenever the server answers 401.
@@ -15,9 +15,9 @@ import asyncio
 import json
 import os
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import aiohttp
 import kopf
@@ -60,11 +60,9 @@ class KubeClient:
         self._info_read_at = 0.0
         self._transport: tuple[object, ...] = ()
         self._session: aiohttp.ClientSession | None = None
-        # Of their own: a stream keeps its connection, and there is one for each namespace.
-        self._streams: aiohttp.ClientSession | None = None
         self._refreshing = asyncio.Lock()
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self) -> KubeClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -72,10 +70,9 @@ class KubeClient:
 
     async def close(self) -> None:
         """End the session; open requests fail."""
-        sessions, self._session, self._streams = (self._session, self._streams), None, None
-        for session in sessions:
-            if session is not None:
-                await session.close()
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
     async def get(self, path: str, *, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Read an object or one page of a list. Raises as :meth:`request` does."""
@@ -123,49 +120,6 @@ class KubeClient:
                 f"{method} {path}: the answer is not JSON: {error}"
             ) from error
 
-    async def stream(
-        self, path: str, *, query: Mapping[str, str], silent_after_s: float
-    ) -> AsyncGenerator[dict[str, Any]]:
-        """The JSON documents that the server sends line by line, until it ends the answer.
-
-        Args:
-            silent_after_s: A connection that shows nothing for so long has failed.
-
-        Raises as :meth:`request` does.
-        """
-        stale = self._info
-        for attempt in (1, 2):
-            info, _ = await self._connection()
-            try:
-                async with self._streaming().get(
-                    info.server.rstrip("/") + path,
-                    headers={**info.as_http_headers(), "Accept": "application/json"},
-                    params=query,
-                    timeout=aiohttp.ClientTimeout(
-                        total=None, sock_connect=self._timeout.total, sock_read=silent_after_s
-                    ),
-                ) as response:
-                    self._on_request("WATCH", response.status)
-                    if response.status == 401 and attempt == 1:
-                        await self._refresh(seen=self._info if stale is None else stale)
-                        continue
-                    if response.status >= 400:
-                        payload = await response.read()
-                        after = response.headers.get("Retry-After")
-                        raise _error(_Answer(response.status, after, payload), f"WATCH {path}")
-                    async for line in _lines(response):
-                        yield json.loads(line)
-                    return
-            except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-                raise KubeUnavailableError(
-                    f"WATCH {path}: {str(error) or type(error).__name__}"
-                ) from error
-
-    def _streaming(self) -> aiohttp.ClientSession:
-        if self._streams is None:
-            raise KubeUnavailableError("the client is closed")
-        return self._streams
-
     async def _send(
         self,
         method: str,
@@ -209,13 +163,11 @@ class KubeClient:
             info = await self._credentials()
             transport = await asyncio.to_thread(_transport, info)
             if self._session is None or transport != self._transport:
-                context = _ssl_context(info)
-                connector = aiohttp.TCPConnector(limit=self._max_connections, ssl=context)
+                connector = aiohttp.TCPConnector(
+                    limit=self._max_connections, ssl=_ssl_context(info)
+                )
                 await self.close()
                 self._session = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
-                self._streams = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(limit=0, ssl=context)
-                )
                 self._transport = transport
             self._info, self._info_read_at = info, asyncio.get_running_loop().time()
 
@@ -238,20 +190,6 @@ class _Answer:
             return self.body
         except ValueError:
             return {"message": self._payload[:200].decode(errors="replace")}
-
-
-async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """Lines of any length: an object can be larger than what aiohttp takes for a line."""
-    rest = bytearray()
-    async for chunk in response.content.iter_any():
-        first, *others = chunk.split(b"\n")
-        rest += first
-        for part in others:
-            if rest:
-                yield bytes(rest)
-            rest = bytearray(part)
-    if rest:
-        yield bytes(rest)
 
 
 def _transport(info: kopf.ConnectionInfo) -> tuple[object, ...]:

@@ -25,6 +25,7 @@ from regent.resources.kind import API_VERSION
 logger = logging.getLogger(__name__)
 
 QUIET_S: Final = 600.0
+FINISH_TIMEOUT_S: Final = 5.0
 COMPONENT: Final = "regent"
 MAX_MESSAGE_LENGTH: Final = 1024
 
@@ -81,6 +82,13 @@ class EventRecorder:
     async def flush(self) -> None:
         """Wait until everything recorded so far is sent. :meth:`run` must be running."""
         await self._queue.join()
+
+    async def finish(self) -> None:
+        """As :meth:`flush`, but not for longer than ``FINISH_TIMEOUT_S``: the process ends."""
+        try:
+            await asyncio.wait_for(self.flush(), timeout=FINISH_TIMEOUT_S)
+        except TimeoutError:
+            logger.warning("Some Events were not sent before the end")
 
     async def _send(self, namespace: str, body: dict[str, Any]) -> None:
         try:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeNotFoundError
 from regent.kube.rights import LIST, describe_missing, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
-from regent.resources.kind import ResourceKind
-
-ALL_NAMESPACES: Final = ""
+from regent.resources.kind import ALL_NAMESPACES, ResourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +22,14 @@ class Listing:
         bodies: The objects of all readable namespaces.
         version: A resourceVersion that they are not older than: that of the oldest list. Good for
             deciding that an object known in an older version is gone.
-        readable: The namespaces that were listed, each with the resourceVersion of its list;
-            ``ALL_NAMESPACES`` if none was named.
+        readable: The namespaces that were listed; ``ALL_NAMESPACES`` if none was named.
         unreadable: The others, each with what is missing.
         unwritable: Readable ones in which a right to write is missing, each with what it is.
     """
 
     bodies: list[dict[str, Any]]
     version: str
-    readable: Mapping[str, str]
+    readable: tuple[str, ...]
     unreadable: Mapping[str, str]
     unwritable: Mapping[str, str]
 
@@ -47,7 +44,8 @@ async def list_objects(client: KubeClient, kind: ResourceKind, settings: KubeSet
             there is no CRD.
     """
     bodies: list[dict[str, Any]] = []
-    readable: dict[str, str] = {}
+    versions: list[str] = []
+    readable: list[str] = []
     unreadable: dict[str, str] = {}
     unwritable: dict[str, str] = {}
     for namespace in settings.namespaces or (ALL_NAMESPACES,):
@@ -65,11 +63,12 @@ async def list_objects(client: KubeClient, kind: ResourceKind, settings: KubeSet
             unreadable[namespace] = describe_missing([LIST], kind, namespace)
             continue
         bodies.extend(listed)
-        readable[namespace] = version
+        versions.append(version)
+        readable.append(namespace)
         if lack.writing is not None:
             unwritable[namespace] = lack.writing
-    oldest = min(readable.values(), key=lambda v: int(v) if v.isdigit() else 0, default="0")
-    return Listing(bodies, oldest, readable, unreadable, unwritable)
+    oldest = min(versions, key=lambda v: int(v) if v.isdigit() else 0, default="0")
+    return Listing(bodies, oldest, tuple(readable), unreadable, unwritable)
 
 
 async def list_namespace(

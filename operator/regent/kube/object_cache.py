@@ -123,6 +123,10 @@ class ObjectCache:
         """All keys, in the order in which the objects became known."""
         return tuple(self._objects)
 
+    def identities(self) -> list[tuple[str, str]]:
+        """Namespace and uid of every object."""
+        return [(key.namespace, known.uid) for key, known in self._objects.items()]
+
     def get(self, key: ObjectKey) -> CachedObject | None:
         """The newest known version of an object, None if it does not exist."""
         return self._objects.get(key)
@@ -264,25 +268,41 @@ class ObjectCache:
                 list and not newer than it was deleted.
             is_restarted: Whether :meth:`shows_earlier_state` says so of the list.
         """
-        news: set[ObjectKey] = set()
-        present: set[ObjectKey] = set()
-        uids: set[str] = set()
-        if is_restarted:
-            news.update(self._forget())
-        self._note_version(listed_version)
-        for body in bodies:
-            present.add(self.key_of(body))
-            uids.add(body["metadata"].get("uid", ""))
-            news.update(self.put(body))
+        bodies = list(bodies)
+        news = self._forget() if is_restarted else frozenset()
+        news |= self.replace(bodies, listed_version=listed_version, among=lambda _: True)
+        uids = {body["metadata"].get("uid", "") for body in bodies}
         for uid in self._unserved.keys() - uids:
             if not _is_newer(self._unserved[uid], listed_version):
                 del self._unserved[uid]
-        for key, known in tuple(self._objects.items()):
-            if key not in present and not _is_newer(known.version, listed_version):
-                news.update(self.remove(key, uid=known.uid))
         if is_restarted:
             # Among the bodies may be some that could not be listed now, with versions of before.
             self._newest = int(listed_version)
+        return news
+
+    def replace(
+        self,
+        bodies: Iterable[Mapping[str, Any]],
+        *,
+        listed_version: str,
+        among: Callable[[ObjectKey], bool],
+    ) -> frozenset[ObjectKey]:
+        """Take in a list of some of the objects; the keys of the objects that it is news for.
+
+        Args:
+            listed_version: As for :meth:`replace_all`.
+            among: Whether a key is one of those that were listed.
+        """
+        news: set[ObjectKey] = set()
+        present: set[ObjectKey] = set()
+        self._note_version(listed_version)
+        for body in bodies:
+            present.add(self.key_of(body))
+            news.update(self.put(body))
+        for key, known in tuple(self._objects.items()):
+            if key in present or not among(key) or _is_newer(known.version, listed_version):
+                continue
+            news.update(self.remove(key, uid=known.uid))
         return frozenset(news)
 
     def _note_version(self, version: str) -> None:

@@ -2,29 +2,27 @@
 
 ::
 
-    list, watch ──┐                                        ┌─► commands ─► controller
-    resync ───────┼─► object cache ─► work queue ─► workers ┼─► status, finalizers
+    watch (kopf) ─┐                                        ┌─► commands ─► controller
+    list, resync ─┼─► object cache ─► work queue ─► workers ┼─► status, finalizers
     view changed ─┘                                        └─► Events
 
 A list comes first: who owns a topic depends on all resources that declare it, so nothing may be
-decided before all of them are known. The watch goes on from the version of that list, so nothing is
-missed between the two; a list every few minutes is there for what nobody thinks of.
+decided before all of them are known. kopf keeps watching from there. What its stream does not show
+is looked up, and a list every few minutes finds what a watch has lost.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 import socket
 import uuid
 import weakref
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
@@ -34,8 +32,10 @@ from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.errors import KubeApiError
 from regent.kube.event_recorder import EventRecorder
+from regent.kube.handlers import Probe
 from regent.kube.health import KubeHealth
 from regent.kube.kafka_topics import KafkaTopics, TopicIndex
+from regent.kube.kopf_runner import KopfOptions
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.reconciler import (
@@ -52,17 +52,13 @@ from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.waiting import cancel
-from regent.kube.watching import watch_kind
+from regent.kube.watching import KindWatch
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.reconcile.kinds import ClaimT, KindDescriptor
 from regent.reconcile.request import Absence, ResourceT
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.runtime.ports import ControllerPort
-
-logger = logging.getLogger(__name__)
-
-_FLUSH_TIMEOUT_S: Final = 5.0
 
 
 class KubeOperator:
@@ -167,6 +163,7 @@ class KubeOperator:
             kind=kind,
             cache=cache,
             resync=resync,
+            watch=KindWatch(cache, resync, self._settings),
             writer=writer,
             reconciler=Reconciler(parts, reconciled),
             topics_changed=topics_changed,
@@ -188,14 +185,7 @@ class KubeOperator:
         self._controller.subscribe(_weak_listener(self))
         names = [("command batcher", self.batcher.run()), ("event recorder", self.recorder.run())]
         for kind, served in self.kinds.items():
-            watching = watch_kind(
-                self._client,
-                served.kind,
-                served.resync,
-                on_event=partial(self.on_event, kind),
-                jitter=self._jitter,
-            )
-            names.append((f"watches {kind}", watching))
+            names.append((f"confirmation {kind}", served.watch.confirm()))
             names.append((f"resync {kind}", served.resync.run()))
             names.append((f"checks {kind}", served.resync.check()))
         names.extend(
@@ -204,19 +194,45 @@ class KubeOperator:
         )
         return [asyncio.create_task(coroutine, name=f"kube {name}") for name, coroutine in names]
 
-    async def loaded(self) -> None:
-        """Return once the resources of all kinds are known. Those of one are served before."""
+    def watch(
+        self,
+        *,
+        stop_event: asyncio.Event,
+        on_signal: Callable[[], None],
+        probes: Mapping[str, Probe],
+    ) -> list[asyncio.Task[None]]:
+        """Start to watch, each kind by itself: one that cannot be read keeps no other waiting. The
+        probes are served beside the first one."""
+        watches: list[asyncio.Task[None]] = []
+        for kind, served in self.kinds.items():
+            options = KopfOptions(
+                kinds=[served.kind],
+                on_event=self.on_event,
+                on_signal=on_signal,
+                ready_flag=served.watch.watching,
+                probes={"queue": self.check_queue, **probes},
+                liveness_endpoint=None if watches else self._settings.liveness_endpoint,
+            )
+            running = served.watch.run(options, stop_event=stop_event)
+            watches.append(asyncio.create_task(running, name=f"kube watch {kind}"))
+        return watches
+
+    async def tell_ready(self, ready_flag: asyncio.Event | None) -> None:
+        """Set ``ready_flag`` once the resources of all kinds are known and watched. Those of one
+        are served as soon as they are."""
         for served in self.kinds.values():
-            await served.resync.loaded.wait()
+            await served.watch.watching.wait()
+        if ready_flag is not None:
+            ready_flag.set()
 
     def close(self) -> None:
         """Take no more notice of anything."""
         self._is_open = False
         self.queue.close()
 
-    def on_event(self, kind: str, type_: str, body: Mapping[str, Any]) -> None:
-        """Take in a watch event."""
-        self._enqueue(self.kinds[kind].take_event(type_, body))
+    def on_event(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> None:
+        """Take in an event of kopf's stream; the type is None if it is from a list of kopf."""
+        self._enqueue(self.kinds[kind].watch.take(type_, body))
 
     def check_queue(self) -> dict[str, float]:
         """Liveness probe: work moves. May be called in any thread.
@@ -293,6 +309,8 @@ async def run_kube(
     *,
     stop_event: asyncio.Event,
     ready_flag: asyncio.Event | None = None,
+    probes: Mapping[str, Probe] | None = None,
+    on_signal: Callable[[], None] | None = None,
     client: KubeClient | None = None,
     metrics: ResourceMetrics | None = None,
     health: KubeHealth | None = None,
@@ -303,6 +321,9 @@ async def run_kube(
 
     Args:
         ready_flag: Set once all resources are known and watched.
+        probes: Further liveness probes by name, for ``settings.liveness_endpoint``.
+        on_signal: Called for SIGTERM and SIGINT, if this runs in the main thread; default: sets
+            ``stop_event``.
         client: API client; default: one with the credentials of the environment. It is not closed
             if given.
         metrics: Counters of this process; default: some that are not exported.
@@ -335,18 +356,29 @@ async def run_kube(
             on_operator(operator)
         tasks = operator.start()
         stack.push_async_callback(cancel, tasks)
-        stack.push_async_callback(_flush, operator.recorder)
+        stack.push_async_callback(operator.recorder.finish)
+        over = asyncio.Event()
+        watches = operator.watch(
+            stop_event=over, on_signal=on_signal or stop_event.set, probes=probes or {}
+        )
+        stack.push_async_callback(_end, watches, over)
+        starting = asyncio.create_task(operator.tell_ready(ready_flag), name="kube start")
         stopping = asyncio.create_task(stop_event.wait(), name="kube stop")
-        loading = asyncio.create_task(operator.loaded(), name="kube loading")
-        stack.push_async_callback(cancel, (stopping, loading))
-        await asyncio.wait((stopping, loading, *tasks), return_when=asyncio.FIRST_COMPLETED)
-        if loading.done() and ready_flag is not None:
-            ready_flag.set()
-        await asyncio.wait((stopping, *tasks), return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
+        stack.push_async_callback(cancel, (starting, stopping))
+        await asyncio.wait((stopping, *tasks, *watches), return_when=asyncio.FIRST_COMPLETED)
+        for task in (*tasks, *watches):
             if task.done():
                 # None of them ends by itself: this raises what ended it.
                 await task
+
+
+async def _end(watches: list[asyncio.Task[None]], stop_event: asyncio.Event) -> None:
+    """Let kopf end in its own way."""
+    stop_event.set()
+    try:
+        await asyncio.wait(watches)
+    finally:
+        await cancel(watches)
 
 
 def _brokers_of(view: ClusterView) -> frozenset[tuple[int, int]]:
@@ -366,10 +398,3 @@ def _weak_listener(operator: KubeOperator) -> Callable[[frozenset[str] | None], 
             alive.on_view_changed(topics)
 
     return listener
-
-
-async def _flush(recorder: EventRecorder) -> None:
-    try:
-        await asyncio.wait_for(recorder.flush(), timeout=_FLUSH_TIMEOUT_S)
-    except TimeoutError:
-        logger.warning("Some Events were not sent before the end")

@@ -1,23 +1,24 @@
 """Lists of all resources of a kind, beside the watch: at the beginning, every few minutes, and
 whenever something has changed that no watch reports, such as a right or the API server's history.
+And lists of one namespace that the watch asks for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http import HTTPStatus
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
 from regent.kube.health import KindHealth
-from regent.kube.listing import ALL_NAMESPACES, Listing, list_objects, version_now
+from regent.kube.listing import Listing, list_namespace, list_objects, version_now
 from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted, number_of
 from regent.kube.rights import Lack, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
 from regent.kube.work_queue import backoff_s
-from regent.resources.kind import ResourceKind
+from regent.resources.kind import ALL_NAMESPACES, ResourceKind
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class Resync:
         self._jitter = jitter
         self._on_news = on_news
         self._on_resync = on_resync
-        self._readable: Mapping[str, str] = {}
+        self._readable: tuple[str, ...] = ()
         self._is_refused = False
         self.namespaces_changed = asyncio.Event()
         self.loaded = asyncio.Event()
@@ -70,9 +71,8 @@ class Resync:
         return bool(self._readable)
 
     @property
-    def watched(self) -> Mapping[str, str]:
-        """The namespaces to be watched (``ALL_NAMESPACES``: all of them), each from the version of
-        its last list on."""
+    def watched(self) -> tuple[str, ...]:
+        """The namespaces to be watched; ``ALL_NAMESPACES`` alone: all of them."""
         return self._readable
 
     def request_refused(self) -> None:
@@ -133,6 +133,35 @@ class Resync:
             ):
                 await self._list_again()
 
+    async def look_up(self, namespace: str) -> bool:
+        """List one of the watched namespaces: the watch has not shown all that is known of it.
+        Returns whether that was possible.
+        """
+        since = self._cache.newest_version
+        try:
+            bodies, version = await list_namespace(
+                self._client, self._kind, namespace, page_size=self._settings.page_size
+            )
+        except KubeError as error:
+            logger.warning(
+                "A namespace cannot be listed, retrying",
+                extra={"kind": self._kind.kind, "namespace": namespace, "error": str(error)},
+            )
+            if isinstance(error, KubeApiError) and error.status == HTTPStatus.FORBIDDEN:
+                self.request_refused()
+            return False
+        if self._cache.shows_earlier_state(bodies, listed_version=version, since=since):
+            await self._list_again()
+            return True
+        news = self._cache.replace(
+            bodies,
+            listed_version=version,
+            among=lambda key: namespace in (ALL_NAMESPACES, key.namespace),
+        )
+        self._on_news(news)
+        self._log_missed(news)
+        return True
+
     async def _list_again(self) -> None:
         try:
             missed = await self._list()
@@ -144,9 +173,13 @@ class Resync:
                 )
             self._health.not_listed(str(error))
             return
+        self._log_missed(missed)
+
+    def _log_missed(self, missed: frozenset[ObjectKey]) -> None:
         if missed:
             logger.info(
-                "A list showed changes that no watch reported", extra={"count": len(missed)}
+                "A list showed changes that no watch reported",
+                extra={"kind": self._kind.kind, "count": len(missed)},
             )
 
     async def _may_have_gone_back(self) -> bool:
@@ -160,7 +193,7 @@ class Resync:
         since, deletion = self._cache.newest_version, self._cache.last_deletion
         newest = self._cache.newest(among=self._is_readable)
         try:
-            version = await version_now(self._client, self._kind, next(iter(self._readable)))
+            version = await version_now(self._client, self._kind, self._readable[0])
             if is_history_restarted(version, since=since):
                 return True
             if newest is not None:
@@ -251,8 +284,7 @@ class Resync:
             (*listing.bodies, *kept), listed_version=listing.version, is_restarted=is_restarted
         )
         self._on_news(news)
-        is_changed = listing.readable.keys() != self._readable.keys() or is_restarted
-        self._readable = listing.readable
-        if is_changed:
+        if listing.readable != self._readable or is_restarted:
+            self._readable = listing.readable
             self.namespaces_changed.set()
         return news

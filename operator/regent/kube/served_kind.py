@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.reconciler import Reconciler
 from regent.kube.resync import Resync
 from regent.kube.status_writer import StatusWriter
+from regent.kube.watching import KindWatch
 from regent.resources.kind import ResourceKind
 
 
@@ -26,15 +27,8 @@ class ServedKind:
     kind: ResourceKind
     cache: ObjectCache
     resync: Resync
+    watch: KindWatch
     writer: StatusWriter[Any, Any]
     reconciler: Reconciler[Any, Any, Any]
     topics_changed: Callable[[frozenset[str]], frozenset[ObjectKey]]
     all_changed: Callable[[], None]
-
-    def take_event(self, type_: str, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
-        """Take in a watch event; the keys that it is news for."""
-        if type_ != "DELETED":
-            return self.cache.put(body)
-        metadata = body["metadata"]
-        uid, version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
-        return self.cache.delete(self.cache.key_of(body), uid=uid, version=version)

@@ -28,6 +28,7 @@ class KubernetesSide:
 
     Args:
         why_inactive: Returns why there is no controller here; called in the main loop.
+        on_signal: Called for SIGTERM and SIGINT.
 
     Attributes:
         operator: What serves now; None while another replica does.
@@ -39,6 +40,7 @@ class KubernetesSide:
         settings: KubeSettings,
         *,
         why_inactive: Callable[[], str | None],
+        on_signal: Callable[[], None],
         health: KubeHealth,
         metrics: ResourceMetrics,
     ) -> None:
@@ -46,6 +48,7 @@ class KubernetesSide:
         self._controller = controller
         self._settings = settings
         self._why_inactive = why_inactive
+        self._on_signal = on_signal
         self._health = health
         self._metrics = metrics
         self._leadership = Leadership(
@@ -105,6 +108,7 @@ class KubernetesSide:
                 self._controller,
                 self._settings,
                 stop_event=over,
+                on_signal=self._on_signal,
                 client=client,
                 metrics=self._metrics,
                 health=self._health,

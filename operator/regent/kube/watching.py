@@ -1,182 +1,128 @@
-"""Watches the objects of a kind from the version of its list on, so that nothing is missed.
+"""Watches the objects of a kind with kopf, and has looked up what kopf's stream does not show.
 
-After client-go's reflector: a list, then a watch from the very resourceVersion of that list, and a
-watch that ends goes on from the last version it has shown. Only when the API server does not know
-that version any more (410) are the objects listed again, and the list shows what was deleted
-meanwhile. docs/kubernetes-side.md says why kopf's watch streams cannot do that.
+docs/kubernetes-side.md says why that is needed; what is to be looked up is decided in
+:mod:`regent.kube.confirmation`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
-from http import HTTPStatus
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
-from regent.kube.client import KubeClient
-from regent.kube.errors import KubeApiError, KubeError, KubeUnavailableError
+from regent.kube.confirmation import ConfirmationRounds
+from regent.kube.kopf_runner import KopfOptions, run_kopf
+from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.resync import Resync
-from regent.kube.waiting import cancel
-from regent.kube.work_queue import backoff_s
-from regent.resources.kind import ResourceKind
+from regent.kube.settings import KubeSettings
+from regent.kube.waiting import cancel, unless_set
+from regent.resources.kind import ALL_NAMESPACES
 
 logger = logging.getLogger(__name__)
 
-_SERVER_TIMEOUT_S: Final = 600
-"""The API server ends a watch after this time; then it goes on."""
 
-_SILENT_AFTER_S: Final = 150.0
-"""The API server sends a bookmark every minute. A connection without any is dead."""
-
-_BRIEF_S: Final = 1.0
-"""A watch that the API server ends this soon has failed, whatever it says."""
-
-OnEvent = Callable[[str, Mapping[str, Any]], None]
-"""Takes the type of a watch event (ADDED, MODIFIED, DELETED) and the object."""
-
-
-async def watch_kind(
-    client: KubeClient,
-    kind: ResourceKind,
-    resync: Resync,
-    *,
-    on_event: OnEvent,
-    jitter: Callable[[], float],
-) -> None:
-    """Watch all namespaces that can be read, until cancelled.
+class KindWatch:
+    """The watch of one kind.
 
     Args:
-        resync: Lists when the watches cannot go on, and says what can be watched from where.
-        jitter: Returns numbers from 0 to 1 that spread attempts.
+        cache: The known objects of the kind.
+        resync: Says what can be watched, and lists.
+
+    Attributes:
+        watching: Set once the objects are known and watched.
     """
-    failures = 0
-    while True:
-        if not resync.can_read:
-            await resync.load()
-        resync.namespaces_changed.clear()
-        changing = asyncio.create_task(resync.namespaces_changed.wait(), name="kube namespaces")
-        watches = [
-            asyncio.create_task(
-                watch_namespace(
-                    client, kind, namespace, since=since, on_event=on_event, jitter=jitter
-                ),
-                name=f"kube watch {kind.kind} {namespace}",
-            )
-            for namespace, since in resync.watched.items()
-        ]
-        try:
-            await asyncio.wait((changing, *watches), return_when=asyncio.FIRST_COMPLETED)
-            ended = [watch for watch in watches if watch.done()]
-        finally:
-            await cancel((changing, *watches))
-        if not ended:
-            failures = 0
-            continue
-        try:
-            for watch in ended:
-                await watch
-        except KubeError as error:
-            # A right was taken away, the CRD went: a list shows what is left to be watched.
-            failures += 1
-            delay_s = resync.delay_after(failures)
-            logger.warning(
-                "A watch was refused, listing again",
-                extra={"kind": kind.kind, "delay_s": round(delay_s, 1), "problem": str(error)},
-            )
-            await asyncio.sleep(delay_s)
-        else:
-            failures = 0
-            logger.info(
-                "The API server does not know the version of a watch any more, listing again",
-                extra={"kind": kind.kind},
-            )
-        await resync.load()
 
-
-async def watch_namespace(
-    client: KubeClient,
-    kind: ResourceKind,
-    namespace: str,
-    *,
-    since: str,
-    on_event: OnEvent,
-    jitter: Callable[[], float],
-) -> None:
-    """Watch one namespace ("": all), across ends and failures of connections. Returns once the API
-    server does not know the version to go on from any more: then a new list is needed.
-
-    Args:
-        since: resourceVersion of the list that the watch follows.
-
-    Raises:
-        KubeApiError: The API server refuses the watch.
-        KubeLoginError: No credentials.
-    """
-    now = asyncio.get_running_loop().time
-    version, failures = since, 0
-    while True:
-        began_at, has_shown = now(), False
-        try:
-            async with aclosing(_events(client, kind, namespace, since=version)) as events:
-                async for type_, body in events:
-                    has_shown = True
-                    version = str(body["metadata"]["resourceVersion"])
-                    if type_ != "BOOKMARK":
-                        on_event(type_, body)
-        except KubeUnavailableError as error:
-            problem = str(error)
-        except KubeApiError as error:
-            if error.status == HTTPStatus.GONE:
-                return
-            if error.status < 500 and error.status != HTTPStatus.TOO_MANY_REQUESTS:
-                raise
-            problem = str(error)
-        else:
-            if has_shown or now() - began_at > _BRIEF_S:
-                failures = 0
-                continue
-            problem = "the API server ended it at once"
-        failures = 1 if has_shown else failures + 1
-        delay_s = backoff_s(min(failures, 6), jitter=jitter())
-        logger.info(
-            "A watch was interrupted, going on",
-            extra={
-                "kind": kind.kind,
-                "namespace": namespace,
-                "delay_s": round(delay_s, 1),
-                "problem": problem,
-            },
+    def __init__(self, cache: ObjectCache, resync: Resync, settings: KubeSettings) -> None:
+        self._cache = cache
+        self._resync = resync
+        self._now = asyncio.get_running_loop().time
+        self._rounds = ConfirmationRounds(
+            settled_after_s=settings.stream_settled_after_s,
+            silent_after_s=settings.stream_silent_after_s,
+            pause_max_s=settings.resync_interval_s,
         )
-        await asyncio.sleep(delay_s)
+        self._due_sooner = asyncio.Event()
+        self.watching = asyncio.Event()
 
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the stream has shown all objects, or those that it has not were looked up."""
+        return self._resync.can_read and self._rounds.is_over
 
-async def _events(
-    client: KubeClient, kind: ResourceKind, namespace: str, *, since: str
-) -> AsyncGenerator[tuple[str, Mapping[str, Any]]]:
-    """The events of one request: type and object.
+    def take(self, type_: str | None, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
+        """Take in an event of kopf's stream; the keys that it is news for.
 
-    Raises:
-        KubeError: As the client does; what the API server reports within the stream, too.
-    """
-    query = {
-        "watch": "true",
-        "allowWatchBookmarks": "true",
-        "resourceVersion": since,
-        "timeoutSeconds": str(_SERVER_TIMEOUT_S),
-    }
-    lines = client.stream(
-        kind.collection_path(namespace), query=query, silent_after_s=_SILENT_AFTER_S
-    )
-    async with aclosing(lines):
-        async for event in lines:
-            body = event["object"]
-            if event["type"] == "ERROR":
-                code = body.get("code")
-                raise KubeApiError(
-                    str(body.get("message", "the watch failed")),
-                    status=code if isinstance(code, int) else HTTPStatus.INTERNAL_SERVER_ERROR,
-                    reason=str(body.get("reason", "")),
+        Args:
+            type_: None: the object is from a list of kopf.
+        """
+        metadata, key = body["metadata"], self._cache.key_of(body)
+        uid = metadata.get("uid", "")
+        before = self._rounds.due_at
+        self._rounds.take(type_, namespace=key.namespace, uid=uid, at=self._now())
+        after = self._rounds.due_at
+        if after is not None and (before is None or after < before):
+            self._due_sooner.set()
+        if type_ != "DELETED":
+            return self._cache.put(body)
+        return self._cache.delete(key, uid=uid, version=metadata.get("resourceVersion", ""))
+
+    async def run(self, options: KopfOptions, *, stop_event: asyncio.Event) -> None:
+        """Watch what can be read until ``stop_event`` is set.
+
+        Args:
+            options: For this kind alone, with :attr:`watching` for its ``ready_flag``.
+        """
+        resync, failures = self._resync, 0
+        while not stop_event.is_set():
+            if not resync.can_read and not await unless_set(resync.load(), stop_event):
+                return
+            resync.namespaces_changed.clear()
+            stopping = asyncio.create_task(stop_event.wait(), name="kube stop")
+            changing = asyncio.create_task(resync.namespaces_changed.wait(), name="kube namespaces")
+            self._begin(resync.watched)
+            try:
+                await run_kopf(
+                    options, namespaces=_named(resync.watched), until=(stopping, changing)
                 )
-            yield event["type"], body
+                failures = 0
+            except Exception:
+                # The API server took a right away, the CRD went: what is left is served.
+                failures += 1
+                delay_s = resync.delay_after(failures)
+                logger.exception(
+                    "Watching failed, restarting", extra={"delay_s": round(delay_s, 1)}
+                )
+                await unless_set(asyncio.sleep(delay_s), stop_event)
+                await unless_set(resync.load(), stop_event)
+            finally:
+                await cancel((stopping, changing))
+
+    def _begin(self, namespaces: tuple[str, ...]) -> None:
+        self._rounds.begin(namespaces, at=self._now())
+        self._due_sooner.set()
+
+    async def confirm(self) -> None:
+        """Have looked up what the stream has not shown, whenever that is due, until cancelled."""
+        while True:
+            self._due_sooner.clear()
+            try:
+                async with asyncio.timeout_at(self._rounds.due_at):
+                    await self._due_sooner.wait()
+            except TimeoutError:
+                await self._look_up()
+
+    async def _look_up(self) -> None:
+        unconfirmed = self._rounds.check_out(self._cache.identities(), at=self._now())
+        for namespace, uids in unconfirmed.items():
+            logger.info(
+                "The watch has not shown all known resources, listing them",
+                extra={"namespace": namespace, "count": len(uids)},
+            )
+            if not await self._resync.look_up(namespace):
+                self._rounds.not_looked_up(namespace, at=self._now())
+
+
+def _named(namespaces: tuple[str, ...]) -> tuple[str, ...]:
+    """The namespaces as kopf takes them; none: all of them."""
+    return () if namespaces == (ALL_NAMESPACES,) else namespaces

@@ -292,6 +292,7 @@ async def supervised(
             }
         ),
         why_inactive=controller.service.why_inactive,
+        on_signal=stop.set,
         health=health,
         metrics=ResourceMetrics(CollectorRegistry()),
     )

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from regent.kube.handlers import KOPF_FINALIZER
 from regent.kube.operator import run_kube
 from regent.kube.settings import KubeSettings
-from sandbox import KubernetesApi
+from regent.resources.kafka_topic import FINALIZER
+from sandbox import KubernetesApi, wait_until_async
 from tests.integration.kube.conftest import ROOT, Namespace, condition, running, topic, wait_for
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
@@ -135,6 +137,22 @@ async def test_a_wiped_status_is_written_again_and_foreign_annotations_stay(
     assert list(controller.view.topics) == ["orders"]
 
 
+async def test_kopf_leaves_regents_finalizer_alone(
+    namespace: Namespace, controller: LiveController
+) -> None:
+    """kopf removes its own finalizer wherever no handler of its needs it."""
+    manifest = topic("orders")
+    manifest["metadata"]["finalizers"] = [KOPF_FINALIZER, FINALIZER]
+    async with running(controller, namespace):
+        namespace.apply(manifest)
+        body = await namespace.wait(
+            "orders",
+            lambda body: KOPF_FINALIZER not in body["metadata"].get("finalizers", []),
+            describe="kopf to remove its finalizer",
+        )
+        assert body["metadata"]["finalizers"] == [FINALIZER]
+
+
 async def test_a_standby_says_nothing_while_somebody_answers(
     namespace: Namespace, controller: LiveController
 ) -> None:
@@ -248,6 +266,52 @@ async def test_stopping_before_the_api_server_is_there(
     await asyncio.sleep(0)
     stop.set()
     await asyncio.wait_for(task, timeout=5)
+
+
+async def test_the_liveness_endpoint_tells_of_failing_probes(
+    namespace: Namespace, controller: LiveController, unused_tcp_port: int
+) -> None:
+    import aiohttp
+
+    url = f"http://127.0.0.1:{unused_tcp_port}/healthz"
+    failing = False
+
+    def probe() -> str:
+        if failing:
+            raise RuntimeError("the controller's loop does not move")
+        return "fine"
+
+    stop = asyncio.Event()
+    task = asyncio.create_task(
+        run_kube(
+            controller,
+            KubeSettings(namespaces=(namespace.name,), liveness_endpoint=url),
+            stop_event=stop,
+            probes={"controller": probe},
+        )
+    )
+
+    async def ask() -> tuple[int, str]:
+        async with aiohttp.ClientSession() as session:
+            try:
+                async with session.get(url) as response:
+                    return response.status, await response.text()
+            except aiohttp.ClientConnectionError:
+                return 0, ""
+
+    try:
+        _, text = await wait_until_async(
+            ask, until=lambda answer: answer[0] == 200, describe="the endpoint", timeout_s=120
+        )
+        assert json.loads(text)["controller"] == "fine"
+        failing = True
+        # kopf keeps an answer for ten seconds.
+        await wait_until_async(
+            ask, until=lambda answer: answer[0] == 500, describe="a failure", timeout_s=120
+        )
+    finally:
+        stop.set()
+        await task
 
 
 async def test_the_example_converges(namespace: Namespace, controller: LiveController) -> None:

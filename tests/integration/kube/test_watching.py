@@ -1,129 +1,109 @@
-"""List and watch against a real API server: nothing between them is missed."""
+"""kopf's stream and the lists beside it, against a real API server: no ghosts, and no
+more lists than are needed."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
-from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
-from regent.kube.health import KindHealth
-from regent.kube.object_cache import ObjectCache, ObjectKey
-from regent.kube.resync import Resync
-from regent.kube.settings import KubeSettings
-from regent.kube.waiting import cancel
-from regent.kube.watching import watch_kind, watch_namespace
 from regent.reconcile.topics.kind import KAFKA_TOPIC
-from tests.integration.kube.conftest import Namespace, topic, wait_for
+from sandbox import KubernetesApi
+from tests.integration.kube.conftest import Namespace, topic
+from tests.support.kind_watch import WatchedTopics
+from tests.support.kubernetes_proxy import KubernetesProxy
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("kubeconfig")]
-
-
-class CountingClient(KubeClient):
-    """Counts the lists that are asked for."""
-
-    lists = 0
-
-    async def get(self, path: str, *, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        self.lists += "limit" in (query or {})
-        return await super().get(path, query=query)
-
-
-class Bench:
-    def __init__(self, namespace: Namespace, client: CountingClient) -> None:
-        self.namespace = namespace
-        self.client = client
-        self.cache = ObjectCache("KafkaTopic", ClaimIndex(KAFKA_TOPIC))
-        self.resync = Resync(
-            client,
-            KAFKA_TOPIC.kind,
-            KubeSettings(namespaces=(namespace.name,)),
-            cache=self.cache,
-            health=KindHealth("KafkaTopic"),
-            jitter=lambda: 0.0,
-            on_news=lambda _: None,
-            on_resync=lambda: None,
-        )
-
-    def take(self, type_: str, body: Mapping[str, Any]) -> None:
-        if type_ == "DELETED":
-            self.cache.delete(self.cache.key_of(body), uid=body["metadata"]["uid"])
-        else:
-            self.cache.put(body)
-
-    def knows(self, *names: str) -> bool:
-        keys = {ObjectKey("KafkaTopic", self.namespace.name, name) for name in names}
-        return set(self.cache.keys()) == keys
-
-    @asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(
-            watch_kind(
-                self.client,
-                KAFKA_TOPIC.kind,
-                self.resync,
-                on_event=self.take,
-                jitter=lambda: 0.0,
-            )
-        )
-        try:
-            yield
-            assert not task.done()
-        finally:
-            await cancel((task,))
+pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-async def bench(namespace: Namespace, kubeconfig: None) -> AsyncIterator[Bench]:
-    async with CountingClient(max_connections=4, request_timeout_s=30) as client:
-        yield Bench(namespace, client)
+async def proxy(
+    api: KubernetesApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[KubernetesProxy]:
+    async with KubernetesProxy(
+        KAFKA_TOPIC.kind, api.server, token=api.token, authority=api.ca_certificate
+    ) as between:
+        monkeypatch.setenv("KUBECONFIG", str(between.kubeconfig(tmp_path / "kubeconfig")))
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        yield between
 
 
-async def test_what_is_deleted_between_the_list_and_the_watch_is_no_ghost(
-    namespace: Namespace, bench: Bench
+@pytest.fixture
+async def client(proxy: KubernetesProxy) -> AsyncIterator[KubeClient]:
+    async with KubeClient(max_connections=4, request_timeout_s=30) as opened:
+        yield opened
+
+
+async def test_there_is_no_second_list_when_the_stream_shows_everything(
+    namespace: Namespace, proxy: KubernetesProxy, client: KubeClient
+) -> None:
+    namespace.apply(topic("orders"), topic("payments"))
+    topics = WatchedTopics(client, namespace.name)
+    async with topics.watching():
+        await topics.wait_confirmed()
+        namespace.apply(topic("later"))
+        namespace.delete("orders")
+        await topics.wait_known("payments", "later")
+    assert proxy.lists == 2, "Regent's first list and kopf's"
+
+
+async def test_what_is_deleted_between_the_list_of_regent_and_that_of_kopf_is_no_ghost(
+    namespace: Namespace, proxy: KubernetesProxy, client: KubeClient
 ) -> None:
     namespace.apply(topic("stays"), topic("goes"))
-    await bench.resync.load()
-    assert bench.knows("stays", "goes")
+    topics = WatchedTopics(client, namespace.name)
+    await topics.resync.load()
+    await topics.wait_known("stays", "goes")
     namespace.delete("goes")
     namespace.apply(topic("comes"))
-    async with bench.watching():
-        await wait_for(lambda: bench.knows("stays", "comes"), describe="both changes")
-    assert bench.client.lists == 1, "the watch has shown it, and no further list"
+    async with topics.watching():
+        await topics.wait_known("stays", "comes")
+        await topics.wait_confirmed()
+    assert proxy.lists == 3, "one more finds what has gone"
 
 
-async def test_what_is_deleted_while_no_watch_runs_is_no_ghost(
-    namespace: Namespace, bench: Bench
+async def test_what_is_deleted_after_a_look_up_and_before_the_list_of_kopf_is_no_ghost(
+    namespace: Namespace, proxy: KubernetesProxy, client: KubeClient
 ) -> None:
     namespace.apply(topic("stays"), topic("goes"))
-    async with bench.watching():
-        await wait_for(lambda: bench.knows("stays", "goes"), describe="the list")
-    namespace.delete("goes")
-    async with bench.watching():
-        await wait_for(lambda: bench.knows("stays"), describe="the deletion")
-    assert bench.client.lists == 1
+    topics = WatchedTopics(client, namespace.name, silent_after_s=0.5)
+    proxy.hold_lists_of_kopf()
+    async with topics.watching():
+        await proxy.wait_for_lists(3)
+        namespace.delete("goes")
+        proxy.release_lists()
+        await topics.wait_known("stays")
 
 
-async def test_a_version_that_the_api_server_has_forgotten_takes_a_new_list(
-    namespace: Namespace, bench: Bench, monkeypatch: pytest.MonkeyPatch
+async def test_deletions_while_the_api_server_forgets_the_version_of_the_watch_leave_no_ghost(
+    namespace: Namespace, proxy: KubernetesProxy, client: KubeClient
 ) -> None:
-    namespace.apply(topic("stays"), topic("goes"))
-    await bench.resync.load()
-    async with asyncio.timeout(120):
-        await watch_namespace(
-            bench.client,
-            KAFKA_TOPIC.kind,
-            namespace.name,
-            since="1",
-            on_event=lambda *_: None,
-            jitter=lambda: 0.0,
-        )
-    namespace.delete("goes")
-    monkeypatch.setattr(Resync, "watched", {namespace.name: "1"}, raising=True)
-    async with bench.watching():
-        await wait_for(lambda: bench.knows("stays"), describe="the deletion to show in a list")
-    assert bench.client.lists >= 2
+    namespace.apply(topic("stays"), topic("goes"), topic("too"))
+    topics = WatchedTopics(client, namespace.name)
+    async with topics.watching():
+        await topics.wait_confirmed()
+        with proxy.losing_events():
+            namespace.delete("goes")
+            namespace.delete("too")
+            namespace.apply(topic("comes"))
+        await topics.wait_known("stays", "comes")
+        await topics.wait_confirmed()
+        namespace.delete("comes")
+        await topics.wait_known("stays")
+    assert proxy.lists == 4, "Regent's first, kopf's two, and one that finds what has gone"
+
+
+async def test_a_version_that_is_forgotten_costs_no_list_of_regent_if_nothing_was_deleted(
+    namespace: Namespace, proxy: KubernetesProxy, client: KubeClient
+) -> None:
+    namespace.apply(topic("orders"), topic("payments"))
+    topics = WatchedTopics(client, namespace.name)
+    async with topics.watching():
+        await topics.wait_confirmed()
+        with proxy.losing_events():
+            namespace.apply(topic("refunds"))
+        await topics.wait_known("orders", "payments", "refunds")
+        await topics.wait_confirmed()
+    assert proxy.lists == 3, "Regent's first, and kopf's two"

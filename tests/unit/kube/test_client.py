@@ -22,9 +22,10 @@ from regent.kube.errors import (
     KubeNotFoundError,
     KubeUnavailableError,
 )
-from regent.kube.listing import ALL_NAMESPACES, list_namespace, list_objects
+from regent.kube.listing import list_namespace, list_objects
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.kind import ALL_NAMESPACES
 
 
 class Server:
@@ -263,7 +264,7 @@ async def test_lists_come_in_pages_and_from_every_namespace(
     listing = await list_objects(client, KafkaTopic.kind, settings)
     assert [body["name"] for body in listing.bodies] == ["a", "b", "c"]
     assert listing.version == "7"
-    assert listing.readable == {"x": "30", "y": "7"}
+    assert listing.readable == ("x", "y")
     prefix = "/apis/kafka.regent.dev/v1alpha1/namespaces"
     assert [path for method, path, _, _ in server.requests if method == "GET"] == [
         f"{prefix}/x/kafkatopics?limit=1",

@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import kopf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from regent.controller.commands import (
 )
 from regent.kube import login as login_module
 from regent.kube.errors import KubeApiError, KubeLoginError
+from regent.kube.handlers import KOPF_FINALIZER, HandlerContext, build_registry, build_settings
 from regent.kube.login import login
 from regent.kube.merge_patch import merge_patch
 from regent.kube.metrics import ResourceMetrics
@@ -33,6 +35,7 @@ from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_memory import TopicMemory
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
+from regent.resources.kafka_topic import FINALIZER, KafkaTopic
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.kube.jumping_clock import elapse, run
 
@@ -278,3 +281,21 @@ class TestLogin:
         info = await login()
         assert info.server == "https://example:6443"
         assert info.as_http_headers() == {"Authorization": "Bearer secret"}
+
+
+class TestHandlers:
+    def test_kopf_gets_a_finalizer_of_its_own(self) -> None:
+        """kopf removes its finalizer wherever no handler of its needs it."""
+        settings = build_settings()
+        assert settings.persistence.finalizer == KOPF_FINALIZER != FINALIZER
+        assert settings.peering.standalone
+        assert settings.scanning.disabled
+        assert not settings.posting.enabled
+
+    def test_the_context_is_one_for_all_objects(self) -> None:
+        context = HandlerContext(on_event=lambda *_: None)
+        assert copy.copy(context) is context
+
+    def test_registries_do_not_touch_the_default_one(self) -> None:
+        registry = build_registry([KafkaTopic.kind], {"one": lambda: 1, "two": lambda: 2})
+        assert registry is not kopf.get_default_registry()

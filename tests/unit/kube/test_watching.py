@@ -1,160 +1,215 @@
-"""Watches across ends, failures and objects of any size, against a small HTTP server."""
+"""kopf's stream and the lists beside it, against a small API server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
-import kopf
 import pytest
 from aiohttp import web
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeApiError
-from regent.kube.watching import watch_namespace
-from regent.resources.kafka_topic import KafkaTopic
+from regent.reconcile.topics.kind import KAFKA_TOPIC
+from regent.resources.kind import API_VERSION, GROUP, VERSION
+from tests.support.kind_watch import WatchedTopics
+from tests.support.kubernetes_proxy import KubernetesProxy
 
-GONE = {"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}}
-
-
-def event(type_: str, name: str, version: int, **spec: Any) -> dict[str, Any]:
-    metadata = {"name": name, "resourceVersion": str(version)}
-    return {"type": type_, "object": {"metadata": metadata, "spec": spec}}
+NAMESPACE = "shop"
+_KIND = KAFKA_TOPIC.kind
+COLLECTION = _KIND.collection_path(NAMESPACE)
 
 
-def bookmark(version: int) -> dict[str, Any]:
-    return {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}}
+def _described(plural: str, kind: str, *, is_namespaced: bool = True) -> dict[str, Any]:
+    return {
+        "name": plural,
+        "kind": kind,
+        "singularName": kind.lower(),
+        "namespaced": is_namespaced,
+        "verbs": ["get", "list", "patch", "watch"],
+    }
 
 
-class Watched:
-    """An API server that answers each watch with the next of its streams: events, or a status."""
+class SmallApiServer:
+    """KafkaTopics of one namespace: list, watch and what kopf asks for before it watches.
 
-    def __init__(self, *streams: list[dict[str, Any]] | int, cut: bool = False) -> None:
-        self._streams = list(streams)
-        self._cut = cut
-        self.queries: list[Mapping[str, str]] = []
-        self.may_end = asyncio.Event()
-        self.may_end.set()
-        self.seen: list[tuple[str, str]] = []
+    Attributes:
+        refusals: HTTP statuses of the next lists.
+    """
 
-    @property
-    def since(self) -> list[str]:
-        return [query["resourceVersion"] for query in self.queries]
+    def __init__(self) -> None:
+        self.refusals: list[int] = []
+        self._objects: dict[str, dict[str, Any]] = {}
+        self._events: list[dict[str, Any]] = []
+        self._version = 1
+        self._changed = asyncio.Condition()
 
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
-        self.queries.append(dict(request.query))
-        stream = self._streams.pop(0)
-        if isinstance(stream, int):
-            return web.json_response({"message": "no"}, status=stream)
+    async def create(self, *names: str) -> None:
+        for name in names:
+            self._version += 1
+            body = {
+                "apiVersion": API_VERSION,
+                "kind": _KIND.kind,
+                "metadata": {
+                    "name": name,
+                    "namespace": NAMESPACE,
+                    "uid": f"uid-{self._version}",
+                    "resourceVersion": str(self._version),
+                },
+                "spec": {"partitions": 1, "replicas": 1},
+            }
+            self._objects[name] = body
+            await self._tell("ADDED", body)
+
+    async def delete(self, *names: str) -> None:
+        for name in names:
+            self._version += 1
+            body = self._objects.pop(name)
+            body["metadata"]["resourceVersion"] = str(self._version)
+            await self._tell("DELETED", body)
+
+    async def _tell(self, type_: str, body: dict[str, Any]) -> None:
+        self._events.append({"type": type_, "object": json.loads(json.dumps(body))})
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        group_version = {"groupVersion": API_VERSION, "version": VERSION}
+        documents: dict[str, Any] = {
+            "/api": {"versions": ["v1"]},
+            "/api/v1": {"resources": [_described("namespaces", "Namespace", is_namespaced=False)]},
+            "/apis": {
+                "groups": [
+                    {
+                        "name": GROUP,
+                        "versions": [group_version],
+                        "preferredVersion": group_version,
+                    }
+                ]
+            },
+            f"/apis/{API_VERSION}": {"resources": [_described(_KIND.plural, _KIND.kind)]},
+        }
+        if request.path == COLLECTION:
+            return await (self._watch if "watch" in request.query else self._list)(request)
+        if request.path.endswith("/selfsubjectaccessreviews"):
+            return web.json_response({"status": {"allowed": True}})
+        assert request.path in documents, request.path
+        return web.json_response(documents[request.path])
+
+    async def _list(self, request: web.Request) -> web.Response:
+        if self.refusals and "limit" in request.query:
+            return web.json_response({"message": "not now"}, status=self.refusals.pop(0))
+        return web.json_response(
+            {
+                "metadata": {"resourceVersion": str(self._version)},
+                "items": list(self._objects.values()),
+            }
+        )
+
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        since = int(request.query["resourceVersion"])
         response = web.StreamResponse()
         await response.prepare(request)
-        for each in stream:
-            await response.write(json.dumps(each).encode() + b"\n")
-        await self.may_end.wait()
-        if self._cut and self._streams:
-            assert request.transport is not None
-            request.transport.abort()
-        return response
-
-    @asynccontextmanager
-    async def client(self) -> AsyncIterator[KubeClient]:
-        app = web.Application()
-        app.router.add_get("/{path:.*}", self._handle)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-
-        async def credentials() -> kopf.ConnectionInfo:
-            return kopf.ConnectionInfo(server=f"http://127.0.0.1:{runner.addresses[0][1]}")
-
-        try:
-            async with KubeClient(
-                max_connections=1, request_timeout_s=30, credentials=credentials
-            ) as client:
-                yield client
-        finally:
-            await runner.cleanup()
-
-    async def watch(self) -> None:
-        async with self.client() as client:
-            await watch_namespace(
-                client,
-                KafkaTopic.kind,
-                "shop",
-                since="7",
-                on_event=self._take,
-                jitter=lambda: 0.0,
-            )
-
-    def _take(self, type_: str, body: Mapping[str, Any]) -> None:
-        self.seen.append((type_, body["metadata"]["name"]))
+        told = 0
+        while True:
+            for event in self._events[told:]:
+                if int(event["object"]["metadata"]["resourceVersion"]) > since:
+                    await response.write(json.dumps(event).encode() + b"\n")
+            told = len(self._events)
+            async with self._changed:
+                await self._changed.wait_for(lambda: len(self._events) > told)  # noqa: B023
 
 
-async def test_a_watch_goes_on_from_the_last_version_it_has_shown() -> None:
-    server = Watched(
-        [event("ADDED", "a", 8), event("MODIFIED", "a", 9)],
-        [event("DELETED", "a", 12)],
-        [GONE],
-    )
-    await server.watch()
-    assert server.since == ["7", "9", "12"]
-    assert server.seen == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+@pytest.fixture
+async def server() -> SmallApiServer:
+    return SmallApiServer()
 
 
-async def test_a_bookmark_moves_the_version_and_is_no_event() -> None:
-    server = Watched([bookmark(50)], [GONE])
-    await server.watch()
-    assert server.since == ["7", "50"]
-    assert server.seen == []
-    assert server.queries[0]["allowWatchBookmarks"] == "true"
+@pytest.fixture
+async def proxy(
+    server: SmallApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[KubernetesProxy]:
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with KubernetesProxy(_KIND, url) as between:
+        monkeypatch.setenv("KUBECONFIG", str(between.kubeconfig(tmp_path / "kubeconfig")))
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        yield between
+    await runner.cleanup()
 
 
-async def test_a_connection_that_is_cut_loses_nothing() -> None:
-    server = Watched([event("ADDED", "a", 8)], [event("DELETED", "a", 9)], [GONE], cut=True)
-    await server.watch()
-    assert ("DELETED", "a") in server.seen
-    assert server.since[-1] in ("8", "9"), "from what was shown, and no version is made up"
+@pytest.fixture
+async def client() -> AsyncIterator[KubeClient]:
+    async with KubeClient(max_connections=4, request_timeout_s=30) as opened:
+        yield opened
 
 
-@pytest.mark.parametrize("failure", [429, 500, 503])
-async def test_an_api_server_in_trouble_is_tried_again(failure: int) -> None:
-    server = Watched(failure, [event("ADDED", "a", 8)], [GONE])
-    await server.watch()
-    assert server.since == ["7", "7", "8"]
+async def test_what_the_stream_shows_costs_no_second_list(
+    server: SmallApiServer, proxy: KubernetesProxy, client: KubeClient
+) -> None:
+    await server.create("a", "b")
+    topics = WatchedTopics(client, NAMESPACE)
+    async with topics.watching():
+        await topics.wait_confirmed()
+        await server.create("c")
+        await server.delete("a")
+        await topics.wait_known("b", "c")
+    assert proxy.lists == 2, "Regent's first list and kopf's"
 
 
-async def test_a_version_that_is_not_known_any_more_ends_the_watch() -> None:
-    for stream in ([GONE], 410):
-        server = Watched(stream)
-        await server.watch()
-        assert server.seen == []
+async def test_what_is_deleted_between_the_lists_is_looked_up_once(
+    server: SmallApiServer, proxy: KubernetesProxy, client: KubeClient
+) -> None:
+    await server.create("stays", "goes")
+    topics = WatchedTopics(client, NAMESPACE)
+    await topics.resync.load()
+    await topics.wait_known("stays", "goes")
+    await server.delete("goes")
+    async with topics.watching():
+        await topics.wait_known("stays")
+        await topics.wait_confirmed()
+    assert proxy.lists == 3
 
 
-@pytest.mark.parametrize("status", [403, 404])
-async def test_a_refusal_is_raised(status: int) -> None:
-    with pytest.raises(KubeApiError) as raised:
-        await Watched(status).watch()
-    assert raised.value.status == status
+async def test_if_everything_is_deleted_between_the_lists_the_silence_shows_it(
+    server: SmallApiServer, proxy: KubernetesProxy, client: KubeClient
+) -> None:
+    await server.create("goes", "too")
+    topics = WatchedTopics(client, NAMESPACE, silent_after_s=0.5)
+    await topics.resync.load()
+    await server.delete("goes", "too")
+    async with topics.watching():
+        await topics.wait_known()
 
 
-async def test_an_object_may_be_larger_than_what_is_read_at_a_time() -> None:
-    large = [event("ADDED", "large", 8, config={"x": "y" * 3_000_000}), event("ADDED", "b", 9)]
-    server = Watched(large, [GONE])
-    await server.watch()
-    assert server.seen == [("ADDED", "large"), ("ADDED", "b")]
+async def test_a_look_up_that_fails_is_repeated(
+    server: SmallApiServer, proxy: KubernetesProxy, client: KubeClient
+) -> None:
+    await server.create("stays", "goes")
+    topics = WatchedTopics(client, NAMESPACE, silent_after_s=0.5)
+    await topics.resync.load()
+    await server.delete("goes")
+    server.refusals = [500, 403]
+    async with topics.watching():
+        await topics.wait_known("stays")
+    assert server.refusals == []
 
 
-async def test_streams_take_no_connection_from_requests() -> None:
-    """A client with one connection still writes while it watches."""
-    server = Watched([bookmark(8)], 404)
-    server.may_end.clear()
-    async with server.client() as client:
-        stream = client.stream("/watch", query={"resourceVersion": "7"}, silent_after_s=30)
-        assert await anext(stream) == bookmark(8)
-        with pytest.raises(KubeApiError):
-            await client.request("GET", "/other", query={})
-        server.may_end.set()
-        await stream.aclose()
+async def test_what_is_deleted_while_the_watch_cannot_go_on_is_looked_up(
+    server: SmallApiServer, proxy: KubernetesProxy, client: KubeClient
+) -> None:
+    await server.create("stays", "goes")
+    topics = WatchedTopics(client, NAMESPACE)
+    async with topics.watching():
+        await topics.wait_confirmed()
+        with proxy.losing_events():
+            await server.delete("goes")
+            await server.create("comes")
+        await topics.wait_known("stays", "comes")
+    assert proxy.watches >= 2
