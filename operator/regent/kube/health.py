@@ -25,6 +25,8 @@ class KindHealth:
         unreadable: Namespaces that cannot be served now, each with what is missing.
         unwritable: Namespaces in which finalizers or statuses cannot be written now, each with what
             is missing.
+        outdated: Which fields the API server drops, for its definition is too old. None: it drops
+            none, as far as is known.
     """
 
     def __init__(self, kind: str) -> None:
@@ -32,6 +34,16 @@ class KindHealth:
         self.unlisted: str | None = None
         self.unreadable: Mapping[str, str] = {}
         self.unwritable: Mapping[str, str] = {}
+        self.outdated: str | None = None
+
+    def dropping(self, problem: str | None) -> None:
+        """The API server drops fields; None: not as far as is known."""
+        if problem is not None and problem != self.outdated:
+            logger.warning(
+                "The API server drops fields of resources",
+                extra={"kind": self.kind, "problem": problem},
+            )
+        self.outdated = problem
 
     def not_listed(self, problem: str) -> None:
         """An attempt to list them has failed. To be logged by the caller."""
@@ -120,7 +132,11 @@ class KubeHealth:
     def remark(self) -> str | None:
         """What somebody has to correct although the process is in service, or None."""
         unlisted = () if self.unlisted is None else (self.unlisted,)
-        return "; ".join((*unlisted, *self.unreadable.values(), *self.unwritable.values())) or None
+        outdated = (kind.outdated for kind in self.kinds.values() if kind.outdated)
+        return (
+            "; ".join((*unlisted, *outdated, *self.unreadable.values(), *self.unwritable.values()))
+            or None
+        )
 
     def status(self) -> dict[str, object]:
         """For ``/status``."""

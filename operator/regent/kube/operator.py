@@ -30,6 +30,7 @@ from regent.controller.view import ClusterView
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.definition import DefinitionCheck
 from regent.kube.errors import KubeApiError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
@@ -139,7 +140,7 @@ class KubeOperator:
         topics_changed: Callable[[frozenset[str]], frozenset[ObjectKey]],
         all_changed: Callable[[], None],
     ) -> ServedKind:
-        kind = descriptor.kind
+        kind, health = descriptor.kind, self._health.of(descriptor.kind.kind)
         cache = ObjectCache(kind.kind, index, serves=self._settings.selection.serves)
         writer = StatusWriter(self._client, descriptor, cache, on_news=self._enqueue)
         resync = Resync(
@@ -147,7 +148,7 @@ class KubeOperator:
             kind,
             self._settings,
             cache=cache,
-            health=self._health.of(kind.kind),
+            health=health,
             jitter=self._jitter,
             on_news=self._enqueue,
             on_resync=lambda: self._compare_everything(kind.kind),
@@ -164,6 +165,9 @@ class KubeOperator:
             cache=cache,
             resync=resync,
             watch=KindWatch(cache, resync, self._settings),
+            definition=DefinitionCheck(
+                self._client, kind, descriptor.spec_fields, self._settings, health=health
+            ),
             writer=writer,
             reconciler=Reconciler(parts, reconciled),
             topics_changed=topics_changed,
@@ -185,9 +189,7 @@ class KubeOperator:
         self._controller.subscribe(_weak_listener(self))
         names = [("command batcher", self.batcher.run()), ("event recorder", self.recorder.run())]
         for kind, served in self.kinds.items():
-            names.append((f"confirmation {kind}", served.watch.confirm()))
-            names.append((f"resync {kind}", served.resync.run()))
-            names.append((f"checks {kind}", served.resync.check()))
+            names.extend((f"{name} {kind}", each) for name, each in served.background())
         names.extend(
             (f"worker {index}", work(self.queue, self._reconcile, metrics=self._metrics))
             for index in range(self._settings.concurrency)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from regent.kube.definition import DefinitionCheck
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.reconciler import Reconciler
 from regent.kube.resync import Resync
@@ -28,7 +29,17 @@ class ServedKind:
     cache: ObjectCache
     resync: Resync
     watch: KindWatch
+    definition: DefinitionCheck
     writer: StatusWriter[Any, Any]
     reconciler: Reconciler[Any, Any, Any]
     topics_changed: Callable[[frozenset[str]], frozenset[ObjectKey]]
     all_changed: Callable[[], None]
+
+    def background(self) -> tuple[tuple[str, Coroutine[Any, Any, None]], ...]:
+        """What has to run beside the watch, until cancelled, each with a name."""
+        return (
+            ("confirmation", self.watch.confirm()),
+            ("resync", self.resync.run()),
+            ("checks", self.resync.check()),
+            ("definition", self.definition.run()),
+        )

@@ -19,6 +19,7 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
 
     Attributes:
         kind: Its names, and its paths in the API.
+        spec_fields: Names of the fields of its spec.
         parse: Reads an object; one whose spec cannot be read becomes a value that says so.
         finalizer: What Regent puts on its objects.
         conditions: Types of the conditions in its status, in their order.
@@ -29,6 +30,7 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
     """
 
     kind: ResourceKind
+    spec_fields: frozenset[str]
     parse: Callable[[Mapping[str, Any]], ResourceT]
     finalizer: str
     conditions: tuple[ConditionType, ...]

@@ -49,6 +49,11 @@ class ObjectMeta(ApiModel):
         return self.deletion_timestamp is not None
 
 
+def field_names(model: type[ApiModel]) -> frozenset[str]:
+    """Names of the fields of a model as the API has them."""
+    return frozenset(field.alias or name for name, field in model.model_fields.items())
+
+
 class ClusterRef(ApiModel):
     """Names the Kafka cluster that a resource is for."""
 

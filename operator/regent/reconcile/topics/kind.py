@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from regent.reconcile.kinds import KindDescriptor
 from regent.reconcile.topics.claims import Claim, claim_of
+from regent.resources.base import field_names
 from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic import (
     FINALIZER,
     KafkaTopic,
+    KafkaTopicSpec,
     UnreadableTopic,
     parse_kafka_topic,
     topic_name_of,
@@ -34,6 +36,7 @@ def _claim(body: Mapping[str, Any]) -> Claim | None:
 
 KAFKA_TOPIC: Final[KindDescriptor[KafkaTopic | UnreadableTopic, Claim]] = KindDescriptor(
     kind=KafkaTopic.kind,
+    spec_fields=field_names(KafkaTopicSpec),
     parse=parse_kafka_topic,
     finalizer=FINALIZER,
     conditions=(
