@@ -40,7 +40,7 @@ class WatchedTopics:
             on_news=lambda _: None,
             on_resync=lambda: None,
         )
-        self.watch = KindWatch(self.cache, self.resync, settings)
+        self.watch = KindWatch(KAFKA_TOPIC.kind, self.cache, self.resync, settings)
 
     async def wait_known(self, *names: str) -> None:
         """Wait until these are known and no others."""

@@ -14,7 +14,7 @@ namespace that is watched, or ``ALL_NAMESPACES``):
 * If nothing arrives, they are looked up as well. But then kopf's list may be still to come, and the
   round goes on, with growing pauses.
 
-What no event tells cannot be found: that kopf has listed anew and its list is empty, or shows only
+What no event shows cannot be found: that kopf has listed anew and its list is empty, or has only
 objects that are new to a round that is not over.
 
 Pure: events and times come in, objects to look up go out.
@@ -73,8 +73,8 @@ class ConfirmationRounds:
 
     @property
     def is_over(self) -> bool:
-        """Whether no round goes on."""
-        return all(round_ is None for round_ in self._rounds.values())
+        """Whether every round that has begun is over."""
+        return bool(self._rounds) and all(round_ is None for round_ in self._rounds.values())
 
     def begin(self, scopes: Iterable[str], *, at: float) -> None:
         """A stream begins that shows these scopes, and no other goes on."""

@@ -1,6 +1,6 @@
 """Finds out whether the API server's CustomResourceDefinition is older than this Regent.
 
-The API server drops fields that it does not know, without a word to anybody. Without
+The API server drops fields that it does not know, and reports no error. Without
 ``spec.clusterRef`` a resource that is for another Kafka cluster is served by the default Regent.
 """
 

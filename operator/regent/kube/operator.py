@@ -164,7 +164,7 @@ class KubeOperator:
             kind=kind,
             cache=cache,
             resync=resync,
-            watch=KindWatch(cache, resync, self._settings),
+            watch=KindWatch(kind, cache, resync, self._settings),
             definition=DefinitionCheck(
                 self._client, kind, descriptor.spec_fields, self._settings, health=health
             ),
@@ -219,7 +219,7 @@ class KubeOperator:
             watches.append(asyncio.create_task(running, name=f"kube watch {kind}"))
         return watches
 
-    async def tell_ready(self, ready_flag: asyncio.Event | None) -> None:
+    async def flag_readiness(self, ready_flag: asyncio.Event | None) -> None:
         """Set ``ready_flag`` once the resources of all kinds are known and watched. Those of one
         are served as soon as they are."""
         for served in self.kinds.values():
@@ -364,7 +364,7 @@ async def run_kube(
             stop_event=over, on_signal=on_signal or stop_event.set, probes=probes or {}
         )
         stack.push_async_callback(_end, watches, over)
-        starting = asyncio.create_task(operator.tell_ready(ready_flag), name="kube start")
+        starting = asyncio.create_task(operator.flag_readiness(ready_flag), name="kube start")
         stopping = asyncio.create_task(stop_event.wait(), name="kube stop")
         stack.push_async_callback(cancel, (starting, stopping))
         await asyncio.wait((stopping, *tasks, *watches), return_when=asyncio.FIRST_COMPLETED)

@@ -17,7 +17,7 @@ from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.resync import Resync
 from regent.kube.settings import KubeSettings
 from regent.kube.waiting import cancel, unless_set
-from regent.resources.kind import ALL_NAMESPACES
+from regent.resources.kind import ALL_NAMESPACES, ResourceKind
 
 logger = logging.getLogger(__name__)
 
@@ -26,14 +26,17 @@ class KindWatch:
     """The watch of one kind.
 
     Args:
-        cache: The known objects of the kind.
+        cache: The known objects of it.
         resync: Says what can be watched, and lists.
 
     Attributes:
         watching: Set once the objects are known and watched.
     """
 
-    def __init__(self, cache: ObjectCache, resync: Resync, settings: KubeSettings) -> None:
+    def __init__(
+        self, kind: ResourceKind, cache: ObjectCache, resync: Resync, settings: KubeSettings
+    ) -> None:
+        self._kind = kind
         self._cache = cache
         self._resync = resync
         self._now = asyncio.get_running_loop().time
@@ -48,7 +51,7 @@ class KindWatch:
     @property
     def is_confirmed(self) -> bool:
         """Whether the stream has shown all objects, or those that it has not were looked up."""
-        return self._resync.can_read and self._rounds.is_over
+        return self._rounds.is_over
 
     def take(self, type_: str | None, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
         """Take in an event of kopf's stream; the keys that it is news for.
@@ -91,7 +94,8 @@ class KindWatch:
                 failures += 1
                 delay_s = resync.delay_after(failures)
                 logger.exception(
-                    "Watching failed, restarting", extra={"delay_s": round(delay_s, 1)}
+                    "Watching failed, restarting",
+                    extra={"kind": self._kind.kind, "delay_s": round(delay_s, 1)},
                 )
                 await unless_set(asyncio.sleep(delay_s), stop_event)
                 await unless_set(resync.load(), stop_event)
@@ -117,7 +121,7 @@ class KindWatch:
         for namespace, uids in unconfirmed.items():
             logger.info(
                 "The watch has not shown all known resources, listing them",
-                extra={"namespace": namespace, "count": len(uids)},
+                extra={"kind": self._kind.kind, "namespace": namespace, "count": len(uids)},
             )
             if not await self._resync.look_up(namespace):
                 self._rounds.not_looked_up(namespace, at=self._now())

@@ -150,7 +150,17 @@ def test_a_look_up_that_failed_does_not_end_a_round_that_began_meanwhile() -> No
     assert rounds.next() == set()
 
 
-def test_scopes_are_confirmed_by_themselves() -> None:
+def test_nothing_is_over_before_it_has_begun() -> None:
+    rounds = ConfirmationRounds(settled_after_s=1, silent_after_s=1, pause_max_s=1)
+    assert not rounds.is_over
+    rounds.begin(["shop"], at=0)
+    assert not rounds.is_over
+    rounds.take(None, namespace="shop", uid="a", at=0)
+    assert rounds.check_out([], at=1) == {}
+    assert rounds.is_over
+
+
+def test_each_scope_has_rounds_of_its_own() -> None:
     rounds = Rounds()
     rounds.begin(["shop", "blog"], at=0)
     rounds.take(None, namespace="shop", uid="a", at=1)
@@ -178,7 +188,7 @@ class Histories(RuleBasedStateMachine):
     """An API server, a stream as kopf's, and what is known here.
 
     The stream lists, late or early, watches, loses its place and lists again. In the end nothing is
-    known that does not exist, unless a list of kopf was such that no event told of it.
+    known that does not exist, unless a list of kopf could not be recognized as a further one.
     """
 
     @initialize(count=st.integers(0, 4))
@@ -189,7 +199,7 @@ class Histories(RuleBasedStateMachine):
         self.gone: set[str] = set()
         self.events: deque[tuple[str | None, str]] = deque()
         self.is_watching = self.has_listed = False
-        self.is_told = True
+        self.is_recognized = True
 
     @rule()
     def create(self) -> None:
@@ -214,11 +224,11 @@ class Histories(RuleBasedStateMachine):
     def list_by_kopf(self) -> None:
         self.deliver(len(self.events))
         if self.has_listed:
-            self.is_told = self._tells(self.existing)
+            self.is_recognized = self._is_recognized(self.existing)
         self.is_watching = self.has_listed = True
         self.events.extend((None, uid) for uid in sorted(self.existing))
 
-    def _tells(self, listed: set[str]) -> bool:
+    def _is_recognized(self, listed: set[str]) -> bool:
         """Whether a further list of kopf can be recognized."""
         round_ = self.rounds._rounds["shop"]
         return bool(listed if round_ is None else listed & round_.confirmed)
@@ -257,7 +267,7 @@ class Histories(RuleBasedStateMachine):
         self.deliver(len(self.events))
         for _ in range(2):
             self.look_up()
-        if self.is_told:
+        if self.is_recognized:
             assert self.rounds.known == self.existing
         assert self.rounds.next() in (None, set())
 

@@ -61,16 +61,16 @@ class SmallApiServer:
                 "spec": {"partitions": 1, "replicas": 1},
             }
             self._objects[name] = body
-            await self._tell("ADDED", body)
+            await self._report("ADDED", body)
 
     async def delete(self, *names: str) -> None:
         for name in names:
             self._version += 1
             body = self._objects.pop(name)
             body["metadata"]["resourceVersion"] = str(self._version)
-            await self._tell("DELETED", body)
+            await self._report("DELETED", body)
 
-    async def _tell(self, type_: str, body: dict[str, Any]) -> None:
+    async def _report(self, type_: str, body: dict[str, Any]) -> None:
         self._events.append({"type": type_, "object": json.loads(json.dumps(body))})
         async with self._changed:
             self._changed.notify_all()
@@ -112,14 +112,14 @@ class SmallApiServer:
         since = int(request.query["resourceVersion"])
         response = web.StreamResponse()
         await response.prepare(request)
-        told = 0
+        sent = 0
         while True:
-            for event in self._events[told:]:
+            for event in self._events[sent:]:
                 if int(event["object"]["metadata"]["resourceVersion"]) > since:
                     await response.write(json.dumps(event).encode() + b"\n")
-            told = len(self._events)
+            sent = len(self._events)
             async with self._changed:
-                await self._changed.wait_for(lambda: len(self._events) > told)  # noqa: B023
+                await self._changed.wait_for(lambda: len(self._events) > sent)  # noqa: B023
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ async def test_what_is_deleted_between_the_lists_is_looked_up_once(
     assert proxy.lists == 3
 
 
-async def test_if_everything_is_deleted_between_the_lists_the_silence_shows_it(
+async def test_if_everything_is_deleted_between_the_lists_it_is_found(
     server: SmallApiServer, proxy: KubernetesProxy, client: KubeClient
 ) -> None:
     await server.create("goes", "too")
