@@ -173,6 +173,26 @@ def test_a_list_finds_what_a_watch_has_lost() -> None:
     assert len(cache) == 4
 
 
+def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
+    cache, _ = topic_cache()
+    elsewhere = ObjectKey("KafkaTopic", "blog", "posts")
+    cache.put(body("stays", "3"))
+    cache.put(body("goes", "4"))
+    cache.put(body("created-after-the-list", "12"))
+    cache.put(body("posts", "5", metadata={"namespace": "blog"}))
+    news = cache.replace(
+        [body("stays", "3"), body("comes", "6")],
+        listed_version="10",
+        among=lambda each: each.namespace == "shop",
+    )
+    assert news >= {key("goes"), key("comes")}
+    assert elsewhere not in news
+    assert set(cache.keys()) == {
+        key("stays"), key("comes"), key("created-after-the-list"), elsewhere,
+    }  # fmt: skip
+    assert ("blog", "uid-posts") in cache.identities()
+
+
 @pytest.mark.parametrize(
     ("status", "is_ready"),
     [
