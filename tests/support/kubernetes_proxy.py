@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,6 +15,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
+from regent.kube.waiting import cancel
 from regent.resources.kind import ResourceKind
 from sandbox import wait_until_async
 
@@ -30,6 +31,29 @@ _GONE = {
         "code": 410,
     },
 }
+
+
+class _Watch:
+    """A watch that is open.
+
+    Attributes:
+        is_deaf: Whether what happens is lost from now on.
+        expired: Set when its version has been forgotten.
+    """
+
+    def __init__(self) -> None:
+        self.is_deaf = False
+        self.expired = asyncio.Event()
+
+    async def pass_lines(
+        self, answer: aiohttp.ClientResponse, response: web.StreamResponse
+    ) -> None:
+        rest = b""
+        async for chunk in answer.content.iter_any():
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                if not self.is_deaf:
+                    await response.write(line + b"\n")
 
 
 class KubernetesProxy:
@@ -55,8 +79,7 @@ class KubernetesProxy:
         self._tls = ssl.create_default_context(cafile=str(authority)) if authority else None
         self._may_list = asyncio.Event()
         self._may_list.set()
-        self._is_deaf = False
-        self._open: set[asyncio.Event] = set()
+        self._open: set[_Watch] = set()
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -115,15 +138,21 @@ class KubernetesProxy:
 
         await wait_until_async(asked_for, describe=f"{count} lists to be asked for", timeout_s=120)
 
-    @contextmanager
-    def losing_events(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def losing_events(self) -> AsyncIterator[None]:
         """The watches show nothing that happens within, and at the end the API server has forgotten
         their version (410)."""
-        self._is_deaf = True
+
+        async def is_watching() -> bool:
+            return bool(self._open)
+
+        await wait_until_async(is_watching, describe="a watch to begin", timeout_s=120)
+        lost = set(self._open)
+        for watch in lost:
+            watch.is_deaf = True
         yield
-        self._is_deaf = False
-        for expired in self._open:
-            expired.set()
+        for watch in lost:
+            watch.expired.set()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         is_listed = request.method == "GET" and request.path.endswith(f"/{self._kind.plural}")
@@ -141,34 +170,21 @@ class KubernetesProxy:
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         self.watches += 1
         response = web.StreamResponse()
-        expired = asyncio.Event()
-        self._open.add(expired)
-        passing = None
-        try:
-            async with self._ask(request) as answer:
-                response.set_status(answer.status)
-                await response.prepare(request)
-                passing = asyncio.create_task(self._pass_lines(answer, response))
-                expiring = asyncio.create_task(expired.wait())
+        async with self._ask(request) as answer:
+            response.set_status(answer.status)
+            await response.prepare(request)
+            watch = _Watch()
+            passing = asyncio.create_task(watch.pass_lines(answer, response))
+            expiring = asyncio.create_task(watch.expired.wait())
+            self._open.add(watch)
+            try:
                 await asyncio.wait((passing, expiring), return_when=asyncio.FIRST_COMPLETED)
-                expiring.cancel()
-                if expired.is_set():
-                    await response.write(json.dumps(_GONE).encode() + b"\n")
-                return response
-        finally:
-            self._open.discard(expired)
-            if passing is not None:
-                passing.cancel()
-
-    async def _pass_lines(
-        self, answer: aiohttp.ClientResponse, response: web.StreamResponse
-    ) -> None:
-        rest = b""
-        async for chunk in answer.content.iter_any():
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                if not self._is_deaf:
-                    await response.write(line + b"\n")
+            finally:
+                self._open.discard(watch)
+                await cancel((passing, expiring))
+            if watch.expired.is_set():
+                await response.write(json.dumps(_GONE).encode() + b"\n")
+            return response
 
     def _ask(
         self, request: web.Request, *, data: bytes = b""

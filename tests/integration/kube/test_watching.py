@@ -84,7 +84,7 @@ async def test_deletions_while_the_api_server_forgets_the_version_of_the_watch_l
     topics = WatchedTopics(client, namespace.name)
     async with topics.watching():
         await topics.wait_confirmed()
-        with proxy.losing_events():
+        async with proxy.losing_events():
             namespace.delete("goes")
             namespace.delete("too")
             namespace.apply(topic("comes"))
@@ -102,7 +102,7 @@ async def test_a_version_that_is_forgotten_costs_no_list_of_regent_if_nothing_wa
     topics = WatchedTopics(client, namespace.name)
     async with topics.watching():
         await topics.wait_confirmed()
-        with proxy.losing_events():
+        async with proxy.losing_events():
             namespace.apply(topic("refunds"))
         await topics.wait_known("orders", "payments", "refunds")
         await topics.wait_confirmed()

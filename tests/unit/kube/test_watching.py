@@ -208,7 +208,7 @@ async def test_what_is_deleted_while_the_watch_cannot_go_on_is_looked_up(
     topics = WatchedTopics(client, NAMESPACE)
     async with topics.watching():
         await topics.wait_confirmed()
-        with proxy.losing_events():
+        async with proxy.losing_events():
             await server.delete("goes")
             await server.create("comes")
         await topics.wait_known("stays", "comes")
