@@ -61,7 +61,10 @@ def _settings() -> dict[Path, str]:
     return {ROOT / "docs" / "settings.md": render_markdown()}
 
 
-_SET_BY_THE_CHART = {"zookeeper", "namespaces", "http_host", "http_port"}
+_SET_BY_THE_CHART = {
+    *("zookeeper", "namespaces", "cluster_name", "default_cluster"),
+    *("http_host", "http_port"),
+}
 _NOT_IN_A_CHART = {"without_kubernetes", "controller_id"}
 """Its pods serve custom resources, and each needs an id of its own."""
 

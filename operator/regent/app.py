@@ -24,13 +24,15 @@ from regent.controller_service import ControllerService
 from regent.kafka_endpoint import KafkaEndpoint
 from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
-from regent.kube.metrics import ResourceMetrics
+from regent.kube.metrics import ResourceMetrics, ServingCollector, ServingState
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
+from regent.model.topic_name_rules import TopicNameRules
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.metrics import ControllerCollector, EventMetrics
 from regent.observability.standby_metrics import StandbyCollector
+from regent.reconcile.selection import ClusterSelection
 from regent.settings import Settings
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ class App:
         self._kube_health = KubeHealth()
         registry.register(KubeHealthCollector(self._kube_health))
         self._resource_metrics = ResourceMetrics(registry)
+        registry.register(ServingCollector(self._serving_state))
         try:
             self._http = HttpEndpoint(
                 host=settings.http_host,
@@ -150,6 +153,10 @@ class App:
 
         settings = KubeSettings(
             namespaces=self._settings.namespaces,
+            selection=ClusterSelection(
+                name=self._settings.cluster_name, is_default=self._settings.default_cluster
+            ),
+            topic_name_rules=TopicNameRules.parse(self._settings.topic_name_rules),
             unknown_after_s=self._settings.status_unknown_after_s,
             lease_namespace=self._settings.lease_namespace,
             lease_name=self._settings.lease_name,
@@ -162,6 +169,11 @@ class App:
             health=self._kube_health,
             metrics=self._resource_metrics,
         )
+
+    def _serving_state(self) -> ServingState:
+        kubernetes = self._kubernetes
+        state = ServingState() if kubernetes is None else kubernetes.state()
+        return state._replace(has_session=self._controller.has_session)
 
     def _readiness_problem(self) -> str | None:
         return self._controller.readiness_problem() or self._kube_health.problem()

@@ -269,6 +269,16 @@ def plan(arguments: tuple[str, ...]) -> None:
     help="Skip a --namespace whose KafkaTopics may not be listed, for instance because it was "
     "deleted, and the rights with it.",
 )
+@click.option(
+    "--cluster-name",
+    metavar="NAME",
+    help="Only those whose clusterRef has this name: another Regent serves the others.",
+)
+@click.option(
+    "--default-cluster",
+    is_flag=True,
+    help="Only those without clusterRef; with --cluster-name, those beside them.",
+)
 @click.option("--dry-run", is_flag=True, help="Change nothing, print what would be done.")
 def release(
     *,
@@ -276,6 +286,8 @@ def release(
     namespaces: tuple[str, ...],
     deployment: str | None,
     skip_forbidden: bool,
+    cluster_name: str | None,
+    default_cluster: bool,
     dry_run: bool,
 ) -> None:
     """Remove Regent's finalizer from KafkaTopics, before Regent is uninstalled.
@@ -285,6 +297,7 @@ def release(
     """
     if not everything:
         raise click.UsageError("say --all to release all KafkaTopics, or all in a --namespace")
+    from regent.reconcile.selection import ClusterSelection
     from regent.release import Deployment
     from regent.release import release as release_topics
 
@@ -294,6 +307,9 @@ def release(
             deployment=None if deployment is None else Deployment.parse(deployment),
             dry_run=dry_run,
             skip_forbidden=skip_forbidden,
+            selection=ClusterSelection(name=cluster_name, is_default=default_cluster)
+            if cluster_name is not None or default_cluster
+            else None,
             report=click.echo,
         )
     )

@@ -180,6 +180,11 @@ class ControllerService:
         return self._parts is not None and self._parts.controller.life.is_eligible
 
     @property
+    def has_session(self) -> bool:
+        """Whether there is a session with ZooKeeper that can be trusted."""
+        return self._parts is not None and not self._parts.connections.is_fenced()
+
+    @property
     def standby(self) -> StandbyStatus | None:
         """How far the copy of the cluster's state is good; None if none is kept."""
         keeper = None if self._parts is None else self._parts.standby

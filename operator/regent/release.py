@@ -10,20 +10,24 @@ first, and afterwards everything is listed again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
+from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
-from regent.kube.listing import ALL_NAMESPACES, list_namespace
+from regent.kube.listing import list_namespace
 from regent.kube.login import login
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter, WriteResult
 from regent.model.errors import ConfigurationError, RegentError
+from regent.reconcile.selection import ClusterSelection
+from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kafka_topic import FINALIZER
+from regent.resources.kind import ALL_NAMESPACES
 
 _CONCURRENCY: Final = 16
 _PODS_TIMEOUT_S: Final = 180.0
@@ -69,6 +73,7 @@ async def release(
     dry_run: bool,
     report: Callable[[str], None],
     skip_forbidden: bool = False,
+    selection: ClusterSelection | None = None,
 ) -> None:
     """Release all KafkaTopics.
 
@@ -78,6 +83,7 @@ async def release(
         dry_run: Only report.
         report: Called with a line for everything that is done.
         skip_forbidden: Skip namespaces in which KafkaTopics may not be listed.
+        selection: Only those that a Regent with this selection serves; None: all.
 
     Raises:
         ReleaseError: Some resources could not be released, or a Regent put finalizers back.
@@ -92,7 +98,10 @@ async def release(
         is_stopped = deployment is not None and await _stop(
             client, deployment, dry_run=dry_run, report=report
         )
-        cache = await _list(client, namespaces, skip_forbidden=skip_forbidden, report=report)
+        serves = (lambda _: True) if selection is None else selection.serves
+        cache = await _list(
+            client, namespaces, serves=serves, skip_forbidden=skip_forbidden, report=report
+        )
         held = _holding(cache)
         found = len(cache)  # one that is being deleted is gone with its finalizer
         if dry_run:
@@ -106,7 +115,11 @@ async def release(
         async def look() -> list[ObjectKey]:
             return _holding(
                 await _list(
-                    client, namespaces, skip_forbidden=skip_forbidden, report=lambda _: None
+                    client,
+                    namespaces,
+                    serves=serves,
+                    skip_forbidden=skip_forbidden,
+                    report=lambda _: None,
                 )
             )
 
@@ -134,6 +147,7 @@ async def _list(
     client: KubeClient,
     namespaces: Sequence[str],
     *,
+    serves: Callable[[Mapping[str, Any]], bool],
     skip_forbidden: bool,
     report: Callable[[str], None],
 ) -> ObjectCache:
@@ -143,7 +157,9 @@ async def _list(
     page_size = KubeSettings().page_size
     for namespace in namespaces or (ALL_NAMESPACES,):
         try:
-            listed, version = await list_namespace(client, namespace, page_size=page_size)
+            listed, version = await list_namespace(
+                client, KAFKA_TOPIC.kind, namespace, page_size=page_size
+            )
         except KubeNotFoundError:
             continue
         except KubeApiError as error:
@@ -152,7 +168,7 @@ async def _list(
             report(f"skipped namespace {namespace}: {error}")
             continue
         bodies.extend(listed)
-    cache = ObjectCache()
+    cache = ObjectCache(KAFKA_TOPIC.kind.kind, ClaimIndex(KAFKA_TOPIC), serves=serves)
     cache.replace_all(bodies, listed_version=version)
     return cache
 
@@ -170,7 +186,7 @@ async def _release_all(
     *,
     report: Callable[[str], None],
 ) -> None:
-    writer = StatusWriter(client, cache, on_news=lambda _: None)
+    writer = StatusWriter(client, KAFKA_TOPIC, cache, on_news=lambda _: None)
     turns = asyncio.Semaphore(_CONCURRENCY)
     failures: list[str] = []
 
@@ -193,7 +209,7 @@ async def _release_all(
 
 
 async def _remove_finalizer(
-    writer: StatusWriter, cache: ObjectCache, key: ObjectKey
+    writer: StatusWriter[Any, Any], cache: ObjectCache, key: ObjectKey
 ) -> WriteResult:
     """Remove the finalizer, whatever the resource says by then."""
     for _ in range(_CONFLICTS_MAX):

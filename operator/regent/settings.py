@@ -22,6 +22,7 @@ from pydantic_settings import (
 
 from regent.endpoint_options import EndpointOptions, SaslMechanism, parts
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
+from regent.model.topic_name_rules import TopicNameRules
 
 ENVIRONMENT_PREFIX = "REGENT_"
 
@@ -264,6 +265,27 @@ class Settings(EndpointOptions, BaseSettings):
         description="Namespaces whose custom resources are served; none means all. In the "
         "environment separated by commas.",
     )
+    cluster_name: str | None = Field(
+        default=None,
+        max_length=63,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        description="Name of the Kafka cluster in Kubernetes: custom resources whose "
+        "`spec.clusterRef` has it are served. Without it, those without `clusterRef` are. Every "
+        "Kafka cluster that is served in the same namespaces needs another one.",
+    )
+    default_cluster: bool = Field(
+        default=False,
+        description="With `cluster_name`: also serve custom resources without `clusterRef`. Only "
+        "one of several Regents may.",
+    )
+    topic_name_rules: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Which namespaces may declare which topics, as `NAMESPACES=TOPICS`: "
+        "`team-a=team-a.*`, `*={namespace}.*`, `platform=*`. `*` stands for any characters, "
+        "`{namespace}` for the namespace. Without rules every namespace may declare every topic; "
+        "with rules, only what one of them allows. As option and in the environment separated by "
+        "commas.",
+    )
     http_host: str = Field(
         default="127.0.0.1",
         description="Address of the HTTP endpoint (`/metrics`, `/healthz`, `/readyz`, `/status`, "
@@ -303,10 +325,16 @@ class Settings(EndpointOptions, BaseSettings):
                 raise ValueError("must not have control characters")
         return value
 
-    @field_validator("namespaces", mode="before")
+    @field_validator("namespaces", "topic_name_rules", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         return parts(value, ",")
+
+    @field_validator("topic_name_rules")
+    @classmethod
+    def _can_be_read(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        TopicNameRules.parse(value)
+        return value
 
     @field_validator("namespaces")
     @classmethod

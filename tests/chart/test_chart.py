@@ -161,6 +161,26 @@ class TestRendering:
         assert settings.broker_request_timeout_ms == 600_000
         assert settings.log_level == "debug"
 
+    def test_a_cluster_is_named_to_the_program_and_to_the_hook(self, render: Render) -> None:
+        def named(**values: Any) -> tuple[Settings, set[str]]:
+            rendered = render(**values)
+            text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
+            template = rendered["Job", "demo-regent-release"]["spec"]["template"]
+            arguments = set(template["spec"]["containers"][0]["args"])
+            return Settings(**yaml.safe_load(text)), {
+                argument for argument in arguments if "cluster" in argument
+            }
+
+        settings, hook = named()
+        assert (settings.cluster_name, settings.default_cluster) == (None, False)
+        assert hook == {"--default-cluster"}
+        settings, hook = named(cluster={"name": "east", "default": False})
+        assert (settings.cluster_name, settings.default_cluster) == ("east", False)
+        assert hook == {"--cluster-name=east"}
+        settings, hook = named(cluster={"name": "east", "default": True})
+        assert settings.default_cluster
+        assert hook == {"--cluster-name=east", "--default-cluster"}
+
     def test_other_settings_take_other_pods(self, render: Render) -> None:
         def checksum(**values: Any) -> str:
             template = render(**values)["Deployment", "demo-regent"]["spec"]["template"]
@@ -192,6 +212,20 @@ class TestRendering:
         ]
         settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
         assert (settings["lease_namespace"], settings["lease_name"]) == ("kafka", "demo-regent")
+
+    def test_alerts_and_dashboard_only_if_asked_for(self, render: Render) -> None:
+        rule, dashboard = ("PrometheusRule", "demo-regent"), ("ConfigMap", "demo-regent-dashboard")
+        assert not {rule, dashboard} & render().keys()
+        rendered = render(
+            metrics__prometheusRule__enabled=True,
+            metrics__prometheusRule__labels={"team": "kafka"},
+            metrics__dashboard__enabled=True,
+        )
+        assert rendered[rule]["metadata"]["labels"]["team"] == "kafka"
+        (group,) = rendered[rule]["spec"]["groups"]
+        assert "RegentTopicLost" in [alert["alert"] for alert in group["rules"]]
+        assert rendered[dashboard]["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert json.loads(rendered[dashboard]["data"]["regent.json"])["title"] == "Regent"
 
     def test_names_that_look_like_numbers_are_text(self, render: Render) -> None:
         rendered = render(
@@ -249,6 +283,8 @@ class TestRendering:
             ({"replicas": -1}, "replicas"),
             ({"replica": 2}, "replica"),
             ({"settings": {"http_port": 1}}, "http_port"),
+            ({"settings": {"cluster_name": "east"}}, "cluster_name"),
+            ({"cluster": {"name": "East!", "default": False}}, "name"),
             ({"settings": {"controller_id": 1}}, "controller_id"),
             ({"settings": {"log_levle": "debug"}}, "log_levle"),
             ({"settings": {"log_level": "loud"}}, "log_level"),

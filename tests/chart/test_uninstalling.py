@@ -87,9 +87,22 @@ def regent(kubeconfig: Path, *arguments: str) -> Outcome:
 def test_release_takes_off_our_finalizer_and_no_other(api: KubernetesApi) -> None:
     outcome = regent(api.kubeconfig, "release", "--all")
     assert outcome.exit_code == 0, outcome
-    assert "released team-a/owned\n" in outcome.stdout
+    assert "released KafkaTopic team-a/owned\n" in outcome.stdout
     assert "4 of 6 KafkaTopics released; their topics stay in Kafka" in outcome.stdout
     assert finalizers_in(api, "team-a") == finalizers_in(api, "team-b") == RELEASED
+
+
+def test_release_leaves_the_resources_of_another_regent_alone(api: KubernetesApi) -> None:
+    api.kubectl(
+        *("-n", "team-a", "patch", "ktopic", "owned", "--type=merge"),
+        *("-p", '{"spec":{"clusterRef":{"name":"west"}}}'),
+    )
+    default = regent(api.kubeconfig, "release", "--all", "-n", "team-a", "--default-cluster")
+    assert default.exit_code == 0, default
+    assert finalizers_in(api, "team-a") == {**RELEASED, "owned": [FINALIZER]}
+    west = regent(api.kubeconfig, "release", "--all", "-n", "team-a", "--cluster-name=west")
+    assert west.exit_code == 0, west
+    assert finalizers_in(api, "team-a") == RELEASED
 
 
 def test_release_can_be_restricted_to_namespaces(api: KubernetesApi) -> None:
@@ -110,7 +123,7 @@ def test_resources_that_go_with_their_finalizer_are_counted(api: KubernetesApi) 
 def test_a_dry_run_changes_nothing_and_says_what_would_be_done(api: KubernetesApi) -> None:
     outcome = regent(api.kubeconfig, "release", "--all", "--dry-run", "--deployment", "no/such")
     assert outcome.exit_code == 0, outcome
-    assert "would release team-a/shared\n" in outcome.stdout
+    assert "would release KafkaTopic team-a/shared\n" in outcome.stdout
     assert "4 of 6 KafkaTopics would be released" in outcome.stdout
     assert finalizers_in(api, "team-a") == finalizers_in(api, "team-b") == HELD
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -44,6 +44,12 @@ class CreateTopic(msgspec.Struct, frozen=True):
     awaits_replicas: bool = False
     validate_only: bool = False
 
+    order: ClassVar[int] = 1
+
+    @property
+    def progress(self) -> str:
+        return f"creating the topic with {self.partitions} partitions"
+
 
 class CreatePartitions(msgspec.Struct, frozen=True):
     """Grow a topic to a total number of partitions.
@@ -60,6 +66,12 @@ class CreatePartitions(msgspec.Struct, frozen=True):
     assignment: Mapping[int, tuple[int, ...]] | None = None
     validate_only: bool = False
 
+    order: ClassVar[int] = 2
+
+    @property
+    def progress(self) -> str:
+        return f"growing the topic to {self.total} partitions"
+
 
 class AlterTopicConfig(msgspec.Struct, frozen=True):
     """Set some keys of a topic's configuration and remove others; all others stay as they are."""
@@ -67,6 +79,20 @@ class AlterTopicConfig(msgspec.Struct, frozen=True):
     topic: str
     set: Mapping[str, str] = {}
     remove: tuple[str, ...] = ()
+
+    order: ClassVar[int] = 3
+
+    @property
+    def changes(self) -> str:
+        """The first changes in one line, for people."""
+        changes = [f"{key}={value}" for key, value in self.set.items()]
+        changes.extend(f"{key} reset" for key in self.remove)
+        text = ", ".join(changes[:5])
+        return text if len(changes) <= 5 else f"{text} and {len(changes) - 5} more"
+
+    @property
+    def progress(self) -> str:
+        return f"changing the configuration ({self.changes})"
 
 
 class DeleteTopic(msgspec.Struct, frozen=True):
@@ -80,11 +106,17 @@ class DeleteTopic(msgspec.Struct, frozen=True):
     topic: str
     topic_id: uuid.UUID | None = None
 
+    order: ClassVar[int] = 4
+    progress: ClassVar[str] = "deleting the topic"
+
 
 class DescribeTopicConfigs(msgspec.Struct, frozen=True):
     """Read the explicit configuration of topics."""
 
     topics: tuple[str, ...]
+
+    order: ClassVar[int] = 0
+    progress: ClassVar[str] = "reading the configuration of the topic"
 
 
 class ElectionType(enum.IntEnum):
@@ -225,6 +257,16 @@ TopicCommand = (
     CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
 )
 """What custom resources of topics ask for."""
+
+ResourceCommand = TopicCommand
+"""What custom resources of any kind ask for. Each such command has
+
+``order``
+    its place among the commands of several resources that are carried out together: lower ones come
+    first, equal ones stand side by side;
+``progress``
+    what is under way while it is carried out, for people.
+"""
 
 Command = (
     TopicCommand

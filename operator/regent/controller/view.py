@@ -144,3 +144,9 @@ class ClusterView(msgspec.Struct, frozen=True):
     cluster_id: str | None = None
     broker_facts: tuple[BrokerFacts, ...] = ()
     shutting_down: tuple[int, ...] = ()
+
+    @property
+    def may_act(self) -> bool:
+        """Whether the cluster can be seen here and commands for it are carried out: this process is
+        its controller."""
+        return self.is_active

@@ -45,7 +45,14 @@ class KubeClient:
         max_connections: int,
         request_timeout_s: float,
         credentials: Callable[[], Awaitable[kopf.ConnectionInfo]] = login,
+        on_request: Callable[[str, int | None], None] = lambda verb, status: None,
     ) -> None:
+        """
+        Args:
+            on_request: Called with the verb and the HTTP status of each answer; None: there was
+                none.
+        """
+        self._on_request = on_request
         self._max_connections = max_connections
         self._timeout = aiohttp.ClientTimeout(total=request_timeout_s)
         self._credentials = credentials
@@ -132,8 +139,10 @@ class KubeClient:
                 method, info.server.rstrip("/") + path, data=data, headers=headers, params=query
             ) as response:
                 payload = await response.read()
+                self._on_request(method, response.status)
                 return _Answer(response.status, response.headers.get("Retry-After"), payload)
         except (aiohttp.ClientError, TimeoutError) as error:
+            self._on_request(method, None)
             raise KubeUnavailableError(
                 f"{method} {path}: {str(error) or type(error).__name__}"
             ) from error

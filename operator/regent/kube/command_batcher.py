@@ -15,15 +15,11 @@ from typing import Final
 
 from regent.controller.commands import (
     Accepted,
-    AlterTopicConfig,
-    CreatePartitions,
-    CreateTopic,
-    DeleteTopic,
     DescribeTopicConfigs,
     Outcome,
     Reason,
     Rejected,
-    TopicCommand,
+    ResourceCommand,
 )
 from regent.runtime.ports import ControllerPort
 
@@ -35,12 +31,10 @@ BATCH_WAIT_S: Final = 0.005
 BATCH_SIZE_MAX: Final = 2000
 """Commands in one submission."""
 
-_KINDS: Final = (CreateTopic, CreatePartitions, AlterTopicConfig, DeleteTopic)
-
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    commands: tuple[TopicCommand, ...]
+    commands: tuple[ResourceCommand, ...]
     outcomes: asyncio.Future[tuple[Outcome, ...]]
 
 
@@ -55,7 +49,7 @@ class CommandBatcher:
         self.batches = 0
         """Submissions so far."""
 
-    async def submit(self, commands: Sequence[TopicCommand]) -> tuple[Outcome, ...]:
+    async def submit(self, commands: Sequence[ResourceCommand]) -> tuple[Outcome, ...]:
         """The outcomes of the commands, which stay together and in order."""
         future: asyncio.Future[tuple[Outcome, ...]] = asyncio.get_running_loop().create_future()
         self._pending.append(_Pending(tuple(commands), future))
@@ -112,10 +106,10 @@ class CommandBatcher:
                 )
 
 
-def _merged(commands: list[TopicCommand]) -> list[TopicCommand]:
-    """The commands by kind, with all readings of configurations folded into one.
+def _merged(commands: list[ResourceCommand]) -> list[ResourceCommand]:
+    """The commands in their order, with all readings of configurations folded into one.
 
-    The controller carries neighbours of one kind out together. The order of kinds is the one in
+    The controller carries neighbours of one type out together. The order of types is the one in
     which a resource asks for them, so what belongs together keeps its order.
     """
     topics = [
@@ -125,13 +119,13 @@ def _merged(commands: list[TopicCommand]) -> list[TopicCommand]:
         for topic in command.topics
     ]
     others = [command for command in commands if not isinstance(command, DescribeTopicConfigs)]
-    others.sort(key=lambda command: _KINDS.index(type(command)))
+    others.sort(key=lambda command: command.order)
     reading = [DescribeTopicConfigs(tuple(dict.fromkeys(topics)))] if topics else []
     return [*reading, *others]
 
 
 def _outcome_of(
-    command: TopicCommand, submitted: list[TopicCommand], by_command: dict[int, Outcome]
+    command: ResourceCommand, submitted: list[ResourceCommand], by_command: dict[int, Outcome]
 ) -> Outcome:
     if not isinstance(command, DescribeTopicConfigs):
         return by_command[id(command)]
@@ -142,5 +136,5 @@ def _outcome_of(
     return Accepted({topic: known[topic] for topic in command.topics if topic in known})
 
 
-def _refusals(commands: Sequence[TopicCommand], message: str) -> list[Outcome]:
+def _refusals(commands: Sequence[ResourceCommand], message: str) -> list[Outcome]:
     return [Rejected(Reason.INTERNAL_ERROR, message) for _ in commands]

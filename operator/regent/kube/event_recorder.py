@@ -20,12 +20,12 @@ from regent.kube.errors import KubeError
 from regent.kube.object_cache import CachedObject
 from regent.reconcile.plan import PlannedEvent
 from regent.resources.conditions import rfc3339, shorten
-from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import API_VERSION
 
 logger = logging.getLogger(__name__)
 
 QUIET_S: Final = 600.0
+FINISH_TIMEOUT_S: Final = 5.0
 COMPONENT: Final = "regent"
 MAX_MESSAGE_LENGTH: Final = 1024
 
@@ -83,6 +83,13 @@ class EventRecorder:
         """Wait until everything recorded so far is sent. :meth:`run` must be running."""
         await self._queue.join()
 
+    async def finish(self) -> None:
+        """As :meth:`flush`, but not for longer than ``FINISH_TIMEOUT_S``: the process ends."""
+        try:
+            await asyncio.wait_for(self.flush(), timeout=FINISH_TIMEOUT_S)
+        except TimeoutError:
+            logger.warning("Some Events were not sent before the end")
+
     async def _send(self, namespace: str, body: dict[str, Any]) -> None:
         try:
             await self._client.create(f"/api/v1/namespaces/{namespace}/events", body)
@@ -96,7 +103,7 @@ class EventRecorder:
         moment = rfc3339(self._now())
         reference = {
             "apiVersion": API_VERSION,
-            "kind": KafkaTopic.kind.kind,
+            "kind": subject.key.kind,
             "namespace": subject.key.namespace,
             "name": subject.key.name,
             "uid": subject.uid,

@@ -6,14 +6,13 @@ into the cache and the key into the queue; it does no work and cannot fail for w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import kopf
 
 from regent.kube.login import login
-from regent.resources.kafka_topic import KafkaTopic
-from regent.resources.kind import GROUP, VERSION
+from regent.resources.kind import GROUP, VERSION, ResourceKind
 
 Probe = Callable[[], Any]
 """A liveness probe: returns something for the curious, or raises to have the process restarted."""
@@ -27,10 +26,11 @@ _WATCH_CLIENT_TIMEOUT_S: Final = 660
 class HandlerContext:
     """What the handlers reach through kopf's memo. kopf copies the memo for each object."""
 
-    def __init__(self, *, on_event: Callable[[str | None, Mapping[str, Any]], None]) -> None:
+    def __init__(self, *, on_event: Callable[[str, str | None, Mapping[str, Any]], None]) -> None:
         """
         Args:
-            on_event: Takes the type of a watch event (None: from the initial list) and the object.
+            on_event: Takes the kind, the type of a watch event (None: from the initial list) and
+                the object.
         """
         self.on_event = on_event
 
@@ -38,13 +38,14 @@ class HandlerContext:
         return self
 
 
-def build_registry(probes: Mapping[str, Probe]) -> kopf.OperatorRegistry:
+def build_registry(
+    kinds: Iterable[ResourceKind], probes: Mapping[str, Probe]
+) -> kopf.OperatorRegistry:
     """The registry with all handlers. Not the default one: importing must have no effects."""
     registry = kopf.OperatorRegistry()
 
-    @kopf.on.event(GROUP, VERSION, KafkaTopic.kind.plural, registry=registry, id="kafkatopic")
-    async def on_kafka_topic(event: Any, memo: Any, **_: Any) -> None:
-        memo.on_event(event["type"], event["object"])
+    for kind in kinds:
+        _register_kind(registry, kind)
 
     @kopf.on.login(registry=registry, id="login", errors=kopf.ErrorsMode.TEMPORARY, backoff=5)
     async def on_login(**_: Any) -> kopf.ConnectionInfo:
@@ -53,6 +54,12 @@ def build_registry(probes: Mapping[str, Probe]) -> kopf.OperatorRegistry:
     for name, probe in probes.items():
         _register_probe(registry, name, probe)
     return registry
+
+
+def _register_kind(registry: kopf.OperatorRegistry, kind: ResourceKind) -> None:
+    @kopf.on.event(GROUP, VERSION, kind.plural, registry=registry, id=kind.kind.lower())
+    async def on_event(event: Any, memo: Any, **_: Any) -> None:
+        memo.on_event(kind.kind, event["type"], event["object"])
 
 
 def _register_probe(registry: kopf.OperatorRegistry, name: str, probe: Probe) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 logger = logging.getLogger(__name__)
@@ -16,25 +16,92 @@ STABLE_AFTER_S: Final = 60.0
 """A Kubernetes side that was restarted counts as healthy again after this time without a defect."""
 
 
+class KindHealth:
+    """What cannot be done with the resources of one kind.
+
+    Attributes:
+        unlisted: Why none can be listed now: there is no CustomResourceDefinition, the API server
+            does not answer. None: they can.
+        unreadable: Namespaces that cannot be served now, each with what is missing.
+        unwritable: Namespaces in which finalizers or statuses cannot be written now, each with what
+            is missing.
+        outdated: Which fields the API server drops, for its definition is too old. None: it drops
+            none, as far as is known.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.unlisted: str | None = None
+        self.unreadable: Mapping[str, str] = {}
+        self.unwritable: Mapping[str, str] = {}
+        self.outdated: str | None = None
+
+    def dropping(self, problem: str | None) -> None:
+        """The API server drops fields; None: not as far as is known."""
+        if problem is not None and problem != self.outdated:
+            logger.warning(
+                "The API server drops fields of resources",
+                extra={"kind": self.kind, "problem": problem},
+            )
+        self.outdated = problem
+
+    def not_listed(self, problem: str) -> None:
+        """An attempt to list them has failed. To be logged by the caller."""
+        self.unlisted = problem
+
+    def listed(self, *, unreadable: Mapping[str, str], unwritable: Mapping[str, str]) -> None:
+        """Namespaces were listed; these lack a right, each with what is missing."""
+        before, now = {**self.unreadable, **self.unwritable}, {**unreadable, **unwritable}
+        for namespace, missing in now.items():
+            if before.get(namespace) != missing:
+                logger.warning(
+                    "A namespace cannot be served"
+                    if namespace in unreadable
+                    else "A right to write is missing in a namespace",
+                    extra={"namespace": namespace, "kind": self.kind, "problem": missing},
+                )
+        for namespace in before.keys() - now.keys():
+            logger.info(
+                "A namespace can be served again",
+                extra={"namespace": namespace, "kind": self.kind},
+            )
+        self.unlisted, self.unreadable, self.unwritable = None, unreadable, unwritable
+
+
 class KubeHealth:
     """One for the life of the process.
 
     Attributes:
         restarts: How often a defect restarted the Kubernetes side.
-        unlisted: Why no KafkaTopic can be listed now: there is no CustomResourceDefinition, the API
-            server does not answer. None: they can.
-        unreadable: Namespaces that cannot be served now, each with what is missing.
-        unwritable: Namespaces in which finalizers or statuses cannot be written now, each with what
-            is missing.
+        kinds: What cannot be done, by kind.
     """
 
     def __init__(self) -> None:
         self.restarts = 0
-        self.unlisted: str | None = None
-        self.unreadable: Mapping[str, str] = {}
-        self.unwritable: Mapping[str, str] = {}
+        self.kinds: Mapping[str, KindHealth] = {}
         self._defect: str | None = None
         self._began_at = 0.0
+
+    def of(self, kind: str) -> KindHealth:
+        """The health of one kind. To be called in the main loop."""
+        if kind not in self.kinds:
+            self.kinds = {**self.kinds, kind: KindHealth(kind)}
+        return self.kinds[kind]
+
+    @property
+    def unlisted(self) -> str | None:
+        """Why resources of some kind cannot be listed now; None: they can."""
+        return "; ".join(kind.unlisted for kind in self.kinds.values() if kind.unlisted) or None
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Namespaces in which some kind cannot be served now, each with what is missing."""
+        return _joined(kind.unreadable for kind in self.kinds.values())
+
+    @property
+    def unwritable(self) -> Mapping[str, str]:
+        """Namespaces in which finalizers or statuses of some kind cannot be written now."""
+        return _joined(kind.unwritable for kind in self.kinds.values())
 
     def failed(self, error: BaseException) -> None:
         """A defect has ended the Kubernetes side."""
@@ -48,26 +115,7 @@ class KubeHealth:
 
     def ended(self) -> None:
         """The Kubernetes side has ended: another replica serves, and finds out what it lacks."""
-        self.unlisted, self.unreadable, self.unwritable = None, {}, {}
-
-    def not_listed(self, problem: str) -> None:
-        """An attempt to list KafkaTopics has failed. To be logged by the caller."""
-        self.unlisted = problem
-
-    def listed(self, *, unreadable: Mapping[str, str], unwritable: Mapping[str, str]) -> None:
-        """Namespaces were listed; these lack a right, each with what is missing."""
-        before, now = {**self.unreadable, **self.unwritable}, {**unreadable, **unwritable}
-        for namespace, missing in now.items():
-            if before.get(namespace) != missing:
-                logger.warning(
-                    "A namespace cannot be served"
-                    if namespace in unreadable
-                    else "A right to write is missing in a namespace",
-                    extra={"namespace": namespace, "problem": missing},
-                )
-        for namespace in before.keys() - now.keys():
-            logger.info("A namespace can be served again", extra={"namespace": namespace})
-        self.unlisted, self.unreadable, self.unwritable = None, unreadable, unwritable
+        self.kinds = {}
 
     def problem(self) -> str | None:
         """Why custom resources are not served, or None.
@@ -84,7 +132,11 @@ class KubeHealth:
     def remark(self) -> str | None:
         """What somebody has to correct although the process is in service, or None."""
         unlisted = () if self.unlisted is None else (self.unlisted,)
-        return "; ".join((*unlisted, *self.unreadable.values(), *self.unwritable.values())) or None
+        outdated = (kind.outdated for kind in self.kinds.values() if kind.outdated)
+        return (
+            "; ".join((*unlisted, *outdated, *self.unreadable.values(), *self.unwritable.values()))
+            or None
+        )
 
     def status(self) -> dict[str, object]:
         """For ``/status``."""
@@ -94,3 +146,13 @@ class KubeHealth:
             "unreadableNamespaces": dict(self.unreadable),
             "unwritableNamespaces": dict(self.unwritable),
         }
+
+
+def _joined(lacks: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """What is missing by namespace, of all kinds."""
+    joined: dict[str, str] = {}
+    for lack in lacks:
+        for namespace, missing in lack.items():
+            before = joined.get(namespace)
+            joined[namespace] = missing if before is None else f"{before}; {missing}"
+    return joined

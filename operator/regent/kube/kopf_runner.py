@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import kopf
 
 from regent.kube.handlers import HandlerContext, Probe, build_registry, build_settings
+from regent.resources.kind import ResourceKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,14 +20,16 @@ class KopfOptions:
     """What kopf is run with.
 
     Attributes:
-        on_event: Takes every watch event.
+        kinds: What is watched.
+        on_event: Takes every watch event: the kind, the type of the event, the object.
         on_signal: Called for SIGTERM and SIGINT, if this runs in the main thread. (kopf would stop
             at once, before the controller has handed over.)
         ready_flag: Set once all resources are watched.
         probes: Liveness probes by name, for ``liveness_endpoint``.
     """
 
-    on_event: Callable[[str | None, Mapping[str, Any]], None]
+    kinds: Sequence[ResourceKind]
+    on_event: Callable[[str, str | None, Mapping[str, Any]], None]
     on_signal: Callable[[], None]
     ready_flag: asyncio.Event | None = None
     probes: Mapping[str, Probe] = field(default_factory=dict)
@@ -53,7 +56,7 @@ async def run_kopf(
     for future in watched:
         future.add_done_callback(stop)
     kopf_tasks = await kopf.spawn_tasks(
-        registry=build_registry(options.probes),
+        registry=build_registry(options.kinds, options.probes),
         settings=build_settings(),
         standalone=True,
         clusterwide=not namespaces,

@@ -1,20 +1,17 @@
-"""Complete lists of KafkaTopics, page by page."""
+"""Complete lists of the objects of a kind, page by page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeNotFoundError
 from regent.kube.rights import LIST, describe_missing, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
-from regent.resources.kafka_topic import KafkaTopic
-from regent.resources.kind import API_VERSION
-
-ALL_NAMESPACES: Final = ""
+from regent.resources.kind import ALL_NAMESPACES, ResourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +19,7 @@ class Listing:
     """What can be listed now.
 
     Attributes:
-        bodies: The KafkaTopics of all readable namespaces.
+        bodies: The objects of all readable namespaces.
         version: A resourceVersion that they are not older than: that of the oldest list. Good for
             deciding that an object known in an older version is gone.
         readable: The namespaces that were listed; ``ALL_NAMESPACES`` if none was named.
@@ -37,8 +34,8 @@ class Listing:
     unwritable: Mapping[str, str]
 
 
-async def list_topics(client: KubeClient, settings: KubeSettings) -> Listing:
-    """List all KafkaTopics that are served, namespace by namespace.
+async def list_objects(client: KubeClient, kind: ResourceKind, settings: KubeSettings) -> Listing:
+    """List all objects of a kind that are served, namespace by namespace.
 
     A namespace that may not be read does not keep the others from being listed.
 
@@ -52,16 +49,18 @@ async def list_topics(client: KubeClient, settings: KubeSettings) -> Listing:
     unreadable: dict[str, str] = {}
     unwritable: dict[str, str] = {}
     for namespace in settings.namespaces or (ALL_NAMESPACES,):
-        lack = lack_of(await missing_rights(client, namespace), namespace)
+        lack = lack_of(await missing_rights(client, kind, namespace), kind, namespace)
         if lack.reading is not None:
             unreadable[namespace] = lack.reading
             continue
         try:
-            listed, version = await list_namespace(client, namespace, page_size=settings.page_size)
+            listed, version = await list_namespace(
+                client, kind, namespace, page_size=settings.page_size
+            )
         except KubeApiError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
-            unreadable[namespace] = describe_missing([LIST], namespace)
+            unreadable[namespace] = describe_missing([LIST], kind, namespace)
             continue
         bodies.extend(listed)
         versions.append(version)
@@ -73,14 +72,14 @@ async def list_topics(client: KubeClient, settings: KubeSettings) -> Listing:
 
 
 async def list_namespace(
-    client: KubeClient, namespace: str, *, page_size: int
+    client: KubeClient, kind: ResourceKind, namespace: str, *, page_size: int
 ) -> tuple[list[dict[str, Any]], str]:
-    """The KafkaTopics of a namespace (``ALL_NAMESPACES``: of all), and the list's resourceVersion.
+    """The objects of a kind in a namespace (``ALL_NAMESPACES``: in all), and the list's version.
 
     Raises:
         KubeError: As the client does; ``KubeNotFoundError`` if there is no CRD.
     """
-    path = _path(namespace)
+    path = kind.collection_path(namespace)
     bodies: list[dict[str, Any]] = []
     query = {"limit": str(page_size)}
     while True:
@@ -88,8 +87,8 @@ async def list_namespace(
             page = await client.get(path, query=query)
         except KubeNotFoundError as error:
             raise KubeNotFoundError(
-                "the API server does not know KafkaTopics: the CustomResourceDefinition "
-                f"{KafkaTopic.kind.crd_name} is not installed; `regent crds | kubectl apply -f -` "
+                f"the API server does not know {kind.kind}s: the CustomResourceDefinition "
+                f"{kind.crd_name} is not installed; `regent crds | kubectl apply -f -` "
                 "does it",
                 status=error.status,
                 reason=error.reason,
@@ -102,16 +101,11 @@ async def list_namespace(
         query = {"limit": str(page_size), "continue": token}
 
 
-async def version_now(client: KubeClient, namespace: str) -> str:
+async def version_now(client: KubeClient, kind: ResourceKind, namespace: str) -> str:
     """The resourceVersion that a list of a namespace (``ALL_NAMESPACES``: of all) has now.
 
     Raises:
         KubeError: As the client does.
     """
-    page = await client.get(_path(namespace), query={"limit": "1"})
+    page = await client.get(kind.collection_path(namespace), query={"limit": "1"})
     return str(page.get("metadata", {}).get("resourceVersion", ""))
-
-
-def _path(namespace: str) -> str:
-    scope = f"/namespaces/{namespace}" if namespace else ""
-    return f"/apis/{API_VERSION}{scope}/{KafkaTopic.kind.plural}"

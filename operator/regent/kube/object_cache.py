@@ -1,4 +1,4 @@
-"""The newest known version of every KafkaTopic, and who claims which topic.
+"""The newest known version of every object of a kind.
 
 Fed by the watch, by lists and by the answers to Regent's own writes, in whatever order these come
 in: an older version never replaces a newer one. Because answers are fed in, the watch event that
@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
-
-from regent.reconcile.claims import Claim, claim_of
-from regent.resources.kafka_topic import (
-    KafkaTopic,
-    UnreadableTopic,
-    parse_kafka_topic,
-    topic_name_of,
-)
+from typing import Any, Final, NamedTuple, Protocol
 
 _KEPT_METADATA: Final = (
     "name",
@@ -33,35 +25,37 @@ _KEPT_METADATA: Final = (
 _DELETED_MAX: Final = 20_000
 """Deleted objects that are remembered. What overtakes them is seconds old at most."""
 
-_EVIDENCE: Final = ("ownership", "topicId", "intendedTopicId", "clusterId")
-"""Fields of a status that speak for a claim."""
-
 
 class ObjectKey(NamedTuple):
-    """Identifies an object of one kind. Strings only: hashing and comparing happen in C."""
+    """Identifies an object. Strings only: hashing and comparing happen in C."""
 
+    kind: str
     namespace: str
     name: str
 
     def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class ObjectIndex(Protocol):
+    """What follows from the objects for one another. Its methods return the keys of those that a
+    change is news for."""
+
+    def put(self, key: ObjectKey, body: Mapping[str, Any]) -> frozenset[ObjectKey]: ...
+
+    def remove(self, key: ObjectKey) -> frozenset[ObjectKey]: ...
+
+    def clear(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CachedObject:
-    """A version of an object, without the metadata that is not needed.
-
-    Attributes:
-        topic: Name of the topic that it declares.
-        claim: Its claim to the topic; None if it only observes or cannot be read.
-    """
+    """A version of an object, without the metadata that is not needed."""
 
     key: ObjectKey
     uid: str
     version: str
     body: Mapping[str, Any]
-    topic: str
-    claim: Claim | None
 
     @property
     def status(self) -> Mapping[str, Any]:
@@ -88,10 +82,6 @@ class CachedObject:
     def finalizers(self) -> list[str]:
         return list(self.body["metadata"].get("finalizers", ()))
 
-    def parse(self) -> KafkaTopic | UnreadableTopic:
-        """The object as a model."""
-        return parse_kafka_topic(self.body)
-
 
 class _Deletion(NamedTuple):
     """An object that is gone, and the resourceVersion of its deletion; 0 if that is not known."""
@@ -101,13 +91,29 @@ class _Deletion(NamedTuple):
 
 
 class ObjectCache:
-    """The objects by key, indexed by topic."""
+    """The objects of one kind by key.
 
-    def __init__(self) -> None:
+    Args:
+        kind: Its name.
+        index: Kept up to date.
+        serves: Whether an object is served here. Others are not kept.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        index: ObjectIndex,
+        *,
+        serves: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+    ) -> None:
+        self._kind = kind
+        self._index = index
+        self._serves = serves
+        # Versions by uid of objects that are not served: an older one may say that they are.
+        self._unserved: dict[str, str] = {}
         # By uid, in the order in which they were found out: the versions of deletions, if known.
         self._deleted: dict[str, _Deletion] = {}
         self._objects: dict[ObjectKey, CachedObject] = {}
-        self._by_topic: dict[str, dict[ObjectKey, None]] = {}
         self._newest = 0
 
     def __len__(self) -> int:
@@ -116,6 +122,10 @@ class ObjectCache:
     def keys(self) -> tuple[ObjectKey, ...]:
         """All keys, in the order in which the objects became known."""
         return tuple(self._objects)
+
+    def identities(self) -> list[tuple[str, str]]:
+        """Namespace and uid of every object."""
+        return [(key.namespace, known.uid) for key, known in self._objects.items()]
 
     def get(self, key: ObjectKey) -> CachedObject | None:
         """The newest known version of an object, None if it does not exist."""
@@ -133,14 +143,10 @@ class ObjectCache:
         """Objects whose status does not say that they are ready."""
         return frozenset(key for key, cached in self._objects.items() if not cached.is_ready)
 
-    def keys_of_topic(self, topic: str) -> tuple[ObjectKey, ...]:
-        """Keys of the objects that declare a topic."""
-        return tuple(self._by_topic.get(topic, ()))
-
-    def claims(self, topic: str) -> tuple[Claim, ...]:
-        """Claims to a topic, in no particular order."""
-        claims = (self._objects[key].claim for key in self._by_topic.get(topic, ()))
-        return tuple(claim for claim in claims if claim is not None)
+    def key_of(self, body: Mapping[str, Any]) -> ObjectKey:
+        """The key of an object."""
+        metadata = body["metadata"]
+        return ObjectKey(self._kind, metadata.get("namespace", ""), metadata["name"])
 
     def put(self, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
         """Take in a version of an object; the keys of the objects that it is news for.
@@ -148,24 +154,33 @@ class ObjectCache:
         A version that is not newer than the known one is no news. Nor is one of an object that is
         known to be deleted: lists and answers can be overtaken by the watch.
         """
-        new = _cached(body)
+        new = _cached(self.key_of(body), body)
         self._note_version(new.version)
         if new.uid in self._deleted:
             return frozenset()
         old = self._objects.get(new.key)
         if old is not None and old.uid == new.uid and not _is_newer(new.version, old.version):
             return frozenset()
+        if not self._is_served(new):
+            if old is None or not _is_newer(new.version, old.version):
+                return frozenset()
+            return self.remove(new.key, uid=old.uid)
         self._objects[new.key] = new
-        if old is not None and old.topic != new.topic:
-            self._unindex(old)
-        self._by_topic.setdefault(new.topic, {})[new.key] = None
-        news = set()
+        news = self._index.put(new.key, new.body)
         if old is None or _essence(old.body) != _essence(new.body):
-            news.add(new.key)
-        if old is None or old.claim != new.claim or old.topic != new.topic:
-            news.update(self.keys_of_topic(new.topic))
-            news.update(() if old is None else self.keys_of_topic(old.topic))
-        return frozenset(news)
+            news |= {new.key}
+        return news
+
+    def _is_served(self, new: CachedObject) -> bool:
+        """Whether an object is served, by the newest of its versions."""
+        newest = self._unserved.get(new.uid)
+        if newest is not None and not _is_newer(new.version, newest):
+            return False
+        if self._serves(new.body):
+            self._unserved.pop(new.uid, None)
+            return True
+        self._unserved[new.uid] = new.version
+        return False
 
     def newest(self, *, among: Callable[[ObjectKey], bool]) -> CachedObject | None:
         """The object that was written last, None if there is none."""
@@ -179,6 +194,7 @@ class ObjectCache:
         Args:
             version: resourceVersion of the deletion, as a watch reports it.
         """
+        self._unserved.pop(uid, None)
         self._deleted[uid] = _Deletion(key, number_of(version))
         while len(self._deleted) > _DELETED_MAX:
             del self._deleted[next(iter(self._deleted))]
@@ -193,8 +209,7 @@ class ObjectCache:
         if old is None or old.uid != uid:
             return frozenset()
         del self._objects[key]
-        self._unindex(old)
-        return frozenset((key, *self.keys_of_topic(old.topic)))
+        return self._index.remove(key) | {key}
 
     @property
     def last_deletion(self) -> tuple[ObjectKey, str] | None:
@@ -231,7 +246,7 @@ class ObjectCache:
         deletion = self._deleted.get(uid)
         if deletion is not None:
             return 0 < deletion.version <= until
-        known = self._objects.get(_key(listed))
+        known = self._objects.get(self.key_of(listed))
         if known is None or known.uid != uid or number_of(known.version) > until:
             return False
         version = listed["metadata"].get("resourceVersion", "")
@@ -253,20 +268,41 @@ class ObjectCache:
                 list and not newer than it was deleted.
             is_restarted: Whether :meth:`shows_earlier_state` says so of the list.
         """
-        news: set[ObjectKey] = set()
-        present: set[ObjectKey] = set()
-        if is_restarted:
-            news.update(self._forget())
-        self._note_version(listed_version)
-        for body in bodies:
-            present.add(_key(body))
-            news.update(self.put(body))
-        for key, known in tuple(self._objects.items()):
-            if key not in present and not _is_newer(known.version, listed_version):
-                news.update(self.remove(key, uid=known.uid))
+        bodies = list(bodies)
+        news = self._forget() if is_restarted else frozenset()
+        news |= self.replace(bodies, listed_version=listed_version, among=lambda _: True)
+        uids = {body["metadata"].get("uid", "") for body in bodies}
+        for uid in self._unserved.keys() - uids:
+            if not _is_newer(self._unserved[uid], listed_version):
+                del self._unserved[uid]
         if is_restarted:
             # Among the bodies may be some that could not be listed now, with versions of before.
             self._newest = int(listed_version)
+        return news
+
+    def replace(
+        self,
+        bodies: Iterable[Mapping[str, Any]],
+        *,
+        listed_version: str,
+        among: Callable[[ObjectKey], bool],
+    ) -> frozenset[ObjectKey]:
+        """Take in a list of some of the objects; the keys of the objects that it is news for.
+
+        Args:
+            listed_version: As for :meth:`replace_all`.
+            among: Whether a key is one of those that were listed.
+        """
+        news: set[ObjectKey] = set()
+        present: set[ObjectKey] = set()
+        self._note_version(listed_version)
+        for body in bodies:
+            present.add(self.key_of(body))
+            news.update(self.put(body))
+        for key, known in tuple(self._objects.items()):
+            if key in present or not among(key) or _is_newer(known.version, listed_version):
+                continue
+            news.update(self.remove(key, uid=known.uid))
         return frozenset(news)
 
     def _note_version(self, version: str) -> None:
@@ -277,15 +313,10 @@ class ObjectCache:
         """Forget every object, the deleted ones, too: they may be back; the keys."""
         keys = frozenset(self._objects)
         self._objects.clear()
-        self._by_topic.clear()
+        self._index.clear()
         self._deleted.clear()
+        self._unserved.clear()
         return keys
-
-    def _unindex(self, old: CachedObject) -> None:
-        keys = self._by_topic.get(old.topic, {})
-        keys.pop(old.key, None)
-        if not keys:
-            self._by_topic.pop(old.topic, None)
 
 
 def is_history_restarted(listed_version: str, *, since: int) -> bool:
@@ -300,14 +331,8 @@ def number_of(version: str) -> int:
     return int(version) if version.isdigit() else 0
 
 
-def _key(body: Mapping[str, Any]) -> ObjectKey:
+def _cached(key: ObjectKey, body: Mapping[str, Any]) -> CachedObject:
     metadata = body["metadata"]
-    return ObjectKey(metadata.get("namespace", ""), metadata["name"])
-
-
-def _cached(body: Mapping[str, Any]) -> CachedObject:
-    metadata = body["metadata"]
-    key = _key(body)
     kept = {
         "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
         "spec": _mapping(body.get("spec")),
@@ -318,22 +343,12 @@ def _cached(body: Mapping[str, Any]) -> CachedObject:
         uid=metadata.get("uid", ""),
         version=metadata.get("resourceVersion", ""),
         body=kept,
-        topic=topic_name_of(kept),
-        claim=_claim(kept),
     )
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
     """What should be an object; anything else, which another schema may have let in, is empty."""
     return value if isinstance(value, Mapping) else {}
-
-
-def _claim(body: Mapping[str, Any]) -> Claim | None:
-    """The claim of an object. The larger part of its status is of no interest here, and reading it
-    would cost more than all the rest."""
-    status = body["status"]
-    evidence = {name: status[name] for name in _EVIDENCE if name in status}
-    return claim_of(parse_kafka_topic({**body, "status": evidence}))
 
 
 def _essence(body: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -7,15 +7,14 @@
     view changed ─┘                                        └─► Events
 
 A list comes first: who owns a topic depends on all resources that declare it, so nothing may be
-decided before all of them are known. kopf keeps watching from there, and a list every few minutes
-finds what a watch has lost.
+decided before all of them are known. kopf keeps watching from there. What its stream does not show
+is looked up, and a list every few minutes finds what a watch has lost.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 import socket
 import uuid
@@ -23,34 +22,44 @@ import weakref
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from regent.controller.view import ClusterView
+from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.definition import DefinitionCheck
 from regent.kube.errors import KubeApiError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
 from regent.kube.health import KubeHealth
-from regent.kube.kopf_runner import KopfOptions, run_kopf
+from regent.kube.kafka_topics import KafkaTopics, TopicIndex
+from regent.kube.kopf_runner import KopfOptions
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.kube.reconciler import (
+    MemoryT,
+    ReconciledKind,
+    Reconciler,
+    ReconcilerParts,
+    RequestT,
+    StatusT,
+)
 from regent.kube.resync import Resync
+from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
-from regent.kube.topic_reconciler import ReconcilerParts, TopicReconciler
-from regent.kube.waiting import cancel, unless_set
+from regent.kube.waiting import cancel
+from regent.kube.watching import KindWatch
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
-from regent.reconcile.request import Absence
+from regent.reconcile.kinds import ClaimT, KindDescriptor
+from regent.reconcile.request import Absence, ResourceT
+from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.runtime.ports import ControllerPort
-
-logger = logging.getLogger(__name__)
-
-_FLUSH_TIMEOUT_S: Final = 5.0
 
 
 class KubeOperator:
@@ -76,67 +85,156 @@ class KubeOperator:
         self._was_active_at = asyncio.get_running_loop().time()
         self._loop = asyncio.get_running_loop()
         self._is_open = True
-        self._is_active = controller.view.is_active
+        self._may_act = controller.view.may_act
         self._epoch = controller.view.controller_epoch
         self._brokers = _brokers_of(controller.view)
-        self.cache = ObjectCache()
+        self._metrics = metrics or ResourceMetrics(CollectorRegistry())
+        self._health = health
+        self._client = client
+        self._now = now
+        self._jitter = jitter
         self.queue: WorkQueue[ObjectKey] = WorkQueue(jitter=jitter)
-        self.configs = TopicConfigs()
-        self.resync = Resync(
-            client,
-            settings,
-            cache=self.cache,
-            health=health,
-            jitter=jitter,
-            on_news=self._enqueue,
-            on_resync=self._compare_everything,
-        )
         self.batcher = CommandBatcher(controller, timeout_s=settings.submit_timeout_s)
-        self.writer = StatusWriter(client, self.cache, on_news=self._enqueue)
         self.recorder = EventRecorder(client, now=now, instance=socket.gethostname())
-        self.reconciler = TopicReconciler(
-            ReconcilerParts(
-                cache=self.cache,
-                configs=self.configs,
+        self.kafka_topics = self._kafka_topics()
+        self.kinds: dict[str, ServedKind] = {
+            served.kind.kind: served for served in (self.kafka_topics,)
+        }
+
+    def _kafka_topics(self) -> ServedKind:
+        index: TopicIndex = ClaimIndex(KAFKA_TOPIC)
+        configs = TopicConfigs()
+
+        def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
+            concerned = {topic: index.keys(topic) for topic in topics}
+            for topic, keys in concerned.items():
+                if keys:
+                    configs.invalidate(topic)
+            return frozenset(key for keys in concerned.values() for key in keys)
+
+        return self._served(
+            KAFKA_TOPIC,
+            index,
+            KafkaTopics(
+                index=index,
+                configs=configs,
                 batcher=self.batcher,
-                writer=self.writer,
-                recorder=self.recorder,
-                metrics=metrics or ResourceMetrics(CollectorRegistry()),
-                settings=settings,
-                view=lambda: controller.view,
+                metrics=self._metrics,
+                settings=self._settings,
+                view=lambda: self._controller.view,
                 absence=self._absence,
-                now=now,
-                jitter=jitter,
+                now=self._now,
+                jitter=self._jitter,
                 new_topic_id=uuid.uuid4,
-            )
+            ),
+            topics_changed=topics_changed,
+            all_changed=configs.invalidate_all,
         )
+
+    def _served(
+        self,
+        descriptor: KindDescriptor[ResourceT, ClaimT],
+        index: ClaimIndex[ResourceT, ClaimT],
+        reconciled: ReconciledKind[RequestT, StatusT, MemoryT],
+        *,
+        topics_changed: Callable[[frozenset[str]], frozenset[ObjectKey]],
+        all_changed: Callable[[], None],
+    ) -> ServedKind:
+        kind, health = descriptor.kind, self._health.of(descriptor.kind.kind)
+        cache = ObjectCache(kind.kind, index, serves=self._settings.selection.serves)
+        writer = StatusWriter(self._client, descriptor, cache, on_news=self._enqueue)
+        resync = Resync(
+            self._client,
+            kind,
+            self._settings,
+            cache=cache,
+            health=health,
+            jitter=self._jitter,
+            on_news=self._enqueue,
+            on_resync=lambda: self._compare_everything(kind.kind),
+        )
+        parts = ReconcilerParts(
+            cache=cache,
+            writer=writer,
+            recorder=self.recorder,
+            settings=self._settings,
+            view=lambda: self._controller.view,
+        )
+        return ServedKind(
+            kind=kind,
+            cache=cache,
+            resync=resync,
+            watch=KindWatch(kind, cache, resync, self._settings),
+            definition=DefinitionCheck(
+                self._client, kind, descriptor.spec_fields, self._settings, health=health
+            ),
+            writer=writer,
+            reconciler=Reconciler(parts, reconciled),
+            topics_changed=topics_changed,
+            all_changed=all_changed,
+        )
+
+    @property
+    def writes(self) -> int:
+        """Requests that changed an object, since the start."""
+        return sum(served.writer.writes for served in self.kinds.values())
+
+    @property
+    def reconciliations(self) -> int:
+        """How many so far, of all kinds."""
+        return sum(served.reconciler.reconciliations for served in self.kinds.values())
 
     def start(self) -> list[asyncio.Task[None]]:
         """Start the tasks that do the work and listen to the controller."""
         self._controller.subscribe(_weak_listener(self))
         names = [("command batcher", self.batcher.run()), ("event recorder", self.recorder.run())]
-        names.append(("resync", self.resync.run()))
-        names.append(("checks", self.resync.check()))
+        for kind, served in self.kinds.items():
+            names.extend((f"{name} {kind}", each) for name, each in served.background())
         names.extend(
-            (f"worker {index}", work(self.queue, self._reconcile))
+            (f"worker {index}", work(self.queue, self._reconcile, metrics=self._metrics))
             for index in range(self._settings.concurrency)
         )
         return [asyncio.create_task(coroutine, name=f"kube {name}") for name, coroutine in names]
+
+    def watch(
+        self,
+        *,
+        stop_event: asyncio.Event,
+        on_signal: Callable[[], None],
+        probes: Mapping[str, Probe],
+    ) -> list[asyncio.Task[None]]:
+        """Start to watch, each kind by itself: one that cannot be read keeps no other waiting. The
+        probes are served beside the first one."""
+        watches: list[asyncio.Task[None]] = []
+        for kind, served in self.kinds.items():
+            options = KopfOptions(
+                kinds=[served.kind],
+                on_event=self.on_event,
+                on_signal=on_signal,
+                ready_flag=served.watch.watching,
+                probes={"queue": self.check_queue, **probes},
+                liveness_endpoint=None if watches else self._settings.liveness_endpoint,
+            )
+            running = served.watch.run(options, stop_event=stop_event)
+            watches.append(asyncio.create_task(running, name=f"kube watch {kind}"))
+        return watches
+
+    async def flag_readiness(self, ready_flag: asyncio.Event | None) -> None:
+        """Set ``ready_flag`` once the resources of all kinds are known and watched. Those of one
+        are served as soon as they are."""
+        for served in self.kinds.values():
+            await served.watch.watching.wait()
+        if ready_flag is not None:
+            ready_flag.set()
 
     def close(self) -> None:
         """Take no more notice of anything."""
         self._is_open = False
         self.queue.close()
 
-    def on_event(self, type_: str | None, body: Mapping[str, Any]) -> None:
-        """Take in a watch event."""
-        if type_ == "DELETED":
-            metadata = body["metadata"]
-            key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
-            uid, version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
-            self._enqueue(self.cache.delete(key, uid=uid, version=version))
-        else:
-            self._enqueue(self.cache.put(body))
+    def on_event(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> None:
+        """Take in an event of kopf's stream; the type is None if it is from a list of kopf."""
+        self._enqueue(self.kinds[kind].watch.take(type_, body))
 
     def check_queue(self) -> dict[str, float]:
         """Liveness probe: work moves. May be called in any thread.
@@ -151,16 +249,16 @@ class KubeOperator:
 
     async def _reconcile(self, key: ObjectKey) -> float | None:
         try:
-            return await self.reconciler.reconcile(key)
+            return await self.kinds[key.kind].reconciler.reconcile(key)
         except KubeApiError as error:
             if error.status == HTTPStatus.FORBIDDEN:
-                self.resync.request_refused()
+                self.kinds[key.kind].resync.request_refused()
             raise
 
-    def _compare_everything(self) -> None:
+    def _compare_everything(self, kind: str) -> None:
         """After a resync: whatever a watch or a notification has lost shows now."""
-        self.configs.invalidate_all()
-        keys = self.cache.keys()
+        self.kinds[kind].all_changed()
+        keys = self.kinds[kind].cache.keys()
         for index, key in enumerate(keys):
             self.queue.add_after(key, self._settings.resync_spread_s * index / len(keys))
 
@@ -178,7 +276,7 @@ class KubeOperator:
 
     def _absence(self) -> Absence:
         now = self._loop.time()
-        if self._controller.view.is_active:
+        if self._controller.view.may_act:
             self._was_active_at = now
         return Absence(
             for_s=now - self._was_active_at,
@@ -188,25 +286,23 @@ class KubeOperator:
 
     def _on_view(self, topics: frozenset[str] | None) -> None:
         view = self._controller.view
-        if self._is_active or view.is_active:
+        if self._may_act or view.may_act:
             self._was_active_at = self._loop.time()
-        self._is_active = view.is_active
+        self._may_act = view.may_act
         brokers, self._brokers = self._brokers, _brokers_of(view)
         epoch = view.controller_epoch
         if epoch != self._epoch:
             self._epoch = epoch
-            self.configs.invalidate_all()
-        if topics is None:
-            self._enqueue(frozenset(self.cache.keys()))
-            return
-        if brokers != self._brokers:
-            # What cannot be done may have waited for a broker, or for another version of one.
-            self._enqueue(self.cache.keys_not_ready())
-        for topic in sorted(topics):
-            keys = self.cache.keys_of_topic(topic)
-            if keys:
-                self.configs.invalidate(topic)
-                self._enqueue(frozenset(keys))
+            for served in self.kinds.values():
+                served.all_changed()
+        for served in self.kinds.values():
+            if topics is None:
+                self._enqueue(frozenset(served.cache.keys()))
+                continue
+            if brokers != self._brokers:
+                # What cannot be done may have waited for a broker, or for another version of one.
+                self._enqueue(served.cache.keys_not_ready())
+            self._enqueue(served.topics_changed(topics))
 
 
 async def run_kube(
@@ -260,51 +356,31 @@ async def run_kube(
         stack.callback(operator.close)
         if on_operator is not None:
             on_operator(operator)
-        if not await unless_set(operator.resync.load(), stop_event):
-            return
         tasks = operator.start()
         stack.push_async_callback(cancel, tasks)
-        stack.push_async_callback(_flush, operator.recorder)
-        options = KopfOptions(
-            on_event=operator.on_event,
-            on_signal=on_signal or stop_event.set,
-            ready_flag=ready_flag,
-            probes={"queue": operator.check_queue, **(probes or {})},
-            liveness_endpoint=settings.liveness_endpoint,
+        stack.push_async_callback(operator.recorder.finish)
+        over = asyncio.Event()
+        watches = operator.watch(
+            stop_event=over, on_signal=on_signal or stop_event.set, probes=probes or {}
         )
-        await _watch(operator, options, tasks=tasks, stop_event=stop_event)
-
-
-async def _watch(
-    operator: KubeOperator,
-    options: KopfOptions,
-    *,
-    tasks: list[asyncio.Task[None]],
-    stop_event: asyncio.Event,
-) -> None:
-    """Watch what can be read until ``stop_event`` is set or one of the tasks fails."""
-    resync, failures = operator.resync, 0
-    while not stop_event.is_set():
-        if not resync.can_read and not await unless_set(resync.load(), stop_event):
-            return
-        resync.namespaces_changed.clear()
+        stack.push_async_callback(_end, watches, over)
+        starting = asyncio.create_task(operator.flag_readiness(ready_flag), name="kube start")
         stopping = asyncio.create_task(stop_event.wait(), name="kube stop")
-        changing = asyncio.create_task(resync.namespaces_changed.wait(), name="kube namespaces")
-        try:
-            await run_kopf(options, namespaces=resync.watched, until=(stopping, changing, *tasks))
-        except Exception:
-            # The API server took a right away, the CRD went: what is left is served.
-            failures += 1
-            delay_s = resync.delay_after(failures)
-            logger.exception("Watching failed, restarting", extra={"delay_s": round(delay_s, 1)})
-            await unless_set(asyncio.sleep(delay_s), stop_event)
-            await unless_set(resync.load(), stop_event)
-        finally:
-            await cancel((stopping, changing))
-        for task in tasks:
+        stack.push_async_callback(cancel, (starting, stopping))
+        await asyncio.wait((stopping, *tasks, *watches), return_when=asyncio.FIRST_COMPLETED)
+        for task in (*tasks, *watches):
             if task.done():
                 # None of them ends by itself: this raises what ended it.
                 await task
+
+
+async def _end(watches: list[asyncio.Task[None]], stop_event: asyncio.Event) -> None:
+    """Let kopf end in its own way."""
+    stop_event.set()
+    try:
+        await asyncio.wait(watches)
+    finally:
+        await cancel(watches)
 
 
 def _brokers_of(view: ClusterView) -> frozenset[tuple[int, int]]:
@@ -324,10 +400,3 @@ def _weak_listener(operator: KubeOperator) -> Callable[[frozenset[str] | None], 
             alive.on_view_changed(topics)
 
     return listener
-
-
-async def _flush(recorder: EventRecorder) -> None:
-    try:
-        await asyncio.wait_for(recorder.flush(), timeout=_FLUSH_TIMEOUT_S)
-    except TimeoutError:
-        logger.warning("Some Events were not sent before the end")

@@ -1,5 +1,6 @@
-"""Lists of all KafkaTopics, beside the watch: at the beginning, every few minutes, and whenever
-something has changed that no watch reports, such as a right or the API server's own history.
+"""Lists of all resources of a kind, beside the watch: at the beginning, every few minutes, and
+whenever something has changed that no watch reports, such as a right or the API server's history.
+And lists of one namespace that the watch asks for.
 """
 
 from __future__ import annotations
@@ -8,27 +9,25 @@ import asyncio
 import logging
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
-from regent.kube.health import KubeHealth
-from regent.kube.listing import ALL_NAMESPACES, Listing, list_topics, version_now
+from regent.kube.health import KindHealth
+from regent.kube.listing import Listing, list_namespace, list_objects, version_now
 from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted, number_of
 from regent.kube.rights import Lack, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
-from regent.kube.status_writer import object_path
 from regent.kube.work_queue import backoff_s
+from regent.resources.kind import ALL_NAMESPACES, ResourceKind
 
 logger = logging.getLogger(__name__)
 
-_SECOND_LIST_AFTER_S: Final = 15.0
-
 
 class Resync:
-    """Keeps the object cache complete.
+    """Keeps the object cache of one kind complete.
 
     Args:
+        kind: The kind.
         cache: Takes the lists in.
         health: Where it is said what cannot be read or written.
         jitter: Returns numbers from 0 to 1 that spread what happens periodically.
@@ -38,20 +37,23 @@ class Resync:
     Attributes:
         namespaces_changed: Set when other namespaces can be watched than before, or the present
             watches are of no use.
+        loaded: Set once the resources were listed.
     """
 
     def __init__(
         self,
         client: KubeClient,
+        kind: ResourceKind,
         settings: KubeSettings,
         *,
         cache: ObjectCache,
-        health: KubeHealth,
+        health: KindHealth,
         jitter: Callable[[], float],
         on_news: Callable[[frozenset[ObjectKey]], None],
         on_resync: Callable[[], None],
     ) -> None:
         self._client = client
+        self._kind = kind
         self._settings = settings
         self._cache = cache
         self._health = health
@@ -61,6 +63,7 @@ class Resync:
         self._readable: tuple[str, ...] = ()
         self._is_refused = False
         self.namespaces_changed = asyncio.Event()
+        self.loaded = asyncio.Event()
 
     @property
     def can_read(self) -> bool:
@@ -69,8 +72,8 @@ class Resync:
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """The namespaces to be watched if :attr:`can_read`; none: all of them."""
-        return () if self._readable == (ALL_NAMESPACES,) else self._readable
+        """The namespaces to be watched; ``ALL_NAMESPACES`` alone: all of them."""
+        return self._readable
 
     def request_refused(self) -> None:
         """A right was missing: rights are checked at the next opportunity."""
@@ -93,22 +96,24 @@ class Resync:
                 self._health.not_listed(problem)
             else:
                 if self.can_read:
-                    logger.info("Serving KafkaTopics", extra={"count": len(self._cache)})
+                    self.loaded.set()
+                    logger.info(
+                        "Serving resources",
+                        extra={"kind": self._kind.kind, "count": len(self._cache)},
+                    )
                     return
                 problem = "no namespace can be read"
             failures += 1
             delay_s = self.delay_after(failures)
             logger.warning(
-                "KafkaTopics cannot be listed, retrying",
-                extra={"delay_s": round(delay_s, 1), "problem": problem},
+                "Resources cannot be listed, retrying",
+                extra={"kind": self._kind.kind, "delay_s": round(delay_s, 1), "problem": problem},
             )
             await asyncio.sleep(delay_s)
 
     async def run(self) -> None:
         """List everything every few minutes, until cancelled."""
-        # What was deleted between the first list and the beginning of the watch is in neither.
-        await asyncio.sleep(_SECOND_LIST_AFTER_S)
-        await self._list_again()
+        await self.loaded.wait()
         while True:
             await asyncio.sleep(self._settings.resync_interval_s * (0.9 + 0.2 * self._jitter()))
             await self._list_again()
@@ -118,6 +123,7 @@ class Resync:
         """Check again and again what no watch reports, until cancelled: that a right was granted or
         taken away, and that the API server has gone back to an earlier state.
         """
+        await self.loaded.wait()
         while True:
             await asyncio.sleep(self._settings.check_interval_s * (0.9 + 0.2 * self._jitter()))
             if (
@@ -127,19 +133,53 @@ class Resync:
             ):
                 await self._list_again()
 
+    async def look_up(self, namespace: str) -> bool:
+        """List one of the watched namespaces: the watch has not shown all that is known of it.
+        Returns whether that was possible.
+        """
+        since = self._cache.newest_version
+        try:
+            bodies, version = await list_namespace(
+                self._client, self._kind, namespace, page_size=self._settings.page_size
+            )
+        except KubeError as error:
+            logger.warning(
+                "A namespace cannot be listed, retrying",
+                extra={"kind": self._kind.kind, "namespace": namespace, "error": str(error)},
+            )
+            if isinstance(error, KubeApiError) and error.status == HTTPStatus.FORBIDDEN:
+                self.request_refused()
+            return False
+        if self._cache.shows_earlier_state(bodies, listed_version=version, since=since):
+            await self._list_again()
+            return True
+        news = self._cache.replace(
+            bodies,
+            listed_version=version,
+            among=lambda key: namespace in (ALL_NAMESPACES, key.namespace),
+        )
+        self._on_news(news)
+        self._log_missed(news)
+        return True
+
     async def _list_again(self) -> None:
         try:
             missed = await self._list()
         except KubeError as error:
             if self._health.unlisted != str(error):
                 logger.warning(
-                    "KafkaTopics cannot be listed, retrying", extra={"error": str(error)}
+                    "Resources cannot be listed, retrying",
+                    extra={"kind": self._kind.kind, "error": str(error)},
                 )
             self._health.not_listed(str(error))
             return
+        self._log_missed(missed)
+
+    def _log_missed(self, missed: frozenset[ObjectKey]) -> None:
         if missed:
             logger.info(
-                "A list showed changes that no watch reported", extra={"count": len(missed)}
+                "A list showed changes that no watch reported",
+                extra={"kind": self._kind.kind, "count": len(missed)},
             )
 
     async def _may_have_gone_back(self) -> bool:
@@ -153,7 +193,7 @@ class Resync:
         since, deletion = self._cache.newest_version, self._cache.last_deletion
         newest = self._cache.newest(among=self._is_readable)
         try:
-            version = await version_now(self._client, self._readable[0])
+            version = await version_now(self._client, self._kind, self._readable[0])
             if is_history_restarted(version, since=since):
                 return True
             if newest is not None:
@@ -176,9 +216,10 @@ class Resync:
             KubeError: As the client does.
         """
         try:
-            metadata = (await self._client.get(object_path(key)))["metadata"]
+            found = await self._client.get(self._kind.object_path(key.namespace, key.name))
         except KubeNotFoundError:
             return 0
+        metadata = found["metadata"]
         return number_of(metadata["resourceVersion"]) if metadata["uid"] == uid else 0
 
     def _is_readable(self, key: ObjectKey) -> bool:
@@ -195,7 +236,7 @@ class Resync:
         self._is_refused = False
         for namespace in suspects:
             try:
-                missing = await missing_rights(self._client, namespace)
+                missing = await missing_rights(self._client, self._kind, namespace)
             except KubeError as error:
                 logger.warning(
                     "Rights cannot be checked, retrying later",
@@ -206,7 +247,7 @@ class Resync:
             known = Lack(
                 self._health.unreadable.get(namespace), self._health.unwritable.get(namespace)
             )
-            if lack_of(missing, namespace) != known:
+            if lack_of(missing, self._kind, namespace) != known:
                 return True
         return False
 
@@ -214,10 +255,10 @@ class Resync:
         """List all resources and take the list in; the keys of the objects that it is news for.
 
         Raises:
-            KubeError: As :func:`~regent.kube.listing.list_topics` does.
+            KubeError: As :func:`~regent.kube.listing.list_objects` does.
         """
         since = self._cache.newest_version
-        return self._take(await list_topics(self._client, self._settings), since=since)
+        return self._take(await list_objects(self._client, self._kind, self._settings), since=since)
 
     def _take(self, listing: Listing, *, since: int) -> frozenset[ObjectKey]:
         """Take in a list that was asked for when the newest known version was ``since``; the keys

@@ -1,4 +1,4 @@
-"""Which rights this process has on KafkaTopics, namespace by namespace.
+"""Which rights this process has on the objects of a kind, namespace by namespace.
 
 Asked for with SelfSubjectAccessReviews, which every authenticated user may create
 (``system:basic-user``). Where even that was taken away, every right is assumed until a request is
@@ -13,14 +13,13 @@ from typing import Final, NamedTuple
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError
-from regent.resources.kafka_topic import KafkaTopic
-from regent.resources.kind import GROUP
+from regent.resources.kind import GROUP, ResourceKind
 
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class Right(NamedTuple):
-    """A verb on KafkaTopics or their status."""
+    """A verb on objects of a kind or their status."""
 
     verb: str
     subresource: str = ""
@@ -29,28 +28,30 @@ class Right(NamedTuple):
     def is_reading(self) -> bool:
         return self.verb in ("list", "watch")
 
-    def __str__(self) -> str:
-        resource = f"{KafkaTopic.kind.plural}.{GROUP}"
-        return f"{self.verb} {resource}" + (f"/{self.subresource}" if self.subresource else "")
+    def on(self, kind: ResourceKind) -> str:
+        """In words."""
+        return f"{self.verb} {kind.crd_name}" + (f"/{self.subresource}" if self.subresource else "")
 
 
 LIST: Final = Right("list")
 NEEDED: Final = (LIST, Right("watch"), Right("patch"), Right("patch", "status"))
 
 
-async def missing_rights(client: KubeClient, namespace: str) -> list[Right]:
+async def missing_rights(client: KubeClient, kind: ResourceKind, namespace: str) -> list[Right]:
     """The needed rights that this process does not have in a namespace; "": in all of them.
 
     Raises:
         KubeError: The API server does not answer.
     """
-    granted = await asyncio.gather(*(_is_granted(client, right, namespace) for right in NEEDED))
+    granted = await asyncio.gather(
+        *(_is_granted(client, kind, right, namespace) for right in NEEDED)
+    )
     return [right for right, is_granted in zip(NEEDED, granted, strict=True) if not is_granted]
 
 
-def describe_missing(rights: Sequence[Right], namespace: str) -> str:
+def describe_missing(rights: Sequence[Right], kind: ResourceKind, namespace: str) -> str:
     """What is missing where, and what to do."""
-    named = ", ".join(map(str, rights))
+    named = ", ".join(right.on(kind) for right in rights)
     if not namespace:
         return (
             f"missing right: {named} in all namespaces; bind Regent's ClusterRole, or name the "
@@ -60,7 +61,7 @@ def describe_missing(rights: Sequence[Right], namespace: str) -> str:
         f"missing right: {named} in namespace {namespace}; create the namespace and bind Regent's "
         "Role there, or take it off the list of namespaces; if the namespace is being deleted, its "
         f"Role is gone already: `regent release --all --namespace {namespace}` lets its "
-        "KafkaTopics go"
+        f"{kind.kind}s go"
     )
 
 
@@ -76,18 +77,18 @@ class Lack(NamedTuple):
     writing: str | None = None
 
 
-def lack_of(missing: Sequence[Right], namespace: str) -> Lack:
+def lack_of(missing: Sequence[Right], kind: ResourceKind, namespace: str) -> Lack:
     """What the missing ones among the needed rights keep from being done."""
     reading = [right for right in missing if right.is_reading]
     if reading:
-        return Lack(reading=describe_missing(reading, namespace))
-    return Lack(writing=describe_missing(missing, namespace) if missing else None)
+        return Lack(reading=describe_missing(reading, kind, namespace))
+    return Lack(writing=describe_missing(missing, kind, namespace) if missing else None)
 
 
-async def _is_granted(client: KubeClient, right: Right, namespace: str) -> bool:
+async def _is_granted(client: KubeClient, kind: ResourceKind, right: Right, namespace: str) -> bool:
     attributes = {
         "group": GROUP,
-        "resource": KafkaTopic.kind.plural,
+        "resource": kind.plural,
         "subresource": right.subresource,
         "verb": right.verb,
         "namespace": namespace,

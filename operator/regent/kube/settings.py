@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from regent.model.topic_name_rules import TopicNameRules
+from regent.reconcile.selection import ClusterSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +14,8 @@ class KubeSettings:
 
     Attributes:
         namespaces: Namespaces whose resources are served; none: all of them.
+        selection: Which resources in them are served.
+        topic_name_rules: Which namespaces may declare which topics.
         liveness_endpoint: URL to serve the probes under, for instance
             ``http://0.0.0.0:8081/healthz``; None: not served here.
         concurrency: Resources reconciled at the same time. They meet in batches of commands, so a
@@ -35,6 +40,10 @@ class KubeSettings:
         page_size: Objects per page when listing.
         check_interval_s: How often a namespace that cannot be read is tried again, and how soon it
             is found out that a backup of the API server's store was restored.
+        stream_settled_after_s: When kopf's list has shown nothing for this long it has arrived, and
+            objects that it has not shown are looked up.
+        stream_silent_after_s: If kopf's list does not arrive, all objects are looked up after this
+            time.
         unknown_after_s: When conditions turn Unknown after the Kafka cluster has lost its
             controller.
         lease_namespace: Namespace of the Lease; None: that of the pod.
@@ -44,6 +53,8 @@ class KubeSettings:
     """
 
     namespaces: tuple[str, ...] = ()
+    selection: ClusterSelection = field(default_factory=ClusterSelection)
+    topic_name_rules: TopicNameRules = field(default_factory=TopicNameRules)
     liveness_endpoint: str | None = None
     concurrency: int = 256
     max_connections: int = 16
@@ -58,6 +69,8 @@ class KubeSettings:
     stuck_after_s: float = 120.0
     page_size: int = 500
     check_interval_s: float = 15.0
+    stream_settled_after_s: float = 2.0
+    stream_silent_after_s: float = 5.0
     unknown_after_s: float = 120.0
     lease_namespace: str | None = None
     lease_name: str = "regent"

@@ -15,7 +15,7 @@ from regent.kube.health import KubeHealth
 from regent.kube.leadership import Leadership
 from regent.kube.lease import Lease
 from regent.kube.login import SERVICE_ACCOUNT
-from regent.kube.metrics import ResourceMetrics
+from regent.kube.metrics import ResourceMetrics, ServingState
 from regent.kube.operator import KubeOperator, run_kube
 from regent.kube.settings import KubeSettings
 from regent.kube.supervisor import supervise
@@ -59,6 +59,17 @@ class KubernetesSide:
         """This process is, or is no longer, the elected replica. To be called in the main loop."""
         self._leadership.set_elected(is_elected)
 
+    def state(self) -> ServingState:
+        """What this replica does now. May be called in any thread."""
+        operator, leadership = self.operator, self._leadership
+        return ServingState(
+            is_elected=leadership.term.is_on,
+            is_serving=leadership.serving.is_on,
+            queued=0 if operator is None else len(operator.queue),
+            oldest_s=0.0 if operator is None else operator.queue.oldest_s(),
+            stalled_s=0.0 if operator is None else operator.queue.stalled_s(),
+        )
+
     async def run(self, stop_event: asyncio.Event) -> None:
         """Serve whenever it is this replica's turn, until ``stop_event`` is set. A defect is logged
         and followed by another attempt."""
@@ -75,6 +86,7 @@ class KubernetesSide:
                 KubeClient(
                     max_connections=self._settings.max_connections,
                     request_timeout_s=self._settings.request_timeout_s,
+                    on_request=self._metrics.requested,
                 )
             )
             keeping = asyncio.create_task(self._leadership.run(self._lease(client)), name="lease")

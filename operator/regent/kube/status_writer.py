@@ -1,4 +1,4 @@
-"""The only place that writes to KafkaTopic objects: their status and Regent's finalizer.
+"""The only place that writes to custom resources: their status and Regent's finalizer.
 
 Each write is bound to the resourceVersion it was computed from. So it can be compared with what is
 really there: a status that is already right is not written, and one that a controller of the same
@@ -11,15 +11,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeConflictError, KubeNotFoundError, KubeSchemaError
 from regent.kube.merge_patch import merge_patch
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
-from regent.resources.kafka_topic import FINALIZER, KafkaTopic
-from regent.resources.kafka_topic_status import KafkaTopicStatus
-from regent.resources.kind import API_VERSION
+from regent.reconcile.kinds import ClaimT, KindDescriptor
+from regent.reconcile.request import ResourceT
 
 _CONFLICTS_MAX: Final = 4
 """Conflicts in a row after which a write is left to the next look at the resource."""
@@ -47,8 +46,16 @@ class _Patch:
 _Decision = WriteResult | _Patch
 
 
-class StatusWriter:
-    """Writes status and finalizers, and feeds the answers into the cache.
+class WritableStatus(Protocol):
+    """A status that can be written."""
+
+    def to_api(self) -> dict[str, Any]:
+        """Its JSON form."""
+        ...
+
+
+class StatusWriter(Generic[ResourceT, ClaimT]):
+    """Writes status and finalizers of one kind, and feeds the answers into the cache.
 
     Attributes:
         writes: Requests that changed an object, since the start.
@@ -57,6 +64,7 @@ class StatusWriter:
     def __init__(
         self,
         client: KubeClient,
+        kind: KindDescriptor[ResourceT, ClaimT],
         cache: ObjectCache,
         *,
         on_news: Callable[[frozenset[ObjectKey]], None],
@@ -67,6 +75,7 @@ class StatusWriter:
                 them.
         """
         self._client = client
+        self._kind = kind
         self._cache = cache
         self._on_news = on_news
         self.writes = 0
@@ -75,7 +84,7 @@ class StatusWriter:
         self,
         key: ObjectKey,
         uid: str,
-        status: KafkaTopicStatus,
+        status: WritableStatus,
         *,
         over: str | None = None,
         in_full: bool = False,
@@ -95,7 +104,7 @@ class StatusWriter:
         result = await self._write(key, uid, lambda known: _status_decision(known, wanted, over))
         known = self._cache.get(key)
         if in_full and result is WriteResult.WRITTEN and known is not None and known.uid == uid:
-            _require_fields(wanted, known)
+            _require_fields(wanted, known, crd_name=self._kind.kind.crd_name)
         return result
 
     async def add_finalizer(self, key: ObjectKey, uid: str) -> WriteResult:
@@ -103,7 +112,7 @@ class StatusWriter:
 
         Raises as :meth:`write_status` does.
         """
-        return await self._write(key, uid, _addition)
+        return await self._write(key, uid, lambda known: _addition(known, self._kind.finalizer))
 
     async def remove_finalizer(self, key: ObjectKey, uid: str, *, generation: int) -> WriteResult:
         """Take Regent's finalizer off an object, and no other one.
@@ -115,8 +124,11 @@ class StatusWriter:
             KubeError: If the API server does not answer or refuses.
         """
 
+        def removal(known: CachedObject) -> _Decision:
+            return _removal(known, self._kind.finalizer)
+
         def decide(known: CachedObject) -> _Decision:
-            return WriteResult.CHANGED if known.generation != generation else _removal(known)
+            return WriteResult.CHANGED if known.generation != generation else removal(known)
 
         return await self._write(key, uid, decide, is_final=True)
 
@@ -129,7 +141,7 @@ class StatusWriter:
         is_final: bool = False,
     ) -> WriteResult:
         """Write what ``decide`` makes of the newest version; ``is_final``: at most once."""
-        path = object_path(key)
+        path = self._kind.kind.object_path(key.namespace, key.name)
         for _ in range(_CONFLICTS_MAX):
             known = self._cache.get(key)
             if known is None or known.uid != uid:
@@ -172,11 +184,6 @@ class StatusWriter:
                 self._on_news(self._cache.remove(key, uid=known.uid))
 
 
-def object_path(key: ObjectKey) -> str:
-    """Path of a KafkaTopic in the API."""
-    return f"/apis/{API_VERSION}/namespaces/{key.namespace}/{KafkaTopic.kind.plural}/{key.name}"
-
-
 def _status_decision(known: CachedObject, wanted: dict[str, Any], over: str | None) -> _Decision:
     if known.version != over and _is_outranked(dict(known.status), wanted):
         return WriteResult.OUTRANKED
@@ -186,27 +193,27 @@ def _status_decision(known: CachedObject, wanted: dict[str, Any], over: str | No
     return _patch(known, status=patch)
 
 
-def _require_fields(wanted: Mapping[str, Any], known: CachedObject) -> None:
+def _require_fields(wanted: Mapping[str, Any], known: CachedObject, *, crd_name: str) -> None:
     """Raise KubeSchemaError if a status was stored without some of its fields."""
     dropped = sorted(wanted.keys() - known.status.keys())
     if dropped:
         raise KubeSchemaError(
             f"the API server does not store {', '.join(f'status.{name}' for name in dropped)}: the "
-            f"CustomResourceDefinition {KafkaTopic.kind.crd_name} is older than this Regent; "
+            f"CustomResourceDefinition {crd_name} is older than this Regent; "
             "`regent crds | kubectl apply -f -` brings it up to date"
         )
 
 
-def _addition(known: CachedObject) -> _Decision:
-    if FINALIZER in known.finalizers or "deletionTimestamp" in known.body["metadata"]:
+def _addition(known: CachedObject, finalizer: str) -> _Decision:
+    if finalizer in known.finalizers or "deletionTimestamp" in known.body["metadata"]:
         return WriteResult.UNCHANGED
-    return _finalizer_patch(known, [*known.finalizers, FINALIZER])
+    return _finalizer_patch(known, [*known.finalizers, finalizer])
 
 
-def _removal(known: CachedObject) -> _Decision:
-    if FINALIZER not in known.finalizers:
+def _removal(known: CachedObject, finalizer: str) -> _Decision:
+    if finalizer not in known.finalizers:
         return WriteResult.UNCHANGED
-    return _finalizer_patch(known, [name for name in known.finalizers if name != FINALIZER])
+    return _finalizer_patch(known, [name for name in known.finalizers if name != finalizer])
 
 
 def _finalizer_patch(known: CachedObject, finalizers: list[str]) -> _Patch:

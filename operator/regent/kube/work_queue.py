@@ -36,7 +36,7 @@ def backoff_s(count: int, *, jitter: float) -> float:
 
 class WorkQueue(Generic[KeyT]):
     """The queue. It is made, and its methods are called, in the event loop's thread;
-    :meth:`stalled_s` may be called in any.
+    :meth:`stalled_s` and :meth:`oldest_s` may be called in any.
     """
 
     def __init__(self, *, jitter: Callable[[], float]) -> None:
@@ -73,6 +73,11 @@ class WorkQueue(Generic[KeyT]):
         A long queue is no reason for concern, however old its end is, as long as it moves.
         """
         return 0.0 if self.is_idle else self._now() - self._moved_at
+
+    def oldest_s(self) -> float:
+        """How long the first of the keys that wait has waited. May be called in any thread."""
+        waiting = list(self._waiting.values())
+        return self._now() - waiting[0] if waiting else 0.0
 
     def add(self, key: KeyT) -> None:
         """Queue a key now. A delay it had is void."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
 from regent.kube.errors import KubeApiError, KubeError
+from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
 from regent.kube.work_queue import WorkQueue
 
@@ -15,17 +17,23 @@ Reconcile = Callable[[ObjectKey], Awaitable[float | None]]
 """Reconciles one resource; returns after how many seconds to requeue it, None for no need."""
 
 
-async def work(queue: WorkQueue[ObjectKey], reconcile: Reconcile) -> None:
+async def work(
+    queue: WorkQueue[ObjectKey], reconcile: Reconcile, *, metrics: ResourceMetrics
+) -> None:
     """Reconcile keys until cancelled. Run as many of these as keys may be worked on at once."""
+    now = asyncio.get_running_loop().time
     while True:
         key = await queue.get()
+        began_at = now()
         try:
-            await _reconcile_one(queue, key, reconcile)
+            result = await _reconcile_one(queue, key, reconcile)
+            metrics.reconciled(key.kind, result=result, took_s=now() - began_at)
         finally:
             queue.done(key)
 
 
-async def _reconcile_one(queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile: Reconcile) -> None:
+async def _reconcile_one(queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile: Reconcile) -> str:
+    """Reconcile one key; which of :data:`~regent.kube.metrics.RESULTS` came of it."""
     try:
         again_s = await reconcile(key)
     except KubeError as error:
@@ -35,7 +43,7 @@ async def _reconcile_one(queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile:
             "A resource is requeued, the API server did not serve",
             extra={"resource": str(key), "delay_s": round(delay_s, 1), "error": str(error)},
         )
-        return
+        return "api_error"
     except Exception:
         # A defect. It must not stop the work for all other resources, and it may depend on
         # something that changes: so it is logged with its traceback and tried again.
@@ -44,7 +52,9 @@ async def _reconcile_one(queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile:
             "A resource is requeued after a defect",
             extra={"resource": str(key), "delay_s": round(delay_s, 1)},
         )
-        return
+        return "defect"
     queue.succeed(key)
-    if again_s is not None:
-        queue.add_after(key, again_s)
+    if again_s is None:
+        return "done"
+    queue.add_after(key, again_s)
+    return "requeued"

@@ -1,4 +1,4 @@
-"""What comes out of reconciling a KafkaTopic: plain values.
+"""What comes out of reconciling a resource: plain values.
 
 Reconciling is level-triggered. The request holds everything that is known now; nothing says which
 event led to it. The answer is a plan, which somebody else carries out in this order: finalizer
@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from regent.controller.commands import TopicCommand
-from regent.resources.kafka_topic_status import KafkaTopicStatus
+from regent.controller.commands import ResourceCommand
+
+StatusT = TypeVar("StatusT")
 
 
 class FinalizerAction(enum.Enum):
@@ -58,7 +60,7 @@ class PlannedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Generic[StatusT]):
     """What has to be done for a resource now.
 
     Attributes:
@@ -71,8 +73,8 @@ class Plan:
         requeue_after_s: When to requeue even if nothing happens; None: no need.
     """
 
-    status: KafkaTopicStatus | None = None
-    commands: tuple[TopicCommand, ...] = ()
+    status: StatusT | None = None
+    commands: tuple[ResourceCommand, ...] = ()
     status_first: bool = False
     finalizer: FinalizerAction = FinalizerAction.LEAVE
     events: tuple[PlannedEvent, ...] = ()

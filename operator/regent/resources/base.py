@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -47,6 +47,31 @@ class ObjectMeta(ApiModel):
     @property
     def is_being_deleted(self) -> bool:
         return self.deletion_timestamp is not None
+
+
+def field_names(model: type[ApiModel]) -> frozenset[str]:
+    """Names of the fields of a model as the API has them."""
+    return frozenset(field.alias or name for name, field in model.model_fields.items())
+
+
+class ClusterRef(ApiModel):
+    """Names the Kafka cluster that a resource is for."""
+
+    name: str = Field(
+        description="Name that the Regent of the Kafka cluster has been given (setting "
+        "cluster_name).",
+        min_length=1,
+        max_length=63,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    )
+
+
+CLUSTER_REF_IS_IMMUTABLE: Final = Cel(
+    "!has(oldSelf.spec.clusterRef) || "
+    "(has(self.spec.clusterRef) && self.spec.clusterRef.name == oldSelf.spec.clusterRef.name)",
+    "clusterRef is immutable once it is set: create another resource for another cluster",
+    field_path=".spec.clusterRef",
+)
 
 
 class CustomResource(ApiModel):

@@ -144,6 +144,10 @@ class ConditionReason(enum.StrEnum):
     # Refusals, by Regent's own checks or by the controller
     INVALID_SPEC = "InvalidSpec", "The resource does not match the schema of this Regent."
     INVALID_TOPIC_NAME = "InvalidTopicName", "Kafka does not allow this topic name."
+    TOPIC_NAME_NOT_ALLOWED = (
+        "TopicNameNotAllowed",
+        "The rules of Regent (topic_name_rules) do not let the namespace declare the topic.",
+    )
     INVALID_PARTITIONS = "InvalidPartitions", "The number of partitions is impossible."
     INVALID_REPLICATION_FACTOR = (
         "InvalidReplicationFactor",

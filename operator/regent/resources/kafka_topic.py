@@ -16,7 +16,13 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import Field, ValidationError
 
 from regent.model.topic import MAX_PARTITIONS
-from regent.resources.base import ApiModel, CustomResource, ObjectMeta
+from regent.resources.base import (
+    CLUSTER_REF_IS_IMMUTABLE,
+    ApiModel,
+    ClusterRef,
+    CustomResource,
+    ObjectMeta,
+)
 from regent.resources.kafka_topic_status import (
     MAX_CONFIG_KEYS,
     MAX_REPLICAS,
@@ -172,6 +178,11 @@ class KafkaTopicSpec(ApiModel):
         min_length=1,
         max_length=256,
     )
+    cluster_ref: ClusterRef | None = Field(
+        default=None,
+        description="Which Regent serves this resource, by the name of its Kafka cluster. Default: "
+        "the one that serves resources that name none. Immutable once set.",
+    )
     management_policy: ManagementPolicy = Field(
         default=ManagementPolicy.MANAGED,
         description="Managed: the topic is kept as declared. Paused: nothing is written until "
@@ -222,6 +233,7 @@ class KafkaTopic(CustomResource):
             PrinterColumn(
                 "Synced", "string", '.status.conditions[?(@.type=="Synced")].status', wide=True
             ),
+            PrinterColumn("Cluster", "string", ".spec.clusterRef.name", wide=True),
             PrinterColumn("Management", "string", ".spec.managementPolicy", wide=True),
             PrinterColumn(
                 "Deletion", "string", ".status.deletionPolicy", "Effective policy", wide=True
@@ -249,6 +261,7 @@ class KafkaTopic(CustomResource):
             "cannot remove partitions",
             field_path=".spec.partitions",
         ),
+        CLUSTER_REF_IS_IMMUTABLE,
     )
 
     spec: KafkaTopicSpec

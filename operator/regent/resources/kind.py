@@ -9,6 +9,7 @@ GROUP: Final = "kafka.regent.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 CATEGORY: Final = "regent"
+ALL_NAMESPACES: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +63,12 @@ class ResourceKind:
     @property
     def crd_name(self) -> str:
         return f"{self.plural}.{GROUP}"
+
+    def collection_path(self, namespace: str) -> str:
+        """Path in the API of all objects in a namespace, or in ``ALL_NAMESPACES``."""
+        scope = f"/namespaces/{namespace}" if namespace else ""
+        return f"/apis/{API_VERSION}{scope}/{self.plural}"
+
+    def object_path(self, namespace: str, name: str) -> str:
+        """Path in the API of an object."""
+        return f"{self.collection_path(namespace)}/{name}"

@@ -42,15 +42,15 @@ async def test_nothing_is_written_while_nothing_changes(
         await asyncio.sleep(1.1)
         namespace.apply(topic("copy", topicName="orders"))
         await namespace.wait_condition("copy", "Stalled", "True")
-        before, writes = _versions(namespace), operator.writer.writes
-        reconciled = operator.reconciler.reconciliations
+        before, writes = _versions(namespace), operator.writes
+        reconciled = operator.reconciliations
         # Three reconciliations of each of the three: two resyncs at least have passed.
         await wait_for(
-            lambda: operator.reconciler.reconciliations - reconciled >= 9,
+            lambda: operator.reconciliations - reconciled >= 9,
             describe="some resyncs to pass",
         )
         assert _versions(namespace) == before
-        assert operator.writer.writes == writes
+        assert operator.writes == writes
         assert len(controller.changes) == 1
 
 
@@ -72,10 +72,10 @@ async def test_a_restart_writes_nothing(namespace: Namespace, controller: LiveCo
     controller.expire_session()
     async with running(controller, namespace) as operator:
         await wait_for(
-            lambda: operator.reconciler.reconciliations >= 3 and operator.queue.is_idle,
+            lambda: operator.reconciliations >= 3 and operator.queue.is_idle,
             describe="all resources to be reconciled",
         )
-        assert operator.writer.writes == 0
+        assert operator.writes == 0
         await operator.recorder.flush()
     assert _versions(namespace) == before
     assert len(json.loads(namespace.kubectl("get", "events", "-o", "json"))["items"]) == events
@@ -161,7 +161,7 @@ async def test_a_standby_says_nothing_while_somebody_answers(
             namespace.apply(topic("orders"), topic("broken", config={"retention.mss": 1}))
             await namespace.wait_condition("orders", "Ready", "True")
             await namespace.wait_condition("broken", "Stalled", "True")
-            assert second.writer.writes == 0
+            assert second.writes == 0
             assert standby.commands == []
 
 

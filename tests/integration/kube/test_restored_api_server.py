@@ -83,7 +83,7 @@ async def test_a_backup_is_noticed_even_if_versions_have_caught_up_before_anybod
         api.start()
         namespace.patch("orders", partitions=5)
         await namespace.wait_condition("orders", "Ready", "True")
-        newest = operator.cache.newest_version
+        newest = operator.kafka_topics.cache.newest_version
 
         stop(api)
         shutil.rmtree(data)

@@ -10,10 +10,9 @@ import pytest
 
 from regent.controller.commands import CreateTopic
 from regent.kube.client import KubeClient
-from regent.kube.listing import list_topics
-from regent.kube.object_cache import ObjectKey
+from regent.kube.listing import list_objects
 from regent.kube.settings import KubeSettings
-from regent.kube.status_writer import object_path
+from regent.resources.kafka_topic import KafkaTopic
 from sandbox import wait_until_async
 from tests.integration.kube.conftest import Namespace, condition, running, topic
 from tests.support.live_controller import LiveController
@@ -31,7 +30,7 @@ async def test_five_hundred_topics_converge_in_few_batches(
     namespace: Namespace, controller: LiveController, record_property: Any
 ) -> None:
     settings = KubeSettings(namespaces=(namespace.name,))
-    collection = object_path(ObjectKey(namespace.name, "")).rstrip("/")
+    collection = KafkaTopic.kind.collection_path(namespace.name)
     names = [f"topic-{number:04d}" for number in range(TOPICS)]
     async with (
         KubeClient(max_connections=16, request_timeout_s=30) as client,
@@ -44,7 +43,7 @@ async def test_five_hundred_topics_converge_in_few_batches(
         created_s = time.monotonic() - started
 
         async def ready() -> int:
-            bodies = (await list_topics(client, settings)).bodies
+            bodies = (await list_objects(client, KafkaTopic.kind, settings)).bodies
             return sum(condition(body, "Ready").get("status") == "True" for body in bodies)
 
         await wait_until_async(
@@ -57,28 +56,27 @@ async def test_five_hundred_topics_converge_in_few_batches(
         creations = [c for c in controller.commands if isinstance(c, CreateTopic)]
         assert len(creations) == TOPICS
         # A finalizer, a status, and a second one for topics that were seen before their leaders.
-        assert operator.writer.writes <= 3 * TOPICS
+        assert operator.writes <= 3 * TOPICS
         record_property("created_s", round(created_s, 1))
         record_property("converged_s", round(converged_s, 1))
         print(
             f"{TOPICS} created in {created_s:.1f} s, converged after {converged_s:.1f} s: "
-            f"{operator.writer.writes} writes, {len(controller.batches)} batches, "
-            f"{operator.reconciler.reconciliations} reconciliations"
+            f"{operator.writes} writes, {len(controller.batches)} batches, "
+            f"{operator.reconciliations} reconciliations"
         )
 
-        writes, started = operator.writer.writes, time.monotonic()
+        writes, started = operator.writes, time.monotonic()
         for name in names:
             await client.request("DELETE", f"{collection}/{name}")
 
         async def left() -> int:
-            return len((await list_topics(client, settings)).bodies)
+            return len((await list_objects(client, KafkaTopic.kind, settings)).bodies)
 
         await wait_until_async(
             left, until=lambda count: count == 0, describe="all to be gone", timeout_s=240
         )
         print(
-            f"deleted after {time.monotonic() - started:.1f} s: "
-            f"{operator.writer.writes - writes} writes"
+            f"deleted after {time.monotonic() - started:.1f} s: {operator.writes - writes} writes"
         )
     assert not controller.view.topics
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
+from regent.resources.crd import crd
+from regent.resources.kafka_topic import KafkaTopic
 from sandbox import KubernetesApi
 from sandbox.process import run_guarded
 from tests.integration.kube.conftest import (
@@ -70,6 +73,29 @@ async def test_a_missing_crd_takes_no_controller_out_of_service_but_shows(
         await asyncio.to_thread(api.kubectl, "delete", "-f", ROOT / "crds")
         await wait_for(lambda: health.remark() is not None, describe="another remark")
         assert controller.view.is_active
+
+
+@pytest.mark.usefixtures("kubeconfig")
+async def test_a_definition_that_drops_fields_is_named_until_it_is_updated(
+    api: KubernetesApi, cluster: SimulatedCluster
+) -> None:
+    """Without ``clusterRef`` the default Regent serves what is for another one."""
+    definition = crd(KafkaTopic)
+    [version] = definition["spec"]["versions"]
+    schema = version["schema"]["openAPIV3Schema"]
+    del schema["x-kubernetes-validations"]
+    del schema["properties"]["spec"]["properties"]["clusterRef"]
+    await asyncio.to_thread(api.kubectl, "apply", "-f", "-", stdin=json.dumps(definition))
+    namespace = Namespace(api, "older-crd")
+    api.kubectl("create", "namespace", namespace.name)
+    controller = LiveController(cluster)
+    async with supervised(controller, [namespace.name]) as health:
+        await wait_for(
+            lambda: "drops spec.clusterRef;" in (health.remark() or ""), describe="a remark"
+        )
+        assert health.problem() is None
+        await asyncio.to_thread(install_crds, api)
+        await wait_for(lambda: health.remark() is None, describe="no remark any more")
 
 
 def release(api: KubernetesApi, namespace: str) -> None:

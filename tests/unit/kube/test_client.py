@@ -22,8 +22,10 @@ from regent.kube.errors import (
     KubeNotFoundError,
     KubeUnavailableError,
 )
-from regent.kube.listing import ALL_NAMESPACES, list_namespace, list_topics
+from regent.kube.listing import list_namespace, list_objects
 from regent.kube.settings import KubeSettings
+from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.kind import ALL_NAMESPACES
 
 
 class Server:
@@ -259,7 +261,7 @@ async def test_lists_come_in_pages_and_from_every_namespace(
     lists = [page("a", "30", "more"), page("b", "30")]
     server.answers = [*granted, *lists, *again, page("c", "7")]
     settings = KubeSettings(namespaces=("x", "y"), page_size=1)
-    listing = await list_topics(client, settings)
+    listing = await list_objects(client, KafkaTopic.kind, settings)
     assert [body["name"] for body in listing.bodies] == ["a", "b", "c"]
     assert listing.version == "7"
     assert listing.readable == ("x", "y")
@@ -276,7 +278,7 @@ async def test_listing_without_the_definition_says_what_is_missing(
 ) -> None:
     server.answers = [web.Response(status=404, text="404 page not found\n")]
     with pytest.raises(KubeNotFoundError) as raised:
-        await list_namespace(client, ALL_NAMESPACES, page_size=10)
+        await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=10)
     assert "CustomResourceDefinition kafkatopics.kafka.regent.dev is not installed" in str(
         raised.value
     )

@@ -12,6 +12,7 @@ import kopf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
 from regent.controller.commands import (
     Accepted,
@@ -27,13 +28,14 @@ from regent.kube.errors import KubeApiError, KubeLoginError
 from regent.kube.handlers import KOPF_FINALIZER, HandlerContext, build_registry, build_settings
 from regent.kube.login import login
 from regent.kube.merge_patch import merge_patch
+from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_memory import TopicMemory
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
-from regent.resources.kafka_topic import FINALIZER
+from regent.resources.kafka_topic import FINALIZER, KafkaTopic
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.kube.jumping_clock import elapse, run
 
@@ -196,8 +198,10 @@ class TestWorker:
         async def scenario() -> None:
             queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
             for name in ("busy", "broken", "again", "fine"):
-                queue.add(ObjectKey("shop", name))
-            worker = asyncio.create_task(work(queue, reconcile))
+                queue.add(ObjectKey("KafkaTopic", "shop", name))
+            worker = asyncio.create_task(
+                work(queue, reconcile, metrics=ResourceMetrics(CollectorRegistry()))
+            )
             await elapse(200)
             assert queue.is_idle
             worker.cancel()
@@ -215,7 +219,7 @@ class TestWorker:
         requeued = caplog.records[0]
         assert requeued.getMessage() == "A resource is requeued, the API server did not serve"
         assert vars(requeued) | {
-            "resource": "shop/busy",
+            "resource": "KafkaTopic shop/busy",
             "delay_s": 9.0,
             "error": "too many requests",
         } == vars(requeued)
@@ -293,5 +297,5 @@ class TestHandlers:
         assert copy.copy(context) is context
 
     def test_registries_do_not_touch_the_default_one(self) -> None:
-        registry = build_registry({"one": lambda: 1, "two": lambda: 2})
+        registry = build_registry([KafkaTopic.kind], {"one": lambda: 1, "two": lambda: 2})
         assert registry is not kopf.get_default_registry()

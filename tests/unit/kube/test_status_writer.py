@@ -13,13 +13,14 @@ import pytest
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeConflictError, KubeNotFoundError
 from regent.kube.event_recorder import EventRecorder
-from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.kube.object_cache import ObjectKey
 from regent.kube.status_writer import StatusWriter, WriteResult
 from regent.reconcile.plan import PlannedEvent
+from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kafka_topic import FINALIZER
 from regent.resources.kafka_topic_status import KafkaTopicStatus
 from tests.unit.kube.jumping_clock import run
-from tests.unit.kube.test_object_cache import body, key
+from tests.unit.kube.test_object_cache import body, key, topic_cache
 
 
 class Store(KubeClient):
@@ -86,10 +87,10 @@ class Store(KubeClient):
 class Bench:
     def __init__(self, stored: dict[str, Any] | None = None) -> None:
         self.store = Store(body(version="5") if stored is None else stored)
-        self.cache = ObjectCache()
+        self.cache, _ = topic_cache()
         self.cache.put(json.loads(json.dumps(self.store.stored)))
         self.news: list[frozenset[ObjectKey]] = []
-        self.writer = StatusWriter(self.store, self.cache, on_news=self.news.append)
+        self.writer = StatusWriter(self.store, KAFKA_TOPIC, self.cache, on_news=self.news.append)
 
     def write(self, **fields: Any) -> WriteResult:
         return run(self.writer.write_status(key(), "uid-orders", KafkaTopicStatus(**fields)))

@@ -18,18 +18,19 @@ from regent.controller.view import ClusterView, PartitionHealth, PartitionView, 
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.errors import KubeApiError, KubeSchemaError, KubeUnavailableError
 from regent.kube.event_recorder import EventRecorder
+from regent.kube.kafka_topics import KafkaTopics
 from regent.kube.metrics import ResourceMetrics
-from regent.kube.object_cache import ObjectCache
+from regent.kube.reconciler import Reconciler, ReconcilerParts
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
-from regent.kube.topic_reconciler import ReconcilerParts, TopicReconciler
 from regent.kube.work_queue import BACKOFF_MAX_S
 from regent.model.cluster import Broker
 from regent.model.topic import topic_id_to_text
+from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kafka_topic import FINALIZER
 from tests.unit.kube.jumping_clock import elapse, run
-from tests.unit.kube.test_object_cache import body, key
+from tests.unit.kube.test_object_cache import body, key, topic_cache
 from tests.unit.kube.test_status_writer import Store
 
 ID, DRAWN = uuid.UUID(int=7), uuid.UUID(int=8)
@@ -72,7 +73,7 @@ class Bench:
         self.port = Port(*topics)
         self.registry = CollectorRegistry()
         self.metrics = ResourceMetrics(self.registry)
-        self.cache = ObjectCache()
+        self.cache, self.index = topic_cache()
         self.cache.put(copy.deepcopy(stored))
         self.looks: list[float | None] = []
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -93,20 +94,25 @@ class Bench:
         settings = KubeSettings()
         batcher = CommandBatcher(self.port, timeout_s=1)
         recorder = EventRecorder(self.store, now=now, instance="pod")
-        reconciler = TopicReconciler(
+        reconciler = Reconciler(
             ReconcilerParts(
                 cache=self.cache,
+                writer=StatusWriter(self.store, KAFKA_TOPIC, self.cache, on_news=lambda _: None),
+                recorder=recorder,
+                settings=settings,
+                view=lambda: self.port.view,
+            ),
+            KafkaTopics(
+                index=self.index,
                 configs=TopicConfigs(),
                 batcher=batcher,
-                writer=StatusWriter(self.store, self.cache, on_news=lambda _: None),
-                recorder=recorder,
                 metrics=self.metrics,
                 settings=settings,
                 view=lambda: self.port.view,
                 now=now,
                 jitter=lambda: 1.0,
                 new_topic_id=lambda: DRAWN,
-            )
+            ),
         )
         tasks = [asyncio.create_task(batcher.run()), asyncio.create_task(recorder.run())]
         try:
@@ -241,7 +247,7 @@ def test_two_that_overwrite_each_others_status_do_so_less_and_less(
     held = [delay for delay in bench.looks if delay is not None]
     assert max(held) <= BACKOFF_MAX_S
     (record,) = [r for r in caplog.records if "again and again" in r.message]
-    assert vars(record)["resource"] == "shop/orders"
+    assert vars(record)["resource"] == "KafkaTopic shop/orders"
 
 
 def test_a_status_that_was_edited_by_hand_is_put_right_at_once() -> None:

@@ -12,9 +12,11 @@ from regent.controller.commands import CreateTopic, Outcome, TopicCommand
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.topic import topic_id_to_text
-from regent.reconcile.claims import Claim, claim_of
-from regent.reconcile.plan import Plan
-from regent.reconcile.request import Absence, Attempt, TopicRequest
+from regent.model.topic_name_rules import TopicNameRules
+from regent.reconcile.request import Absence, Attempt
+from regent.reconcile.topics.claims import Claim, claim_of
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import Condition, ConditionType, find_condition
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic, parse_kafka_topic
 
@@ -152,6 +154,7 @@ def request(
     created: CreateTopic | None = None,
     waited_s: float = 0.0,
     absence: Absence | None = None,
+    rules: Sequence[str] = (),
 ) -> TopicRequest:
     subject = resource() if subject is None else subject
     own = claim_of(subject)
@@ -167,6 +170,7 @@ def request(
         monotonic_s=MONOTONIC_S,
         now=NOW,
         absence=Absence() if absence is None else absence,
+        name_rules=TopicNameRules.parse(rules),
     )
 
 
@@ -181,13 +185,13 @@ def attempt(
     return Attempt(command, outcome, generation, epoch, retry_at=MONOTONIC_S + retry_in_s)
 
 
-def state(plan: Plan) -> dict[str, str]:
+def state(plan: TopicPlan) -> dict[str, str]:
     """Conditions of a plan as ``Type: Status/Reason``, in short."""
     assert plan.status is not None
     return {c.type: f"{c.status.value}/{c.reason}" for c in plan.status.conditions}
 
 
-def said(plan: Plan, type_: ConditionType = ConditionType.READY) -> Condition:
+def said(plan: TopicPlan, type_: ConditionType = ConditionType.READY) -> Condition:
     """A condition of a plan."""
     assert plan.status is not None
     condition = find_condition(plan.status.conditions, type_)
@@ -195,7 +199,7 @@ def said(plan: Plan, type_: ConditionType = ConditionType.READY) -> Condition:
     return condition
 
 
-def after(plan: Plan, **changes: Any) -> dict[str, Any]:
+def after(plan: TopicPlan, **changes: Any) -> dict[str, Any]:
     """The status of a plan as the API would hold it, for the next request."""
     assert plan.status is not None
     return {**plan.status.to_api(), **changes}

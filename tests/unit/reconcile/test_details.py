@@ -17,17 +17,14 @@ from regent.controller.commands import (
     TopicCommand,
 )
 from regent.reconcile.checks import Finding, all_findings, first_finding
+from regent.reconcile.dispatch import describe_commands, is_transient, rejection_finding
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.significance import is_significant
-from regent.reconcile.topic_commands import (
-    accepted_event,
-    describe_commands,
-    is_transient,
-    rejection_finding,
-)
-from regent.reconcile.topics import plan_topic
-from regent.reconcile.transitions import transition_events
-from regent.reconcile.unreadable import plan_unreadable
+from regent.reconcile.topics.commands import COMMAND_FIELDS, accepted_event
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.significance import is_significant
+from regent.reconcile.topics.transitions import transition_events
+from regent.reconcile.topics.unreadable import plan_unreadable
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import FINALIZER, UnreadableTopic, parse_kafka_topic
 from regent.resources.kafka_topic_status import KafkaTopicStatus
@@ -60,7 +57,7 @@ def test_chains_keep_their_order() -> None:
 
 @pytest.mark.parametrize("reason", list(Reason))
 def test_every_refusal_becomes_a_finding(reason: Reason) -> None:
-    finding = rejection_finding(Rejected(reason, "because"))
+    finding = rejection_finding(Rejected(reason, "because"), fields={})
     assert finding.reason == reason.value
     assert finding.text == "because"
 
@@ -78,7 +75,8 @@ def test_every_refusal_becomes_a_finding(reason: Reason) -> None:
     ],
 )
 def test_fields_are_those_of_the_resource(field: str, expected: str) -> None:
-    assert rejection_finding(Rejected(Reason.INVALID_CONFIG, "x", field)).field == expected
+    refused = Rejected(Reason.INVALID_CONFIG, "x", field)
+    assert rejection_finding(refused, fields=COMMAND_FIELDS).field == expected
 
 
 def test_refusals_that_only_mean_that_the_view_was_behind_are_transient() -> None:
@@ -119,7 +117,7 @@ def test_a_change_without_a_change_of_the_resource_is_drift() -> None:
 
 
 class TestTransitions:
-    def _status(self, plan: Plan) -> KafkaTopicStatus:
+    def _status(self, plan: TopicPlan) -> KafkaTopicStatus:
         assert plan.status is not None
         return plan.status
 

@@ -10,9 +10,10 @@ import pytest
 from regent.controller.commands import AlterTopicConfig, CreateTopic
 from regent.controller.view import ClusterView
 from regent.model.topic import topic_id_to_text
-from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.topics import plan_topic
-from regent.reconcile.transitions import transition_events
+from regent.reconcile.plan import FinalizerAction
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.transitions import transition_events
 from regent.resources.conditions import rfc3339
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
@@ -44,11 +45,11 @@ def owned(**changes: Any) -> KafkaTopic:
     return resource(finalizer=True, status=status, **changes)
 
 
-def look(subject: KafkaTopic, seen: ClusterView) -> Plan:
+def look(subject: KafkaTopic, seen: ClusterView) -> TopicPlan:
     return plan_topic(request(subject, seen, config={}))
 
 
-def reported(subject: KafkaTopic, plan: Plan) -> list[tuple[str, bool]]:
+def reported(subject: KafkaTopic, plan: TopicPlan) -> list[tuple[str, bool]]:
     """What the transition of the status tells: reasons, and whether they are warnings."""
     assert plan.status is not None
     events = transition_events(subject.status, plan.status)

@@ -8,8 +8,9 @@ import pytest
 
 from regent.controller.commands import CreateTopic
 from regent.model.topic import topic_id_to_text
-from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.topics import plan_topic
+from regent.reconcile.plan import FinalizerAction
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic_status import DeletionPolicy, Ownership
 from tests.unit.reconcile.requests import ID, request, resource, said, state, topic, view
 
@@ -23,7 +24,7 @@ ELSEWHERE = {
 }
 
 
-def look(*topics: Any, cluster_id: str | None = "cluster-a", **changes: Any) -> Plan:
+def look(*topics: Any, cluster_id: str | None = "cluster-a", **changes: Any) -> TopicPlan:
     changes = {"status": ELSEWHERE, "finalizer": True, **changes}
     seen = view(*topics, cluster_id=cluster_id)
     return plan_topic(request(resource(**changes), seen, config={"retention.ms": "1"}))

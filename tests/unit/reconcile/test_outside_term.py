@@ -6,10 +6,11 @@ import dataclasses
 
 import pytest
 
-from regent.reconcile.outside_term import INACTIVE_GRACE_S
 from regent.reconcile.plan import Plan
-from regent.reconcile.request import Absence, TopicRequest
-from regent.reconcile.topics import plan_topic
+from regent.reconcile.request import Absence
+from regent.reconcile.topics.outside_term import INACTIVE_GRACE_S
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.request import TopicRequest
 from tests.unit.reconcile.requests import after, request, resource, said, state, topic, view
 
 STALE = Absence(for_s=120.0, unknown_after_s=120.0, reason="no ZooKeeper session")

@@ -9,9 +9,9 @@ import pytest
 
 from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Reason, Rejected
 from regent.model.topic import topic_id_to_text
-from regent.reconcile.claims import claim_of
 from regent.reconcile.plan import FinalizerAction
-from regent.reconcile.topics import plan_topic
+from regent.reconcile.topics.claims import claim_of
+from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic_status import DeletionPolicy, Ownership
 from tests.unit.reconcile.requests import (
     ID,

@@ -26,10 +26,12 @@ from regent.controller.commands import (
     Rejected,
     TopicCommand,
 )
-from regent.reconcile.claims import claim_of
-from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.request import Attempt, TopicRequest
-from regent.reconcile.topics import plan_topic
+from regent.reconcile.plan import FinalizerAction
+from regent.reconcile.request import Attempt
+from regent.reconcile.topics.claims import claim_of
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.request import TopicRequest
 from tests.unit.reconcile.requests import MONOTONIC_S, NOW, resource, topic, view
 
 STEPS = st.lists(
@@ -124,13 +126,13 @@ class History:
                 return self._forget()
         return None
 
-    def _finish(self, plan: Plan) -> None:
+    def _finish(self, plan: TopicPlan) -> None:
         self._store(plan)
         if plan.finalizer is FinalizerAction.REMOVE:
             self.finalizer = False
         self.is_gone = self.is_deleted and not self.finalizer
 
-    def _store(self, plan: Plan) -> None:
+    def _store(self, plan: TopicPlan) -> None:
         if plan.status is not None:
             self.status = plan.status.to_api()
 

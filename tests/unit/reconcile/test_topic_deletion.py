@@ -10,11 +10,12 @@ import pytest
 from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Reason, Rejected
 from regent.controller.view import ClusterView, PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
-from regent.reconcile.outside_term import INACTIVE_GRACE_S
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.request import TopicRequest
-from regent.reconcile.topics import plan_topic
-from regent.reconcile.transitions import transition_events
+from regent.reconcile.topics.outside_term import INACTIVE_GRACE_S
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.request import TopicRequest
+from regent.reconcile.topics.transitions import transition_events
 from regent.resources.kafka_topic_status import KafkaTopicStatus
 from tests.unit.reconcile.requests import (
     ID,
@@ -63,7 +64,7 @@ def deleted(
     )
 
 
-def _released(plan: Plan, event: str) -> bool:
+def _released(plan: TopicPlan, event: str) -> bool:
     return (
         plan.finalizer is FinalizerAction.REMOVE
         and plan.commands == ()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from regent.controller.view import PartitionHealth, TopicView
-from regent.reconcile.plan import Plan
-from regent.reconcile.topics import plan_topic
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.planning import plan_topic
 from regent.resources.conditions import ConditionType
 from tests.unit.reconcile.requests import ID, READY, owned, partition, request, said, state, view
 
 
 class TestHealth:
-    def _plan(self, *partitions: Any) -> Plan:
+    def _plan(self, *partitions: Any) -> TopicPlan:
         return plan_topic(request(owned(), view(TopicView("orders", ID, partitions)), config={}))
 
     def test_under_replicated_is_unhealthy_but_ready(self) -> None:

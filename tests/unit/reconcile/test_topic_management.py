@@ -9,7 +9,7 @@ import pytest
 from regent.controller.commands import AlterTopicConfig
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction
-from regent.reconcile.topics import plan_topic
+from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
     ID,

@@ -11,7 +11,7 @@ from regent.controller.commands import AlterTopicConfig, CreatePartitions, Reaso
 from regent.controller.view import TopicView
 from regent.model.topic_config import BrokerFacts
 from regent.reconcile.plan import FinalizerAction
-from regent.reconcile.topics import plan_topic
+from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
     ID,

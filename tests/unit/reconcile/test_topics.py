@@ -16,9 +16,9 @@ from regent.controller.commands import (
     Rejected,
 )
 from regent.model.topic import topic_id_to_text
-from regent.reconcile.outside_term import INACTIVE_GRACE_S
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.topics import plan_topic
+from regent.reconcile.topics.outside_term import INACTIVE_GRACE_S
+from regent.reconcile.topics.planning import plan_topic
 from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (

@@ -8,12 +8,14 @@ created, until spec.clusterId names the cluster.
 from __future__ import annotations
 
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
-from regent.reconcile.request import ClusterMatch, TopicRequest
-from regent.reconcile.topic_status import Assessment, Progress, blind_status
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.request import ClusterMatch, TopicRequest
+from regent.reconcile.topics.status import blind_status
+from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
 
 
-def plan_other_cluster(request: TopicRequest) -> Plan:
+def plan_other_cluster(request: TopicRequest) -> TopicPlan:
     """The plan for a living resource that does not belong, or may not belong, to this cluster."""
     if request.cluster is ClusterMatch.UNKNOWN:
         return Plan(status=blind_status(request, unknown_cluster_assessment()))
@@ -42,7 +44,7 @@ def unknown_cluster_assessment() -> Assessment:
     )
 
 
-def release_in_other_cluster(request: TopicRequest) -> Plan:
+def release_in_other_cluster(request: TopicRequest) -> TopicPlan:
     """The deleted resource goes; the topic of the other cluster is left alone."""
     home = request.resource.spec.cluster_id or request.resource.status.cluster_id
     event = PlannedEvent(

@@ -3,7 +3,7 @@
 Nothing is known of the cluster then and no command can be sent. A status that speaks of the cluster
 becomes wrong with time: its conditions turn Unknown. What needs no controller is done: mistakes in
 the resource are named, and a finalizer that nothing depends on is removed
-(:mod:`regent.reconcile.topic_deletion`).
+(:mod:`regent.reconcile.topics.deletion`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Final
 
 from regent.reconcile.checks import first_finding
 from regent.reconcile.plan import Plan
-from regent.reconcile.request import TopicRequest
-from regent.reconcile.topic_checks import SPEC_CHECKS
-from regent.reconcile.topic_status import Assessment, Progress, blind_status
+from regent.reconcile.topics.checks import NAME_CHECKS, SPEC_CHECKS
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.request import TopicRequest
+from regent.reconcile.topics.status import blind_status
+from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
 
 INACTIVE_GRACE_S: Final = 30.0
@@ -22,13 +24,13 @@ INACTIVE_GRACE_S: Final = 30.0
 none. A change of controllers takes less."""
 
 
-def plan_outside_term(request: TopicRequest) -> Plan:
+def plan_outside_term(request: TopicRequest) -> TopicPlan:
     """What to report of a resource while there is no controller."""
     left_s = _left_s(request)
     if left_s > 0:
         return Plan(requeue_after_s=left_s)
     resource = request.resource
-    finding = first_finding(SPEC_CHECKS, resource)
+    finding = first_finding(NAME_CHECKS, request) or first_finding(SPEC_CHECKS, resource)
     if finding is not None and not resource.metadata.is_being_deleted:
         assessment = Assessment(Progress.STALLED, finding.reason, finding.text)
     else:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from regent.reconcile.request import ClusterMatch, TopicRequest
-from regent.reconcile.topic_status import Assessment, Progress
+from regent.reconcile.topics.request import ClusterMatch, TopicRequest
+from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason, rfc3339
 from regent.resources.kafka_topic import ForeignDeletionPolicy, ManagementPolicy
 from regent.resources.kafka_topic_status import ForeignDeletion, Ownership
@@ -45,7 +45,9 @@ def _is_lost(request: TopicRequest) -> bool:
     is_owner = request.record.ownership in (Ownership.CREATED, Ownership.ADOPTED)
     if not is_owner or request.resource.metadata.is_being_deleted:
         return False
-    if not request.view.is_active or request.cluster is not ClusterMatch.SAME:
+    if not request.may_declare:
+        return False
+    if not request.view.may_act or request.cluster is not ClusterMatch.SAME:
         return False
     if request.topic is None:
         return request.view.is_complete

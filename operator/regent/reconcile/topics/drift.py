@@ -7,8 +7,8 @@ from typing import Final
 
 from regent.controller.commands import AlterTopicConfig, CreatePartitions, CreateTopic, TopicCommand
 from regent.controller.view import TopicView
-from regent.reconcile.request import TopicRequest
-from regent.reconcile.topic_checks import settled_replicas
+from regent.reconcile.topics.checks import settled_replicas
+from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import enumerate_some, shorten
 from regent.resources.kafka_topic import KafkaTopicSpec
 from regent.resources.kafka_topic_status import DriftEntry

@@ -19,7 +19,7 @@ from regent.model.topic_config import (
     parse_int,
 )
 from regent.reconcile.checks import Check, Finding
-from regent.reconcile.request import TopicRequest
+from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import ConditionReason, enumerate_some
 from regent.resources.kafka_topic import KafkaTopic
 
@@ -105,6 +105,29 @@ SPEC_CHECKS: Final[tuple[Check[KafkaTopic], ...]] = (
     min_insync_replicas_can_be_met,
 )
 """What must hold before anything is sent to the controller."""
+
+
+def namespace_may_declare(request: TopicRequest) -> Finding | None:
+    """The rules of this Regent, by which teams keep off each other's topics."""
+    if request.may_declare:
+        return None
+    namespace = request.resource.metadata.namespace
+    rules = request.name_rules.of(namespace)
+    if rules:
+        shown = enumerate_some([str(rule) for rule in rules], limit=_MAX_LISTED)
+        why = f"its rules (topic_name_rules) are {shown}"
+    else:
+        why = "no rule (topic_name_rules) is about this namespace"
+    return Finding(
+        ConditionReason.TOPIC_NAME_NOT_ALLOWED,
+        f"namespace {namespace} may not declare topic {request.topic_name}: {why}; declare a topic "
+        "that a rule allows, or have the rules changed",
+        "metadata.name" if request.resource.spec.topic_name is None else "spec.topicName",
+    )
+
+
+NAME_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (namespace_may_declare,)
+"""What the namespace must be allowed, whatever state the cluster is in."""
 
 
 def brokers_can_load_config(request: TopicRequest) -> Finding | None:

@@ -1,8 +1,8 @@
-"""Carries out the plans for KafkaTopics, one reconciliation of a resource at a time.
+"""Carries out the plans for resources of a kind, one reconciliation of a resource at a time.
 
-A reconciliation reads the newest version of the object and the newest view, asks ``plan_topic``
-what to do, does it, and asks again with the outcomes, until nothing is left to be sent. Only then
-is the status written: it says what came of it, and mostly there is one write per change.
+A reconciliation reads the newest version of the object and the newest view, asks the kind what to
+do, does it, and asks again with the outcomes, until nothing is left to be sent. Only then is the
+status written: it says what came of it, and mostly there is one write per change.
 
 What has to be stored before a command is sent, the finalizer or an intent, is stored in a round of
 its own: the object may have changed by then, and if it cannot be stored nothing is sent.
@@ -12,49 +12,64 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from regent.controller.commands import (
-    Accepted,
-    AlterTopicConfig,
-    CreateTopic,
-    DescribeTopicConfigs,
-    TopicCommand,
-)
+from regent.controller.commands import ResourceCommand
 from regent.controller.view import ClusterView
-from regent.kube.command_batcher import CommandBatcher
 from regent.kube.event_recorder import EventRecorder
-from regent.kube.metrics import ResourceMetrics
+from regent.kube.memory import ObjectMemory, Outranked
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
 from regent.kube.settings import KubeSettings
-from regent.kube.status_writer import StatusWriter, WriteResult
-from regent.kube.topic_configs import TopicConfigs
-from regent.kube.topic_memory import Outranked, TopicMemory
-from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.request import Absence, TopicRequest
-from regent.reconcile.significance import is_significant
-from regent.reconcile.topic_commands import accepted_event
-from regent.reconcile.topics import plan_topic
-from regent.reconcile.transitions import is_foreign_deletion_news, transition_events
-from regent.reconcile.unreadable import plan_unreadable
-from regent.resources.kafka_topic import KafkaTopic
-from regent.resources.kafka_topic_status import KafkaTopicStatus
+from regent.kube.status_writer import StatusWriter, WritableStatus, WriteResult
+from regent.reconcile.plan import FinalizerAction, Plan, PlannedEvent
 
 logger = logging.getLogger(__name__)
 
 _ROUNDS_MAX: Final = 6
-"""Rounds in one look. Storing the finalizer and an intent, creating the topic and saying so take
-four; so do reading the configuration and changing it behind a finalizer."""
+"""Rounds in one reconciliation. Storing the finalizer and an intent, creating the topic and saying
+so take four; so do reading the configuration and changing it behind a finalizer."""
 
 _CONTESTS_REPORTED: Final = 5
 """So many times in a row a status was overwritten by somebody else: that is no edit by hand."""
 
 _OUTRANKED_RETRY_S: Final = 10.0
 """When to requeue a resource that belongs to a newer controller, in case it is gone."""
+
+StatusT = TypeVar("StatusT", bound=WritableStatus)
+RequestT = TypeVar("RequestT")
+MemoryT = TypeVar("MemoryT", bound=ObjectMemory[Any])
+
+
+class ReconciledKind(Protocol[RequestT, StatusT, MemoryT]):
+    """What a kind brings to its reconciliation."""
+
+    def remember(self, known: CachedObject, *, at: float) -> MemoryT:
+        """A new memory for an object that is first seen at this loop time."""
+        ...
+
+    def request(self, known: CachedObject, memory: MemoryT) -> RequestT:
+        """Everything that is known about an object now."""
+        ...
+
+    def plan(self, request: RequestT) -> Plan[StatusT]:
+        """What has to be done. Pure."""
+        ...
+
+    async def send(
+        self, request: RequestT, commands: Sequence[ResourceCommand], memory: MemoryT
+    ) -> Sequence[PlannedEvent]:
+        """Have commands carried out, and remember the outcomes; the Events for them."""
+        ...
+
+    def status_of(self, known: CachedObject) -> StatusT:
+        """The stored status; an empty one if it cannot be read."""
+        ...
+
+    def stored(self, status: StatusT, *, over: StatusT, memory: MemoryT) -> Sequence[PlannedEvent]:
+        """This process has stored a status in the place of another one; the Events for that."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,36 +78,28 @@ class ReconcilerParts:
 
     Attributes:
         view: Returns the newest view of the cluster.
-        now: Returns the present, aware.
-        jitter: Returns numbers from 0 to 1 that spread retries.
-        new_topic_id: Draws the id of a topic to be created.
-        absence: Returns for how long this process has not been the controller.
     """
 
     cache: ObjectCache
-    configs: TopicConfigs
-    batcher: CommandBatcher
-    writer: StatusWriter
+    writer: StatusWriter[Any, Any]
     recorder: EventRecorder
-    metrics: ResourceMetrics
     settings: KubeSettings
     view: Callable[[], ClusterView]
-    now: Callable[[], datetime]
-    jitter: Callable[[], float]
-    new_topic_id: Callable[[], uuid.UUID]
-    absence: Callable[[], Absence] = Absence
 
 
-class TopicReconciler:
-    """Reconciles KafkaTopics.
+class Reconciler(Generic[RequestT, StatusT, MemoryT]):
+    """Reconciles the resources of one kind.
 
     Attributes:
         reconciliations: How many so far.
     """
 
-    def __init__(self, parts: ReconcilerParts) -> None:
+    def __init__(
+        self, parts: ReconcilerParts, kind: ReconciledKind[RequestT, StatusT, MemoryT]
+    ) -> None:
         self._parts = parts
-        self._memories: dict[ObjectKey, TopicMemory] = {}
+        self._kind = kind
+        self._memories: dict[ObjectKey, MemoryT] = {}
         self.reconciliations = 0
 
     async def reconcile(self, key: ObjectKey) -> float | None:
@@ -102,8 +109,7 @@ class TopicReconciler:
             KubeError: If the API server does not answer or refuses. Reconciling again is safe.
         """
         self.reconciliations += 1
-        known = self._parts.cache.get(key)
-        if known is None:
+        if self._parts.cache.get(key) is None:
             self._memories.pop(key, None)
             return None
         for _ in range(_ROUNDS_MAX):
@@ -112,7 +118,8 @@ class TopicReconciler:
                 return None
             # It may be another generation, or another object, than in the round before.
             memory = self._memory_of(known)
-            plan, request = self._plan(known, memory)
+            request = self._kind.request(known, memory)
+            plan = self._kind.plan(request)
             if plan.finalizer is FinalizerAction.ADD:
                 if await self._parts.writer.add_finalizer(key, known.uid) is WriteResult.WRITTEN:
                     continue
@@ -123,89 +130,22 @@ class TopicReconciler:
                 if result is WriteResult.OUTRANKED:
                     return _OUTRANKED_RETRY_S
                 continue
-            if not plan.commands or request is None:
+            if not plan.commands:
                 return await self._finish(known, plan, memory)
-            await self._send(known, request, plan.commands, memory)
+            self._record(known, await self._kind.send(request, plan.commands, memory))
         return 0.0
 
-    def _memory_of(self, known: CachedObject) -> TopicMemory:
-        generation = known.generation
+    def _memory_of(self, known: CachedObject) -> MemoryT:
         at = asyncio.get_running_loop().time()
         memory = self._memories.get(known.key)
         if memory is None or memory.uid != known.uid:
-            memory = TopicMemory(
-                uid=known.uid,
-                generation=generation,
-                seen_at=at,
-                spare_topic_id=self._parts.new_topic_id(),
-            )
-            self._memories[known.key] = memory
-        memory.see(generation, at=at)
+            memory = self._memories[known.key] = self._kind.remember(known, at=at)
+        memory.see(known.generation, at=at)
         return memory
 
-    def _plan(self, known: CachedObject, memory: TopicMemory) -> tuple[Plan, TopicRequest | None]:
-        parts = self._parts
-        resource = known.parse()
-        if not isinstance(resource, KafkaTopic):
-            return plan_unreadable(resource, now=parts.now()), None
-        memory.settle(resource.status.ownership)
-        request = TopicRequest(
-            resource=resource,
-            view=parts.view(),
-            config=parts.configs.get(known.topic),
-            claims=parts.cache.claims(known.topic),
-            seen_at=memory.seen_at,
-            monotonic_s=asyncio.get_running_loop().time(),
-            now=parts.now(),
-            attempts=tuple(memory.attempts),
-            created=memory.created,
-            spare_topic_id=memory.spare_topic_id,
-            absence=parts.absence(),
-        )
-        return plan_topic(request), request
-
-    async def _send(
-        self,
-        known: CachedObject,
-        request: TopicRequest,
-        commands: tuple[TopicCommand, ...],
-        memory: TopicMemory,
-    ) -> None:
-        """Send commands, remember the outcomes and record the events for them."""
-        parts = self._parts
-        as_of = parts.configs.clock
-        outcomes = await parts.batcher.submit(commands)
-        for command, outcome in zip(commands, outcomes, strict=True):
-            memory.note(
-                command,
-                outcome,
-                controller_epoch=request.view.controller_epoch,
-                at=asyncio.get_running_loop().time(),
-                settings=parts.settings,
-                jitter=parts.jitter,
-                new_topic_id=parts.new_topic_id,
-            )
-            if isinstance(outcome, Accepted):
-                self._learn(command, outcome, as_of=as_of)
-                event = accepted_event(request, command)
-                if event is not None:
-                    parts.recorder.record(known, event)
-
-    def _learn(self, command: TopicCommand, outcome: Accepted, *, as_of: int) -> None:
-        """What an accepted command says about configurations."""
-        configs = self._parts.configs
-        match command:
-            case DescribeTopicConfigs():
-                for topic, config in (outcome.result or {}).items():
-                    configs.put(topic, config, as_of=as_of)
-            case AlterTopicConfig():
-                configs.apply(command)
-            case CreateTopic():
-                configs.put(command.topic, command.config, as_of=as_of)
-            case _:
-                pass
-
-    async def _finish(self, known: CachedObject, plan: Plan, memory: TopicMemory) -> float | None:
+    async def _finish(
+        self, known: CachedObject, plan: Plan[StatusT], memory: MemoryT
+    ) -> float | None:
         """Write the status, remove the finalizer, and record the events once that is done."""
         delays = [] if plan.requeue_after_s is None else [plan.requeue_after_s]
         if plan.status is not None:
@@ -220,15 +160,14 @@ class TopicReconciler:
             )
             if result is WriteResult.CHANGED:
                 return 0.0
-        for event in plan.events:
-            self._parts.recorder.record(known, event)
+        self._record(known, plan.events)
         return min(delays) if delays else None
 
     async def _write_status(
         self,
         known: CachedObject,
-        status: KafkaTopicStatus,
-        memory: TopicMemory,
+        status: StatusT,
+        memory: MemoryT,
         *,
         in_full: bool = False,
     ) -> WriteResult:
@@ -243,22 +182,22 @@ class TopicReconciler:
         if result is not WriteResult.WRITTEN:
             return result
         # Only by the process that stored it: neither a restart nor a second replica repeats it.
-        before = known.parse().status
+        before = self._kind.status_of(known)
         memory.note_written(status, over=before, at=asyncio.get_running_loop().time())
-        memory.settle(status.ownership)
         if memory.contests == _CONTESTS_REPORTED:
             logger.warning(
                 "The status of a resource is changed again and again by somebody else; it is "
                 "written less often now. Two Regents may serve its namespace",
                 extra={"resource": str(known.key)},
             )
-        for event in transition_events(before, status):
-            self._parts.recorder.record(known, event)
-        if is_foreign_deletion_news(before, status):
-            self._parts.metrics.count_foreign_deletion()
+        self._record(known, self._kind.stored(status, over=before, memory=memory))
         return result
 
-    def _note_outranked(self, known: CachedObject, memory: TopicMemory) -> None:
+    def _record(self, known: CachedObject, events: Sequence[PlannedEvent]) -> None:
+        for event in events:
+            self._parts.recorder.record(known, event)
+
+    def _note_outranked(self, known: CachedObject, memory: MemoryT) -> None:
         """Remember since when a status is left alone in this term."""
         newest = self._parts.cache.get(known.key)
         version = known.version if newest is None else newest.version
@@ -271,7 +210,7 @@ class TopicReconciler:
         )
         memory.outranked = Outranked(version, epoch, asyncio.get_running_loop().time())
 
-    def _overwritable(self, known: CachedObject, memory: TopicMemory) -> str | None:
+    def _overwritable(self, known: CachedObject, memory: MemoryT) -> str | None:
         """resourceVersion of an object whose status no newer controller can have written; None if
         one can.
 
@@ -279,16 +218,14 @@ class TopicReconciler:
         (ZooKeeper was restored from a backup), or the status was edited by hand.
         """
         view, outranked = self._parts.view(), memory.outranked
-        if outranked is None or not view.is_active:
+        if outranked is None or not view.may_act:
             return None
         if outranked.controller_epoch != view.controller_epoch:
             return None
         age_s = asyncio.get_running_loop().time() - outranked.since
         return outranked.version if age_s >= self._parts.settings.outranked_patience_s else None
 
-    def _held_back_s(
-        self, known: CachedObject, status: KafkaTopicStatus, memory: TopicMemory
-    ) -> float | None:
+    def _held_back_s(self, known: CachedObject, status: StatusT, memory: MemoryT) -> float | None:
         """Seconds until a mere detail may be written; None: write now, or nothing to write.
 
         While brokers restart, in-sync replicas come and go by the thousand. People look at
@@ -297,12 +234,12 @@ class TopicReconciler:
         """
         if memory.written_at is None:
             return None
-        resource = known.parse()
+        before = self._kind.status_of(known)
         age_s = asyncio.get_running_loop().time() - memory.written_at
-        if is_significant(resource.status, status):
+        if memory.is_significant(before, status):
             left_s = memory.contest_pause_s(status) - age_s
         else:
             left_s = self._parts.settings.status_detail_interval_s - age_s
         if left_s <= 0:
             return None
-        return left_s if resource.status.to_api() != status.to_api() else None
+        return left_s if before.to_api() != status.to_api() else None

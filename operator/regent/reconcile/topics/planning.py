@@ -14,58 +14,63 @@ import dataclasses
 from regent.controller.commands import DescribeTopicConfigs, TopicCommand
 from regent.model.topic import is_internal_topic
 from regent.reconcile.checks import Finding, all_findings, first_finding
-from regent.reconcile.deletion_policy import effective_deletion_policy
-from regent.reconcile.foreign_deletion import (
-    awaits_decision,
-    foreign_deletion_assessment,
-    with_foreign_deletion,
-)
-from regent.reconcile.other_cluster import plan_other_cluster
-from regent.reconcile.outside_term import plan_outside_term
+from regent.reconcile.dispatch import Dispatch, describe_commands
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
-from regent.reconcile.request import ClusterMatch, TopicRequest
-from regent.reconcile.topic_checks import (
+from regent.reconcile.topics.checks import (
     CLUSTER_CHECKS,
     CREATION_CHECKS,
     GROWTH_CHECKS,
     LIMIT_CHECKS,
+    NAME_CHECKS,
     SPEC_CHECKS,
     foreign_config_problem,
 )
-from regent.reconcile.topic_commands import Dispatch, describe_commands, dispatch
-from regent.reconcile.topic_deletion import plan_deletion
-from regent.reconcile.topic_drift import (
+from regent.reconcile.topics.commands import dispatch_for_topic
+from regent.reconcile.topics.deletion import plan_deletion
+from regent.reconcile.topics.deletion_policy import effective_deletion_policy
+from regent.reconcile.topics.drift import (
     change_commands,
     creation_command,
     describe_drift,
     drift,
     managed_keys,
 )
-from regent.reconcile.topic_status import (
-    Assessment,
-    Progress,
+from regent.reconcile.topics.foreign_deletion import (
+    awaits_decision,
+    foreign_deletion_assessment,
+    with_foreign_deletion,
+)
+from regent.reconcile.topics.other_cluster import plan_other_cluster
+from regent.reconcile.topics.outside_term import plan_outside_term
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.request import ClusterMatch, TopicRequest
+from regent.reconcile.topics.status import (
     blind_status,
     leadership_assessment,
     observed_status,
     refusal_assessment,
 )
+from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import AdoptionPolicy, ManagementPolicy
 from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership
 
 
-def plan_topic(request: TopicRequest) -> Plan:
+def plan_topic(request: TopicRequest) -> TopicPlan:
     """What has to be done for a KafkaTopic, given everything that is known now."""
     if request.resource.metadata.is_being_deleted:
         return plan_deletion(request)
     return _plan_living(with_foreign_deletion(request))
 
 
-def _plan_living(request: TopicRequest) -> Plan:
-    if not request.view.is_active:
+def _plan_living(request: TopicRequest) -> TopicPlan:
+    if not request.view.may_act:
         return plan_outside_term(request)
     if request.cluster is not ClusterMatch.SAME:
         return plan_other_cluster(request)
+    forbidden = first_finding(NAME_CHECKS, request)
+    if forbidden is not None:
+        return _forbidden(request, forbidden)
     finding = first_finding(SPEC_CHECKS, request.resource) or first_finding(CLUSTER_CHECKS, request)
     if finding is not None:
         return _refused(request, finding)
@@ -84,12 +89,18 @@ def _plan_living(request: TopicRequest) -> Plan:
     return _plan_existing(request)
 
 
-def _refused(request: TopicRequest, finding: Finding) -> Plan:
+def _forbidden(request: TopicRequest, finding: Finding) -> TopicPlan:
+    """The topic is none of the namespace's business: nothing is done, and nothing shown of it."""
+    assessment = Assessment(Progress.STALLED, finding.reason, finding.text)
+    return Plan(status=blind_status(request, assessment))
+
+
+def _refused(request: TopicRequest, finding: Finding) -> TopicPlan:
     """The resource itself is impossible: nothing is sent, what is known is shown."""
     return _plan_nothing(request, Assessment(Progress.STALLED, finding.reason, finding.text))
 
 
-def _plan_nothing(request: TopicRequest, assessment: Assessment) -> Plan:
+def _plan_nothing(request: TopicRequest, assessment: Assessment) -> TopicPlan:
     """Say something and change nothing: neither the cluster nor what is recorded."""
     record = request.record
     begun = Ownership.CREATING if request.created is not None else None
@@ -103,12 +114,12 @@ def _plan_nothing(request: TopicRequest, assessment: Assessment) -> Plan:
     )
 
 
-def _plan_lost(request: TopicRequest) -> Plan:
+def _plan_lost(request: TopicRequest) -> TopicPlan:
     """Somebody else deleted the topic: nothing is created before somebody wants it."""
     return _plan_nothing(request, foreign_deletion_assessment(request))
 
 
-def _conflict(request: TopicRequest) -> Plan:
+def _conflict(request: TopicRequest) -> TopicPlan:
     """Another resource owns the topic. This one releases everything, and recovers when it wins."""
     assessment = Assessment(
         Progress.STALLED,
@@ -122,12 +133,12 @@ def _conflict(request: TopicRequest) -> Plan:
     )
 
 
-def _waiting(request: TopicRequest, reason: ConditionReason, message: str) -> Plan:
+def _waiting(request: TopicRequest, reason: ConditionReason, message: str) -> TopicPlan:
     """Nothing can be done before the cluster changes; the view shows when it does."""
     return _plan_nothing(request, Assessment(Progress.PROGRESSING, reason, message))
 
 
-def _plan_absent(request: TopicRequest) -> Plan:
+def _plan_absent(request: TopicRequest) -> TopicPlan:
     """The topic does not exist, or the view does not know yet."""
     if not request.view.is_complete:
         assessment = Assessment(
@@ -158,7 +169,7 @@ def _plan_absent(request: TopicRequest) -> Plan:
     if shortage is not None:
         return _waiting(request, shortage.reason, shortage.text)
     command = creation_command(request)
-    sent = dispatch(request, (command,))
+    sent = dispatch_for_topic(request, (command,))
     status = _status(
         request,
         _assess(request, sent, (), idle_reason=ConditionReason.CREATING),
@@ -188,7 +199,7 @@ def _needs_stored_intent(request: TopicRequest, intent: KafkaTopicStatus) -> boo
     return not adopts or record.ownership is not None
 
 
-def _plan_existing(request: TopicRequest) -> Plan:
+def _plan_existing(request: TopicRequest) -> TopicPlan:
     if request.config is None:
         return _plan_reading(request)
     spec = request.resource.spec
@@ -197,7 +208,7 @@ def _plan_existing(request: TopicRequest) -> Plan:
     if not request.owns_topic and spec.adoption_policy is not AdoptionPolicy.ADOPT:
         return _plan_unadopted(request)
     obstacles = all_findings(GROWTH_CHECKS, request)
-    sent = dispatch(request, change_commands(request, may_grow=not obstacles))
+    sent = dispatch_for_topic(request, change_commands(request, may_grow=not obstacles))
     limits = (*obstacles, *all_findings(LIMIT_CHECKS, request))
     return Plan(
         status=_status(
@@ -224,9 +235,9 @@ def _adoption_events(request: TopicRequest) -> tuple[PlannedEvent, ...]:
     return (PlannedEvent(EventReason.TOPIC_ADOPTED, message),)
 
 
-def _plan_reading(request: TopicRequest) -> Plan:
+def _plan_reading(request: TopicRequest) -> TopicPlan:
     """The topic's configuration is not known: ask for it before anything is decided."""
-    sent = dispatch(request, (DescribeTopicConfigs((request.topic_name,)),))
+    sent = dispatch_for_topic(request, (DescribeTopicConfigs((request.topic_name,)),))
     if sent.send:
         return Plan(commands=sent.send)
     if sent.findings:
@@ -239,7 +250,7 @@ def _plan_reading(request: TopicRequest) -> Plan:
     return Plan(status=blind_status(request, assessment), requeue_after_s=sent.wait_s)
 
 
-def _plan_watching(request: TopicRequest) -> Plan:
+def _plan_watching(request: TopicRequest) -> TopicPlan:
     """Paused or Observe: show everything, write nothing."""
     spec = request.resource.spec
     paused = spec.management_policy is ManagementPolicy.PAUSED
@@ -263,7 +274,7 @@ def _plan_watching(request: TopicRequest) -> Plan:
     )
 
 
-def _plan_unadopted(request: TopicRequest) -> Plan:
+def _plan_unadopted(request: TopicRequest) -> TopicPlan:
     """The topic existed before and must not be taken over without a word from somebody."""
     entries = drift(request)
     state = describe_drift(entries) if entries else "nothing would change"
@@ -342,7 +353,7 @@ def _status(
     managed_config: tuple[str, ...],
 ) -> KafkaTopicStatus:
     """The status; blind if the view does not know whether there is a topic."""
-    knows = request.view.is_active and (request.topic is not None or request.view.is_complete)
+    knows = request.view.may_act and (request.topic is not None or request.view.is_complete)
     if not knows:
         return blind_status(request, assessment)
     return observed_status(

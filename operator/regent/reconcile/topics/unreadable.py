@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
-from regent.reconcile.topic_status import Assessment, Progress, summary_verdicts, unknown_verdict
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
 from regent.resources.conditions import ConditionReason, ConditionType, update_conditions
 from regent.resources.kafka_topic import UnreadableTopic
 
 
-def plan_unreadable(resource: UnreadableTopic, *, now: datetime) -> Plan:
+@dataclass(frozen=True, slots=True)
+class UnreadableRequest:
+    """What is known about a resource that cannot be read."""
+
+    resource: UnreadableTopic
+    now: datetime
+
+
+def plan_unreadable(resource: UnreadableTopic, *, now: datetime) -> TopicPlan:
     """The plan for a KafkaTopic whose spec does not match the schema of this Regent.
 
     A deleted one is released and its topic stays, unless it asks for protection.

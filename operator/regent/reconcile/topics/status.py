@@ -1,22 +1,16 @@
-"""The status of a KafkaTopic: from what was found out to fields and conditions.
-
-kstatus reads the conditions in this order: another observedGeneration means in progress,
-``Reconciling`` True means in progress, ``Stalled`` True means failed, then ``Ready`` counts. So an
-assessment is exactly one of three: ready, progressing or stalled.
-"""
+"""The status of a KafkaTopic: from what was found out to fields and conditions."""
 
 from __future__ import annotations
 
-import enum
 import heapq
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from regent.controller.view import PartitionHealth, PartitionView, TopicView
 from regent.model.topic import topic_id_to_text
-from regent.reconcile.deletion_policy import effective_deletion_policy
-from regent.reconcile.request import ClusterMatch, TopicRequest
-from regent.reconcile.topic_drift import describe_drift
+from regent.reconcile.topics.deletion_policy import effective_deletion_policy
+from regent.reconcile.topics.drift import describe_drift
+from regent.reconcile.topics.request import ClusterMatch, TopicRequest
+from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
 from regent.resources.conditions import (
     ConditionReason,
     ConditionStatus,
@@ -33,51 +27,6 @@ from regent.resources.kafka_topic_status import (
     Ownership,
     PartitionState,
 )
-
-
-class Progress(enum.Enum):
-    """The answers to "how is it going". UNKNOWN: there is no controller that knows."""
-
-    READY = enum.auto()
-    PROGRESSING = enum.auto()
-    STALLED = enum.auto()
-    UNKNOWN = enum.auto()
-
-
-_READY: Final = {
-    Progress.READY: ConditionStatus.TRUE,
-    Progress.UNKNOWN: ConditionStatus.UNKNOWN,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Assessment:
-    """How a resource is doing, and why."""
-
-    progress: Progress
-    reason: ConditionReason
-    message: str
-
-
-def summary_verdicts(assessment: Assessment) -> tuple[Verdict, Verdict, Verdict]:
-    """The three conditions of kstatus for an assessment."""
-    progress, reason, message = assessment.progress, assessment.reason, assessment.message
-    idle = (ConditionStatus.FALSE, ConditionReason.IDLE, "nothing is under way")
-    unstalled = (ConditionStatus.FALSE, ConditionReason.NOT_STALLED, "nothing blocks it")
-    happening = (ConditionStatus.TRUE, reason, message)
-    ready = _READY.get(progress, ConditionStatus.FALSE)
-    # A client that waits for the resource goes on waiting meanwhile (kstatus: InProgress).
-    is_pending = progress in (Progress.PROGRESSING, Progress.UNKNOWN)
-    return (
-        Verdict(ConditionType.READY, ready, reason, message),
-        Verdict(ConditionType.RECONCILING, *(happening if is_pending else idle)),
-        Verdict(ConditionType.STALLED, *(happening if progress is Progress.STALLED else unstalled)),
-    )
-
-
-def unknown_verdict(condition: ConditionType, message: str) -> Verdict:
-    """A condition about which nothing can be said."""
-    return Verdict(condition, ConditionStatus.UNKNOWN, ConditionReason.UNKNOWN, message)
 
 
 def synced_verdict(topic: TopicView | None, entries: tuple[DriftEntry, ...]) -> Verdict:
@@ -276,7 +225,7 @@ def _provenance(request: TopicRequest) -> dict[str, Any]:
     An inactive process has no epoch of its own: it must not seem to have won or lost against the
     controller whose status it amends. What is known of another cluster stays known of that one.
     """
-    if not request.view.is_active or request.cluster is not ClusterMatch.SAME:
+    if not request.view.may_act or request.cluster is not ClusterMatch.SAME:
         return {}
     return {
         "cluster_id": request.view.cluster_id,

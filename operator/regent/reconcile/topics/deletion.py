@@ -10,15 +10,21 @@ from typing import Final
 
 from regent.controller.commands import DeleteTopic
 from regent.model.topic import is_internal_topic
-from regent.reconcile.claims import Claim
-from regent.reconcile.deletion_policy import effective_deletion_policy
-from regent.reconcile.other_cluster import release_in_other_cluster, unknown_cluster_assessment
-from regent.reconcile.outside_term import grace_s, plan_outside_term
+from regent.reconcile.dispatch import describe_commands
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
-from regent.reconcile.request import ClusterMatch, TopicRequest
-from regent.reconcile.topic_commands import describe_commands, dispatch
-from regent.reconcile.topic_drift import drift
-from regent.reconcile.topic_status import Assessment, Progress, blind_status, observed_status
+from regent.reconcile.topics.claims import Claim
+from regent.reconcile.topics.commands import dispatch_for_topic
+from regent.reconcile.topics.deletion_policy import effective_deletion_policy
+from regent.reconcile.topics.drift import drift
+from regent.reconcile.topics.other_cluster import (
+    release_in_other_cluster,
+    unknown_cluster_assessment,
+)
+from regent.reconcile.topics.outside_term import grace_s, plan_outside_term
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.request import ClusterMatch, TopicRequest
+from regent.reconcile.topics.status import blind_status, observed_status
+from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason, ConditionType, find_condition
 from regent.resources.kafka_topic import ManagementPolicy
 from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership
@@ -26,11 +32,11 @@ from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus
 _WAY_OUT: Final = "to let the resource go and keep the topic, set deletionPolicy to Retain"
 
 
-def plan_deletion(request: TopicRequest) -> Plan:
+def plan_deletion(request: TopicRequest) -> TopicPlan:
     """What has to be done for a resource with a deletion timestamp."""
     if not request.resource.holds_finalizer:
         return Plan()
-    if not request.view.is_active and request.unanswered_s < grace_s(request):
+    if not request.view.may_act and request.unanswered_s < grace_s(request):
         return Plan(requeue_after_s=grace_s(request) - request.unanswered_s)
     if request.cluster is ClusterMatch.OTHER:
         return _plan_other_cluster(request)
@@ -39,7 +45,7 @@ def plan_deletion(request: TopicRequest) -> Plan:
     release = _reason_to_release(request)
     if release is not None:
         return Plan(finalizer=FinalizerAction.REMOVE, events=(release,))
-    if not request.view.is_active:
+    if not request.view.may_act:
         return plan_outside_term(request)
     if request.cluster is ClusterMatch.UNKNOWN:
         return Plan(status=blind_status(request, unknown_cluster_assessment()))
@@ -49,7 +55,7 @@ def plan_deletion(request: TopicRequest) -> Plan:
 def _is_gone(request: TopicRequest) -> bool:
     """Whether it is certain that there is no topic, and none of this resource's about to show."""
     return (
-        request.view.is_active
+        request.view.may_act
         and request.view.is_complete
         and request.cluster is ClusterMatch.SAME
         and request.topic is None
@@ -65,7 +71,7 @@ def _end_events(request: TopicRequest) -> tuple[PlannedEvent, ...]:
     return (PlannedEvent(EventReason.TOPIC_DELETED, text, is_occurrence=True),)
 
 
-def _plan_held(request: TopicRequest) -> Plan:
+def _plan_held(request: TopicRequest) -> TopicPlan:
     """The resource stays until its topic is gone, or as long as it protects it."""
     if request.topic is None:
         if not request.view.is_complete:
@@ -82,7 +88,7 @@ def _plan_held(request: TopicRequest) -> Plan:
     return _delete(request)
 
 
-def _plan_other_cluster(request: TopicRequest) -> Plan:
+def _plan_other_cluster(request: TopicRequest) -> TopicPlan:
     if request.resource.spec.deletion_policy is DeletionPolicy.PROTECT:
         where = "is in another Kafka cluster, where it cannot be seen"
         return Plan(status=blind_status(request, _protection(request, where)))
@@ -117,6 +123,8 @@ def _reason_to_release(request: TopicRequest) -> PlannedEvent | None:
 def _why_released(request: TopicRequest) -> str | None:
     """Why the resource goes and its topic stays, even if others declare it; None: it does not."""
     management, policy = request.resource.spec.management_policy, _policy(request)
+    if not request.may_declare:
+        return "the rules do not let this namespace declare it"
     if request.is_loser or not request.owns_topic:
         return "this resource does not own it"
     if management is ManagementPolicy.OBSERVE:
@@ -177,9 +185,9 @@ def _describe_wait(request: TopicRequest) -> str:
     return text
 
 
-def _delete(request: TopicRequest) -> Plan:
+def _delete(request: TopicRequest) -> TopicPlan:
     topic_id = None if request.topic is None else request.topic.topic_id
-    sent = dispatch(request, (DeleteTopic(request.topic_name, topic_id),))
+    sent = dispatch_for_topic(request, (DeleteTopic(request.topic_name, topic_id),))
     finding = next(iter(sent.findings), None)
     if finding is None:
         assessment = Assessment(
@@ -201,7 +209,7 @@ def _progressing(
     message: str,
     *,
     requeue_after_s: float | None = None,
-) -> Plan:
+) -> TopicPlan:
     assessment = Assessment(Progress.PROGRESSING, reason, message)
     if request.topic is None:
         status = blind_status(request, assessment)

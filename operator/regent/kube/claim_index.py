@@ -1,0 +1,71 @@
+"""Which objects of a kind declare the same subject, and what they claim of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from regent.kube.object_cache import ObjectKey
+from regent.reconcile.kinds import ClaimT, KindDescriptor
+from regent.reconcile.request import ResourceT
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[ClaimT]):
+    subjects: tuple[str, ...]
+    claim: ClaimT | None
+
+
+class ClaimIndex(Generic[ResourceT, ClaimT]):
+    """Kept by the object cache, which feeds it every version that it takes in."""
+
+    def __init__(self, kind: KindDescriptor[ResourceT, ClaimT]) -> None:
+        self._kind = kind
+        self._entries: dict[ObjectKey, _Entry[ClaimT]] = {}
+        self._by_subject: dict[str, dict[ObjectKey, None]] = {}
+
+    def keys(self, subject: str) -> tuple[ObjectKey, ...]:
+        """Keys of the objects that declare a subject."""
+        return tuple(self._by_subject.get(subject, ()))
+
+    def claims(self, subject: str) -> tuple[ClaimT, ...]:
+        """Claims to a subject, in no particular order."""
+        claims = (self._entries[key].claim for key in self._by_subject.get(subject, ()))
+        return tuple(claim for claim in claims if claim is not None)
+
+    def put(self, key: ObjectKey, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
+        """Take in a version; the keys of all that declare the same, if it is news for them."""
+        new = _Entry(self._kind.subjects(body), self._kind.claim(body))
+        old = self._entries.get(key)
+        if old == new:
+            return frozenset()
+        if old is not None:
+            self._unindex(key, old)
+        self._entries[key] = new
+        for subject in new.subjects:
+            self._by_subject.setdefault(subject, {})[key] = None
+        return self._concerned(() if old is None else old.subjects) | self._concerned(new.subjects)
+
+    def remove(self, key: ObjectKey) -> frozenset[ObjectKey]:
+        """Forget an object; the keys of the others that declare the same."""
+        old = self._entries.pop(key, None)
+        if old is None:
+            return frozenset()
+        self._unindex(key, old)
+        return self._concerned(old.subjects)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self._by_subject.clear()
+
+    def _concerned(self, subjects: tuple[str, ...]) -> frozenset[ObjectKey]:
+        return frozenset(key for subject in subjects for key in self.keys(subject))
+
+    def _unindex(self, key: ObjectKey, old: _Entry[ClaimT]) -> None:
+        for subject in old.subjects:
+            keys = self._by_subject.get(subject, {})
+            keys.pop(key, None)
+            if not keys:
+                self._by_subject.pop(subject, None)

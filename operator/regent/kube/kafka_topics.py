@@ -1,0 +1,153 @@
+"""KafkaTopics as the reconciler sees them: requests, commands and what is learnt from outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from regent.controller.commands import (
+    Accepted,
+    AlterTopicConfig,
+    CreateTopic,
+    DescribeTopicConfigs,
+    ResourceCommand,
+)
+from regent.controller.view import ClusterView
+from regent.kube.claim_index import ClaimIndex
+from regent.kube.command_batcher import CommandBatcher
+from regent.kube.metrics import ResourceMetrics
+from regent.kube.object_cache import CachedObject
+from regent.kube.settings import KubeSettings
+from regent.kube.topic_configs import TopicConfigs
+from regent.kube.topic_memory import TopicMemory
+from regent.reconcile.plan import PlannedEvent
+from regent.reconcile.request import Absence
+from regent.reconcile.topics.claims import Claim
+from regent.reconcile.topics.commands import accepted_event
+from regent.reconcile.topics.kind import KAFKA_TOPIC
+from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.request import TopicRequest
+from regent.reconcile.topics.transitions import is_foreign_deletion_news, transition_events
+from regent.reconcile.topics.unreadable import UnreadableRequest, plan_unreadable
+from regent.resources.kafka_topic import KafkaTopic, UnreadableTopic
+from regent.resources.kafka_topic_status import KafkaTopicStatus
+
+AnyTopicRequest = TopicRequest | UnreadableRequest
+TopicIndex = ClaimIndex[KafkaTopic | UnreadableTopic, Claim]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaTopics:
+    """A :class:`~regent.kube.reconciler.ReconciledKind`.
+
+    Attributes:
+        index: Who claims which topic.
+        configs: What is known of the configurations of topics.
+        view: Returns the newest view of the cluster.
+        now: Returns the present, aware.
+        jitter: Returns numbers from 0 to 1 that spread retries.
+        new_topic_id: Draws the id of a topic to be created.
+        absence: Returns for how long this process has not been the controller.
+    """
+
+    index: TopicIndex
+    configs: TopicConfigs
+    batcher: CommandBatcher
+    metrics: ResourceMetrics
+    settings: KubeSettings
+    view: Callable[[], ClusterView]
+    now: Callable[[], datetime]
+    jitter: Callable[[], float]
+    new_topic_id: Callable[[], uuid.UUID]
+    absence: Callable[[], Absence] = Absence
+
+    def remember(self, known: CachedObject, *, at: float) -> TopicMemory:
+        """See :class:`~regent.kube.reconciler.ReconciledKind`, as for the others."""
+        return TopicMemory(
+            uid=known.uid,
+            generation=known.generation,
+            seen_at=at,
+            spare_topic_id=self.new_topic_id(),
+        )
+
+    def request(self, known: CachedObject, memory: TopicMemory) -> AnyTopicRequest:
+        resource = KAFKA_TOPIC.parse(known.body)
+        if not isinstance(resource, KafkaTopic):
+            return UnreadableRequest(resource, now=self.now())
+        memory.settle(resource.status.ownership)
+        return TopicRequest(
+            resource=resource,
+            view=self.view(),
+            config=self.configs.get(resource.topic_name),
+            claims=self.index.claims(resource.topic_name),
+            seen_at=memory.seen_at,
+            monotonic_s=asyncio.get_running_loop().time(),
+            now=self.now(),
+            attempts=tuple(memory.attempts),
+            created=memory.created,
+            spare_topic_id=memory.spare_topic_id,
+            absence=self.absence(),
+            name_rules=self.settings.topic_name_rules,
+        )
+
+    def plan(self, request: AnyTopicRequest) -> TopicPlan:
+        if isinstance(request, UnreadableRequest):
+            return plan_unreadable(request.resource, now=request.now)
+        return plan_topic(request)
+
+    async def send(
+        self,
+        request: AnyTopicRequest,
+        commands: Sequence[ResourceCommand],
+        memory: TopicMemory,
+    ) -> list[PlannedEvent]:
+        events: list[PlannedEvent] = []
+        if isinstance(request, UnreadableRequest):
+            return events  # it has none
+        as_of = self.configs.clock
+        outcomes = await self.batcher.submit(commands)
+        for command, outcome in zip(commands, outcomes, strict=True):
+            memory.note(
+                command,
+                outcome,
+                controller_epoch=request.view.controller_epoch,
+                at=asyncio.get_running_loop().time(),
+                settings=self.settings,
+                jitter=self.jitter,
+                new_topic_id=self.new_topic_id,
+            )
+            if isinstance(outcome, Accepted):
+                self._learn(command, outcome, as_of=as_of)
+                event = accepted_event(request, command)
+                if event is not None:
+                    events.append(event)
+        return events
+
+    def _learn(self, command: ResourceCommand, outcome: Accepted, *, as_of: int) -> None:
+        """What an accepted command says about configurations."""
+        configs = self.configs
+        match command:
+            case DescribeTopicConfigs():
+                for topic, config in (outcome.result or {}).items():
+                    configs.put(topic, config, as_of=as_of)
+            case AlterTopicConfig():
+                configs.apply(command)
+            case CreateTopic():
+                configs.put(command.topic, command.config, as_of=as_of)
+            case _:
+                pass
+
+    def status_of(self, known: CachedObject) -> KafkaTopicStatus:
+        return KAFKA_TOPIC.parse(known.body).status
+
+    def stored(
+        self, status: KafkaTopicStatus, *, over: KafkaTopicStatus, memory: TopicMemory
+    ) -> tuple[PlannedEvent, ...]:
+        memory.settle(status.ownership)
+        if is_foreign_deletion_news(over, status):
+            self.metrics.count_foreign_deletion()
+        return transition_events(over, status)

@@ -1,0 +1,38 @@
+"""What Regent has to know of a kind of resource to serve it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from regent.reconcile.request import ResourceT
+from regent.resources.conditions import ConditionType
+from regent.resources.kind import ResourceKind
+
+ClaimT = TypeVar("ClaimT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindDescriptor(Generic[ResourceT, ClaimT]):
+    """A kind of resource. Its functions take objects as the API has them.
+
+    Attributes:
+        kind: Its names, and its paths in the API.
+        spec_fields: Names of the fields of its spec.
+        parse: Reads an object; one whose spec cannot be read becomes a value that says so.
+        finalizer: What Regent puts on its objects.
+        conditions: Types of the conditions in its status, in their order.
+        subjects: What an object declares, by name: a topic, for instance. Several resources that
+            declare the same have to know of each other.
+        claim: The claim of an object to its subjects; None: it claims nothing. Claims that are
+            equal say the same: a change that leaves the claim as it is, is no news for rivals.
+    """
+
+    kind: ResourceKind
+    spec_fields: frozenset[str]
+    parse: Callable[[Mapping[str, Any]], ResourceT]
+    finalizer: str
+    conditions: tuple[ConditionType, ...]
+    subjects: Callable[[Mapping[str, Any]], tuple[str, ...]]
+    claim: Callable[[Mapping[str, Any]], ClaimT | None]

@@ -1,0 +1,77 @@
+"""Commands for topics: where a refusal points to in the resource, and their Events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, assert_never
+
+from regent.controller.commands import (
+    AlterTopicConfig,
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopicConfigs,
+    ResourceCommand,
+)
+from regent.reconcile.dispatch import Dispatch, dispatch
+from regent.reconcile.plan import EventReason, PlannedEvent
+from regent.reconcile.topics.request import TopicRequest
+
+COMMAND_FIELDS: Final = {
+    "topic": "spec.topicName",
+    "replication_factor": "spec.replicas",
+    "assignment": "spec.replicaAssignment",
+    "total": "spec.partitions",
+}
+"""Fields of a KafkaTopic by the fields of commands."""
+
+
+def dispatch_for_topic(request: TopicRequest, commands: Sequence[ResourceCommand]) -> Dispatch:
+    """Sort the commands for a topic into those to send and those already answered."""
+    return dispatch(request, commands, fields=COMMAND_FIELDS)
+
+
+def accepted_event(request: TopicRequest, command: ResourceCommand) -> PlannedEvent | None:
+    """The Event for an accepted command; None if it is not worth one."""
+    match command:
+        case CreateTopic():
+            return PlannedEvent(
+                EventReason.TOPIC_CREATED,
+                f"created topic {command.topic} with {command.partitions} partitions",
+                is_occurrence=True,
+            )
+        case CreatePartitions():
+            return PlannedEvent(
+                EventReason.PARTITIONS_ADDED,
+                f"grew topic {command.topic} to {command.total} partitions",
+            )
+        case AlterTopicConfig():
+            return _config_event(request, command)
+        case DeleteTopic():
+            return PlannedEvent(
+                EventReason.TOPIC_DELETION_STARTED,
+                f"started the deletion of topic {command.topic}",
+                is_occurrence=True,
+            )
+        case DescribeTopicConfigs():
+            return None
+    assert_never(command)
+
+
+def _config_event(request: TopicRequest, command: AlterTopicConfig) -> PlannedEvent:
+    metadata, status = request.resource.metadata, request.record
+    # A known generation and known keys: it was not the resource that changed.
+    is_drift = (
+        status.observed_generation == metadata.generation
+        and request.owns_topic
+        and set(command.set) <= set(status.managed_config)
+    )
+    if is_drift:
+        return PlannedEvent(
+            EventReason.DRIFT_REVERTED,
+            f"somebody else changed topic {command.topic}; restored: {command.changes}",
+        )
+    return PlannedEvent(
+        EventReason.CONFIG_CHANGED,
+        f"changed the configuration of topic {command.topic}: {command.changes}",
+    )

@@ -1,0 +1,228 @@
+"""Everything that is known about a KafkaTopic, and what follows about ownership of its topic.
+
+A stored status is evidence about one cluster and, where Kafka has topic ids, about one topic. What
+it says about another cluster is ignored. Where topics have no ids (inter.broker.protocol.version
+below 2.8: Kafka allocates none, and neither does Regent), a record of ownership holds until the
+topic is seen to be gone, and an intent to create a topic proves nothing about a topic that exists:
+after a crash it is foreign, and the adoption policy decides.
+"""
+
+from __future__ import annotations
+
+import enum
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from regent.controller.commands import Accepted, CreateTopic, DeleteTopic
+from regent.controller.view import TopicView
+from regent.model.topic import topic_id_from_text, topic_id_to_text
+from regent.model.topic_name_rules import TopicNameRules
+from regent.reconcile.request import ResourceRequest
+from regent.reconcile.topics.claims import Claim
+from regent.resources.kafka_topic import AdoptionPolicy, KafkaTopic
+from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
+
+
+class ClusterMatch(enum.Enum):
+    """Whether the resource belongs to the cluster that the view shows."""
+
+    SAME = enum.auto()
+    OTHER = enum.auto()
+    UNKNOWN = enum.auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRequest(ResourceRequest[KafkaTopic]):
+    """Everything that is known about a KafkaTopic.
+
+    Attributes:
+        config: Explicit configuration of the topic; None if it was not read yet.
+        claims: All resources that claim the topic; this one is among them unless it only observes.
+        created: The creation that the controller accepted from this process, as long as the status
+            does not record the topic as created.
+        name_rules: Which namespaces may declare which topics.
+        spare_topic_id: A fresh id for a topic to be created.
+    """
+
+    config: Mapping[str, str] | None
+    claims: tuple[Claim, ...]
+    spare_topic_id: uuid.UUID
+    created: CreateTopic | None = None
+    name_rules: TopicNameRules = field(default_factory=TopicNameRules)
+
+    @property
+    def topic_name(self) -> str:
+        return self.resource.topic_name
+
+    @property
+    def topic(self) -> TopicView | None:
+        """The topic, None if the view does not have it (which means little while incomplete)."""
+        return self.view.topics.get(self.topic_name)
+
+    @property
+    def topic_id(self) -> str | None:
+        """Id of the topic as text, None if there is no topic or it has no id."""
+        topic_id = None if self.topic is None else self.topic.topic_id
+        return None if topic_id is None else topic_id_to_text(topic_id)
+
+    @property
+    def topic_czxid(self) -> str | None:
+        """Transaction that created the topic's node, as ZooKeeper's tools print it; None if there
+        is no topic."""
+        return None if self.topic is None or not self.topic.czxid else hex(self.topic.czxid)
+
+    @property
+    def cluster(self) -> ClusterMatch:
+        """Whether the resource belongs to this cluster: as its spec says, else its status."""
+        actual = self.view.cluster_id
+        declared, recorded = self.resource.spec.cluster_id, self.resource.status.cluster_id
+        expected = recorded if declared is None else declared
+        if expected is None or expected == actual:
+            return ClusterMatch.SAME
+        return ClusterMatch.UNKNOWN if actual is None else ClusterMatch.OTHER
+
+    @property
+    def record(self) -> KafkaTopicStatus:
+        """The stored status, as far as it speaks of this cluster."""
+        status = self.resource.status
+        return status if self._is_recorded_here else KafkaTopicStatus(conditions=status.conditions)
+
+    @property
+    def _is_recorded_here(self) -> bool:
+        """Whether nothing says that the stored status speaks of another cluster."""
+        recorded, actual = self.resource.status.cluster_id, self.view.cluster_id
+        return recorded is None or actual is None or recorded == actual
+
+    @property
+    def is_recreated(self) -> bool:
+        """Whether the topic is another one than the one recorded.
+
+        Its id says so. Where the topic has none, or had none, the transaction that created its node
+        does: a node that is only changed keeps it.
+        """
+        for before, now in (
+            (self.record.topic_id, self.topic_id),
+            (self.record.topic_czxid, self.topic_czxid),
+        ):
+            if before is not None and now is not None:
+                return before != now
+        return False
+
+    @property
+    def owns_topic(self) -> bool:
+        """Whether the topic that exists (or existed) is the resource's own.
+
+        The status says so. If it was lost, the finalizer does: only an owner holds it. It counts
+        only where a foreign topic would be adopted anyway, and not for another cluster.
+        """
+        if self.created is not None and self._may_be(self.created.topic_id):
+            return True
+        record = self.record
+        match record.ownership:
+            case Ownership.CREATED | Ownership.ADOPTED:
+                return not self.is_recreated
+            case Ownership.CREATING:
+                return self.topic_id is not None and self.topic_id == record.intended_topic_id
+            case Ownership.LOST:
+                lost = record.last_foreign_deletion
+                return (
+                    lost is not None
+                    and lost.topic_id is not None
+                    and lost.topic_id == self.topic_id
+                )
+            case None:
+                adopts = self.resource.spec.adoption_policy is AdoptionPolicy.ADOPT
+                return self.resource.holds_finalizer and adopts and self._is_recorded_here
+
+    def _may_be(self, topic_id: uuid.UUID | None) -> bool:
+        """Whether nothing speaks against the topic having this id."""
+        actual = None if self.topic is None else self.topic.topic_id
+        return actual is None or topic_id is None or actual == topic_id
+
+    @property
+    def ownership_if_kept(self) -> Ownership:
+        """How the resource owns the existing topic, once it has nothing against it."""
+        born = self.record.ownership in (Ownership.CREATING, Ownership.CREATED)
+        is_own = self.owns_topic and (born or self.created is not None)
+        return Ownership.CREATED if is_own else Ownership.ADOPTED
+
+    @property
+    def new_topic_id(self) -> uuid.UUID:
+        """Id of the topic to be created: the one already chosen, if any."""
+        if self.created is not None and self.created.topic_id is not None:
+            return self.created.topic_id
+        if self.record.ownership is Ownership.CREATING:
+            return _parsed(self.record.intended_topic_id) or self.spare_topic_id
+        return self.spare_topic_id
+
+    @property
+    def creation_shows_in_s(self) -> float | None:
+        """Seconds within which a topic just created is to show in the view; None: there is none,
+        or it has shown."""
+        if self.created is None or self._is_deletion_accepted:
+            return None
+        waits = [
+            attempt.retry_at - self.monotonic_s
+            for attempt in self.attempts
+            if isinstance(attempt.command, CreateTopic)
+            and isinstance(attempt.outcome, Accepted)
+            and attempt.controller_epoch == self.view.controller_epoch
+            and attempt.retry_at > self.monotonic_s
+        ]
+        return max(waits, default=None)
+
+    @property
+    def is_deletion_begun(self) -> bool:
+        """Whether the topic is being deleted, even if the view does not show it yet."""
+        if self.topic is not None and self.topic.is_being_deleted:
+            return True
+        return self._is_deletion_accepted and not self.is_recreated
+
+    @property
+    def _is_deletion_accepted(self) -> bool:
+        return any(
+            isinstance(attempt.command, DeleteTopic) and isinstance(attempt.outcome, Accepted)
+            for attempt in self.attempts
+        )
+
+    @property
+    def winner(self) -> Claim | None:
+        """The claim that counts."""
+        return min(self.claims_here, key=self.precedence, default=None)
+
+    @property
+    def claims_here(self) -> tuple[Claim, ...]:
+        """The claims to the topic of this cluster, of those that may declare it."""
+        return tuple(
+            claim
+            for claim in self.claims
+            if claim.is_for(self.view.cluster_id)
+            and self.name_rules.allow(claim.namespace, self.topic_name)
+        )
+
+    @property
+    def may_declare(self) -> bool:
+        """Whether the rules let the resource's namespace declare the topic."""
+        return self.name_rules.allow(self.resource.metadata.namespace, self.topic_name)
+
+    def precedence(self, claim: Claim) -> tuple[int, str, str]:
+        """Sorts claims: the smallest wins."""
+        cluster_id = self.view.cluster_id
+        evidence = claim.evidence(topic_id=self.topic_id, cluster_id=cluster_id)
+        return (evidence, claim.created, claim.uid)
+
+    @property
+    def is_loser(self) -> bool:
+        """Whether this resource claims the topic and another one's claim counts."""
+        winner, uid = self.winner, self.resource.metadata.uid
+        claims = any(claim.uid == uid for claim in self.claims)
+        return claims and winner is not None and winner.uid != uid
+
+
+def _parsed(topic_id: str | None) -> uuid.UUID | None:
+    """A stored id; None if there is none, or what is stored is none."""
+    try:
+        return None if topic_id is None else topic_id_from_text(topic_id)
+    except ValueError:
+        return None

@@ -1,0 +1,116 @@
+"""A CustomResourceDefinition that is older than Regent is named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import kopf
+import pytest
+from aiohttp import web
+
+from regent.kube.client import KubeClient
+from regent.kube.definition import DefinitionCheck, dropped_fields
+from regent.kube.health import KubeHealth
+from regent.kube.settings import KubeSettings
+from regent.kube.waiting import cancel
+from regent.reconcile.topics.kind import KAFKA_TOPIC
+from regent.resources.crd import crd
+from regent.resources.kafka_topic import KafkaTopic
+from sandbox import wait_until_async
+
+FIELDS = frozenset({"partitions", "clusterRef"})
+
+
+def schemas(*fields: str, kind: str = "KafkaTopic") -> dict[str, Any]:
+    """What the API server says of a kind whose spec has these fields."""
+    spec = {"type": "object", "properties": {field: {} for field in fields}}
+    name = {"group": "kafka.regent.dev", "kind": kind, "version": "v1alpha1"}
+    schema = {"properties": {"spec": spec}, "x-kubernetes-group-version-kind": [name]}
+    return {"components": {"schemas": {f"dev.regent.kafka.v1alpha1.{kind}": schema}}}
+
+
+class ApiServer:
+    def __init__(self) -> None:
+        self.schemas: dict[str, Any] = {}
+        self.status = 200
+
+    async def handle(self, request: web.Request) -> web.Response:
+        assert request.path == "/openapi/v3/apis/kafka.regent.dev/v1alpha1"
+        return web.json_response(self.schemas, status=self.status)
+
+
+@pytest.fixture
+async def server() -> ApiServer:
+    return ApiServer()
+
+
+@pytest.fixture
+async def client(server: ApiServer) -> AsyncIterator[KubeClient]:
+    app = web.Application()
+    app.router.add_get("/{path:.*}", server.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+
+    async def credentials() -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server=f"http://127.0.0.1:{runner.addresses[0][1]}")
+
+    async with KubeClient(
+        max_connections=1, request_timeout_s=30, credentials=credentials
+    ) as opened:
+        yield opened
+    await runner.cleanup()
+
+
+def test_the_fields_of_the_descriptor_are_those_of_the_definition() -> None:
+    [version] = crd(KafkaTopic)["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert KAFKA_TOPIC.spec_fields == spec["properties"].keys()
+
+
+async def test_fields_that_the_api_server_does_not_know_are_dropped(
+    server: ApiServer, client: KubeClient
+) -> None:
+    server.schemas = schemas("partitions", "replicas")
+    assert await dropped_fields(client, KAFKA_TOPIC.kind, FIELDS) == frozenset({"clusterRef"})
+    server.schemas = schemas("partitions", "clusterRef", "added")
+    assert await dropped_fields(client, KAFKA_TOPIC.kind, FIELDS) == frozenset()
+
+
+@pytest.mark.parametrize("status", [200, 403, 404, 500])
+async def test_nothing_is_said_of_a_definition_that_is_not_shown(
+    server: ApiServer, client: KubeClient, status: int
+) -> None:
+    server.status, server.schemas = status, schemas("partitions", kind="KafkaTopicList")
+    assert await dropped_fields(client, KAFKA_TOPIC.kind, FIELDS) is None
+
+
+async def test_an_old_definition_is_named_until_it_is_updated(
+    server: ApiServer, client: KubeClient
+) -> None:
+    server.schemas = schemas("partitions")
+    health = KubeHealth()
+    check = DefinitionCheck(
+        client,
+        KAFKA_TOPIC.kind,
+        FIELDS,
+        KubeSettings(check_interval_s=0.01),
+        health=health.of("KafkaTopic"),
+    )
+    running = asyncio.create_task(check.run())
+
+    async def remark() -> str:
+        return health.remark() or ""
+
+    try:
+        named = await wait_until_async(remark, until=bool, describe="a remark", timeout_s=60)
+        assert "drops spec.clusterRef; `regent crds | kubectl apply -f -`" in named
+        assert health.problem() is None, "the process stays in service"
+        server.schemas = schemas("partitions", "clusterRef")
+        await wait_until_async(
+            remark, until=lambda said: not said, describe="no remark", timeout_s=60
+        )
+    finally:
+        await cancel((running,))
