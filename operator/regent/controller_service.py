@@ -11,46 +11,24 @@ import asyncio
 import concurrent.futures
 import contextlib
 import logging
-import random
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from regent.controller import events as e
-from regent.controller.active_controller import Chance
 from regent.controller.brokers.announcement import listeners_not_served
 from regent.controller.commands import Command, Outcome, not_controller
 from regent.controller.config import ControllerConfig
-from regent.controller.kafka_controller import KafkaController
-from regent.controller.term.watches import SESSION_EVENTS, event_of
-from regent.controller.view import ClusterView, RefusedReplica, UnassignedReplica
-from regent.model.cluster import Broker
-from regent.model.topic_config import BrokerFacts
+from regent.controller.view import ClusterView
+from regent.controller_loop import ControllerLoop
 from regent.observability.http import JsonAnswer
-from regent.observability.logs import StandardControllerLog
-from regent.observability.metrics import ControllerGauges, EventMetrics, gauges_of
-from regent.protocol.control_requests import (
-    ControlResponse,
-    DescribeLogDirsResponse,
-    LeaderAndIsrResponse,
-    StopReplicaResponse,
-)
-from regent.runtime.collector import Collector
-from regent.runtime.controller_event_manager import ControllerEventManager
-from regent.runtime.hand_over import hand_over
-from regent.runtime.interpreter import Interpreter
-from regent.runtime.ports import Connect, EndpointPort, Serve
-from regent.runtime.queued_requests import QueuedRequests
-from regent.runtime.standby_keeper import StandbyKeeper
+from regent.observability.metrics import ControllerGauges, EventMetrics
+from regent.runtime.ports import Connect, Serve
 from regent.runtime.state_change_report import state_change_report
-from regent.runtime.topic_waits import TopicWaits
-from regent.runtime.view_publisher import ViewPublisher
 from regent.standby.status import StandbyStatus
-from regent.zk_data.operations import SessionState, WatchedEvent
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +70,7 @@ class ControllerService:
         self._ended: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
-        self._parts: _Parts | None = None
+        self._parts: ControllerLoop | None = None
         self._listeners: list[Callable[[frozenset[str] | None], None]] = []
         self._eligibility_listeners: list[Callable[[bool], None]] = []
         self._pending: dict[concurrent.futures.Future[Any], Callable[[], Any]] = {}
@@ -354,7 +332,7 @@ class ControllerService:
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        parts = self._parts = _Parts(
+        parts = self._parts = ControllerLoop(
             config=self._config,
             connect=self._connect,
             serve=self._serve,
@@ -367,144 +345,6 @@ class ControllerService:
         self._listeners = parts.publisher.listeners
         self._started.set_result(None)
         await parts.run_until(self._stop)
-
-
-class _Parts:
-    """Everything in the controller's loop, wired together.
-
-    Implements :class:`~regent.runtime.ports.ConnectionListener`.
-    """
-
-    def __init__(
-        self,
-        *,
-        config: ControllerConfig,
-        connect: Connect,
-        serve: Serve | None,
-        metrics: EventMetrics,
-        warm_standby: bool,
-    ) -> None:
-        randomness = random.SystemRandom()
-        self.metrics = metrics
-        self.gauges = ControllerGauges()
-        self.channel_queue_sizes: Mapping[int, int] = {}
-        self.refused_replicas: tuple[RefusedReplica, ...] = ()
-        self.refused_metadata: Mapping[int, str] = {}
-        self.unassigned_replicas: tuple[UnassignedReplica, ...] = ()
-        self.controller = KafkaController(
-            config, log=StandardControllerLog(), chance=Chance(randomness.randrange, uuid.uuid4)
-        )
-        collector = Collector()
-        self.manager = ControllerEventManager(self.controller, observer=self, collector=collector)
-        self.publisher = ViewPublisher(self.controller)
-        self.connections = connect(self)
-        self.interpreter = Interpreter(
-            zookeeper=self.connections.zookeeper,
-            channels=self.connections.channels,
-            view=self.publisher,
-            enqueue=self.manager.put,
-            contend=self.connections.contend,
-        )
-        self.standby = StandbyKeeper.of(self.connections, collector) if warm_standby else None
-        self.endpoint: EndpointPort | None = None
-        if serve is not None:
-            waits = TopicWaits(lambda: self.publisher.view)
-            self.publisher.subscribe(waits.view_changed)
-            requests = QueuedRequests(self.manager.put, lambda: self.publisher.view, waits)
-            self.endpoint = serve(requests, self.connections.zookeeper)
-        self.eligibility_listeners: list[Callable[[bool], None]] = []
-
-    async def run_until(self, stop: asyncio.Event) -> None:
-        """Be a controller, or wait to become one, until ``stop`` is set; then hand over."""
-        events = asyncio.create_task(self.manager.run(self.interpreter), name="controller events")
-        stopping = asyncio.create_task(stop.wait(), name="stop")
-        running = {
-            events,
-            stopping,
-            asyncio.create_task(self.publisher.run(), name="view"),
-            asyncio.create_task(self.connections.start(), name="session start"),
-        }
-        if self.standby is not None:
-            running.add(asyncio.create_task(self.standby.run(), name="standby"))
-        try:
-            if self.endpoint is not None:
-                await self.endpoint.start()
-            while not stopping.done():
-                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-        finally:
-            await hand_over(self.manager, events, self.connections)
-            if self.endpoint is not None:
-                await self.endpoint.stop()
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
-            self.interpreter.close()
-            await self.connections.close()
-
-    # ConnectionListener
-
-    def elected(self) -> None:
-        self._set_eligible(True)
-
-    def election_lost(self) -> None:
-        self._set_eligible(False)
-
-    def _set_eligible(self, is_eligible: bool) -> None:
-        self.manager.put(e.Eligible() if is_eligible else e.NotEligible())
-        for listener in self.eligibility_listeners:
-            listener(is_eligible)
-
-    def session_changed(self, state: SessionState) -> None:
-        if self.standby is not None:
-            self.standby.session_changed(state)
-        event = SESSION_EVENTS.get(state)
-        if event is not None:
-            self.manager.put(event)
-
-    def watch_fired(self, watched: WatchedEvent) -> None:
-        event = event_of(watched)
-        if event is not None:
-            self.manager.put(event)
-
-    def channel_failed(self, broker: Broker, controller_epoch: int, reason: BaseException) -> None:
-        self.manager.put(
-            e.ChannelFailed(controller_epoch, broker.broker_id, broker.epoch, repr(reason))
-        )
-
-    def protocol_version_changed(self, version: tuple[int, int], controller_epoch: int) -> None:
-        self.manager.put(e.InterBrokerProtocolChanged(controller_epoch, version))
-
-    def broker_answered(self, broker: Broker, facts: BrokerFacts) -> None:
-        self.manager.put(e.BrokerFactsLearned(broker.epoch, facts))
-
-    def responded(self, response: ControlResponse) -> None:
-        event: e.ControllerEvent
-        match response:
-            case LeaderAndIsrResponse():
-                event = e.LeaderAndIsrResponseReceived((response,))
-            case StopReplicaResponse():
-                event = e.StopReplicaResponseReceived((response,))
-            case DescribeLogDirsResponse():
-                event = e.DescribeLogDirsResponseReceived((response,))
-            case _:
-                event = e.UpdateMetadataResponseReceived((response,))
-        self.manager.put(event)
-
-    # EventObserver
-
-    def processed(self, state: e.ControllerState, *, queued_ms: float, took_ms: float) -> None:
-        """After every event: count it, and take the numbers that metrics show."""
-        self.metrics.processed(state, queued_ms=queued_ms, took_ms=took_ms)
-        active = self.controller.active
-        self.gauges = gauges_of(None if active is None else active.context)
-        self.channel_queue_sizes = self.connections.queue_sizes()
-        self.refused_replicas = () if active is None else active.context.refusals.sample()
-        self.unassigned_replicas = (
-            () if active is None else active.context.unassigned_replicas.sample()
-        )
-        self.refused_metadata = {} if active is None else dict(active.context.refusals.metadata)
 
 
 def _resolve(future: concurrent.futures.Future[Any], answer: Any) -> None:
