@@ -103,6 +103,11 @@ def request_problems(command: AlterUserScramCredentials) -> Results:
 def _entry_problem(entry: ScramUpsertion | ScramDeletion) -> EntityResult | None:
     if not entry.user:
         return EntityResult(UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if not paths.is_entity_name(entry.user):
+        return EntityResult(
+            UNACCEPTABLE_CREDENTIAL,
+            f"Username must not be . or .., nor have more than {paths.MAX_ENTITY_NAME} characters",
+        )
     if entry.mechanism is None:
         return EntityResult(UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if isinstance(entry, ScramUpsertion):
