@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 
 from sandbox import KafkaTools, wait_until
+from sandbox.java import write_properties
 from sandbox.pki import Authority, TlsFiles
 from sandbox.regent_process import RegentProcess
 from sandbox.secured import (
@@ -240,7 +241,7 @@ class SecuredCluster:
             "default.api.timeout.ms": 120_000,
         }
         file = self.directory / f"client-{next(_numbers)}.properties"
-        file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        write_properties(file, properties)
         return file
 
     @contextlib.contextmanager
