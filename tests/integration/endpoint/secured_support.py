@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 
@@ -266,16 +266,17 @@ class SecuredCluster:
         wanted = NewTopic("only-asked-for", num_partitions=1, replication_factor=1)
         admin = self.admin(address, user=STRANGER)
 
-        def refusal() -> KafkaException | None:
+        def may_create() -> bool:
             try:
                 admin.create_topics([wanted], validate_only=True)[wanted.topic].result(TIMEOUT_S)
             except KafkaException as error:
-                return error
-            return None
+                if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise
+                return False
+            return True
 
         wait_until(
-            refusal,
-            until=lambda error: error is None,
+            may_create,
             timeout_s=TIMEOUT_S,
             describe="the changed rights to be known",
         )
