@@ -4,6 +4,9 @@ What is wrong with a request is found out user by user, in Kafka's order: unusab
 that say two things of one credential, deletions of what is not there. A user of whom anything is
 wrong is left as it is. Configuration and notification are one transaction, as for topics.
 
+A name that no znode can have, or that is too long for a request to ZooKeeper, is unacceptable here.
+Upstream sends it; a path that is too long costs it the connection.
+
 Source: ``ZkAdminManager.alterUserScramCredentials``.
 """
 
