@@ -1,0 +1,155 @@
+"""Reads what the standby's cache needs, each time it is asked to: without a clock, and without a
+loop of its own. When to read is decided by :mod:`regent.runtime.standby_keeper`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from regent.runtime.collector import Collector
+from regent.runtime.ports import RecursiveWatchesPort, ZooKeeperPort
+from regent.standby.cache import StandbyCache
+from regent.standby.reads import LISTED, WATCHED, Listing, Reads
+from regent.standby.self_check import Difference, compare, reads_to_compare
+from regent.zk_data.operations import ZNode
+from regent.zk_data.permitted_reads import UnreadableZNode, read_in_parts
+
+logger = logging.getLogger(__name__)
+
+READ_AT_ONCE: Final = 2_000
+"""Nodes that are taken over without letting go of the loop: some 10 ms."""
+
+_EXAMPLES: Final = 10
+
+
+class StandbyReader:
+    """A cache, and the readings that it needs.
+
+    Attributes:
+        cache: The present one; :meth:`start_anew` replaces it.
+        is_current: Whether everything was read, and no event can have been lost since the watches
+            were set. What events report is then read some time later.
+        refreshes: Readings so far.
+        bytes_read: Data that they have brought, in bytes.
+        loads: How often everything was read.
+        self_checks: How often the cache was compared with ZooKeeper.
+        differences: Nodes that differed then.
+
+    Args:
+        zookeeper: Of the same session as ``watches``: the order of events and answers counts.
+        watches: Nobody else uses them.
+        collector: Is told when a cluster was loaded.
+    """
+
+    def __init__(
+        self, *, zookeeper: ZooKeeperPort, watches: RecursiveWatchesPort, collector: Collector
+    ) -> None:
+        self.cache = StandbyCache()
+        self.is_current = False
+        self.refreshes = 0
+        self.bytes_read = 0
+        self.loads = 0
+        self.self_checks = 0
+        self.differences = 0
+        self._zookeeper = zookeeper
+        self._watches = watches
+        self._collector = collector
+        self._may_have_missed = True
+        self._are_watches_known = False
+        self._reading = asyncio.Lock()
+
+    def session_changed(self) -> None:
+        """The session of the ports is in another state: events may have been lost."""
+        self._may_have_missed = True
+        self.is_current = False
+
+    def has_missed(self) -> bool:
+        """Whether events may have been lost since the watches were last set."""
+        return self._may_have_missed
+
+    def start_anew(self) -> None:
+        """Forget all that is known. It has to be loaded again."""
+        self.cache = StandbyCache()
+        self.is_current = False
+
+    async def load(self) -> None:
+        """Set the watches, and read whatever may have changed before they stood."""
+        self._may_have_missed = self.is_current = False  # from now on
+        if self._are_watches_known:
+            await self._watches.restore()
+        else:
+            await self._watches.add(WATCHED)
+            self._are_watches_known = True
+        self.cache.expect_anything(await self._list())
+        await self._catch_up()
+        self.loads += 1
+        self._collector.freeze()
+        self.is_current = not self.has_missed()
+
+    async def refresh(self) -> bool:
+        """Read the next dirty nodes; whether there were some."""
+        async with self._reading:
+            self._observe()
+            return await self._read_dirty()
+
+    async def _catch_up(self) -> None:
+        """Read whatever is dirty. Ends, too, where changes keep coming: at the first reading that
+        has left nothing for the next one."""
+        while await self.refresh() and self.cache.dirty_count:
+            pass
+
+    def _observe(self) -> None:
+        self.cache.observe(self._watches.take())
+
+    async def _read_dirty(self) -> bool:
+        reads = self.cache.next_reads(READ_AT_ONCE)
+        if not reads:
+            return False
+        try:
+            nodes = await self._read(reads)
+        except BaseException:
+            self.cache.put_back(reads)
+            raise
+        with self._collector.paused():
+            self.cache.apply(reads, nodes)
+        self.refreshes += 1
+        self.bytes_read += sum(
+            len(node[0]) for node in nodes if node is not None and node.mzxid >= 0
+        )
+        return True
+
+    async def _list(self) -> Listing:
+        return Listing.of(await self._zookeeper.get_children(LISTED))
+
+    async def _read(self, reads: Reads) -> Sequence[ZNode | None]:
+        return await read_in_parts(reads.paths, self._zookeeper.get_data, UnreadableZNode.at)
+
+    # The self-check
+
+    async def check(self) -> list[Difference]:
+        """Compare the cache with ZooKeeper, and say so if it differs."""
+        self._observe()
+        listing = await self._list()
+        found: list[Difference] = []
+        for reads in reads_to_compare(self.cache, listing, most=READ_AT_ONCE):
+            await self._catch_up()
+            nodes = await self._read(reads)
+            # What has changed before the answer has come before it.
+            self._observe()
+            if self.has_missed():
+                return []  # everything is read again anyway
+            found += compare(self.cache, reads, nodes)
+        self.self_checks += 1
+        if found:
+            self.differences += len(found)
+            logger.error(
+                "The standby's cache differs from ZooKeeper; loading it anew",
+                extra={
+                    "znodes": len(found),
+                    "examples": [difference._asdict() for difference in found[:_EXAMPLES]],
+                },
+            )
+        return found
