@@ -14,6 +14,7 @@ import logging
 import time
 from typing import Final
 
+from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.errors import RecursiveWatchesUnsupportedError, ZooKeeperError
 from regent.runtime.collector import Collector
 from regent.runtime.ports import ConnectionsPort, RecursiveWatchesPort, ZooKeeperPort
@@ -91,6 +92,7 @@ class StandbyKeeper:
             partitions=reader.cache.cluster.partition_count,
             dirty=reader.cache.dirty_count,
             malformed=len(reader.cache.malformed),
+            copies=reader.copies,
             refreshes=reader.refreshes,
             bytes_read=reader.bytes_read,
             loads=reader.loads,
@@ -108,6 +110,13 @@ class StandbyKeeper:
             self._connected.clear()
             self._phase = StandbyPhase.DISCONNECTED
         self._wake.set()
+
+    async def read(self) -> StandbyCopy | None:
+        """See :class:`~regent.runtime.ports.StandbyPort`."""
+        copy = await self._reader.read()
+        if copy is None:
+            self._wake.set()  # it may have to be loaded anew
+        return copy
 
     async def check(self) -> list[Difference]:
         """Compare the cache with ZooKeeper, and say so if it differs."""
@@ -130,7 +139,7 @@ class StandbyKeeper:
                     await asyncio.sleep(_RECONNECTION_PAUSE_S)
                     continue
                 logger.warning("The standby's cache cannot be kept", extra={"error": str(error)})
-                self._reader.is_current = False
+                self._reader.doubt()
                 self._phase = StandbyPhase.DISCONNECTED
                 await self._until_reconnected(timeout_s=RETRY_PAUSE_S)
             except Exception as error:  # the controller goes on without a standby
@@ -164,7 +173,7 @@ class StandbyKeeper:
         self._phase = StandbyPhase.LOADING
         began = time.monotonic()
         await self._reader.load()
-        if not self._reader.is_current:
+        if not self._reader.is_current():
             return
         self._phase, self._problem = StandbyPhase.CURRENT, None
         cache = self._reader.cache
@@ -178,17 +187,16 @@ class StandbyKeeper:
         )
 
     async def _follow(self) -> None:
-        """Read what events report, until the connection is lost."""
+        """Read what events report, until the connection is lost, or the cache turns out wrong."""
         next_check = time.monotonic() + self._self_check_interval_s
-        while not self._reader.has_missed():
+        while self._reader.is_current():
             await self._event(until=next_check)
-            if self._reader.has_missed():
+            if not self._reader.is_current():
                 return
             await self._reader.refresh()
             if time.monotonic() >= next_check:
                 if await self._reader.check():
                     self._reader.start_anew()
-                    await self._load()
                 next_check = time.monotonic() + self._self_check_interval_s
 
     async def _event(self, *, until: float) -> None:

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from regent.controller.state.standby_copy import StandbyCopy
+from regent.model.errors import ZooKeeperError
 from regent.runtime.collector import Collector
 from regent.runtime.ports import RecursiveWatchesPort, ZooKeeperPort
 from regent.standby.cache import StandbyCache
@@ -30,8 +32,7 @@ class StandbyReader:
 
     Attributes:
         cache: The present one; :meth:`start_anew` replaces it.
-        is_current: Whether everything was read, and no event can have been lost since the watches
-            were set. What events report is then read some time later.
+        copies: How many take-overs have had a copy.
         refreshes: Readings so far.
         bytes_read: Data that they have brought, in bytes.
         loads: How often everything was read.
@@ -48,7 +49,8 @@ class StandbyReader:
         self, *, zookeeper: ZooKeeperPort, watches: RecursiveWatchesPort, collector: Collector
     ) -> None:
         self.cache = StandbyCache()
-        self.is_current = False
+        self._is_current = False
+        self.copies = 0
         self.refreshes = 0
         self.bytes_read = 0
         self.loads = 0
@@ -59,25 +61,35 @@ class StandbyReader:
         self._collector = collector
         self._may_have_missed = True
         self._are_watches_known = False
+        self._take_overs = 0
         self._reading = asyncio.Lock()
 
     def session_changed(self) -> None:
         """The session of the ports is in another state: events may have been lost."""
         self._may_have_missed = True
-        self.is_current = False
+        self._is_current = False
+
+    def is_current(self) -> bool:
+        """Whether everything was read, and no event can have been lost since the watches were set.
+        What events report is then read some time later. If not, a new :meth:`load` is needed."""
+        return self._is_current
 
     def has_missed(self) -> bool:
         """Whether events may have been lost since the watches were last set."""
         return self._may_have_missed
 
+    def doubt(self) -> None:
+        """The cache cannot be kept: nobody is given a copy before it was loaded."""
+        self._is_current = False
+
     def start_anew(self) -> None:
         """Forget all that is known. It has to be loaded again."""
         self.cache = StandbyCache()
-        self.is_current = False
+        self._is_current = False
 
     async def load(self) -> None:
         """Set the watches, and read whatever may have changed before they stood."""
-        self._may_have_missed = self.is_current = False  # from now on
+        self._may_have_missed = self._is_current = False  # from now on
         if self._are_watches_known:
             await self._watches.restore()
         else:
@@ -87,7 +99,7 @@ class StandbyReader:
         await self._catch_up()
         self.loads += 1
         self._collector.freeze()
-        self.is_current = not self.has_missed()
+        self._is_current = not self.has_missed()
 
     async def refresh(self) -> bool:
         """Read the next dirty nodes; whether there were some."""
@@ -105,16 +117,17 @@ class StandbyReader:
         self.cache.observe(self._watches.take())
 
     async def _read_dirty(self) -> bool:
-        reads = self.cache.next_reads(READ_AT_ONCE)
+        cache = self.cache
+        reads = cache.next_reads(READ_AT_ONCE)
         if not reads:
             return False
         try:
             nodes = await self._read(reads)
         except BaseException:
-            self.cache.put_back(reads)
+            cache.put_back(reads)
             raise
         with self._collector.paused():
-            self.cache.apply(reads, nodes)
+            cache.apply(reads, nodes)
         self.refreshes += 1
         self.bytes_read += sum(
             len(node[0]) for node in nodes if node is not None and node.mzxid >= 0
@@ -127,10 +140,41 @@ class StandbyReader:
     async def _read(self, reads: Reads) -> Sequence[ZNode | None]:
         return await read_in_parts(reads.paths, self._zookeeper.get_data, UnreadableZNode.at)
 
+    # The take-over
+
+    async def read(self) -> StandbyCopy | None:
+        """See :class:`~regent.runtime.ports.StandbyPort`.
+
+        What is dirty now is read; what becomes dirty meanwhile is not waited for. That has happened
+        later, and is reported to the controller as after any reading.
+        """
+        if not self.is_current():
+            return None
+        try:
+            async with self._reading:
+                self._take_overs += 1
+                self._observe()
+                self.cache.expect_corrections()
+                while self.is_current() and await self._read_dirty():
+                    pass
+                self.copies += self.is_current()
+                return self.cache.copy() if self.is_current() else None
+        except ZooKeeperError as error:
+            logger.warning(
+                "The standby's cache cannot be brought up to date, reading everything",
+                extra={"error": str(error)},
+            )
+        except Exception:  # the controller goes on without a standby
+            logger.exception("A defect of the standby's cache; reading everything")
+            self.start_anew()
+        return None
+
     # The self-check
 
     async def check(self) -> list[Difference]:
-        """Compare the cache with ZooKeeper, and say so if it differs."""
+        """Compare the cache with ZooKeeper, and say so if it differs. A take-over ends it: what was
+        read for that one may be newer."""
+        cache, take_overs = self.cache, self._take_overs
         self._observe()
         listing = await self._list()
         found: list[Difference] = []
@@ -139,9 +183,9 @@ class StandbyReader:
             nodes = await self._read(reads)
             # What has changed before the answer has come before it.
             self._observe()
-            if self.has_missed():
-                return []  # everything is read again anyway
-            found += compare(self.cache, reads, nodes)
+            if self.cache is not cache or self._take_overs != take_overs or self.has_missed():
+                return []
+            found += compare(cache, reads, nodes)
         self.self_checks += 1
         if found:
             self.differences += len(found)
