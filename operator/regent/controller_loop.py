@@ -64,14 +64,15 @@ class ControllerLoop:
         self.manager = ControllerEventManager(self.controller, observer=self, collector=collector)
         self.publisher = ViewPublisher(self.controller)
         self.connections = connect(self)
+        self.standby = StandbyKeeper.of(self.connections, collector) if warm_standby else None
         self.interpreter = Interpreter(
             zookeeper=self.connections.zookeeper,
             channels=self.connections.channels,
             view=self.publisher,
             enqueue=self.manager.put,
             contend=self.connections.contend,
+            standby=self.standby,
         )
-        self.standby = StandbyKeeper.of(self.connections, collector) if warm_standby else None
         self.endpoint: EndpointPort | None = None
         if serve is not None:
             waits = TopicWaits(lambda: self.publisher.view)

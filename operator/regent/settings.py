@@ -138,8 +138,8 @@ class Settings(EndpointOptions, BaseSettings):
     warm_standby: bool = Field(
         default=False,
         description="Keep a copy of the cluster's state in memory, in every replica, and have "
-        "ZooKeeper's watches keep it up to date. Needs ZooKeeper 3.6 or later. So far it can only "
-        "be observed: a take-over reads everything all the same. See docs/warm-standby.md.",
+        "ZooKeeper's watches keep it up to date: whoever takes over loads it instead of reading "
+        "everything. Needs ZooKeeper 3.6 or later. See docs/warm-standby.md.",
     )
     lease_name: str = Field(
         default="regent",

@@ -7,10 +7,12 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.runtime.collector import Collector
 from regent.runtime.standby_keeper import StandbyKeeper
+from regent.standby.cache import StandbyCache
 from regent.standby.reads import LISTED, Listing
 from regent.standby.self_check import Difference, compare, reads_to_compare
 from regent.standby.status import StandbyPhase
@@ -70,6 +72,15 @@ async def following(client: Client) -> AsyncIterator[StandbyKeeper]:
         await asyncio.wait([task])
 
 
+async def loaded(client: Client) -> StandbyCopy:
+    """What a client that has kept nothing reads."""
+    cache = StandbyCache()
+    cache.expect_anything(Listing.of(await client.port.get_children(LISTED)))
+    while reads := cache.next_reads(1_000):
+        cache.apply(reads, await client.port.get_data(reads.paths))
+    return cache.copy()
+
+
 async def differences(keeper: StandbyKeeper, client: Client) -> list[Difference]:
     """Where what is not dirty differs from what the client's server has."""
     found: list[Difference] = []
@@ -111,38 +122,71 @@ async def test_it_is_followed_through_lost_connections_and_sessions(any_server: 
     assert keeper.status.partitions == (TOPICS + 1) * PARTITIONS
 
 
-async def test_what_is_not_dirty_when_an_election_is_answered_is_the_truth(
-    any_server: World,
-) -> None:
-    """Writers go on until the election fences them. From then on the truth stands still."""
-    writer = await set_up(any_server)
-    client = await any_server.connect()
-    tps = [TopicPartition(f"t{t}", p) for t in range(TOPICS) for p in range(PARTITIONS)]
-    writes = 0
+class Writers:
+    """Change states until an election fences them. From then on the truth stands still."""
 
-    async def write(epoch_version: int, seed: int) -> None:
-        nonlocal writes
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._tps = [TopicPartition(f"t{t}", p) for t in range(TOPICS) for p in range(PARTITIONS)]
+        self._writes = 0
+
+    async def begin(self, version: int) -> list[asyncio.Task[None]]:
+        """Writers of an epoch, which are under way. They end with an election."""
+        tasks = [asyncio.create_task(self._write(version, seed)) for seed in range(4)]
+        target = self._writes + 40
+        await until(lambda: self._writes >= target)
+        return tasks
+
+    async def _write(self, epoch_version: int, seed: int) -> None:
         rng = random.Random(seed)
         guard = Check(paths.CONTROLLER_EPOCH, epoch_version)
         try:
             while True:
-                writes += 1
-                some = rng.sample(tps, 10)
-                await writer.port.write(
-                    [SetData(paths.partition_state(tp), state(writes)) for tp in some],
+                self._writes += 1
+                await self._client.port.write(
+                    [
+                        SetData(paths.partition_state(tp), state(self._writes))
+                        for tp in rng.sample(self._tps, 10)
+                    ],
                     guard=guard,
                 )
                 await asyncio.sleep(0)
         except ControllerMovedError:
             pass
 
+
+async def test_what_is_not_dirty_when_an_election_is_answered_is_the_truth(
+    any_server: World,
+) -> None:
+    writers = Writers(await set_up(any_server))
+    client = await any_server.connect()
     for version in range(ELECTIONS):
         async with following(client) as keeper:
-            writers = [asyncio.create_task(write(version, seed)) for seed in range(4)]
-            target = writes + 40
-            await until(lambda target=target: writes >= target)  # type: ignore[misc]
+            tasks = await writers.begin(version)
             await client.port.multi([SetData(paths.CONTROLLER_EPOCH, b"", version)])
             keeper.cache.observe(client.recursive.take())
         assert await differences(keeper, client) == []
-        await asyncio.gather(*writers)
+        await asyncio.gather(*tasks)
         assert await keeper.check() == []
+
+
+async def test_whoever_is_elected_is_given_what_reading_everything_gives(
+    any_server: World,
+) -> None:
+    writers = Writers(await set_up(any_server))
+    client = await any_server.connect()
+    for version in range(ELECTIONS):
+        async with following(client) as keeper:
+            tasks = await writers.begin(version)
+            await client.port.multi([SetData(paths.CONTROLLER_EPOCH, b"", version)])
+            copy = await keeper.read()
+        assert copy is not None
+        cold = await loaded(client)
+        assert dict(copy.cluster.leadership) == dict(cold.cluster.leadership)
+        assert copy.topic_nodes == cold.topic_nodes
+        assert [dict(copy.cluster.partitions_of(t)) for t in copy.cluster.topics] == [
+            dict(cold.cluster.partitions_of(t)) for t in copy.cluster.topics
+        ]
+        assert dict(copy.cluster.topic_czxids) == dict(cold.cluster.topic_czxids)
+        assert copy.cluster.partition_count == TOPICS * PARTITIONS
+        await asyncio.gather(*tasks)

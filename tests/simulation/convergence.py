@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from regent.controller import effects
 from regent.controller.configs.unclean_election_config import load_unclean_election_default
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
@@ -22,12 +20,10 @@ from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checkers.observed import BY_HAND
 from tests.simulation.driver import RegentProcess
 from tests.simulation.trace import TracingLog, require
-from tests.simulation.zookeeper import InMemoryZooKeeper
+from tests.simulation.tree_reader import TreeReader
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
-
-T = TypeVar("T")
 
 
 def check_converged(world: World) -> None:
@@ -92,34 +88,12 @@ def _check_nothing_is_pending(world: World) -> None:
 # The context
 
 
-class _Reader:
-    """Performs the reading effects of the core on the tree itself."""
-
-    def __init__(self, zookeeper: InMemoryZooKeeper) -> None:
-        self._zookeeper = zookeeper
-
-    def run(self, process: Coroutine[effects.Effect[Any], Any, T]) -> T:
-        result: Any = None
-        while True:
-            try:
-                effect = process.send(result)
-            except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]
-            match effect:
-                case effects.ReadData():
-                    result = [self._zookeeper.get(path) for path in effect.paths]
-                case effects.ReadChildren():
-                    result = [self._zookeeper.children(path) for path in effect.paths]
-                case _:
-                    raise AssertionError(f"loading awaits {effect!r}")
-
-
 def load_afresh(world: World, process: RegentProcess) -> ControllerContext:
     """The context as a failover would load it now."""
     active = process.controller.active
     assert active is not None
     context = ControllerContext(active.context.term)
-    reader, log = _Reader(world.zookeeper), TracingLog(world.trace, "checker")
+    reader, log = TreeReader(world.zookeeper), TracingLog(world.trace, "checker")
     context.add_live_brokers(reader.run(cluster_loading.read_brokers(log)).values())
     topics = reader.run(
         cluster_loading.read_topics(world.zookeeper.children(paths.BROKER_TOPICS), log)

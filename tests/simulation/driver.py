@@ -21,19 +21,17 @@ from regent.controller.term.watches import event_of
 from regent.model.cluster import Address
 from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnavailableError
 from regent.protocol.control_requests import (
-    ControlRequests,
     ControlResponse,
     DescribeLogDirsResponse,
     LeaderAndIsrResponse,
     StopReplicaResponse,
 )
-from regent.protocol.metadata_updates import SharedMetadata
-from regent.protocol.pending_requests import PendingRequests, receivers_of
 from regent.zk_data.operations import SessionState, WatchedEvent
 from tests.simulation.clock import Alarm
 from tests.simulation.describing import ZooKeeperEffect, describe_effect, describe_event
 from tests.simulation.disturbances import Disturbance
-from tests.simulation.network import Channel
+from tests.simulation.process_channels import ProcessChannels
+from tests.simulation.standby import SimulatedStandby
 from tests.simulation.trace import TracingLog
 
 if TYPE_CHECKING:
@@ -85,14 +83,17 @@ class RegentProcess:
             chance=Chance(world.rng.randrange, lambda: uuid.UUID(int=world.rng.getrandbits(128))),
         )
         self.client = world.connect(self.name)
+        self.standby = (
+            SimulatedStandby(world, self.name, self.client) if world.swarm.warm_standby else None
+        )
         self._queue = EventQueue()
-        self._process: Coroutine[fx.Effect[Any], Any, None] | None = None
+        self._asking: Coroutine[fx.Effect[Any], Any, Any] | None = None
+        self._process: Coroutine[fx.Effect[Any], Any, Any] | None = None
         self._pending: fx.Effect[Any] | None = None
         self._session_of_call = 0
         self._waiting_since_ms: int | None = None
         self._timers: dict[str, Alarm] = {}
-        self._channels: dict[int, Channel[PendingRequests]] = {}
-        self._shared = SharedMetadata(max_partitions=world.swarm.max_partitions)
+        self._channels = ProcessChannels(world, self)
         world.trace.line(self.name, "starts", f"life={life} session={self.client.session_id}")
 
     def __repr__(self) -> str:
@@ -141,9 +142,10 @@ class RegentProcess:
         """The process dies between two effects; its session outlives it for a while."""
         self._world.trace.line(self.name, "crashes", type(self._pending).__name__)
         self.is_alive = False
-        if self._process is not None:
-            self._process.close()
-        self._process = self._pending = None
+        for process in (self._process, self._asking):
+            if process is not None:
+                process.close()
+        self._process = self._pending = self._asking = None
         self._queue.clear()
         self._drop_channels_and_timers()
         self._world.workload.sender_died(self)
@@ -167,9 +169,7 @@ class RegentProcess:
         self._world.restart_regent_after(self.slot, self._world.rng.randint(100, 12_000))
 
     def _drop_channels_and_timers(self) -> None:
-        for channel in self._channels.values():
-            self._world.network.close(channel)
-        self._channels.clear()
+        self._channels.close()
         for alarm in self._timers.values():
             alarm.is_cancelled = True
         self._timers.clear()
@@ -234,10 +234,17 @@ class RegentProcess:
             self._pending = (
                 self._process.send(result) if error is None else self._process.throw(error)
             )
-        except StopIteration:
+        except StopIteration as stop:
+            if self._asking is not None:
+                self._process, self._asking = self._asking, None
+                self._resume(stop.value)
+                return
             self._process = self._pending = None
             self._world.safety.event_ended(self)
             self._world.endpoint.event_ended(self)
+            return
+        if isinstance(self._pending, fx.ReadStandby) and self.standby is None:
+            self._resume()
             return
         self.effects += 1
         self._session_of_call = self.client.session_id
@@ -245,16 +252,10 @@ class RegentProcess:
     def _step(self) -> bool:
         effect = self._pending
         assert effect is not None
+        if isinstance(effect, fx.ReadStandby):
+            return self._read_standby()
         if not isinstance(effect, ZooKeeperEffect):
-            disturbance = self._world.disturbance(self, effect)
-            if disturbance is Disturbance.CRASH_BEFORE:
-                self.crash()
-                return True
-            result = self._perform(effect)
-            if disturbance is Disturbance.CRASH_AFTER and self.is_alive:
-                self.crash()
-            if self.is_alive:
-                self._resume(result)
+            self._step_here(effect)
             return True
         if self._session_of_call != self.client.session_id:
             self._resume(error=SessionExpiredError("the session is gone"))
@@ -273,6 +274,33 @@ class RegentProcess:
         else:
             self._resume(result)
         return True
+
+    def _step_here(self, effect: fx.Effect[Any]) -> None:
+        """Perform an effect that does not concern ZooKeeper."""
+        disturbance = self._world.disturbance(self, effect)
+        if disturbance is Disturbance.CRASH_BEFORE:
+            self.crash()
+            return
+        result = self._perform(effect)
+        if disturbance is Disturbance.CRASH_AFTER and self.is_alive:
+            self.crash()
+        if self.is_alive:
+            self._resume(result)
+
+    def _read_standby(self) -> bool:
+        """Read from the cache in place of the core, until there is a copy."""
+        assert self.standby is not None
+        if self.standby.is_in_the_way:
+            return self.act_on_standby()
+        self._asking, self._process = self._process, self.standby.read()
+        self._resume()
+        return True
+
+    def act_on_standby(self) -> bool:
+        """Keep the standby's cache up to date. Whether there was anything to do."""
+        if self.standby is None or self.is_paused or not self.is_alive:
+            return False
+        return self.standby.act()
 
     def _wait(self) -> bool:
         """Calls wait for the connection to come back, but not forever."""
@@ -325,13 +353,9 @@ class RegentProcess:
     def _perform(self, effect: fx.Effect[Any]) -> Any:  # noqa: C901 - one case per effect
         match effect:
             case fx.UpdateChannels():
-                for broker_id in effect.closed:
-                    self._close_channel(broker_id)
-                for broker in effect.opened:
-                    self._close_channel(broker.broker_id)
-                    self._open_channel(broker.broker_id)
+                self._channels.update(effect)
             case fx.SendRequests():
-                self._send(effect.requests)
+                self._channels.send(effect.requests)
             case fx.InterBrokerProtocol():
                 return self._world.protocol
             case fx.CurrentTime():
@@ -355,22 +379,6 @@ class RegentProcess:
             case _:
                 raise AssertionError(f"unknown effect {effect!r}")
         return None
-
-    def _send(self, requests: ControlRequests) -> None:
-        self._world.safety.sent(self.name, requests)
-        metadata = self._shared.of(requests)
-        for broker_id in receivers_of(requests):
-            if broker_id in self._channels:
-                self._channels[broker_id].waiting.add(requests, metadata)
-
-    def _open_channel(self, broker_id: int) -> None:
-        waiting = PendingRequests(broker_id, shared=self._shared)
-        self._channels[broker_id] = self._world.network.open(self, broker_id, waiting)
-
-    def _close_channel(self, broker_id: int) -> None:
-        channel = self._channels.pop(broker_id, None)
-        if channel is not None:
-            self._world.network.close(channel)
 
     def _arm(self, effect: fx.ArmTimer) -> None:
         self._cancel(effect.name)

@@ -50,6 +50,7 @@ class Scenario(NamedTuple):
         balance_check_s: How often the balance of leaders is checked; None: never.
         announces: Whether Regent appears as a live broker. No replica is on it in the end.
         protocol: inter.broker.protocol.version of the brokers.
+        warm_standby: Whether Regent keeps the standby's cache.
     """
 
     prepare: Callable[[World], None]
@@ -58,6 +59,7 @@ class Scenario(NamedTuple):
     balance_check_s: int | None = None
     announces: bool = False
     protocol: tuple[int, int] = (2, 6)
+    warm_standby: bool = False
 
 
 class Cut(NamedTuple):
@@ -101,6 +103,7 @@ def play_with(scenario: Scenario, disturb: Disturb, *, rivals: bool) -> list[fx.
         balance_check_s=scenario.balance_check_s,
         announces=scenario.announces,
         protocol=scenario.protocol,
+        warm_standby=scenario.warm_standby,
     )
     world = World("scenario", swarm=swarm)
     world.is_turbulent = False

@@ -91,6 +91,7 @@ class Swarm:
         silence: Probability that a leader has not heard of an in-sync follower for too long.
         leaders_ask: Whether leaders at 2.7 or newer ask for ISR changes, as they do; else they
             write them, as older ones.
+        warm_standby: Whether Regent keeps the standby's cache, and takes over from it.
     """
 
     brokers: int = 3
@@ -113,10 +114,16 @@ class Swarm:
     impatience: float = 0.1
     silence: float = 0.0
     leaders_ask: bool = True
+    warm_standby: bool = False
 
     @classmethod
-    def of(cls, rng: random.Random) -> Swarm:
-        """The swarm of a seed."""
+    def of(cls, rng: random.Random, *, standby: random.Random) -> Swarm:
+        """The swarm of a seed.
+
+        Args:
+            standby: Decides about the standby's cache: without it a seed gives what it did before
+                there was one.
+        """
         protocol = rng.choice(PROTOCOLS)
         faults = {name: rng.uniform(0.2, 2.0) for name in FAULTS if rng.random() < 0.4}
         work = {name: rng.uniform(0.2, 2.0) for name in WORK if rng.random() < 0.7}
@@ -129,6 +136,7 @@ class Swarm:
             "network": rng.uniform(4.0, 20.0),
             "broker": rng.uniform(4.0, 14.0),
             "rival": rng.uniform(0.5, 6.0),
+            "standby": standby.uniform(0.5, 20.0),
             "elector": rng.uniform(0.2, 2.0),
             "clock": rng.uniform(0.2, 2.0),
             "fault": rng.choice((0.0, 0.3, 1.0, 2.0)) if faults else 0.0,
@@ -157,6 +165,7 @@ class Swarm:
             announces=True,
             impatience=rng.choice((0.1, 0.1, 0.5)),
             silence=rng.choice((0.0, 0.05, 0.3)),
+            warm_standby=standby.random() < 0.5,
         )
 
 
@@ -166,6 +175,7 @@ CALM_SPEEDS = {
     "network": 10.0,
     "broker": 8.0,
     "rival": 4.0,
+    "standby": 6.0,
     "elector": 1.0,
 }
 """Once faults have ended: everybody who works, and no clock (it moves when all are idle)."""

@@ -23,6 +23,7 @@ from tests.simulation.endpoint_scenarios import ENDPOINT_SCENARIOS
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.scenarios import SCENARIOS, Cut, play
 from tests.simulation.simulation import SeedFailedError, simulate
+from tests.simulation.standby_scenarios import STANDBY_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
 
 SEEDS = 1_000
@@ -78,7 +79,7 @@ def violation_of_a_history(seed: int | None) -> str | None:
 
 def violation_of_a_story(name: str) -> str | None:
     """What a story breaks in which the answer to some write is lost, None if it holds."""
-    scenario = (SCENARIOS | ENDPOINT_SCENARIOS)[name]
+    scenario = (SCENARIOS | ENDPOINT_SCENARIOS | STANDBY_SCENARIOS)[name]
     try:
         performed = play(scenario)
         for number, effect in enumerate(performed, start=1):

@@ -59,7 +59,9 @@ class World:
         echo: Callable[[str], None] | None = None,
     ) -> None:
         self.rng = random.Random(f"regent {seed}")
-        self.swarm = Swarm.of(self.rng) if swarm is None else swarm
+        if swarm is None:
+            swarm = Swarm.of(self.rng, standby=random.Random(f"standby {seed}"))
+        self.swarm = swarm
         self.clock = Clock()
         self.trace = Trace(self.clock.now_ms, echo=echo)
         self.protocol = self.swarm.protocol
@@ -269,6 +271,8 @@ class World:
             (self.replication.act, speeds["broker"]),
             (self.elector.act, speeds["elector"]),
         ]
+        if self.swarm.warm_standby:
+            actors.append((self._standby_acts, speeds["standby"]))
         if self.swarm.rivals:
             actors.append((self._rival_acts, speeds["rival"]))
         if self.is_turbulent:
@@ -285,6 +289,9 @@ class World:
 
     def _regent_listens(self) -> bool:
         return self._one_of([p.act_on_zookeeper for p in self.regents])
+
+    def _standby_acts(self) -> bool:
+        return self._one_of([p.act_on_standby for p in self.regents])
 
     def _rival_acts(self) -> bool:
         return self._one_of([rival.act for rival in self.rivals])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -161,9 +162,36 @@ def test_the_standbys_cache_is_kept_by_whoever_is_not_the_controller_too() -> No
             timeout_s=60,
             describe="the cache to be current again",
         )
+
+
+def test_a_term_begins_with_the_standbys_cache(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        SimulatedCluster() as cluster,
+        LiveController(cluster, contends=False, warm_standby=True) as controller,
+        caplog.at_level(logging.INFO),
+    ):
+        cluster.create_topic("t", [(1, 2), (2, 1)])
+        service = controller.service
+        wait_until(
+            lambda: standby_of(service),
+            until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 2),
+            timeout_s=60,
+            describe="the cache to be current",
+        )
         controller.begin_term()
         assert service.standby is not None
-        assert service.standby.differences == 0
+        assert (service.standby.copies, service.standby.differences) == (1, 0)
+        assert set(controller.view.topics) == {"t"}
+        cluster.create_topic("u", [(1,)])
+        cluster.assign("t", [(1, 2), (2, 1), (1,)])
+        wait_until(
+            lambda: {name: len(t.partitions) for name, t in controller.view.topics.items()},
+            until=lambda topics: topics == {"t": 3, "u": 1},
+            timeout_s=60,
+            describe="watches that report growth and new topics",
+        )
+    (record,) = [r for r in caplog.records if r.message == "Controller failover completed"]
+    assert record.__dict__["topics_from"] == "standby"
 
 
 def test_without_the_setting_there_is_no_cache() -> None:

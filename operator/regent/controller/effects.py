@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.cluster import Broker
 from regent.protocol.control_requests import ControlRequests
 from regent.zk_data.operations import Check, Operation, WriteResult, ZNode
@@ -48,6 +49,11 @@ class Exists(Effect[Sequence[bool]], frozen=True):
 
     paths: Sequence[str]
     watch: bool = False
+
+
+class ReadStandby(Effect[StandbyCopy | None], frozen=True):
+    """``StandbyPort.read``: what this process has kept of the cluster, and has just brought up to
+    date. None if there is none, or a doubt about it: then ZooKeeper is to be read."""
 
 
 class Multi(Effect[Sequence[WriteResult]], frozen=True):

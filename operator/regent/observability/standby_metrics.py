@@ -17,6 +17,7 @@ _GAUGES: Final = {
     "malformed": "Znodes that the standby's cache leaves out: they cannot be decoded or read.",
 }
 _COUNTERS: Final = {
+    "copies": "Take-overs of this process that have loaded the standby's cache.",
     "refreshes": "Readings for the standby's cache.",
     "bytes_read": "Data that these readings have brought, in bytes.",
     "loads": "How often everything was read for the standby's cache.",

@@ -9,7 +9,7 @@ from typing import Any
 
 from regent.controller import effects as fx
 from regent.controller.events import ControllerEvent
-from regent.runtime.ports import BrokerChannelsPort, ViewPort, ZooKeeperPort
+from regent.runtime.ports import BrokerChannelsPort, StandbyPort, ViewPort, ZooKeeperPort
 
 
 class Interpreter:
@@ -27,6 +27,7 @@ class Interpreter:
         view: ViewPort,
         enqueue: Callable[[ControllerEvent], None],
         contend: Callable[[], None],
+        standby: StandbyPort | None = None,
     ) -> None:
         self._zookeeper = zookeeper
         self._channels = channels
@@ -41,6 +42,7 @@ class Interpreter:
             fx.Write: lambda x: zookeeper.write(x.operations, guard=x.guard, divides=x.divides),
             fx.InterBrokerProtocol: lambda x: channels.inter_broker_protocol(),
             fx.SendRequests: self._send,
+            fx.ReadStandby: lambda x: _nothing() if standby is None else standby.read(),
         }
         self._at_once: dict[type[fx.Effect[Any]], Callable[[Any], Any]] = {
             fx.UpdateChannels: lambda x: channels.update(
@@ -105,6 +107,10 @@ class Interpreter:
         self.close()
         self._channels.close_all()
         self._view.reset()
+
+
+async def _nothing() -> None:
+    """What a process without a standby's cache reads from it."""
 
 
 def _respond(effect: fx.Respond) -> None:

@@ -16,6 +16,7 @@ from regent.controller.broker_requests import (
     AlterPartitionResponse,
 )
 from regent.controller.commands import Command, Outcome
+from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.view import ClusterView, TopicView
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
@@ -135,6 +136,15 @@ class RecursiveWatchesPort(Protocol):
         When an answer of ZooKeeper has come back, everything is in here that happened before the
         server gave it.
         """
+        ...
+
+
+class StandbyPort(Protocol):
+    """What this process has kept of the cluster while it was not the controller, and keeps."""
+
+    async def read(self) -> StandbyCopy | None:
+        """A copy that has all that ZooKeeper has answered or reported on this session so far. None
+        if there is none, or a doubt about it; raises nothing."""
         ...
 
 

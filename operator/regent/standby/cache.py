@@ -14,6 +14,7 @@ from collections.abc import Iterable, KeysView, Sequence
 from typing import Final, NamedTuple
 
 from regent.controller.state.cluster_state import ClusterState
+from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import LeaderAndIsr, TopicPartition
@@ -136,6 +137,22 @@ class StandbyCache:
             or any(broker_id in dirty.broker_ids for broker_id in touched.broker_ids)
             or any(topic in dirty.topics for topic in touched.topics)
             or any(tp in dirty.states or tp.topic in dirty.topics for tp in touched.states)
+        )
+
+    def expect_corrections(self) -> None:
+        """What is left out has to be read again: the right to read it may have come back, which
+        changes no node and so is no event."""
+        self._dirty.add(tuple(self.malformed))
+
+    def copy(self) -> StandbyCopy:
+        """The topics as they are known, whatever becomes of the cache."""
+        malformed = (
+            MalformedZNodeError(path, reason)
+            for path, reason in self.malformed.items()
+            if paths.partition_of_state(path) is not None
+        )
+        return StandbyCopy(
+            self.cluster.copy_topics(), frozenset(self._topic_versions), tuple(malformed)
         )
 
     # What was read

@@ -29,6 +29,7 @@ class StandbyStatus(msgspec.Struct, frozen=True):
         partitions: Partitions that it has.
         dirty: Nodes that are to be read again.
         malformed: Nodes that could not be decoded, or not be read.
+        copies: How many take-overs of this process have had a copy.
         refreshes: Readings so far.
         bytes_read: Data that they have brought, in bytes.
         loads: How often everything was read.
@@ -42,6 +43,7 @@ class StandbyStatus(msgspec.Struct, frozen=True):
     partitions: int = 0
     dirty: int = 0
     malformed: int = 0
+    copies: int = 0
     refreshes: int = 0
     bytes_read: int = 0
     loads: int = 0

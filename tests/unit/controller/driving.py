@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from regent.controller import effects
 from regent.controller.effects import Effect
 from regent.controller.events import ControllerEvent
+from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.errors import RegentError
 from regent.protocol.control_requests import ControlRequests
 from tests.simulation.zookeeper import InMemoryClient
@@ -61,6 +62,7 @@ class Driver:
 
     Attributes:
         sent: Batches in the order of their sending.
+        standby: What the standby has.
         before: Called with every effect before it is performed: what others do just then. An error
             that it raises is thrown into the core, and the effect does not take place.
         after: The same after the effect: an error means that its answer was lost.
@@ -78,6 +80,7 @@ class Driver:
         self.views: list[frozenset[str] | None] = []
         self.enqueued: list[ControllerEvent] = []
         self.resignations = 0
+        self.standby: Callable[[], StandbyCopy | None] = lambda: None
         self.before: Callable[[Effect[Any]], None] = lambda _: None
         self.after: Callable[[Effect[Any]], None] = lambda _: None
 
@@ -116,6 +119,8 @@ class Driver:
                 return self.client.get_children(effect.paths, watch=effect.watch)
             case effects.Exists():
                 return self.client.exists(effect.paths, watch=effect.watch)
+            case effects.ReadStandby():
+                return self.standby()
             case effects.Multi():
                 return self.client.multi(effect.operations)
             case effects.Write():

@@ -47,6 +47,13 @@ async def test_reads_and_writes_reach_zookeeper() -> None:
     assert list(multi) == [ZkError.BAD_VERSION]
 
 
+async def test_a_process_without_a_standbys_cache_has_nothing_to_take_over_from() -> None:
+    async def scenario() -> object:
+        return await fx.ReadStandby()
+
+    assert await run(Process(), scenario()) is None
+
+
 async def test_an_error_is_thrown_into_the_core_at_its_await() -> None:
     process = Process()
     process.outsider.multi([Create(paths.CONTROLLER_EPOCH, b"1")])

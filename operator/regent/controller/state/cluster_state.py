@@ -187,6 +187,34 @@ class ClusterState:
         changed, self._changed_partitions = self._changed_partitions, {}
         return None if changed is None else changed.keys()
 
+    def copy_topics(self) -> ClusterState:
+        """Topics, assignments and leadership, in containers of their own. The values in them exist
+        once. Topics are in the order of their names, as where they are read."""
+        copy = ClusterState()
+        copy._topic_ids = dict(self._topic_ids)
+        copy._topics_by_id = dict(self._topics_by_id)
+        copy._topic_czxids = dict(self._topic_czxids)
+        copy._assignments = {t: dict(self._assignments[t]) for t in sorted(self._assignments)}
+        copy._partition_count = self._partition_count
+        copy._reassigning = dict(self._reassigning)
+        copy._leadership = dict(self._leadership)
+        copy._topics_by_metric_name = {n: dict(t) for n, t in self._topics_by_metric_name.items()}
+        return copy
+
+    def take_topics(self, source: ClusterState) -> None:
+        """Have the topics, assignments and leadership of another state, which must not be used any
+        more. There are none before: this is the initial state, and no change."""
+        self._topic_ids = source._topic_ids
+        self._topics_by_id = source._topics_by_id
+        self._topic_czxids = source._topic_czxids
+        self._assignments = source._assignments
+        self._partition_count = source._partition_count
+        self._reassigning = source._reassigning
+        self._leadership = source._leadership
+        self._topics_by_metric_name = source._topics_by_metric_name
+        self._changed_topics = dict.fromkeys(source._assignments)
+        self._changed_partitions = None
+
     # Assignments
 
     def partitions_of(self, topic: str) -> Mapping[TopicPartition, ReplicaAssignment]:

@@ -34,7 +34,7 @@ from regent.controller.events import TopicDeletion
 from regent.controller.reassignment.reassignment_changes import resume_reassignments
 from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.context import ControllerContext
-from regent.controller.term import cluster_loading
+from regent.controller.term import cluster_loading, initial_state
 from regent.controller.term.persistent_paths import create_persistent_paths
 from regent.controller.term.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
 from regent.controller.term.watch_check import schedule_watch_check
@@ -50,7 +50,6 @@ from regent.controller.transitions.broker_request_batch import ControllerBrokerR
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
-from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.features import (
     VERSION_1,
@@ -79,7 +78,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     await _announce_brokers(active)
     await controlled_shutdown.resume(active)
     await _delete_notifications(active)
-    unreadable = await _load_topics(active)
+    loaded = await initial_state.load_topics(active)
     await _load_deletions(active)
     await assignment_repair.repair_loaded(active)
     refuse_id_of_a_replica(context)
@@ -90,7 +89,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
     await stray_replicas.delete_at_failover(active)
     await active.replicas.startup()
-    active.partitions.startup_states(unreadable=unreadable)
+    active.partitions.startup_states(unreadable=loaded.unreadable)
     await active.partitions.trigger_online()
     await controlled_shutdown.release_all(active)
     await resume_reassignments(active)
@@ -109,6 +108,7 @@ async def on_controller_failover(active: ActiveController) -> None:
         topics=len(context.cluster.topics),
         partitions=context.cluster.partition_count,
         offline=context.offline_partition_count,
+        topics_from=loaded.source,
     )
     await PublishView(None)
 
@@ -168,14 +168,6 @@ async def _delete_notifications(active: ActiveController) -> None:
     stale = [f"{paths.LOG_DIR_EVENT_NOTIFICATION}/{child}" for child in log_dirs or ()]
     stale += [paths.isr_change_notification(child) for child in isr or ()]
     await Write([Delete(path, missing_ok=True) for path in stale], guard=epoch_guard(context))
-
-
-async def _load_topics(active: ActiveController) -> list[TopicPartition]:
-    """Topics, assignments, states. Returns the partitions whose state cannot be read."""
-    (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
-    topics = await cluster_loading.read_topics(sorted(children or ()), active.log)
-    partitions = cluster_loading.add_topics(active.context, topics)
-    return await cluster_loading.load_leadership(active.context, partitions, active.log)
 
 
 async def _load_deletions(active: ActiveController) -> None:

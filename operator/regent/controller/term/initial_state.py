@@ -1,0 +1,78 @@
+"""Where the initial state of topics comes from: the standby's copy, or ZooKeeper.
+
+Both give the context the same: topics with their ids, assignments, leadership. Where there is no
+copy, or a doubt about it, ZooKeeper is read.
+
+The copy comes without watches. Topic nodes are read to set them once the failover is over, as after
+a reconnection: that finds whatever has changed meanwhile, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.effects import Enqueue, ReadChildren, ReadStandby
+from regent.controller.events import PartitionModifications
+from regent.controller.state.standby_copy import StandbyCopy
+from regent.controller.term import cluster_loading
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+
+
+class TopicsLoaded(NamedTuple):
+    """Where the topics are from, and what is missing.
+
+    Attributes:
+        source: In words.
+        unreadable: Partitions whose state exists and cannot be read: they are not new, and have no
+            leader that anybody knows of.
+    """
+
+    source: str
+    unreadable: list[TopicPartition]
+
+
+async def load_topics(active: ActiveController) -> TopicsLoaded:
+    """Topics, assignments, states; leaves a watch on the list of topics."""
+    (children,) = await ReadChildren([paths.BROKER_TOPICS], watch=True)
+    topics = sorted(children or ())
+    copy = await ReadStandby()
+    if copy is not None and _has_all(copy, topics, active):
+        return TopicsLoaded("standby", await _take(active, copy, topics))
+    return TopicsLoaded("ZooKeeper", await _read(active, topics))
+
+
+def _has_all(copy: StandbyCopy, topics: Sequence[str], active: ActiveController) -> bool:
+    """Whether the copy has the topics that were just listed, and no others. Some may have come or
+    gone since; it may also be a defect."""
+    if copy.topic_nodes == frozenset(topics):
+        return True
+    active.log.warning(
+        "The standby's copy has other topics than ZooKeeper, reading everything",
+        listed=len(topics),
+        copied=len(copy.topic_nodes),
+    )
+    return False
+
+
+async def _take(
+    active: ActiveController, copy: StandbyCopy, topics: Sequence[str]
+) -> list[TopicPartition]:
+    active.context.cluster.take_topics(copy.cluster)
+    unreadable: list[TopicPartition] = []
+    for error in copy.malformed_states:
+        active.log.error("Malformed partition state skipped", path=error.path, reason=error.reason)
+        tp = paths.partition_of_state(error.path)
+        if tp is not None:
+            unreadable.append(tp)
+    if topics:
+        await Enqueue(PartitionModifications(tuple(topics)))
+    return unreadable
+
+
+async def _read(active: ActiveController, topics: Sequence[str]) -> list[TopicPartition]:
+    found = await cluster_loading.read_topics(topics, active.log)
+    partitions = cluster_loading.add_topics(active.context, found)
+    return await cluster_loading.load_leadership(active.context, partitions, active.log)

@@ -1,0 +1,67 @@
+"""Two Regents that keep the standby's cache, on real brokers: the second one takes over from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from sandbox.regent_process import RegentProcess
+from tests.integration.controller.cluster import Cluster, regent
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+TOPIC = "warm"
+
+
+@pytest.fixture
+def pair(cluster: Cluster) -> Iterator[tuple[RegentProcess, RegentProcess]]:
+    """The active one, and one whose cache is current."""
+    with ExitStack() as stack:
+        first, second = (
+            stack.enter_context(regent(cluster, name=name, warm_standby=True))
+            for name in ("regent-a", "regent-b")
+        )
+        first.wait_until_active()
+        cluster.wait(
+            lambda: (second.status() or {}).get("warmStandby", {}).get("phase"),
+            "the standby's cache to be current",
+            until=lambda phase: phase == "current",
+            logs=[second.log_path],
+        )
+        yield first, second
+
+
+def metric(process: RegentProcess, name: str) -> float:
+    (line,) = [li for li in process.metrics().splitlines() if li.startswith(f"{name} ")]
+    return float(line.split()[1])
+
+
+def test_who_takes_over_leads_what_it_has_not_read(
+    cluster: Cluster, pair: tuple[RegentProcess, RegentProcess]
+) -> None:
+    """A broker that dies with the active Regent is the first thing that it has to deal with, a
+    topic that grows the next: nothing but the cache has told it of either."""
+    first, second = pair
+    cluster.tools.topics(
+        "--create", f"--topic={TOPIC}", "--replica-assignment=1:2:3,2:3:1,3:1:2,1:3:2"
+    )
+    cluster.wait_in_sync(TOPIC)
+    first.kill()
+    cluster.broker(1).kill()
+    second.wait_until_active()
+    assert metric(second, "regent_standby_copies_total") == 1
+    for partition, leader in ((0, 2), (3, 3)):
+        cluster.wait_for_leader(TOPIC, leader, partition)
+    cluster.wait_for_consistency()
+
+    cluster.broker(1).start()
+    cluster.tools.topics("--alter", f"--topic={TOPIC}", "--partitions=6")
+    cluster.wait(
+        lambda: len(cluster.znodes.states(TOPIC)), "new partitions", until=lambda n: n == 6
+    )
+    cluster.wait_in_sync(TOPIC)
+    cluster.wait_for_consistency()
+    assert metric(second, "regent_standby_differences_total") == 0
+    first.start()

@@ -1,0 +1,80 @@
+"""What a take-over gets from the standby's cache is what it would have read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from regent.controller.state.cluster_state import ClusterState
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.standby_copy import StandbyCopy
+from regent.controller.state.term import Term
+from regent.controller.term import cluster_loading
+from regent.model.partition import TopicPartition
+from regent.standby.reads import DirtyNodes
+from regent.zk_data import paths
+from tests.simulation.trace import TracingLog, require
+from tests.simulation.tree_reader import TreeReader
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+def check_copy(world: World, name: str, copy: StandbyCopy, *, changed_since: Iterable[str]) -> None:
+    """Raise unless the copy is what reading everything gives now.
+
+    Args:
+        changed_since: Paths of events that have come after what the copy claims to have: writers
+            that no election fences. The controller learns of these as after any reading.
+    """
+    changed = DirtyNodes()
+    changed.add(changed_since)
+    truth, unreadable = _read_everything(world, name)
+    listed = world.zookeeper.children(paths.BROKER_TOPICS)
+    different = [t for t in listed if t not in copy.topic_nodes]
+    different += [t for t in sorted(copy.topic_nodes) if t not in listed]
+    require(
+        all(topic in changed.topics for topic in different),
+        f"{name}: the standby has other topics than ZooKeeper: {different}",
+    )
+    for topic in dict.fromkeys((*truth.topics, *copy.cluster.topics)):
+        if topic not in changed.topics:
+            _check_topic(name, topic, copy.cluster, truth)
+    malformed = [paths.partition_of_state(error.path) for error in copy.malformed_states]
+    for tp in (*truth.all_partitions(), *copy.cluster.all_partitions()):
+        if tp in changed.states or tp.topic in changed.topics:
+            continue
+        have, want = copy.cluster.leadership.get(tp), truth.leadership.get(tp)
+        require(have == want, f"{name}: the standby has {tp} as {have}, ZooKeeper as {want}")
+        require(
+            (tp in malformed) == (tp in unreadable),
+            f"{name}: the standby holds {tp} to be {'un' * (tp in malformed)}readable",
+        )
+
+
+def _read_everything(world: World, name: str) -> tuple[ClusterState, list[TopicPartition]]:
+    context = ControllerContext(Term(0, 0, 0))
+    reader, log = TreeReader(world.zookeeper), TracingLog(world.trace, f"{name} checker")
+    listed = world.zookeeper.children(paths.BROKER_TOPICS)
+    found = reader.run(cluster_loading.read_topics(listed, log))
+    partitions = cluster_loading.add_topics(context, found)
+    unreadable = reader.run(cluster_loading.load_leadership(context, partitions, log))
+    return context.cluster, unreadable
+
+
+def _check_topic(name: str, topic: str, copied: ClusterState, truth: ClusterState) -> None:
+    have, want = _described(topic, copied), _described(topic, truth)
+    require(have == want, f"{name}: the standby has {topic} as {have}, ZooKeeper as {want}")
+
+
+def _described(topic: str, cluster: ClusterState) -> tuple[object, ...]:
+    partitions = dict(cluster.partitions_of(topic))
+    topic_id = cluster.topic_ids.get(topic)
+    return (
+        topic_id,
+        None if topic_id is None else cluster.topic_name(topic_id),
+        cluster.topic_czxids.get(topic),
+        partitions,
+        [tp for tp in partitions if tp in cluster.partitions_being_reassigned],
+        cluster.has_topic(topic),
+    )

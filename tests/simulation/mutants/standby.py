@@ -1,0 +1,46 @@
+"""Defects in what concerns a take-over from the standby's cache."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller.state.standby_copy import StandbyCopy
+from regent.controller.term import initial_state
+from regent.runtime.standby_reader import StandbyReader
+from regent.standby.reads import DirtyNodes
+from tests.simulation.mutants.registry import defect, nothing
+
+
+@defect(caught_by="the standby has")
+def what_is_dirty_not_read(patch: pytest.MonkeyPatch) -> None:
+    """A take-over is given the cache as it is."""
+
+    async def read(self: StandbyReader) -> StandbyCopy | None:
+        return self.cache.copy() if self.is_current() else None
+
+    patch.setattr(StandbyReader, "read", read)
+
+
+@defect(caught_by="the standby has", story="a take-over after a lost connection")
+def lost_connections_ignored(patch: pytest.MonkeyPatch) -> None:
+    """The cache is held to be current whatever was lost."""
+    patch.setattr(StandbyReader, "session_changed", lambda _: None)
+
+
+@defect(caught_by="assignments are|partitions|never born", story="growth after a take-over")
+def topics_of_the_copy_not_watched(patch: pytest.MonkeyPatch) -> None:
+    """Nobody sets the watches that a reading would have left."""
+    patch.setattr(initial_state, "Enqueue", lambda _: nothing())
+
+
+@defect(caught_by="the standby has")
+def events_of_states_lost(patch: pytest.MonkeyPatch) -> None:
+    """What has happened to a partition's state is forgotten at once."""
+    original = DirtyNodes.add
+
+    def add(self: DirtyNodes, touched: object) -> None:
+        before = dict(self.states)
+        original(self, touched)  # type: ignore[arg-type]
+        self.states = before
+
+    patch.setattr(DirtyNodes, "add", add)
