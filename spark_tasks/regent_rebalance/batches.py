@@ -142,9 +142,9 @@ class _Packing:
     def _fits(self, lane: _Lane, batch: int, copies: int, size: int, urgency: int) -> bool:
         has, load = lane.copies.get(batch, 0), lane.bytes.get(batch, 0)
         new_load = load + copies * size
-        if batch < len(self._load) and self._urgent[batch] < urgency:
-            if new_load > self._load[batch]:
-                return False
+        guest = batch < len(self._load) and self._urgent[batch] < urgency
+        if guest and new_load > self._load[batch]:
+            return False
         if has == 0:
             return True
         limit = self._limits.bytes

@@ -92,9 +92,9 @@ def moves_of(snapshot: Snapshot, goals: Goals, changes: Changes) -> Moves:
         targets=after[arrives],
         gone_offsets=_kept(changes.before_offsets, leaves),
         gone=before[leaves],
-        gone_bytes=np.where(
-            sizes == UNKNOWN, copied[owners(changes.before_offsets)], sizes
-        )[leaves],
+        gone_bytes=np.where(sizes == UNKNOWN, copied[owners(changes.before_offsets)], sizes)[
+            leaves
+        ],
         urgency=np.full(len(changes), OTHER, dtype=np.int64),
     )
     _rank(moves.urgency, snapshot, goals, moves)
@@ -178,4 +178,5 @@ def disk_used(snapshot: Snapshot) -> Ints:
 
 def _full(snapshot: Snapshot) -> Bools:
     capacity = snapshot.brokers.disk_bytes
-    return (capacity != UNKNOWN) & (disk_used(snapshot) >= FULL_DISK * capacity)
+    full: Bools = (capacity != UNKNOWN) & (disk_used(snapshot) >= FULL_DISK * capacity)
+    return full
