@@ -50,9 +50,15 @@ def bar_chart(
     brokers: Sequence[BrokerLoad],
     value: Callable[[Load], int],
     text: Callable[[float], str],
-    limits: tuple[int, int] | None,
+    limits: tuple[int, int] | None = None,
+    *,
+    capacity: bool = False,
 ) -> BarChart:
-    """A chart of one figure. Bars outside the limits have the state "outside"."""
+    """A chart of one figure. Bars outside the limits have the state "outside".
+
+    Args:
+        capacity: Whether the limit is each broker's own disks.
+    """
     ordered = sorted(brokers, key=lambda b: (b.rack, b.id))
     values = [v for b in ordered for v in (value(b.before), value(b.after))]
     highest = _round_up(max([*values, limits[1] if limits else 0, 1]))
@@ -66,6 +72,8 @@ def bar_chart(
     for i, broker in enumerate(ordered):
         before, after = value(broker.before), value(broker.after)
         inside = limits is None or broker.state != KEPT or limits[0] <= after <= limits[1]
+        if capacity and 0 <= broker.capacity < after:
+            inside = False
         bars.append(
             Bar(
                 x=_r(LEFT + i * slot + 0.12 * slot),

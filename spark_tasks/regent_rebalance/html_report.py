@@ -36,7 +36,7 @@ def render_report(plan: Plan) -> str:
             bar_chart(
                 "Leaders", details.brokers, lambda b: b.leaders, _count, details.leader_limits
             ),
-            bar_chart("Disk", details.brokers, lambda b: b.disk, size_text, None),
+            bar_chart("Disk", details.brokers, lambda b: b.disk, size_text, capacity=True),
         ],
         flows=flows,
         heat=heat_map(flows),

@@ -99,6 +99,14 @@ def test_an_unmet_goal_and_what_goes_wrong_are_in_the_report() -> None:
     assert "broker 1 (rack a) has 6 replicas" in unmet
 
 
+def test_disks_that_hold_less_than_a_plan_gives_them_stand_out() -> None:
+    snapshot = cluster(["a", "b"], [[1]] * 4, sizes=[60] * 4)
+    enough = render_report(plan_for(snapshot))
+    snapshot.brokers.disk_bytes[:] = [300, 50]
+    assert 'class="over"' not in enough
+    assert 'class="over"' in render_report(plan_for(snapshot))
+
+
 @pytest.mark.parametrize(
     "partitions", [[[1, 2], [2, 1]], [[1, 2]]], ids=["nothing to do", "little to do"]
 )
