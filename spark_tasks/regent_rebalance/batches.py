@@ -51,8 +51,9 @@ def _order(moves: Moves, brokers: int) -> Ints:
 
 
 def _size_class(size: Ints) -> Ints:
-    """The same for sizes within a factor of about 1.2."""
-    return ints(np.floor(4 * np.log2(np.maximum(1, size))))
+    """The same for sizes within a factor of 1.25: the exponent and two more bits, exactly."""
+    mantissa, exponent = np.frexp(np.maximum(1, size).astype(np.float64))
+    return ints(4 * exponent + np.floor(8 * mantissa - 4))
 
 
 @dataclass(slots=True)

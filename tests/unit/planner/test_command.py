@@ -105,6 +105,9 @@ def test_what_if_a_rack_were_lost_and_brokers_added(snapshot: Path, tmp_path: Pa
     assert "what if    broker 7 is added in rack d" in result.output
     assert "what if    rack a is lost, 1 brokers: 4 partitions lose their leader" in result.output
     assert "the plan is for a cluster that does not exist" in result.output
+    split = regent_plan("split", file, tmp_path / "batches")
+    assert (split.exit_code, (tmp_path / "batches").exists()) == (1, False)
+    assert "is for a cluster that does not exist (broker 7 is added in rack d; " in split.output
     assert {7} == {b for b in load_plan(file).changes.after.tolist() if b > 3}
     assert regent_plan("show", file).output == result.output
 
