@@ -15,14 +15,20 @@ from typing import Any
 import click
 import msgspec
 
+from regent_rebalance.cli_options import batch_options, goal_options, what_if_options
+from regent_rebalance.describe import described
 from regent_rebalance.errors import InfeasibleGoalsError, PlannerError
-from regent_rebalance.files import load_plan, load_snapshot, save_plan
+from regent_rebalance.files import load_plan, load_snapshot, save_batches, save_plan
 from regent_rebalance.goals import ALL_GOALS, Goals
 from regent_rebalance.json_files import encode_plan, summary_document
+from regent_rebalance.plan import Plan
 from regent_rebalance.planner import make_plan
+from regent_rebalance.schedule import Limits
+from regent_rebalance.snapshot import Snapshot
 from regent_rebalance.text import render_difference, render_plan
+from regent_rebalance.what_if import WhatIf, assume, factors_of
 
-_EVERYTHING = 1 << 60
+_EVERYTHING, _FEW = 1 << 60, 10
 
 
 class _InfeasibleError(click.ClickException):
@@ -58,7 +64,10 @@ class _Group(click.Group):
 
 
 _path = click.Path(dir_okay=False, path_type=Path)
-_all_option = click.option("--all", "everything", is_flag=True, help="Show every partition.")
+_all_option = click.option("--all", "everything", is_flag=True, help="Show everything.")
+_report_option = click.option(
+    "--report", type=_path, metavar="FILE.html", help="Write a report for a browser to this file."
+)
 
 
 @click.group(
@@ -74,16 +83,6 @@ def plan() -> None:
     """
 
 
-def _factors(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
-    factors = {}
-    for value in values:
-        topic, _equals, factor = value.rpartition("=")
-        if not topic or not factor.isdecimal():
-            raise click.BadParameter(f"{value!r} is not TOPIC=NUMBER")
-        factors[topic] = int(factor)
-    return factors
-
-
 @plan.command()
 @click.argument("snapshot", type=_path)
 @click.option("--output", "-o", type=_path, help="Write the plan to this file.")
@@ -94,19 +93,10 @@ def _factors(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     type=click.Choice(ALL_GOALS),
     help="A goal to reach; may be given several times. Default: all.",
 )
-@click.option("--replica-balance", type=float, default=1.10, show_default=True, help="Threshold.")
-@click.option("--leader-balance", type=float, default=1.10, show_default=True, help="Threshold.")
-@click.option("--max-replicas", type=int, help="Replicas that one broker may have.")
-@click.option("--drain", multiple=True, type=int, metavar="ID", help="A broker to be emptied.")
-@click.option("--exclude", multiple=True, type=int, metavar="ID", help="It gets no new replica.")
-@click.option("--pin", multiple=True, metavar="TOPIC", help="A topic that stays as it is.")
-@click.option(
-    "--replication-factor",
-    multiple=True,
-    callback=_factors,
-    metavar="TOPIC=NUMBER",
-    help="A new replication factor.",
-)
+@goal_options
+@what_if_options
+@batch_options
+@_report_option
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 @_all_option
 def make(
@@ -114,15 +104,16 @@ def make(
     snapshot: Path,
     output: Path | None,
     goals: tuple[str, ...],
-    replica_balance: float,
-    leader_balance: float,
-    max_replicas: int | None,
-    drain: tuple[int, ...],
-    exclude: tuple[int, ...],
-    pin: tuple[str, ...],
-    replication_factor: dict[str, int],
+    add_broker: dict[int, str | None],
+    lose_rack: tuple[str, ...],
+    lose_broker: tuple[int, ...],
+    batch_copies: int,
+    batch_bytes: int | None,
+    throttle: int,
+    report: Path | None,
     as_json: bool,
     everything: bool,
+    **options: Any,
 ) -> None:
     """Plan from a snapshot.
 
@@ -134,35 +125,57 @@ def make(
       3  no plan meets the hard goals
       4  the plan leaves a soft goal unmet
     """
-    wanted = Goals(
-        names=tuple(name for name in ALL_GOALS if name in goals) or ALL_GOALS,
+    limits = Limits(copies=batch_copies, bytes=batch_bytes, rate=throttle)
+    what_if = WhatIf(added=add_broker, lost_racks=lose_rack, lost_brokers=lose_broker)
+    cluster, assumptions = assume(load_snapshot(snapshot), what_if)
+    wanted = _goals(cluster, goals, **options)
+    made = make_plan(cluster, wanted)
+    made = described(cluster, wanted, made, limits, assumptions=assumptions)
+    if output is not None:
+        save_plan(made, output)
+    _save_report(made, report)
+    shown = _EVERYTHING if everything else _FEW
+    _print(encode_plan(made).decode() if as_json else render_plan(made, shown=shown))
+    sys.exit(0 if made.summary.goals_met else 4)
+
+
+def _goals(
+    snapshot: Snapshot,
+    names: tuple[str, ...],
+    *,
+    replica_balance: float,
+    leader_balance: float,
+    max_replicas: int | None,
+    drain: tuple[int, ...],
+    exclude: tuple[int, ...],
+    pin: tuple[str, ...],
+    replication_factor: tuple[tuple[str, int], ...],
+) -> Goals:
+    return Goals(
+        names=tuple(name for name in ALL_GOALS if name in names) or ALL_GOALS,
         replica_balance=replica_balance,
         leader_balance=leader_balance,
         max_replicas=max_replicas,
         drained=drain,
         excluded=exclude,
         pinned=pin,
-        replication_factor=replication_factor,
+        replication_factor=factors_of(snapshot, replication_factor),
     )
-    made = make_plan(load_snapshot(snapshot), wanted)
-    if output is not None:
-        save_plan(made, output)
-    shown = _EVERYTHING if everything else 20
-    _print(encode_plan(made).decode() if as_json else render_plan(made, shown=shown))
-    sys.exit(0 if made.summary.goals_met else 4)
 
 
 @plan.command()
 @click.argument("file", type=_path)
+@_report_option
 @click.option("--json", "as_json", is_flag=True, help="Print what is said about it as JSON.")
 @_all_option
-def show(*, file: Path, as_json: bool, everything: bool) -> None:
+def show(*, file: Path, report: Path | None, as_json: bool, everything: bool) -> None:
     """Show a plan file, once its hash is checked."""
     loaded = load_plan(file)
+    _save_report(loaded, report)
     if as_json:
         _print(msgspec.json.format(msgspec.json.encode(summary_document(loaded))).decode() + "\n")
     else:
-        _print(render_plan(loaded, shown=_EVERYTHING if everything else 20))
+        _print(render_plan(loaded, shown=_EVERYTHING if everything else _FEW))
 
 
 @plan.command()
@@ -172,8 +185,23 @@ def show(*, file: Path, as_json: bool, everything: bool) -> None:
 def diff(*, first: Path, second: Path, everything: bool) -> None:
     """Compare two plan files: exit status 0 if they change the same, else 5."""
     old, new = load_plan(first), load_plan(second)
-    _print(render_difference(old, new, shown=_EVERYTHING if everything else 20))
+    _print(render_difference(old, new, shown=_EVERYTHING if everything else _FEW))
     sys.exit(0 if old.hash == new.hash else 5)
+
+
+@plan.command()
+@click.argument("file", type=_path)
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def split(*, file: Path, folder: Path) -> None:
+    """Write a file for each batch of a plan, for kafka-reassign-partitions."""
+    _print("".join(f"{written}\n" for written in save_batches(load_plan(file), folder)))
+
+
+def _save_report(made: Plan, file: Path | None) -> None:
+    if file is not None:
+        from regent_rebalance.html_report import render_report
+
+        file.write_text(render_report(made), encoding="utf-8")
 
 
 def _print(text: str) -> None:

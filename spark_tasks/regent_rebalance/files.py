@@ -50,6 +50,30 @@ def save_plan(plan: Plan, path: Path) -> None:
         path.write_bytes(json_files.encode_plan(plan))
 
 
+def save_batches(plan: Plan, folder: Path) -> list[Path]:
+    """A file for each batch; existing files of these names are replaced.
+
+    Raises InvalidInputError for a plan without batches, or for a cluster that is not.
+    """
+    if plan.details is None:
+        raise InvalidInputError(f"plan {plan.hash} has no batches: plan again")
+    if plan.details.assumptions:
+        raise InvalidInputError(
+            f"plan {plan.hash} is for a cluster that does not exist "
+            f"({'; '.join(plan.details.assumptions)}): plan for the cluster as it is"
+        )
+    contents = json_files.encode_batches(plan)
+    width = len(str(len(contents)))
+    files = [folder / f"batch-{i:0{width}}.json" for i in range(1, len(contents) + 1)]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, content in zip(files, contents, strict=True):
+            file.write_bytes(content)
+    except OSError as error:
+        raise InvalidInputError(f"{folder} cannot be written: {error.strerror}") from error
+    return files
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()

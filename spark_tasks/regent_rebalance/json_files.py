@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from regent_rebalance.bounds import Bounds
+from regent_rebalance.detail_documents import DetailsDocument, details_document, details_from
 from regent_rebalance.errors import InvalidInputError
 from regent_rebalance.plan import (
     Changes,
@@ -59,14 +60,15 @@ class SnapshotDocument(msgspec.Struct):
     partitions: list[PartitionDocument]
 
 
-class ChangeDocument(msgspec.Struct):
-    """A partition of a plan: its replicas before, and what they will be."""
+class ChangeDocument(msgspec.Struct, omit_defaults=True):
+    """A partition of a plan: its replicas before, what they will be, and in which batch."""
 
     topic: str
     partition: int
     replicas: list[int]
     previous: list[int]
     bytes: int
+    batch: int = 0
 
 
 class BoundsDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -79,7 +81,9 @@ class BoundsDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True)
     cover_bytes: int
 
 
-class SummaryDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class SummaryDocument(
+    msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True
+):
     """What is said about a plan."""
 
     hash: str
@@ -94,6 +98,7 @@ class SummaryDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True
     goals: list[GoalResult]
     before: list[Spread]
     after: list[Spread]
+    details: DetailsDocument | None = None
 
 
 class PlanDocument(msgspec.Struct):
@@ -204,10 +209,22 @@ def encode_plan(plan: Plan) -> bytes:
             after,
             before,
             plan.changes.bytes.tolist(),
+            plan.batch_numbers().tolist(),
             strict=True,
         )
     ]
     return _lines({"version": VERSION, "plan": summary_document(plan)}, changes)
+
+
+def encode_batches(plan: Plan) -> list[bytes]:
+    """The changes of each batch: what kafka-reassign-partitions needs, and no more."""
+    rows: list[list[dict[str, Any]]] = [[] for _ in range(int(plan.batch_numbers().max(initial=0)))]
+    columns = (plan.changes.topic, plan.changes.partition.tolist(), plan.changes.lists()[1])
+    for number, topic, partition, after in zip(
+        plan.batch_numbers().tolist(), *columns, strict=True
+    ):
+        rows[number - 1].append({"topic": topic, "partition": partition, "replicas": after})
+    return [_lines({"version": VERSION}, batch) for batch in rows]
 
 
 def summary_document(plan: Plan) -> SummaryDocument:
@@ -226,6 +243,7 @@ def summary_document(plan: Plan) -> SummaryDocument:
         goals=list(s.goals),
         before=list(s.before),
         after=list(s.after),
+        details=None if plan.details is None else details_document(plan.details),
     )
 
 
@@ -241,11 +259,16 @@ def decode_plan(content: bytes, *, source: str) -> Plan:
         _columns([row.replicas for row in rows]),
         ints([row.bytes for row in rows]),
     )
-    return plan_from(changes, document.plan, source=source)
+    numbers = ints([row.batch for row in rows])
+    return plan_from(changes, numbers, document.plan, source=source)
 
 
-def plan_from(changes: Changes, document: SummaryDocument, *, source: str) -> Plan:
-    """A plan whose changes are those of its hash, else InvalidInputError."""
+def plan_from(changes: Changes, numbers: Ints, document: SummaryDocument, *, source: str) -> Plan:
+    """A plan whose changes are those of its hash, else InvalidInputError.
+
+    Args:
+        numbers: For each change the number of its batch, 0 without batches.
+    """
     found = hash_of(changes)
     if found != document.hash:
         raise InvalidInputError(
@@ -264,7 +287,13 @@ def plan_from(changes: Changes, document: SummaryDocument, *, source: str) -> Pl
         before=tuple(document.before),
         after=tuple(document.after),
     )
-    return Plan(changes, summary, document.hash)
+    details = document.details
+    return Plan(
+        changes,
+        summary,
+        document.hash,
+        None if details is None else details_from(details, numbers, source=source),
+    )
 
 
 def _columns(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:

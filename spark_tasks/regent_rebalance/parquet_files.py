@@ -38,6 +38,7 @@ _PLAN_COLUMNS = {
     "replicas": pa.list_(pa.int32()),
     "previous": pa.list_(pa.int32()),
     "bytes": pa.int64(),
+    "batch": pa.int32(),
 }
 
 
@@ -86,6 +87,7 @@ def write_plan(plan: Plan, path: Path) -> None:
         _lists(changes.after_offsets, changes.after.astype(np.int32)),
         _lists(changes.before_offsets, changes.before.astype(np.int32)),
         pa.array(changes.bytes),
+        pa.array(plan.batch_numbers().astype(np.int32)),
     ]
     _write(columns, _PLAN_COLUMNS, {_PLAN: msgspec.json.encode(summary_document(plan))}, path)
 
@@ -102,7 +104,8 @@ def read_plan(path: Path) -> Plan:
         (_offsets(after_lengths), after),
         _column(table, "bytes"),
     )
-    return plan_from(changes, _document(document, SummaryDocument, path), source=str(path))
+    summary = _document(document, SummaryDocument, path)
+    return plan_from(changes, _column(table, "batch"), summary, source=str(path))
 
 
 def _write(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regent_rebalance.bounds import Bounds
+from regent_rebalance.details import Details
 from regent_rebalance.ragged import Ints, ints
 
 HARD, SOFT = "hard", "soft"
@@ -120,11 +121,19 @@ class Plan:
 
     Attributes:
         hash: Of the changes alone, "sha256:" and 64 digits: who approves it approves exactly them.
+        details: Brokers before and after, and batches; None until ``describe`` has added them.
     """
 
     changes: Changes
     summary: Summary
     hash: str
+    details: Details | None = None
+
+    def batch_numbers(self) -> Ints:
+        """For each change the number of its batch, 1 the first; 0 without batches."""
+        if self.details is None:
+            return np.zeros(len(self.changes), dtype=np.int64)
+        return self.details.schedule.batch + 1
 
 
 def hash_of(changes: Changes) -> str:

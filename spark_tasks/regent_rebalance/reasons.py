@@ -76,7 +76,26 @@ def _outside(
         )
     if not sentences:
         return ""
-    return f"{listed(sentences)}; racks, excluded brokers and pinned topics allow no better"
+    advice = _brokers_to_add(snapshot, problem, limits, loads)
+    return f"{listed(sentences)}; racks, excluded brokers and pinned topics allow no better{advice}"
+
+
+def _brokers_to_add(snapshot: Snapshot, problem: Problem, limits: BrokerCosts, loads: Ints) -> str:
+    """Racks whose brokers are all full, with what their replicas need beyond them.
+
+    At least so many: more brokers mean a lower average. A rack with a broker that has room lacks
+    none; something else keeps replicas from it.
+    """
+    needs = []
+    for rack, name in enumerate(snapshot.brokers.rack_names):
+        members = problem.takes & (problem.rack == rack)
+        if not members.any() or (loads < limits.most)[members].any():
+            continue
+        excess = int((loads - limits.most)[members].sum())
+        if excess > 0:
+            each = max(1, int(limits.most[members].max()))
+            needs.append(f"rack {name or 'none'} needs at least {-(-excess // each)} more brokers")
+    return f": {listed(needs)}" if needs else ""
 
 
 def _pinned_racks(snapshot: Snapshot, problem: Problem) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from regent_rebalance.plan import Plan, Spread
+from regent_rebalance.text_details import assumption_lines, detail_lines
+from regent_rebalance.units import size_text, time_text
 
 _SHOWN = 20
 
@@ -13,14 +15,16 @@ def render_plan(plan: Plan, *, shown: int = _SHOWN) -> str:
     lines = [
         f"plan       {plan.hash}",
         f"changes    {len(plan.changes):,} partitions",
-        f"moves      {s.moves:,} new replicas, {_size(s.bytes)}; {s.removals:,} removed for good",
+        f"moves      {s.moves:,} new replicas, {size_text(s.bytes)}; {s.removals:,} removed for "
+        "good",
         f"bound      {s.bounds.moves:,} new replicas ({_bound_names(plan)}); gap {_gap(s.gap)}",
-        f"           {_size(s.bounds.bytes)} at least",
+        f"           {size_text(s.bounds.bytes)} at least",
         f"leaders    {s.leader_changes:,} change; {s.leader_changes_bound:,} at least, with these "
         "replicas",
-        "",
-        "goals",
     ]
+    if plan.details is not None:
+        lines += assumption_lines(plan.details)
+    lines += ["", "goals"]
     for goal in s.goals:
         lines.append(f"  {goal.name:<30} {'met' if goal.met else 'NOT MET'} ({goal.kind})")
         if goal.reason:
@@ -28,6 +32,8 @@ def render_plan(plan: Plan, *, shown: int = _SHOWN) -> str:
     lines += ["", "balance of the brokers that keep replicas", _SPREAD_HEAD]
     for before, after in zip(s.before, s.after, strict=True):
         lines += [_spread_line(before, "before"), _spread_line(after, "after")]
+    if plan.details is not None:
+        lines += detail_lines(plan, plan.details, shown=shown)
     return "\n".join([*lines, *_change_lines(plan, shown)]) + "\n"
 
 
@@ -38,7 +44,7 @@ _SPREAD_HEAD = (
 
 def _spread_line(spread: Spread, when: str) -> str:
     def figure(value: float) -> str:
-        return _size(round(value)) if spread.name == "disk" else f"{value:,.6g}"
+        return size_text(round(value)) if spread.name == "disk" else f"{value:,.6g}"
 
     name = spread.name if when == "before" else ""
     outside = "" if spread.outside is None else f"{spread.outside} brokers"
@@ -68,10 +74,8 @@ def render_difference(old: Plan, new: Plan, *, shown: int = _SHOWN) -> str:
     if not (only_old or only_new or other):
         return f"the plans change the same: {old.hash}\n"
     lines = [
-        f"- {old.hash}  {old.summary.moves:,} new replicas, {_size(old.summary.bytes)}, "
-        f"{old.summary.leader_changes:,} leaders",
-        f"+ {new.hash}  {new.summary.moves:,} new replicas, {_size(new.summary.bytes)}, "
-        f"{new.summary.leader_changes:,} leaders",
+        f"- {old.hash}  {_outline(old)}",
+        f"+ {new.hash}  {_outline(new)}",
         "",
         f"{len(only_old):,} partitions change in the first alone, {len(only_new):,} in the second "
         f"alone, {len(other):,} to other replicas",
@@ -87,6 +91,19 @@ def render_difference(old: Plan, new: Plan, *, shown: int = _SHOWN) -> str:
     if len(names) > shown:
         lines.append(f"  and {len(names) - shown:,} more: --all shows them")
     return "\n".join(lines) + "\n"
+
+
+def _outline(plan: Plan) -> str:
+    s = plan.summary
+    parts = [
+        f"{s.moves:,} new replicas",
+        size_text(s.bytes),
+        f"{s.leader_changes:,} leaders",
+        f"{sum(goal.met for goal in s.goals)} of {len(s.goals)} goals met",
+    ]
+    if plan.details is not None:
+        parts.append(time_text(plan.details.schedule.seconds))
+    return ", ".join(parts)
 
 
 def _by_name(plan: Plan) -> dict[tuple[str, int], tuple[list[int], list[int]]]:
@@ -111,12 +128,3 @@ def _step(before: list[int], after: list[int]) -> str:
 
 def _list(brokers: list[int]) -> str:
     return "[" + ",".join(map(str, brokers)) + "]"
-
-
-def _size(count: int) -> str:
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if value < 1000:
-            return f"{value:.3g} {unit}" if unit != "B" else f"{count} B"
-        value /= 1000
-    return f"{value:,.3g} PB"

@@ -9,7 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from regent.cli import main
-from regent_rebalance.files import save_snapshot
+from regent_rebalance.cli_options import ByteCount
+from regent_rebalance.files import load_plan, load_snapshot, save_plan, save_snapshot
+from regent_rebalance.goals import Goals
+from regent_rebalance.planner import make_plan
 from tests.unit.planner.clusters import cluster
 
 
@@ -56,9 +59,70 @@ def test_plans_are_compared(snapshot: Path, tmp_path: Path) -> None:
     assert "not changed" in differ.output
 
 
+def test_a_report_is_written_when_planning_and_from_the_plan_file_alone(
+    snapshot: Path, tmp_path: Path
+) -> None:
+    file, first, second = (tmp_path / name for name in ("plan.json", "1.html", "2.html"))
+    assert regent_plan(snapshot, "-o", file, "--report", first).exit_code == 0
+    assert regent_plan("show", file, "--report", second).exit_code == 0
+    assert first.read_bytes() == second.read_bytes()
+    assert first.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_plan_file_without_brokers_has_no_report(snapshot: Path, tmp_path: Path) -> None:
+    file, report = tmp_path / "plan.json", tmp_path / "1.html"
+    save_plan(make_plan(load_snapshot(snapshot), Goals()), file)
+    result = regent_plan("show", file, "--report", report)
+    assert result.exit_code == 1
+    assert "says nothing of brokers: plan again" in result.output
+    assert not report.exists()
+
+
+def test_batches_are_written_as_kafka_reassign_partitions_reads_them(
+    snapshot: Path, tmp_path: Path
+) -> None:
+    file, folder = tmp_path / "plan.json", tmp_path / "batches"
+    assert regent_plan(snapshot, "-o", file, "--batch-copies", 1).exit_code == 0
+    result = regent_plan("split", file, folder)
+    written = [Path(line) for line in result.output.splitlines()]
+    assert (result.exit_code, sorted(folder.iterdir())) == (0, written)
+    batches = [msgspec.json.decode(path.read_bytes()) for path in written]
+    assert {batch["version"] for batch in batches} == {1}
+    rows = [row for batch in batches for row in batch["partitions"]]
+    assert {tuple(row) for row in rows} == {("topic", "partition", "replicas")}
+    planned = msgspec.json.decode(file.read_bytes())["partitions"]
+    assert sorted((row["topic"], row["partition"], row["replicas"]) for row in rows) == [
+        (row["topic"], row["partition"], row["replicas"]) for row in planned
+    ]
+    for number, batch in enumerate(batches, 1):
+        assert len(batch["partitions"]) == sum(row["batch"] == number for row in planned)
+
+
+def test_what_if_a_rack_were_lost_and_brokers_added(snapshot: Path, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    options = ["--lose-rack", "a", "--add-broker", "7=d", "--replication-factor", "t*=3"]
+    result = regent_plan(snapshot, "-o", file, *options)
+    assert "what if    broker 7 is added in rack d" in result.output
+    assert "what if    rack a is lost, 1 brokers: 4 partitions lose their leader" in result.output
+    assert "the plan is for a cluster that does not exist" in result.output
+    split = regent_plan("split", file, tmp_path / "batches")
+    assert (split.exit_code, (tmp_path / "batches").exists()) == (1, False)
+    assert "is for a cluster that does not exist (broker 7 is added in rack d; " in split.output
+    assert {7} == {b for b in load_plan(file).changes.after.tolist() if b > 3}
+    assert regent_plan("show", file).output == result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
+        (["--add-broker", "x=a"], 2, "'x=a' is not ID=RACK"),
+        (["--add-broker", "7=a", "--add-broker", "7=b"], 2, "broker 7 is added twice"),
+        (["--add-broker", "1=a"], 1, "has broker 1 already"),
+        (["--lose-rack", "z"], 1, "no rack 'z'"),
+        (["--throttle", "fast"], 2, "'fast' is no number of bytes"),
+        (["--throttle", "0"], 1, "throttle: 0 for a broker: at least 1"),
+        (["--batch-copies", "0"], 1, "copies in a batch: 0"),
+        (["--replication-factor", "x*=2"], 1, "no topic is like 'x*'"),
         (["--max-replicas", 1], 3, "ReplicaCapacityGoal: 5 replicas have no room"),
         (["--drain", 9], 1, "no broker 9"),
         (["--replication-factor", "t0"], 2, "'t0' is not TOPIC=NUMBER"),
@@ -73,6 +137,13 @@ def test_what_cannot_be_planned_is_said(
     assert result.exit_code == status
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+def test_bytes_are_given_in_decimal_units() -> None:
+    given = ("7", "7B", "1.5kB", "50MB", "2GB", "3 TB")
+    assert [ByteCount().convert(text, None, None) for text in given] == [
+        7, 7, 1_500, 50_000_000, 2_000_000_000, 3_000_000_000_000
+    ]  # fmt: skip
 
 
 def test_a_goal_that_is_not_met_is_an_exit_status(snapshot: Path) -> None:

@@ -11,11 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from regent_rebalance.describe import described
 from regent_rebalance.errors import InvalidInputError
 from regent_rebalance.files import load_plan, load_snapshot, save_plan, save_snapshot
 from regent_rebalance.goals import Goals
 from regent_rebalance.json_files import decode_snapshot, encode_plan, encode_snapshot
 from regent_rebalance.planner import make_plan
+from regent_rebalance.schedule import Limits
 from regent_rebalance.snapshot import UNKNOWN, Snapshot
 from tests.unit.planner.clusters import cluster, clusters
 
@@ -43,6 +45,34 @@ def test_a_plan_survives_files(tmp_path: Path, suffix: str, partitions: list[lis
     file = tmp_path / f"plan.{suffix}"
     save_plan(plan, file)
     assert encode_plan(load_plan(file)) == encode_plan(plan)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_brokers_and_batches_of_a_plan_survive_files(tmp_path: Path, suffix: str) -> None:
+    snapshot = cluster(["a", "b", "c"], [[1, 2]] * 4, sizes=[1, 2, 3, 4])
+    limits = Limits(copies=1, bytes=5, rate=7)
+    plan = make_plan(snapshot, Goals())
+    plan = described(snapshot, Goals(), plan, limits, assumptions=("it rains",))
+    file = tmp_path / f"plan.{suffix}"
+    save_plan(plan, file)
+    loaded = load_plan(file)
+    assert loaded.details is not None
+    assert plan.details is not None
+    assert loaded.batch_numbers().tolist() == plan.batch_numbers().tolist()
+    assert loaded.details.brokers == plan.details.brokers
+    assert loaded.details.schedule.batches == plan.details.schedule.batches
+    assert encode_plan(loaded) == encode_plan(plan)
+
+
+def test_a_plan_whose_batches_were_edited_is_refused(tmp_path: Path) -> None:
+    snapshot = cluster(["a", "b", "c"], [[1, 2]] * 4)
+    plan = described(snapshot, Goals(), make_plan(snapshot, Goals()), Limits())
+    document = msgspec.json.decode(encode_plan(plan))
+    document["partitions"][0]["batch"] += 1
+    file = tmp_path / "plan.json"
+    file.write_bytes(msgspec.json.encode(document))
+    with pytest.raises(InvalidInputError, match="in other batches than its schedule says"):
+        load_plan(file)
 
 
 def test_a_plan_has_the_keys_that_kafka_reassign_partitions_reads() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
@@ -87,7 +88,12 @@ def test_leaders_change_as_little_as_the_best_choice(data: st.DataObject) -> Non
     fixed = np.array([data.draw(st.booleans()) for _ in lists])
     offsets = offsets_of(np.array([len(replicas) for replicas in lists]))
     plan = plan_leaders(
-        offsets, np.array([b for replicas in lists for b in replicas]), present, costs, fixed=fixed
+        offsets,
+        np.array([b for replicas in lists for b in replicas]),
+        present,
+        costs,
+        fixed=fixed,
+        share=data.draw(st.integers(0, 2)),
     )
 
     def cost(choice: tuple[int, ...]) -> int:
@@ -120,3 +126,26 @@ def test_a_network_too_large_leaves_an_honest_gap() -> None:
     chosen = plan_replicas(problem, max_arcs=0)
     assert chosen.cost > chosen.bound
     assert chosen.cost == chosen.placement.cost(problem)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("share", [0, 2], ids=["all choose", "some choose"])
+def test_leaders_of_many_partitions_are_proved_optimal(seed: int, share: int) -> None:
+    generator = np.random.default_rng(seed)
+    brokers, partitions = 9, 600
+    # Brokers with high numbers lead most; some partitions have no leader, some must keep theirs.
+    lists = [
+        sorted(generator.choice(brokers, size=3, replace=False).tolist(), reverse=True)
+        for _ in range(partitions)
+    ]
+    present = np.where(generator.random(partitions) < 0.05, -1, 0)
+    limits = BrokerCosts.of(*(np.full(brokers, n) for n in (66, 67, partitions)))
+    plan = plan_leaders(
+        offsets_of(np.full(partitions, 3)),
+        np.array(lists).reshape(-1),
+        present,
+        limits,
+        fixed=generator.random(partitions) < 0.05,
+        share=share,
+    )
+    assert plan.bound == plan.cost > 0

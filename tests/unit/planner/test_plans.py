@@ -222,3 +222,19 @@ def test_leaders_are_balanced_without_moving_a_replica() -> None:
     plan = make_plan(snapshot, Goals(names=(LEADER_DISTRIBUTION,), leader_balance=1.0))
     assert (plan.summary.moves, plan.summary.leader_changes) == (0, 2)
     assert plan.changes.lists()[1] == [[2, 1], [2, 1]]
+
+
+def test_a_rack_that_is_too_small_for_a_goal_is_named_with_the_brokers_to_add() -> None:
+    snapshot = cluster(["a", "b", "b", "b"], [[1, 2]] * 4 + [[1, 3]] * 4 + [[1, 4]] * 4)
+    goals = Goals(names=(RACK, REPLICA_DISTRIBUTION))
+    (reason,) = [g.reason for g in make_plan(snapshot, goals).summary.goals if not g.met]
+    assert "broker 1 (rack a) has 12 replicas, 5 above its limit of 7" in reason
+    assert "rack a needs at least 1 more brokers" in reason
+
+
+def test_no_broker_is_to_be_added_where_a_pinned_topic_is_the_reason() -> None:
+    snapshot = cluster(["a", "a", "b"], [[1], [1], [1], [1], [2], [3], [3]])
+    goals = Goals(names=(REPLICA_DISTRIBUTION,), replica_balance=1.0, pinned=("t0",))
+    (reason,) = [g.reason for g in make_plan(snapshot, goals).summary.goals if not g.met]
+    assert "broker 1 (rack a) has 4 replicas" in reason
+    assert "more brokers" not in reason
