@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -9,6 +10,7 @@ import pytest
 
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, regent
+from tests.integration.controller.reassigning import create_topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -38,16 +40,21 @@ def metric(process: RegentProcess, name: str) -> float:
     return float(line.split()[1])
 
 
+def grow(cluster: Cluster, added: dict[int, list[int]]) -> None:
+    """Write the topic's node, as kafka-topics does with ``--zookeeper``."""
+    path = f"/brokers/topics/{TOPIC}"
+    node = cluster.znodes.json(path)
+    node["partitions"] |= {str(partition): replicas for partition, replicas in added.items()}
+    cluster.znodes.client.set(path, json.dumps(node).encode())
+
+
 def test_who_takes_over_leads_what_it_has_not_read(
     cluster: Cluster, pair: tuple[RegentProcess, RegentProcess]
 ) -> None:
     """A broker that dies with the active Regent is the first thing that it has to deal with, a
-    topic that grows the next: nothing but the cache has told it of either."""
+    topic that grows the next: the cache alone shows it both."""
     first, second = pair
-    cluster.tools.topics(
-        "--create", f"--topic={TOPIC}", "--replica-assignment=1:2:3,2:3:1,3:1:2,1:3:2"
-    )
-    cluster.wait_in_sync(TOPIC)
+    create_topic(cluster, TOPIC, {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2], 3: [1, 3, 2]})
     first.kill()
     cluster.broker(1).kill()
     second.wait_until_active()
@@ -57,7 +64,7 @@ def test_who_takes_over_leads_what_it_has_not_read(
     cluster.wait_for_consistency()
 
     cluster.broker(1).start()
-    cluster.tools.topics("--alter", f"--topic={TOPIC}", "--partitions=6")
+    grow(cluster, {4: [2, 3, 1], 5: [3, 1, 2]})
     cluster.wait(
         lambda: len(cluster.znodes.states(TOPIC)), "new partitions", until=lambda n: n == 6
     )
