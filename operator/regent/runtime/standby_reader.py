@@ -42,7 +42,7 @@ class StandbyReader:
     Args:
         zookeeper: Of the same session as ``watches``: the order of events and answers counts.
         watches: Nobody else uses them.
-        collector: Is told when a cluster was loaded.
+        collector: What a cache is first filled with is hidden from it.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class StandbyReader:
     ) -> None:
         self.cache = StandbyCache()
         self._is_current = False
+        self._is_hidden = False
         self.copies = 0
         self.refreshes = 0
         self.bytes_read = 0
@@ -85,7 +86,7 @@ class StandbyReader:
     def start_anew(self) -> None:
         """Forget all that is known. It has to be loaded again."""
         self.cache = StandbyCache()
-        self._is_current = False
+        self._is_current = self._is_hidden = False
 
     async def load(self) -> None:
         """Set the watches, and read whatever may have changed before they stood."""
@@ -98,7 +99,9 @@ class StandbyReader:
         self.cache.expect_anything(await self._list())
         await self._catch_up()
         self.loads += 1
-        self._collector.freeze()
+        if not self._is_hidden:  # once: after each reconnection, its garbage would stay for good
+            self._collector.freeze()
+            self._is_hidden = True
         self._is_current = not self.has_missed()
 
     async def refresh(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 
@@ -158,6 +159,21 @@ async def test_what_was_missed_without_a_connection_is_read(make: Make, expires:
     world.admin.multi([SetData(paths.partition_state(T0), state(1))])
     await world.until(lambda: world.leader() == 1)
     assert world.keeper.status.loads == 2
+
+
+async def test_garbage_is_not_hidden_from_the_collector_by_each_reconnection(
+    make: Callable[..., World],
+) -> None:
+    world = make()
+    world.start()
+    await world.current()
+    hidden = gc.get_freeze_count()
+    assert hidden > 0
+    for loads in (2, 3, 4):
+        world.client.disconnect()
+        world.client.reconnect()
+        await world.until(lambda loads=loads: world.keeper.status.loads == loads)  # type: ignore[misc]
+    assert gc.get_freeze_count() <= hidden
 
 
 async def test_a_connection_lost_while_loading_is_no_end(make: Make) -> None:
