@@ -1,0 +1,230 @@
+"""Regents are killed, paused and restarted while brokers need an answer of them.
+
+There are two, so that the other one takes over. Brokers are at their own protocol version: leaders
+ask for every ISR change, and what was sent to a Regent that does not answer has to be asked again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from sandbox import KafkaBroker
+from sandbox.regent_process import RegentProcess
+from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.reassigning import create_topic
+from tests.integration.controller.workload import Workload, consume_all, workload
+from tests.integration.endpoint.stopping import (
+    assert_stopped_cleanly,
+    assert_stopped_cleanly_at_the_first_attempt,
+    has_begun_to_stop,
+    led_by,
+)
+from tests.support.figures import Figure
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+PARTITIONS = 30
+SHRINKING = "Shrinking ISR"
+"""Leaders log it when they ask."""
+LAG_MS = 2_000
+"""A follower that has fetched nothing for so long leaves the ISR."""
+BROKER_SESSION_MS = 30_000
+"""Of brokers: a paused follower has to leave ISRs by the leaders' requests, not by its session."""
+
+
+class Failure(NamedTuple):
+    """What happens to a Regent.
+
+    Attributes:
+        begin: It does not answer any more.
+        end: It is there again, on standby: called when the other one is the controller.
+    """
+
+    name: str
+    begin: Callable[[RegentProcess], None]
+    end: Callable[[RegentProcess], None]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+KILLED = Failure("killed", RegentProcess.kill, RegentProcess.start)
+PAUSED = Failure("paused for longer than its session", RegentProcess.pause, RegentProcess.resume)
+RESTARTED = Failure("restarted", RegentProcess.stop, RegentProcess.start)
+FAILURES = (KILLED, PAUSED, RESTARTED)
+
+
+class Scene:
+    """A cluster under load, and two Regents."""
+
+    def __init__(
+        self, cluster: Cluster, regents: tuple[RegentProcess, RegentProcess], producer: Workload
+    ) -> None:
+        self.cluster = cluster
+        self.producer = producer
+        self._regents = regents
+
+    def leading(self) -> RegentProcess:
+        """The Regent that is the controller, while the other one is on standby."""
+
+        def look() -> RegentProcess | None:
+            statuses = [each.status() for each in self._regents]
+            leading = [
+                each
+                for each, status in zip(self._regents, statuses, strict=True)
+                if status and status["isActive"]
+            ]
+            return leading[0] if len(leading) == 1 and all(statuses) else None
+
+        found = self.cluster.wait(look, "one Regent to lead and the other one to answer")
+        assert isinstance(found, RegentProcess)
+        return found
+
+    def fail(self, leading: RegentProcess, failure: Failure) -> float:
+        """The leading Regent fails, the other one leads, and the first is there again.
+
+        Returns:
+            When the other one was the controller; monotonic seconds.
+        """
+        (other,) = (each for each in self._regents if each is not leading)
+        failure.begin(leading)
+        other.wait_until_active()
+        active_at = time.monotonic()
+        failure.end(leading)
+        return active_at
+
+    def settle(self) -> None:
+        """Everything is well again."""
+        self.cluster.wait_in_sync()
+        self.producer.wait_for_progress()
+
+    @contextlib.contextmanager
+    def no_broker_exits(self, *, but: int = 0) -> Iterator[None]:
+        """All brokers but one are the same processes at the end of the block."""
+        brokers = [b for b in self.cluster.kafka.brokers if b.broker_id != but]
+        before = [broker.process.pid for broker in brokers]
+        yield
+        assert all(broker.is_running for broker in brokers)
+        assert [broker.process.pid for broker in brokers] == before
+
+    def count_in_logs(self, words: str) -> int:
+        return sum(b.process.log_of_this_run().count(words) for b in self.cluster.running)
+
+
+@pytest.fixture(scope="module", params=["2.8.2", "3.9.1"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    with cluster_of(
+        request.param,
+        inter_broker_protocol=None,
+        replica_lag_time_max_ms=LAG_MS,
+        zookeeper_session_timeout_ms=BROKER_SESSION_MS,
+        # The attempts last for longer than a failover.
+        controlled_shutdown_max_retries=60,
+        controlled_shutdown_retry_backoff_ms=500,
+    ) as started:
+        started.wait_for_a_broker_as_controller()
+        yield started
+
+
+@contextlib.contextmanager
+def scene_of(
+    cluster: Cluster, directory: Path, topic: str, orders: Sequence[Sequence[int]]
+) -> Iterator[Scene]:
+    """Two Regents, and a topic that is written to. What was acknowledged is there in the end."""
+    assignment = {p: list(orders[p % len(orders)]) for p in range(PARTITIONS)}
+    with (
+        regent(cluster, name="regent-1") as first,
+        regent(cluster, name="regent-2") as second,
+    ):
+        first.wait_until_active()
+        create_topic(cluster, topic, assignment)
+        with workload(cluster.tools, topic, directory) as producer:
+            producer.wait_for_progress()
+            yield Scene(cluster, (first, second), producer)
+            producer.wait_for_progress()
+        cluster.wait_for_consistency()
+        assert producer.failed() == []
+        assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, topic))
+
+
+def stop_while_it_fails(
+    scene: Scene, broker: KafkaBroker, failure: Failure, *, is_unanswered: bool
+) -> None:
+    """Regent fails before it has read the request, or when it has moved a leader."""
+    led = led_by(scene.cluster, broker.broker_id)
+    assert led, f"{broker.name} leads nothing"
+    leading = scene.leading()
+    with scene.no_broker_exits(but=broker.broker_id):
+        if is_unanswered:
+            leading.pause()
+        broker.process.terminate()
+        if is_unanswered:
+            scene.cluster.wait(lambda: has_begun_to_stop(broker), "the broker to ask")
+        else:
+            scene.cluster.wait(
+                lambda: len(led_by(scene.cluster, broker.broker_id)) < len(led),
+                "leaders to move",
+                interval_s=0.001,
+            )
+        scene.fail(leading, failure)
+        scene.cluster.wait(lambda: not broker.is_running, f"{broker.name} to have stopped")
+        assert_stopped_cleanly(broker)
+        assert not led_by(scene.cluster, broker.broker_id)
+        broker.start()
+        scene.settle()
+
+
+def test_brokers_stop_cleanly_while_regents_fail(
+    cluster: Cluster, tmp_path: Path, figure: Figure
+) -> None:
+    brokers = cluster.kafka.brokers
+    with scene_of(cluster, tmp_path, "led-by-all", [(1, 2, 3), (2, 3, 1), (3, 1, 2)]) as scene:
+        for broker, (failure, is_unanswered) in zip(
+            itertools.cycle(brokers), itertools.product(FAILURES, (True, False)), strict=False
+        ):
+            stop_while_it_fails(scene, broker, failure, is_unanswered=is_unanswered)
+        for broker in brokers:
+            broker.stop()
+            assert_stopped_cleanly_at_the_first_attempt(broker)
+            broker.start()
+            scene.settle()
+    figure("longest time without an acknowledgement", f"{scene.producer.longest_gap_ms()} ms")
+
+
+def test_isr_changes_are_made_by_the_next_regent(
+    cluster: Cluster, tmp_path: Path, figure: Figure
+) -> None:
+    """A follower stops fetching: acks=all producers wait until it has left the ISRs."""
+    topic, follower = "followed-by-3", cluster.broker(3)
+    with scene_of(cluster, tmp_path, topic, [(1, 2, 3), (2, 1, 3)]) as scene:
+        for failure in FAILURES:
+            leading = scene.leading()
+            with scene.no_broker_exits():
+                asked = scene.count_in_logs(SHRINKING)
+                leading.pause()
+                follower.pause()
+                cluster.wait(
+                    lambda asked=asked: scene.count_in_logs(SHRINKING) > asked,  # type: ignore[misc]
+                    "leaders to ask for a smaller ISR",
+                )
+                active_at = scene.fail(leading, failure)
+                cluster.wait(
+                    lambda: cluster.znodes.states(topic).values(),
+                    "the ISRs to shrink",
+                    until=lambda states: all(3 not in state["isr"] for state in states),
+                )
+                figure(
+                    f"Regent {failure}: ISRs had shrunk after the other one led for at most",
+                    f"{time.monotonic() - active_at:.1f} s",
+                )
+                scene.producer.wait_for_progress()
+                follower.resume()
+                scene.settle()
+    figure("longest time without an acknowledgement", f"{scene.producer.longest_gap_ms()} ms")
