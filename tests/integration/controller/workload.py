@@ -81,8 +81,15 @@ class Workload:
 
 
 @contextlib.contextmanager
-def workload(tools: KafkaTools, topic: str, directory: Path) -> Iterator[Workload]:
-    """Produce to a topic until the end of the block."""
+def workload(
+    tools: KafkaTools, topic: str, directory: Path, *, keys: int | None = None
+) -> Iterator[Workload]:
+    """Produce to a topic until the end of the block.
+
+    Args:
+        keys: So many keys in turn, which spread the messages over the partitions. Without keys
+            a producer writes to one partition for a while, then to another.
+    """
     configuration = directory / "producer.properties"
     configuration.write_text(_CONFIGURATION)
     with tools.running(
@@ -92,6 +99,7 @@ def workload(tools: KafkaTools, topic: str, directory: Path) -> Iterator[Workloa
         "--acks=-1",
         f"--throughput={_MESSAGES_PER_S}",
         f"--producer.config={configuration}",
+        *([] if keys is None else [f"--repeating-keys={keys}"]),
         log_path=directory / f"producer-{topic}.log",
     ) as process:
         yield Workload(process)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sandbox import KafkaTools
 from sandbox.kafka_jars import version_tuple
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, controller_id_of, regent
@@ -121,7 +122,7 @@ def test_isrs_shrink_after_a_kill_and_grow_after_a_restart(
     assert cluster.wait(process.status, "the status")["isActive"]
 
 
-def test_no_topic_that_brokers_create_gets_a_replica_on_the_controller(
+def test_no_topic_of_brokers_and_tools_gets_a_replica_on_the_controller(
     cluster: Cluster, process: RegentProcess
 ) -> None:
     servers = f"--bootstrap-server={cluster.tools.bootstrap_servers}"
@@ -154,17 +155,25 @@ def test_no_topic_that_brokers_create_gets_a_replica_on_the_controller(
         "--producer-props",
         f"bootstrap.servers={cluster.tools.bootstrap_servers}",
     )
-    created = [*topics, "__consumer_offsets", "__transaction_state"]
+    # A tool of ZooKeeper's time places replicas on everything that is registered.
+    old = KafkaTools(cluster.tools.bootstrap_servers, version="2.4.1")
+    by_tool = ["--topic=placed-by-a-tool", f"--zookeeper={cluster.kafka.zookeeper}"]
+    old.run("kafka-topics", "--create", "--partitions=6", "--replication-factor=3", *by_tool)
+    cluster.wait_in_sync("placed-by-a-tool")
+    old.run("kafka-topics", "--alter", "--partitions=12", *by_tool)
+    created = [*topics, "placed-by-a-tool", "__consumer_offsets", "__transaction_state"]
     asked = requests(process, "AllocateProducerIds")
     assert (asked > 0) is (version_of(cluster) >= ASKS_FOR_PRODUCER_IDS_SINCE)
     ours = controller_id_of(process)
     cluster.wait_in_sync(*created)
+    assert len(cluster.znodes.assignment("placed-by-a-tool") or {}) == 12
     for topic in created:
         assignment = cluster.znodes.assignment(topic) or {}
         assert assignment, topic
         for replicas in assignment.values():
             assert ours not in replicas, (topic, assignment)
-            assert len(replicas) == (3 if topic.startswith("__") else 2), (topic, assignment)
+            factor = 2 if topic in topics else 3
+            assert len(set(replicas)) == factor, (topic, assignment)
 
 
 def test_a_broker_leads_after_sigterm_and_nothing_is_registered_any_more(

@@ -213,7 +213,9 @@ def normalized(printed: Printed) -> Printed:
 
 
 @pytest.mark.parametrize("version", ["2.4.1", "2.8.2", "3.9.1"])
-def test_the_tools_print_the_same(version: str, tmp_path: Path, figure: Figure) -> None:
+def test_the_tools_print_the_same_at_a_broker_and_at_regent(
+    version: str, tmp_path: Path, figure: Figure
+) -> None:
     wanted = script(version, tmp_path)
     with cluster_of(
         version, inter_broker_protocol=None, num_partitions=2, default_replication_factor=2
@@ -226,8 +228,13 @@ def test_the_tools_print_the_same(version: str, tmp_path: Path, figure: Figure) 
             served = ServedCluster(cluster, process)
             served.wait_until_announced()
             by_regent = run_script(cluster, bootstrap, version, wanted)
+            at_regent = run_script(cluster, served.address, version, wanted)
             asked = [name for name in ("CreateTopics", "DeleteTopics") if served.requests(name)]
     assert asked == ["CreateTopics", "DeleteTopics"], "the tools have not asked Regent"
     figure("calls", len(wanted))
-    different = differences(wanted, by_broker, by_regent)
-    assert not different, "\n".join([f"{len(different)} of {len(wanted)}:", *different])
+    different = [
+        f"{address}: {difference}"
+        for address, found in (("a broker's address", by_regent), ("Regent's address", at_regent))
+        for difference in differences(wanted, by_broker, found)
+    ]
+    assert not different, "\n".join([f"{len(different)} of {2 * len(wanted)}:", *different])
