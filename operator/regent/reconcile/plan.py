@@ -33,6 +33,7 @@ class EventReason(enum.StrEnum):
     TOPIC_ADOPTED = "TopicAdopted"
     PARTITIONS_ADDED = "PartitionsAdded"
     CONFIG_CHANGED = "ConfigChanged"
+    DRIFT_DETECTED = "DriftDetected"
     DRIFT_REVERTED = "DriftReverted"
     TOPIC_DELETION_STARTED = "TopicDeletionStarted"
     TOPIC_DELETION_CONTINUES = "TopicDeletionContinues"

@@ -50,6 +50,7 @@ from regent.reconcile.topics.status import (
     observed_status,
     refusal_assessment,
 )
+from regent.reconcile.topics.transitions import is_new_drift
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import AdoptionPolicy, ManagementPolicy
@@ -210,14 +211,17 @@ def _plan_existing(request: TopicRequest) -> TopicPlan:
     obstacles = all_findings(GROWTH_CHECKS, request)
     sent = dispatch_for_topic(request, change_commands(request, may_grow=not obstacles))
     limits = (*obstacles, *all_findings(LIMIT_CHECKS, request))
+    status = _status(
+        request,
+        _assess(request, sent, limits, idle_reason=ConditionReason.CHANGING),
+        ownership=request.ownership_if_kept,
+        managed_config=managed_keys(request),
+    )
     return Plan(
-        status=_status(
-            request,
-            _assess(request, sent, limits, idle_reason=ConditionReason.CHANGING),
-            ownership=request.ownership_if_kept,
-            managed_config=managed_keys(request),
-        ),
+        status=status,
         commands=sent.send,
+        # What somebody else has changed is shown before it is corrected.
+        status_first=bool(sent.send) and is_new_drift(request.record, status),
         finalizer=_hold(request),
         events=_adoption_events(request),
         requeue_after_s=sent.wait_s,
