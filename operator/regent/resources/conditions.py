@@ -85,6 +85,10 @@ class ConditionReason(enum.StrEnum):
         "BrokersUnavailable",
         "Brokers that replicaAssignment names are not alive; they are waited for.",
     )
+    BROKER_DEFAULTS_UNKNOWN = (
+        "BrokerDefaultsUnknown",
+        "No broker has said yet what new topics have that do not say it.",
+    )
     UNKNOWN = "Unknown", "The state of the topic is not known at the moment."
 
     # Health

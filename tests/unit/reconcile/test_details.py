@@ -132,9 +132,9 @@ class TestTransitions:
 
     def test_another_reason_is_news(self) -> None:
         before = self._status(plan_topic(request(resource(config={"x": 1}))))
-        later = self._status(plan_topic(request(resource(replicas=None))))
+        later = self._status(plan_topic(request(resource(name="x" * 250))))
         (event,) = transition_events(before, later)
-        assert (event.reason, event.is_warning) == ("InvalidReplicationFactor", True)
+        assert (event.reason, event.is_warning) == ("InvalidTopicName", True)
 
     def test_what_somebody_else_has_changed_is_told_once_with_the_difference(self) -> None:
         declared = owned(config={"retention.ms": 5})

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from regent.controller.commands import AlterTopicConfig, CreatePartitions, CreateTopic, TopicCommand
+from regent.controller.topic_defaults import TopicDefaults
 from regent.controller.view import TopicView
 from regent.reconcile.topics.checks import settled_replicas
 from regent.reconcile.topics.request import TopicRequest
@@ -66,8 +67,9 @@ def drift(request: TopicRequest) -> tuple[DriftEntry, ...]:
 def _shape_drift(topic: TopicView, spec: KafkaTopicSpec) -> tuple[DriftEntry, ...]:
     entries: list[DriftEntry] = []
     actual = len(topic.partitions)
-    if actual != spec.partitions:
-        entries.append(_entry("partitions", spec.partitions, actual))
+    declared = spec.partition_count
+    if declared is not None and actual != declared:
+        entries.append(_entry("partitions", declared, actual))
     factors = sorted({len(settled_replicas(p)) for p in topic.partitions})
     if spec.replicas is not None and factors not in ([], [spec.replicas]):
         entries.append(_entry("replicas", spec.replicas, ", ".join(map(str, factors))))
@@ -107,14 +109,17 @@ def describe_drift(entries: tuple[DriftEntry, ...]) -> str:
     return text if len(shown) <= 3 else f"{text} (see status.drift)"
 
 
-def creation_command(request: TopicRequest) -> CreateTopic:
-    """The command that creates the topic as declared."""
+def creation_command(request: TopicRequest, defaults: TopicDefaults) -> CreateTopic:
+    """The command that creates the topic as declared, with the defaults for what is not."""
     spec = request.resource.spec
     assignment = spec.replica_assignment
+    factor = spec.replicas
+    if factor is None and assignment is None:
+        factor = defaults.replication_factor
     return CreateTopic(
         topic=request.topic_name,
-        partitions=spec.partitions,
-        replication_factor=spec.replicas,
+        partitions=spec.partition_count or defaults.partitions,
+        replication_factor=factor,
         assignment=None if assignment is None else dict(enumerate(assignment)),
         config=spec.desired_config,
         topic_id=request.new_topic_id,
@@ -127,18 +132,10 @@ def change_commands(request: TopicRequest, *, may_grow: bool) -> tuple[TopicComm
     Args:
         may_grow: Whether nothing speaks against more partitions.
     """
-    topic, spec = request.topic, request.resource.spec
     commands: list[TopicCommand] = []
-    if may_grow and topic is not None and 0 < len(topic.partitions) < spec.partitions:
-        added = range(len(topic.partitions), spec.partitions)
-        assignment = spec.replica_assignment
-        commands.append(
-            CreatePartitions(
-                topic=request.topic_name,
-                total=spec.partitions,
-                assignment=None if assignment is None else {i: assignment[i] for i in added},
-            )
-        )
+    growth = _growth(request) if may_grow else None
+    if growth is not None:
+        commands.append(growth)
     difference = config_difference(request)
     if difference:
         commands.append(
@@ -147,3 +144,17 @@ def change_commands(request: TopicRequest, *, may_grow: bool) -> tuple[TopicComm
             )
         )
     return tuple(commands)
+
+
+def _growth(request: TopicRequest) -> CreatePartitions | None:
+    topic, spec = request.topic, request.resource.spec
+    total = spec.partition_count
+    if topic is None or total is None or not 0 < len(topic.partitions) < total:
+        return None
+    assignment = spec.replica_assignment
+    added = range(len(topic.partitions), total)
+    return CreatePartitions(
+        topic=request.topic_name,
+        total=total,
+        assignment=None if assignment is None else {i: assignment[i] for i in added},
+    )

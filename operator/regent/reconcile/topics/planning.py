@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 
 from regent.controller.commands import DescribeTopicConfigs, TopicCommand
+from regent.controller.topic_defaults import TopicDefaults, topic_defaults
 from regent.model.topic import is_internal_topic
 from regent.reconcile.checks import Finding, all_findings, first_finding
 from regent.reconcile.dispatch import Dispatch, describe_commands
@@ -169,7 +170,7 @@ def _plan_absent(request: TopicRequest) -> TopicPlan:
     shortage = first_finding(CREATION_CHECKS, request)
     if shortage is not None:
         return _waiting(request, shortage.reason, shortage.text)
-    command = creation_command(request)
+    command = creation_command(request, topic_defaults(request.view) or TopicDefaults())
     sent = dispatch_for_topic(request, (command,))
     status = _status(
         request,
