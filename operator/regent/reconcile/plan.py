@@ -35,6 +35,8 @@ class EventReason(enum.StrEnum):
     CONFIG_CHANGED = "ConfigChanged"
     DRIFT_DETECTED = "DriftDetected"
     DRIFT_REVERTED = "DriftReverted"
+    REPLICA_CHANGE_STARTED = "ReplicaChangeStarted"
+    REPLICAS_CHANGED = "ReplicasChanged"
     TOPIC_DELETION_STARTED = "TopicDeletionStarted"
     TOPIC_DELETION_CONTINUES = "TopicDeletionContinues"
     TOPIC_DELETED = "TopicDeleted"

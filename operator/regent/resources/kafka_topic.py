@@ -118,8 +118,9 @@ class KafkaTopicSpec(ApiModel):
     )
     replicas: int | None = Field(
         default=None,
-        description="Replicas of each partition, placed rack-aware by Regent. For an existing "
-        "topic it must match: the replication factor is not changed.",
+        description="Replicas of each partition, placed rack-aware by Regent. Another number for "
+        "an existing topic reassigns its partitions. Default: a topic that exists keeps what it "
+        "has, and a new one gets the brokers' default.replication.factor.",
         ge=1,
         le=MAX_REPLICAS,
     )

@@ -14,6 +14,7 @@ from regent.controller.commands import (
     DeleteTopic,
     DescribeTopicConfigs,
     Reason,
+    ReassignTopic,
     Rejected,
     TopicCommand,
 )
@@ -96,6 +97,11 @@ COMMANDS: list[tuple[TopicCommand, str, str | None]] = [
         "ConfigChanged",
     ),
     (DeleteTopic("orders"), "deleting the topic", "TopicDeletionStarted"),
+    (
+        ReassignTopic("orders", {0: (1, 2)}),
+        "changing the replicas of 1 partitions",
+        "ReplicaChangeStarted",
+    ),
     (DescribeTopicConfigs(("orders",)), "reading the configuration of the topic", None),
 ]
 

@@ -50,23 +50,6 @@ class TestLimits:
         assert state(plan)["Stalled"] == "True/PartitionsDecrease"
         assert "set partitions to 2" in said(plan).message
 
-    def test_another_replication_factor_needs_another_resource(self) -> None:
-        subject = owned(replicas=3, partitions=3, config={"retention.ms": 1})
-        plan = plan_topic(request(subject, view(topic()), config={}))
-        assert plan.commands == (
-            CreatePartitions("orders", 3),
-            AlterTopicConfig("orders", {"retention.ms": "1"}),
-        )
-        assert state(plan)["Stalled"] == "True/ReplicasMismatch"
-        assert "kafka-reassign-partitions --zookeeper" in said(plan).message
-        assert said(plan).message.startswith("spec.replicas: the topic has 2 replicas")
-        assert "set replicas to 2, or have kafka-reassign-partitions" in said(plan).message
-        assert "PartitionReassignment" not in said(plan).message
-
-    def test_mixed_replication_factors(self) -> None:
-        plan = plan_topic(request(owned(), view(topic((1, 2), (1, 2, 3))), config={}))
-        assert "2 and 3 replicas" in said(plan).message
-
     def test_a_reassignment_under_way_counts_as_its_target(self) -> None:
         moving = TopicView(
             "orders",
@@ -88,14 +71,14 @@ class TestLimits:
         assert "partition 1 on [2, 1] instead of [3, 1]" in said(plan).message
 
     def test_a_refusal_comes_before_a_limit(self) -> None:
-        subject = owned(replicas=3, config={"retention.ms": 1})
+        subject = owned(partitions=1, config={"retention.ms": 1})
         refused = attempt(
             AlterTopicConfig("orders", {"retention.ms": "1"}),
             Rejected(Reason.INVALID_CONFIG, "no", 'config["retention.ms"]'),
         )
         plan = plan_topic(request(subject, view(topic()), config={}, attempts=[refused]))
         assert said(plan).reason == "InvalidConfig"
-        assert said(plan).message.startswith("spec.config[retention.ms]: no; spec.replicas: ")
+        assert said(plan).message.startswith("spec.config[retention.ms]: no; spec.partitions: ")
 
 
 def with_defaults(

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from regent.controller.topic_defaults import topic_defaults
-from regent.controller.view import PartitionView
 from regent.model.topic import FIXED_SIZE_TOPICS, topic_name_problem
 from regent.model.topic_config import (
     MIN_INSYNC_REPLICAS,
@@ -21,6 +20,7 @@ from regent.model.topic_config import (
     parse_int,
 )
 from regent.reconcile.checks import Check, Finding
+from regent.reconcile.topics.replica_planning import settled_replicas
 from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import ConditionReason, enumerate_some
 from regent.resources.kafka_topic import KafkaTopic
@@ -193,10 +193,11 @@ def defaults_are_known(request: TopicRequest) -> Finding | None:
 
 def enough_brokers_are_alive(request: TopicRequest) -> Finding | None:
     """For creating the topic. Heals when a broker comes (back)."""
-    spec, defaults = request.resource.spec, topic_defaults(request.view)
+    spec = request.resource.spec
     factor = spec.replicas
-    if spec.replication_factor is None and defaults is not None:
-        factor = defaults.replication_factor
+    if spec.replication_factor is None:
+        defaults = topic_defaults(request.view)
+        factor = None if defaults is None else defaults.replication_factor
     alive = len(request.view.brokers)
     if factor is None or factor <= alive:
         return None
@@ -270,25 +271,8 @@ def partitions_do_not_shrink(request: TopicRequest) -> Finding | None:
     )
 
 
-def replication_factor_matches(request: TopicRequest) -> Finding | None:
-    """Another number of replicas takes moving data, which Regent does not do yet."""
-    topic, declared = request.topic, request.resource.spec.replicas
-    if topic is None or declared is None:
-        return None
-    actual = sorted({len(settled_replicas(partition)) for partition in topic.partitions})
-    if actual in ([], [declared]):
-        return None
-    shown = " and ".join(map(str, actual))
-    return Finding(
-        ConditionReason.REPLICAS_MISMATCH,
-        f"the topic has {shown} replicas per partition, {declared} are declared, and a KafkaTopic "
-        f"does not change them: set replicas to {actual[-1]}, or have {_MOVING_TOOL} change them",
-        "spec.replicas",
-    )
-
-
 def replica_assignment_matches(request: TopicRequest) -> Finding | None:
-    """So does another place for replicas."""
+    """Another place for replicas takes moving data, which a KafkaTopic does not do."""
     topic, declared = request.topic, request.resource.spec.replica_assignment
     if topic is None or declared is None:
         return None
@@ -310,14 +294,8 @@ def replica_assignment_matches(request: TopicRequest) -> Finding | None:
     )
 
 
-def settled_replicas(partition: PartitionView) -> tuple[int, ...]:
-    """The replicas a partition has once a reassignment under way is over."""
-    return tuple(r for r in partition.replicas if r not in partition.removing_replicas)
-
-
 LIMIT_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
     partitions_do_not_shrink,
-    replication_factor_matches,
     replica_assignment_matches,
 )
 """What a KafkaTopic cannot change about an existing topic."""

@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from regent.controller.commands import AlterTopicConfig, CreatePartitions, CreateTopic, TopicCommand
-from regent.controller.topic_defaults import TopicDefaults
+from regent.controller.commands import (
+    AlterTopicConfig,
+    CreatePartitions,
+    CreateTopic,
+    ReassignTopic,
+    TopicCommand,
+)
+from regent.controller.topic_defaults import TopicDefaults, topic_defaults
 from regent.controller.view import TopicView
-from regent.reconcile.topics.checks import settled_replicas
+from regent.reconcile.topics.replica_planning import settled_replicas
 from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import enumerate_some, shorten
 from regent.resources.kafka_topic import KafkaTopicSpec
@@ -109,33 +115,49 @@ def describe_drift(entries: tuple[DriftEntry, ...]) -> str:
     return text if len(shown) <= 3 else f"{text} (see status.drift)"
 
 
-def creation_command(request: TopicRequest, defaults: TopicDefaults) -> CreateTopic:
-    """The command that creates the topic as declared, with the defaults for what is not."""
+def creation_command(request: TopicRequest) -> CreateTopic:
+    """The command that creates the topic: as declared, else with the brokers' defaults."""
     spec = request.resource.spec
+    partitions, factor = _size_of_new_topic(request)
     assignment = spec.replica_assignment
-    factor = spec.replicas
-    if factor is None and assignment is None:
-        factor = defaults.replication_factor
     return CreateTopic(
         topic=request.topic_name,
-        partitions=spec.partition_count or defaults.partitions,
-        replication_factor=factor,
+        partitions=partitions,
+        replication_factor=factor if assignment is None else None,
         assignment=None if assignment is None else dict(enumerate(assignment)),
         config=spec.desired_config,
         topic_id=request.new_topic_id,
     )
 
 
-def change_commands(request: TopicRequest, *, may_grow: bool) -> tuple[TopicCommand, ...]:
+def _size_of_new_topic(request: TopicRequest) -> tuple[int, int]:
+    """Partitions and replicas. Where they are not declared, the brokers' defaults are known: the
+    creation waits for them (``CREATION_CHECKS``)."""
+    spec = request.resource.spec
+    partitions, factor = spec.partition_count, spec.replication_factor
+    if partitions is None or factor is None:
+        defaults = topic_defaults(request.view) or TopicDefaults()
+        partitions = partitions or defaults.partitions
+        factor = factor or defaults.replication_factor
+    return partitions, factor
+
+
+def change_commands(
+    request: TopicRequest, *, may_grow: bool, reassignment: ReassignTopic | None
+) -> tuple[TopicCommand, ...]:
     """The commands that make an existing topic as declared, as far as that is possible.
 
     Args:
         may_grow: Whether nothing speaks against more partitions.
+        reassignment: What changes the number of replicas. It waits for the new partitions, which
+            get as many replicas as the others have.
     """
     commands: list[TopicCommand] = []
     growth = _growth(request) if may_grow else None
     if growth is not None:
         commands.append(growth)
+    elif reassignment is not None:
+        commands.append(reassignment)
     difference = config_difference(request)
     if difference:
         commands.append(

@@ -26,6 +26,9 @@ def transition_events(
         events.append(PlannedEvent(EventReason.DRIFT_DETECTED, text, is_warning=True))
     if is_foreign_deletion_news(before, after) and after.last_foreign_deletion is not None:
         events.append(_foreign_deletion_event(after, after.last_foreign_deletion))
+    if _is_replica_change_done(before, after):
+        text = f"topic {after.topic_name} has {after.replicas} replicas per partition now"
+        events.append(PlannedEvent(EventReason.REPLICAS_CHANGED, text))
     for type_, bad in (
         (ConditionType.STALLED, ConditionStatus.TRUE),
         (ConditionType.HEALTHY, ConditionStatus.FALSE),
@@ -53,6 +56,17 @@ def is_new_drift(before: KafkaTopicStatus, after: KafkaTopicStatus) -> bool:
         and was.observed_generation == after.observed_generation
         and before.cluster_id == after.cluster_id
         and (before.topic_id, before.topic_czxid) == (after.topic_id, after.topic_czxid)
+    )
+
+
+def _is_replica_change_done(before: KafkaTopicStatus, after: KafkaTopicStatus) -> bool:
+    old = find_condition(before.conditions, ConditionType.READY)
+    new = find_condition(after.conditions, ConditionType.READY)
+    return (
+        old is not None
+        and old.reason == ConditionReason.REPLICAS_CHANGING
+        and new is not None
+        and new.status is ConditionStatus.TRUE
     )
 
 

@@ -29,7 +29,12 @@ def view_of(*settings: dict[str, str] | None, live: tuple[int, ...] = (1, 2, 3))
 
 def test_they_are_those_of_the_first_live_broker_that_says_them() -> None:
     assert topic_defaults(view_of(None, OWN, OTHER)) == TopicDefaults(6, 3, 2)
-    assert topic_defaults(view_of(OTHER, OWN)) == TopicDefaults(1, 1, 1)
+    assert topic_defaults(view_of(OTHER, None)) == TopicDefaults(1, 1, 1)
+
+
+def test_any_broker_may_come_to_lead_a_partition() -> None:
+    assert topic_defaults(view_of(OTHER, OWN)) == TopicDefaults(1, 1, min_insync_replicas=2)
+    assert topic_defaults(view_of(OTHER, OWN, live=(1,))) == TopicDefaults(1, 1, 1)
 
 
 def test_there_are_none_as_long_as_no_live_broker_has_said_them() -> None:
