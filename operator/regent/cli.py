@@ -1,5 +1,5 @@
-"""The command line: ``regent run``, ``status``, ``why``, ``plan``, ``release``, ``crds``,
-``settings``."""
+"""The command line: ``regent run``, ``status``, ``why``, ``plan``, ``export``, ``release``,
+``crds``, ``settings``."""
 
 from __future__ import annotations
 
@@ -88,6 +88,10 @@ def _namespaces(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -
         raise click.BadParameter(str(error)) from error
 
 
+def _namespace(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    return None if value is None else _namespaces(_, __, (value,))[0]
+
+
 def _setting_option(name: str, field: FieldInfo) -> Any:
     option = option_of(name)
     help_text = f"{field.description} [env: {ENVIRONMENT_PREFIX}{name.upper()}]"
@@ -117,6 +121,11 @@ _url_option = click.option(
     metavar="URL",
     help="HTTP endpoint of a Regent, for what only it knows. Default: where a Regent with the same "
     "settings listens, http://127.0.0.1:8080 without any.",
+)
+_directory_option = click.option(
+    "--directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write one file for each resource into this directory instead of printing them.",
 )
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _zookeeper_options = _setting_options(
@@ -315,12 +324,78 @@ def release(
     )
 
 
+@main.group()
+def export() -> None:
+    """Print what exists in Kafka as custom resources."""
+
+
+@export.command("topics")
+@click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
+@_config_option
+@_zookeeper_options
+@click.option("--namespace", "-n", callback=_namespace, metavar="NAME", help="Of the resources.")
+@click.option("--cluster-name", metavar="NAME", help="Write this clusterRef into the resources.")
+@click.option("--internal", is_flag=True, help="Also topics whose names begin with __.")
+@_directory_option
+def export_topics(
+    patterns: tuple[str, ...],
+    *,
+    config_file: Path | None,
+    namespace: str | None,
+    cluster_name: str | None,
+    internal: bool,
+    directory: Path | None,
+    **options: Any,
+) -> None:
+    """Print a KafkaTopic for every topic, or for those whose names match a PATTERN (with * and ?).
+
+    Applying them changes nothing: they declare what is there, and what a KafkaTopic cannot
+    declare is left out and named in a comment. Topics that are adopted are retained when their
+    resource is deleted, unless deletionPolicy says something else.
+
+    Reads ZooKeeper, so it works with any controller, and without one. Takes the
+    settings file and the environment of `regent run`.
+
+    \b
+    Exit status, the first that applies:
+      0  all topics were exported
+      1  a setting is invalid, or ZooKeeper refuses all that is needed
+      2  the command is used wrongly
+      3  no ZooKeeper server answers
+      6  topics are missing: their znodes are malformed, or may not be read
+    """
+    from regent.client_settings import zookeeper_settings
+    from regent.status.report import ExitStatus
+    from regent.status.topic_export import ExportOptions, render, render_all
+    from regent.status.topic_export import export_topics as read
+
+    logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
+    settings = load_settings(_given(options), file=config_file)
+    wanted = ExportOptions(
+        patterns=patterns,
+        with_internal=internal,
+        namespace=namespace,
+        cluster_name=cluster_name,
+    )
+    try:
+        found = read(zookeeper_settings(settings), wanted)
+    except ZooKeeperUnavailableError as error:
+        raise _UnreachableError(str(error)) from error
+    if directory is None:
+        _print(render_all(found.topics))
+    else:
+        directory.mkdir(parents=True, exist_ok=True)
+        for topic in found.topics.values():
+            path = directory / topic.file_name
+            path.write_text(render(topic), encoding="utf-8")
+            click.echo(path)
+    for problem in found.problems:
+        click.echo(f"Not exported: {problem}", err=True)
+    sys.exit(ExitStatus.UNREADABLE_ZNODES if found.problems else ExitStatus.HEALTHY)
+
+
 @main.command()
-@click.option(
-    "--directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write one file for each resource into this directory instead of printing them.",
-)
+@_directory_option
 def crds(directory: Path | None) -> None:
     """Print the CustomResourceDefinitions."""
     from regent.resources.crd import render_crds, write_crds

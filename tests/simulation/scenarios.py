@@ -399,6 +399,13 @@ def _reassign(world: World) -> None:
     world.workload.reassign(ELSEWHERE)
 
 
+def _change_replicas(world: World) -> None:
+    """As many as there are brokers, and then one each."""
+    world.workload.change_replicas("a", {0: (1, 2, 3), 1: (2, 3, 1)})
+    world.settle()
+    world.workload.change_replicas("a", {0: (1,), 1: (2,)})
+
+
 def _ask_for_reassignment(world: World) -> None:
     """By the znode; one of the targets is down."""
     world.brokers[2].stop()
@@ -489,6 +496,7 @@ def _delete_behind_a_failed_disk(world: World) -> None:
 
 SCENARIOS: dict[str, Scenario] = {
     "reassignment": Scenario(_topics, _reassign),
+    "another replication factor": Scenario(_topics, _change_replicas),
     "reassignment to a broker that is down": Scenario(_topics, _ask_for_reassignment),
     "reassignment to another target, or cancelled": Scenario(_topics, _change_of_mind),
     "reassignment of a topic that is deleted": Scenario(_topics, _delete_on_the_way),

@@ -18,6 +18,7 @@ from regent.controller.commands import (
     ElectLeaders,
     Outcome,
     PartitionResult,
+    ReassignTopic,
 )
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import ReplicaAssignment, TopicPartition
@@ -230,6 +231,11 @@ class Workload:
     def reassign_by_command(self) -> bool:
         targets = self._some_targets()
         return bool(targets) and self.reassign(targets)
+
+    def change_replicas(self, topic: str, targets: dict[int, tuple[int, ...]]) -> bool:
+        """As a custom resource does that declares another number of replicas."""
+        self._wants({TopicPartition(topic, p): target for p, target in targets.items()})
+        return self.submit(ReassignTopic(topic, targets))
 
     def reassign(self, targets: dict[TopicPartition, tuple[int, ...]]) -> bool:
         """Ask Regent for reassignments."""

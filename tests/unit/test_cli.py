@@ -26,7 +26,7 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> CliRunner:
 
 def test_help_names_every_command(runner: CliRunner) -> None:
     output = runner.invoke(main, ["--help"]).output
-    for command in ("run", "status", "why", "plan", "release", "crds", "settings"):
+    for command in ("run", "status", "why", "plan", "export", "release", "crds", "settings"):
         assert f"\n  {command} " in output
 
 
@@ -92,6 +92,12 @@ def test_why_takes_the_number_of_a_partition(runner: CliRunner, partition: str) 
     result = runner.invoke(main, ["why", "t", "--zookeeper", "z:1", "--partition", partition])
     assert result.exit_code == 2
     assert "--partition" in result.output
+
+
+def test_export_refuses_what_is_no_namespace(runner: CliRunner) -> None:
+    result = runner.invoke(main, ["export", "topics", "--namespace", "No_Name"])
+    assert result.exit_code == 2
+    assert "No_Name" in result.output
 
 
 @pytest.mark.parametrize("deployment", ["regent", "/regent", "kafka/", "a/b/c"])

@@ -110,6 +110,28 @@ class DeleteTopic(msgspec.Struct, frozen=True):
     progress: ClassVar[str] = "deleting the topic"
 
 
+class ReassignTopic(msgspec.Struct, frozen=True):
+    """Give partitions of a topic other replicas. Accepted means: on their way, or there already;
+    the view shows when they are in sync.
+
+    Refused if one of the partitions is on its way to other replicas: whoever moves it goes first.
+
+    Attributes:
+        targets: Replica lists by partition index, the preferred leader first.
+        topic_id: As in :class:`DeleteTopic`.
+    """
+
+    topic: str
+    targets: Mapping[int, tuple[int, ...]]
+    topic_id: uuid.UUID | None = None
+
+    order: ClassVar[int] = 5
+
+    @property
+    def progress(self) -> str:
+        return f"changing the replicas of {len(self.targets)} partitions"
+
+
 class DescribeTopicConfigs(msgspec.Struct, frozen=True):
     """Read the explicit configuration of topics."""
 
@@ -254,7 +276,12 @@ class UpdateFeatures(msgspec.Struct, frozen=True):
 
 
 TopicCommand = (
-    CreateTopic | CreatePartitions | AlterTopicConfig | DeleteTopic | DescribeTopicConfigs
+    CreateTopic
+    | CreatePartitions
+    | AlterTopicConfig
+    | DeleteTopic
+    | ReassignTopic
+    | DescribeTopicConfigs
 )
 """What custom resources of topics ask for."""
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from regent.controller.commands import CreateTopic
+from regent.controller.topic_defaults import TopicDefaults, topic_defaults
 from regent.controller.view import ClusterView, TopicView
 from regent.endpoint.authorization import PeerAccess
 from regent.endpoint.handling import MutationHandler
@@ -29,7 +30,6 @@ from regent.endpoint.topic_requests import (
     creation_policy_problem,
     creation_problem,
     too_many_partitions,
-    topic_defaults,
 )
 from regent.model.acls import AclOperation
 from regent.protocol.entity_building import build_entity
@@ -101,7 +101,7 @@ async def _refused(names: list[str], access: PeerAccess) -> dict[str, ApiError]:
 
 def _new_topic(view: ClusterView, entity: Any) -> tuple[NewTopic, ApiError | None]:
     """What is asked for, with the defaults of the brokers; and what is wrong with it."""
-    defaults = topic_defaults(view)
+    defaults = topic_defaults(view) or TopicDefaults()
     partitions, factor = entity.num_partitions, entity.replication_factor
     topic = NewTopic(
         entity.name,

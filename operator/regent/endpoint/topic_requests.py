@@ -17,8 +17,6 @@ from regent.endpoint.refusals import ApiError, error_of
 from regent.model.topic import MAX_TOPIC_NAME_LENGTH, metric_name, topic_name_problem
 from regent.model.topic_config import (
     CREATE_TOPIC_POLICY,
-    DEFAULT_REPLICATION_FACTOR,
-    NUM_PARTITIONS,
     KafkaVersion,
     kafka_words,
 )
@@ -47,13 +45,6 @@ MAX_PARTITIONS_OF_A_REQUEST: Final = 50_000
 """New partitions are placed in one go, in the controller's loop, where brokers wait meanwhile."""
 
 
-class TopicDefaults(NamedTuple):
-    """What a topic has for which a request does not say it."""
-
-    partitions: int
-    replication_factor: int
-
-
 class NewTopic(NamedTuple):
     """What a request says of a topic.
 
@@ -67,20 +58,6 @@ class NewTopic(NamedTuple):
     replication_factor: int
     assignment: Mapping[int, tuple[int, ...]]
     config: Mapping[str, str | None]
-
-
-def topic_defaults(view: ClusterView) -> TopicDefaults:
-    """The defaults of the live broker with the lowest id among those that have said them.
-
-    In Kafka they are those of the broker that is the controller.
-    """
-    for facts in sorted(view.broker_facts, key=lambda facts: facts.broker_id):
-        if facts.broker_id in view.brokers and facts.settings is not None:
-            return TopicDefaults(
-                _number(facts.settings.get(NUM_PARTITIONS)),
-                _number(facts.settings.get(DEFAULT_REPLICATION_FACTOR)),
-            )
-    return TopicDefaults(1, 1)
 
 
 def creation_policy_problem(view: ClusterView) -> ApiError | None:
@@ -217,10 +194,6 @@ def growth_error(topic: str, outcome: Outcome) -> ApiError:
             case Reason.TOPIC_MARKED_FOR_DELETION:
                 return ApiError(INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
     return error_of(outcome)
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else 1
 
 
 def _config_problem(topic: NewTopic) -> ApiError | None:

@@ -64,6 +64,10 @@ class ConditionReason(enum.StrEnum):
     ALL_IN_SYNC = "AllInSync", "Every partition has a leader and all its replicas in sync."
     CREATING = "Creating", "The topic is being created, or its partitions wait for a first leader."
     CHANGING = "Changing", "A change of partitions or configuration is being carried out."
+    REPLICAS_CHANGING = (
+        "ReplicasChanging",
+        "Partitions get or lose replicas until they have as many as declared.",
+    )
     DELETING = "Deleting", "The topic is being deleted."
     PAUSED = "Paused", "managementPolicy is Paused: differences are shown, nothing is written."
     OBSERVED = "Observed", "managementPolicy is Observe: differences are shown, nothing is written."
@@ -83,7 +87,12 @@ class ConditionReason(enum.StrEnum):
     )
     BROKERS_UNAVAILABLE = (
         "BrokersUnavailable",
-        "Brokers that replicaAssignment names are not alive; they are waited for.",
+        "Brokers that replicaAssignment names, or that have replicas, are not alive; they are "
+        "waited for.",
+    )
+    BROKER_DEFAULTS_UNKNOWN = (
+        "BrokerDefaultsUnknown",
+        "No broker has said yet what new topics have that do not say it.",
     )
     UNKNOWN = "Unknown", "The state of the topic is not known at the moment."
 
@@ -108,7 +117,8 @@ class ConditionReason(enum.StrEnum):
     )
     REPLICAS_MISMATCH = (
         "ReplicasMismatch",
-        "The topic has another replication factor than declared; a KafkaTopic does not change it.",
+        "The topic has another replication factor than declared, and it cannot be changed; the "
+        "message says why.",
     )
     REPLICA_ASSIGNMENT_MISMATCH = (
         "ReplicaAssignmentMismatch",

@@ -80,11 +80,12 @@ class KafkaTopicSpec(ApiModel):
 
     cel_rules: ClassVar[tuple[Cel, ...]] = (
         Cel(
-            "has(self.replicas) != has(self.replicaAssignment)",
-            "set exactly one of replicas and replicaAssignment",
+            "!has(self.replicas) || !has(self.replicaAssignment)",
+            "set replicas or replicaAssignment, not both",
         ),
         Cel(
-            "!has(self.replicaAssignment) || size(self.replicaAssignment) == self.partitions",
+            "!has(self.replicaAssignment) || !has(self.partitions) || "
+            "size(self.replicaAssignment) == self.partitions",
             "replicaAssignment must list the replicas of every partition: as many entries as "
             "partitions",
             field_path=".replicaAssignment",
@@ -106,16 +107,20 @@ class KafkaTopicSpec(ApiModel):
             ]
         },
     )
-    partitions: int = Field(
+    partitions: int | None = Field(
+        default=None,
         description="Number of partitions. It can grow but never shrink: Kafka cannot remove "
-        "partitions. As long as the topic has fewer, it can be corrected.",
+        "partitions. As long as the topic has fewer, it can be corrected. Default: as many as "
+        "replicaAssignment has entries; without one, a topic that exists keeps what it has, and a "
+        "new one gets the brokers' num.partitions.",
         ge=1,
         le=MAX_PARTITIONS,
     )
     replicas: int | None = Field(
         default=None,
-        description="Replicas of each partition, placed rack-aware by Regent. For an existing "
-        "topic it must match: the replication factor is not changed.",
+        description="Replicas of each partition, placed rack-aware by Regent. Another number for "
+        "an existing topic reassigns its partitions. Default: a topic that exists keeps what it "
+        "has, and a new one gets the brokers' default.replication.factor.",
         ge=1,
         le=MAX_REPLICAS,
     )
@@ -190,6 +195,13 @@ class KafkaTopicSpec(ApiModel):
     )
 
     @property
+    def partition_count(self) -> int | None:
+        """Declared number of partitions, None if neither field says so."""
+        if self.partitions is not None:
+            return self.partitions
+        return len(self.replica_assignment) if self.replica_assignment else None
+
+    @property
     def replication_factor(self) -> int | None:
         """Declared number of replicas of each partition, None if neither field says so."""
         if self.replicas is not None:
@@ -254,7 +266,8 @@ class KafkaTopic(CustomResource):
             field_path=".spec.topicName",
         ),
         Cel(
-            "self.spec.partitions >= oldSelf.spec.partitions || "
+            "!has(self.spec.partitions) || "
+            "(has(oldSelf.spec.partitions) && self.spec.partitions >= oldSelf.spec.partitions) || "
             "self.spec.partitions >= (has(self.status) && has(self.status.partitions) ? "
             "self.status.partitions : 0)",
             "partitions cannot be decreased below what the topic has (status.partitions): Kafka "

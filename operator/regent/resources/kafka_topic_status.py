@@ -121,10 +121,10 @@ class KafkaTopicStatus(ApiModel):
         default=None, description="Number of partitions with replicas that are not in sync.", ge=0
     )
     partition_summary: str | None = Field(
-        default=None, description="Actual/declared number of partitions."
+        default=None, description="Actual/declared number of partitions; actual alone if none is."
     )
     replica_summary: str | None = Field(
-        default=None, description="Actual/declared replication factor."
+        default=None, description="Actual/declared replication factor; actual alone if none is."
     )
     partition_states: tuple[PartitionState, ...] = Field(
         default=(),

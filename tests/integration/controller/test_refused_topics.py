@@ -32,7 +32,7 @@ def tree(cluster: Cluster, resources: Resources) -> dict[str, Znode]:
         (topic("reserved-name", topicName=".."), "'.' and '..' are reserved"),
         (
             topic("two-ways", replicas=3, replicaAssignment=[[1, 2], [2, 3], [3, 1]]),
-            "exactly one of replicas and replicaAssignment",
+            "set replicas or replicaAssignment, not both",
         ),
         (topic("twice-the-same", replicaAssignment=[[1, 1]], partitions=1), "replicaAssignment"),
         (topic("unknown-field", retention=1), 'unknown field "retention"'),

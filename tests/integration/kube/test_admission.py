@@ -62,6 +62,21 @@ def test_partitions_cannot_be_decreased_below_what_the_topic_has(namespace: Name
     namespace.apply(topic("orders", partitions=7, config={"retention.ms": 1}))
 
 
+def test_partitions_and_replicas_may_be_left_out(namespace: Namespace) -> None:
+    bare = topic("orders")
+    bare["spec"] = {}
+    namespace.apply(bare)
+    assert "partitions" not in namespace.get("orders")["spec"]
+    _show_partitions(namespace, 6)
+    with pytest.raises(CommandError, match=r"partitions cannot be decreased"):
+        namespace.apply(topic("orders", partitions=5))
+    namespace.apply(topic("orders", partitions=6))
+    namespace.apply(bare)
+    assert "partitions" not in namespace.get("orders")["spec"]
+    with pytest.raises(CommandError, match="replicas or replicaAssignment, not both"):
+        namespace.apply(topic("both", replicas=1, replicaAssignment=[[1], [1], [1]]))
+
+
 def test_the_deletion_policy_stays_unset_unless_it_is_stated(namespace: Namespace) -> None:
     namespace.apply(topic("orders"))
     spec = namespace.get("orders")["spec"]

@@ -88,7 +88,7 @@ async def test_an_explicit_assignment_is_used_for_new_partitions(
     assert grown == CreatePartitions(topic="orders", total=2, assignment={1: (3, 1)})
 
 
-async def test_changes_from_outside_are_reverted_and_told(
+async def test_changes_from_outside_are_shown_and_reverted(
     namespace: Namespace, controller: LiveController
 ) -> None:
     namespace.apply(topic("orders", config={"retention.ms": 1000}))
@@ -101,6 +101,12 @@ async def test_changes_from_outside_are_reverted_and_told(
         describe="the drift to be reverted",
     )
     assert controller.changes[-1] == AlterTopicConfig(topic="orders", set={"retention.ms": "1000"})
+    assert namespace.events("orders")[-2:] == [
+        ("Warning", "DriftDetected"),
+        ("Normal", "DriftReverted"),
+    ]
+    body = await namespace.wait_condition("orders", "Synced", "True")
+    assert "drift" not in body["status"]
 
 
 async def test_a_key_that_is_hands_off_is_neither_set_nor_reset(

@@ -18,10 +18,9 @@ pytestmark = pytest.mark.integration
     [
         ({"partitions": 0}, "spec.partitions in body should be greater than or equal to 1"),
         ({"replicas": 0}, "spec.replicas in body should be greater than or equal to 1"),
-        ({"replicas": None}, "set exactly one of replicas and replicaAssignment"),
         (
             {"partitions": 1, "replicas": 1, "replicaAssignment": [[1]]},
-            "set exactly one of replicas and replicaAssignment",
+            "set replicas or replicaAssignment, not both",
         ),
         ({"partitions": 2, "replicaAssignment": [[1]]}, "as many entries as partitions"),
         ({"partitions": 1, "replicaAssignment": [[1, 1]]}, "Duplicate value"),
@@ -188,26 +187,52 @@ async def test_too_few_brokers_are_waited_for(
 async def test_what_cannot_be_changed_does_not_stand_in_the_way(
     namespace: Namespace, controller: LiveController
 ) -> None:
-    namespace.apply(topic("orders", partitions=2, replicas=2))
+    namespace.apply(topic("orders", partitions=2, replicaAssignment=[[1, 2], [2, 3]]))
     await namespace.wait_condition("orders", "Ready", "True")
 
-    namespace.patch("orders", replicas=3, partitions=4, config={"retention.ms": 7})
-    await namespace.wait_condition("orders", "Stalled", "True", "ReplicasMismatch")
+    assignment = [[1, 2], [3, 2], [1, 3], [2, 1]]
+    namespace.patch(
+        "orders", partitions=4, replicaAssignment=assignment, config={"retention.ms": 7}
+    )
+    await namespace.wait_condition("orders", "Stalled", "True", "ReplicaAssignmentMismatch")
     body = await namespace.wait(
         "orders",
-        lambda body: [entry["field"] for entry in body["status"]["drift"]] == ["replicas"],
-        describe="everything but the replicas to be changed",
+        lambda body: len(body["status"]["drift"]) == 1,
+        describe="everything but the place of replicas to be changed",
     )
-    assert "set replicas to 2" in condition(body, "Stalled")["message"]
-    assert body["status"]["drift"] == [{"field": "replicas", "desired": "3", "actual": "2"}]
-    assert (body["status"]["partitionSummary"], body["status"]["replicaSummary"]) == ("4/4", "2/3")
+    assert body["status"]["drift"] == [
+        {"field": "replicaAssignment[1]", "desired": "[3, 2]", "actual": "[2, 3]"}
+    ]
+    assert (body["status"]["partitionSummary"], body["status"]["replicaSummary"]) == ("4/4", "2/2")
     assert controller.cluster.config("orders") == {"retention.ms": "7"}
 
     # Another controller has moved it, and Regent is back.
-    replicas = controller.cluster.replicas("orders")
-    controller.cluster.assign("orders", [(*r, *({1, 2, 3} - set(r))) for r in replicas])
+    controller.cluster.assign("orders", [(1, 2), (3, 2), (1, 3), (2, 1)])
     controller.expire_session()
     await namespace.wait_condition("orders", "Ready", "True")
+
+
+@pytest.mark.usefixtures("operator")
+async def test_more_replicas_than_brokers_are_waited_for_and_the_rest_goes_on(
+    namespace: Namespace, controller: LiveController
+) -> None:
+    namespace.apply(topic("orders", partitions=1, replicas=2))
+    await namespace.wait_condition("orders", "Ready", "True")
+    (replicas,) = controller.cluster.replicas("orders")
+    (added,) = {1, 2, 3} - set(replicas)
+    target = (*replicas, added)
+    controller.cluster.expect_move("orders", 0, target)
+    controller.cluster.stop_broker(added)
+
+    namespace.patch("orders", replicas=3, config={"retention.ms": 7})
+    body = await namespace.wait_condition("orders", "Reconciling", "True", "NotEnoughBrokers")
+    assert condition(body, "Stalled")["status"] == "False"
+    assert body["status"]["drift"] == [{"field": "replicas", "desired": "3", "actual": "2"}]
+    assert controller.cluster.config("orders") == {"retention.ms": "7"}
+
+    controller.cluster.start_broker(added)
+    await namespace.wait_condition("orders", "Ready", "True")
+    assert controller.cluster.replicas("orders") == [target]
 
 
 @pytest.mark.usefixtures("operator")

@@ -7,10 +7,8 @@ import pytest
 from regent.controller.view import ClusterView
 from regent.endpoint.topic_requests import (
     NewTopic,
-    TopicDefaults,
     creation_policy_problem,
     creation_problem,
-    topic_defaults,
 )
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
@@ -27,14 +25,6 @@ def view_of(*settings: dict[str, str] | None, live: tuple[int, ...] = (1, 2, 3))
             for number, each in enumerate(settings, 1)
         ),
     )
-
-
-def test_defaults_are_those_of_the_first_live_broker_that_says_them() -> None:
-    own = {"num.partitions": "6", "default.replication.factor": "3"}
-    other = {"num.partitions": "1", "default.replication.factor": "1"}
-    assert topic_defaults(view_of(None, own, other)) == TopicDefaults(6, 3)
-    assert topic_defaults(view_of(own, other, live=(2,))) == TopicDefaults(1, 1)
-    assert topic_defaults(view_of(None)) == TopicDefaults(1, 1)
 
 
 def test_a_policy_that_only_brokers_can_run_lets_no_topic_be_created() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from regent.controller.commands import (
     DeleteTopic,
     DescribeTopicConfigs,
     Reason,
+    ReassignTopic,
     Rejected,
     TopicCommand,
 )
@@ -31,6 +33,7 @@ from regent.resources.kafka_topic_status import KafkaTopicStatus
 from tests.unit.reconcile.requests import (
     ID,
     NOW,
+    owned,
     partition,
     request,
     resource,
@@ -94,6 +97,11 @@ COMMANDS: list[tuple[TopicCommand, str, str | None]] = [
         "ConfigChanged",
     ),
     (DeleteTopic("orders"), "deleting the topic", "TopicDeletionStarted"),
+    (
+        ReassignTopic("orders", {0: (1, 2)}),
+        "changing the replicas of 1 partitions",
+        "ReplicaChangeStarted",
+    ),
     (DescribeTopicConfigs(("orders",)), "reading the configuration of the topic", None),
 ]
 
@@ -130,9 +138,39 @@ class TestTransitions:
 
     def test_another_reason_is_news(self) -> None:
         before = self._status(plan_topic(request(resource(config={"x": 1}))))
-        later = self._status(plan_topic(request(resource(replicas=None))))
+        later = self._status(plan_topic(request(resource(name="x" * 250))))
         (event,) = transition_events(before, later)
-        assert (event.reason, event.is_warning) == ("InvalidReplicationFactor", True)
+        assert (event.reason, event.is_warning) == ("InvalidTopicName", True)
+
+    def test_what_somebody_else_has_changed_is_told_once_with_the_difference(self) -> None:
+        declared = owned(config={"retention.ms": 5})
+        before = self._status(
+            plan_topic(request(declared, view(topic()), config={"retention.ms": "5"}))
+        )
+        drifted = self._status(
+            plan_topic(request(declared, view(topic()), config={"retention.ms": "7"}))
+        )
+        (event,) = transition_events(before, drifted)
+        assert (event.reason, event.is_warning) == ("DriftDetected", True)
+        assert event.message == (
+            "somebody else changed topic orders: config[retention.ms] is 7 instead of 5"
+        )
+        assert transition_events(drifted, drifted) == ()
+
+    def test_a_changed_resource_or_another_topic_is_no_drift(self) -> None:
+        declared = owned(config={"retention.ms": 5})
+        before = self._status(
+            plan_topic(request(declared, view(topic()), config={"retention.ms": "5"}))
+        )
+        changed = owned(generation=2, config={"retention.ms": 7}, status=before.to_api())
+        after = self._status(
+            plan_topic(request(changed, view(topic()), config={"retention.ms": "5"}))
+        )
+        assert transition_events(before, after) == ()
+        other = owned(adoptionPolicy="Preview", config={"retention.ms": 5}, status=before.to_api())
+        recreated = view(topic(topic_id=uuid.UUID(int=99)))
+        after = self._status(plan_topic(request(other, recreated, config={})))
+        assert "DriftDetected" not in [e.reason for e in transition_events(before, after)]
 
     def test_health_lost_is_told_but_not_at_birth(self) -> None:
         healthy = topic((1, 2), (2, 1))

@@ -7,14 +7,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from regent.controller.commands import AlterTopicConfig, CreatePartitions, Reason, Rejected
-from regent.controller.view import TopicView
+from regent.controller.commands import (
+    AlterTopicConfig,
+    CreatePartitions,
+    CreateTopic,
+    Reason,
+    Rejected,
+)
+from regent.controller.view import ClusterView, TopicView
 from regent.model.topic_config import BrokerFacts
 from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
     ID,
+    READY,
+    SPARE_ID,
     attempt,
     owned,
     partition,
@@ -42,23 +50,6 @@ class TestLimits:
         assert state(plan)["Stalled"] == "True/PartitionsDecrease"
         assert "set partitions to 2" in said(plan).message
 
-    def test_another_replication_factor_needs_another_resource(self) -> None:
-        subject = owned(replicas=3, partitions=3, config={"retention.ms": 1})
-        plan = plan_topic(request(subject, view(topic()), config={}))
-        assert plan.commands == (
-            CreatePartitions("orders", 3),
-            AlterTopicConfig("orders", {"retention.ms": "1"}),
-        )
-        assert state(plan)["Stalled"] == "True/ReplicasMismatch"
-        assert "kafka-reassign-partitions --zookeeper" in said(plan).message
-        assert said(plan).message.startswith("spec.replicas: the topic has 2 replicas")
-        assert "set replicas to 2, or have kafka-reassign-partitions" in said(plan).message
-        assert "PartitionReassignment" not in said(plan).message
-
-    def test_mixed_replication_factors(self) -> None:
-        plan = plan_topic(request(owned(), view(topic((1, 2), (1, 2, 3))), config={}))
-        assert "2 and 3 replicas" in said(plan).message
-
     def test_a_reassignment_under_way_counts_as_its_target(self) -> None:
         moving = TopicView(
             "orders",
@@ -80,14 +71,79 @@ class TestLimits:
         assert "partition 1 on [2, 1] instead of [3, 1]" in said(plan).message
 
     def test_a_refusal_comes_before_a_limit(self) -> None:
-        subject = owned(replicas=3, config={"retention.ms": 1})
+        subject = owned(partitions=1, config={"retention.ms": 1})
         refused = attempt(
             AlterTopicConfig("orders", {"retention.ms": "1"}),
             Rejected(Reason.INVALID_CONFIG, "no", 'config["retention.ms"]'),
         )
         plan = plan_topic(request(subject, view(topic()), config={}, attempts=[refused]))
         assert said(plan).reason == "InvalidConfig"
-        assert said(plan).message.startswith("spec.config[retention.ms]: no; spec.replicas: ")
+        assert said(plan).message.startswith("spec.config[retention.ms]: no; spec.partitions: ")
+
+
+def with_defaults(
+    *topics: TopicView, partitions: int = 6, replicas: int = 3, brokers: int = 3
+) -> ClusterView:
+    """A cluster whose brokers have said what topics have by default."""
+    settings = {
+        "num.partitions": str(partitions),
+        "default.replication.factor": str(replicas),
+    }
+    facts = BrokerFacts(broker_id=1, settings=settings, has_answered=True)
+    return msgspec.structs.replace(view(*topics, brokers=brokers), broker_facts=(facts,))
+
+
+class TestWhatIsLeftOut:
+    """Partitions and replicas that the resource does not declare are the cluster's."""
+
+    def test_a_new_topic_gets_the_brokers_defaults(self) -> None:
+        plan = plan_topic(request(resource(partitions=None, replicas=None), with_defaults()))
+        assert plan.commands == (CreateTopic("orders", 6, replication_factor=3, topic_id=SPARE_ID),)
+        assert plan.status is not None
+        assert (plan.status.partition_summary, plan.status.replica_summary) == ("0", "0")
+
+    def test_what_is_declared_counts(self) -> None:
+        plan = plan_topic(request(resource(replicas=None), with_defaults()))
+        assert plan.commands == (CreateTopic("orders", 2, replication_factor=3, topic_id=SPARE_ID),)
+
+    def test_the_defaults_are_waited_for(self) -> None:
+        plan = plan_topic(request(resource(replicas=None)))
+        assert plan.commands == ()
+        assert state(plan)["Reconciling"] == "True/BrokerDefaultsUnknown"
+        assert said(plan).message.startswith("spec.replicas: no broker has said yet")
+
+    def test_so_are_enough_brokers_for_them(self) -> None:
+        plan = plan_topic(request(resource(replicas=None), with_defaults(brokers=2)))
+        assert plan.commands == ()
+        assert state(plan)["Reconciling"] == "True/NotEnoughBrokers"
+
+    @pytest.mark.parametrize("replicas", [((1, 2),), ((1,), (2, 3)), ((1, 2), (2, 3), (3, 1))])
+    def test_an_existing_topic_is_right_as_it_is(self, replicas: tuple[tuple[int, ...]]) -> None:
+        subject = owned(partitions=None, replicas=None)
+        plan = plan_topic(request(subject, with_defaults(topic(*replicas)), config={}))
+        assert plan.commands == ()
+        assert state(plan) == READY
+        assert plan.status is not None
+        assert plan.status.partition_summary == str(len(replicas))
+
+    def test_the_replicas_are_to_be_enough_for_writing(self) -> None:
+        declared = resource(replicas=None, config={"min.insync.replicas": 3})
+        new = plan_topic(request(declared, with_defaults(replicas=2)))
+        assert state(new)["Stalled"] == "True/InvalidConfig"
+        existing = plan_topic(request(declared, with_defaults(topic()), config={}))
+        assert state(existing)["Stalled"] == "True/InvalidConfig"
+        assert "there are only 2 replicas" in said(existing).message
+
+    def test_an_assignment_says_how_many_partitions_there_are(self) -> None:
+        subject = resource(partitions=None, replicaAssignment=[[1, 2], [2, 3]])
+        plan = plan_topic(request(subject))
+        assignment = {0: (1, 2), 1: (2, 3)}
+        assert plan.commands == (
+            CreateTopic("orders", 2, assignment=assignment, topic_id=SPARE_ID),
+        )
+        grown = owned(partitions=None, replicaAssignment=[[1, 2], [2, 1], [3, 1]])
+        plan = plan_topic(request(grown, view(topic()), config={}))
+        assert plan.commands == (CreatePartitions("orders", 3, {2: (3, 1)}),)
 
 
 class TestSpec:
@@ -95,7 +151,6 @@ class TestSpec:
         ("changes", "reason", "field"),
         [
             ({"name": "x" * 250}, "InvalidTopicName", "metadata.name"),
-            ({"replicas": None}, "InvalidReplicationFactor", "spec.replicas"),
             (
                 {"partitions": 1, "replicaAssignment": [[1]], "replicas": 1},
                 "InvalidReplicationFactor",

@@ -245,6 +245,29 @@ class TestExisting:
             {"field": "config[flush.ms]", "actual": "3"},
         ]
 
+    def test_what_somebody_else_has_changed_is_shown_before_it_is_corrected(self) -> None:
+        declared = owned(config={"retention.ms": 1})
+        synced = plan_topic(request(declared, view(topic()), config={"retention.ms": "1"}))
+        drifted = owned(config={"retention.ms": 1}, status=after(synced))
+        shown = plan_topic(request(drifted, view(topic()), config={"retention.ms": "5"}))
+        assert shown.status_first
+        assert shown.status is not None
+        assert [entry.to_api() for entry in shown.status.drift] == [
+            {"field": "config[retention.ms]", "desired": "1", "actual": "5"}
+        ]
+        told = owned(config={"retention.ms": 1}, status=after(shown))
+        corrected = plan_topic(request(told, view(topic()), config={"retention.ms": "5"}))
+        assert not corrected.status_first
+        assert corrected.commands == (AlterTopicConfig("orders", {"retention.ms": "1"}),)
+
+    def test_what_the_resource_changes_is_not_shown_first(self) -> None:
+        declared = owned(config={"retention.ms": 1})
+        synced = plan_topic(request(declared, view(topic()), config={"retention.ms": "1"}))
+        edited = owned(generation=2, config={"retention.ms": 5}, status=after(synced))
+        plan = plan_topic(request(edited, view(topic()), config={"retention.ms": "1"}))
+        assert plan.commands
+        assert not plan.status_first
+
     def test_a_key_handed_over_is_not_reset(self) -> None:
         subject = owned(handsOffConfig=["flush.ms"], status={"managedConfig": ["flush.ms"]})
         plan = plan_topic(request(subject, view(topic()), config={"flush.ms": "3"}))

@@ -1,4 +1,5 @@
-"""Reassignments by command: AlterPartitionReassignments, ListPartitionReassignments (KIP-455)."""
+"""Reassignments by command: AlterPartitionReassignments, ListPartitionReassignments (KIP-455), and
+those of custom resources."""
 
 from __future__ import annotations
 
@@ -7,12 +8,17 @@ from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
     ListPartitionReassignments,
+    Outcome,
     PartitionResult,
+    Reason,
+    ReassignTopic,
+    Rejected,
 )
 from regent.controller.reassignment import reassignments
 from regent.controller.reassignment.algebra import cancelled, reassign_to, target_problem
 from regent.controller.reassignment.new_epochs import Unsafe
 from regent.controller.reassignment.request_node import drop_requests
+from regent.controller.topics.topic_refusals import has_another_id, not_usable
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import (
     INVALID_REPLICA_ASSIGNMENT,
@@ -43,6 +49,60 @@ async def alter_partition_reassignments(
         failures = await reassignments.begin(active, wanted)
         results |= {tp: _result_of(reason) for tp, reason in failures.items()}
     return Accepted(results)
+
+
+async def reassign_topic(active: ActiveController, command: ReassignTopic) -> Outcome:
+    """Start reassignments of partitions that are not being reassigned.
+
+    Accepted if one of them could be started: the others show in the view as they were.
+    """
+    refused = _refused_reassignment(active, command)
+    if refused is not None:
+        return refused
+    cluster = active.context.cluster
+    wanted: dict[TopicPartition, ReplicaAssignment] = {}
+    for partition, target in command.targets.items():
+        tp = TopicPartition(command.topic, partition)
+        current = cluster.assignment(tp)
+        assert current is not None, f"{tp} has no assignment"
+        wanted[tp] = reassign_to(current, target)
+    await drop_requests(active, lambda tp, _: tp in wanted)
+    failures = await reassignments.begin(active, wanted)
+    if len(failures) < len(wanted):
+        return Accepted()
+    tp, why = next(iter(failures.items()))
+    reason = Reason.BROKERS_UNAVAILABLE if isinstance(why, Unsafe) else Reason.CONCURRENT_CHANGE
+    return Rejected(reason, f"partition {tp} keeps its replicas: {why}", "replication_factor")
+
+
+def _refused_reassignment(active: ActiveController, command: ReassignTopic) -> Rejected | None:
+    context, topic = active.context, command.topic
+    refused = not_usable(active, topic) or has_another_id(active, topic, command.topic_id)
+    if refused is not None:
+        return refused
+    assignments = context.cluster.partitions_of(topic)
+    live = context.live_broker_ids
+    for partition, target in sorted(command.targets.items()):
+        tp = TopicPartition(topic, partition)
+        current = assignments.get(tp)
+        if current is None:
+            message = f"partition {tp} does not exist"
+            return Rejected(Reason.CONCURRENT_CHANGE, message)
+        if current.is_being_reassigned:
+            message = f"partition {tp} is on its way to replicas {list(current.target_replicas)}"
+            return Rejected(Reason.REASSIGNMENT_IN_PROGRESS, message)
+        problem = target_problem(target)
+        if problem is not None:
+            message = f"partition {tp}: {problem}"
+            return Rejected(Reason.INVALID_REPLICA_ASSIGNMENT, message, "replication_factor")
+        dead = [b for b in target if b not in current.replicas and b not in live]
+        if dead:
+            message = (
+                f"partition {tp} cannot get replicas on brokers {dead}, which are not live; live "
+                f"are {list(live)}"
+            )
+            return Rejected(Reason.BROKERS_UNAVAILABLE, message, "replication_factor")
+    return None
 
 
 def list_partition_reassignments(

@@ -34,6 +34,7 @@ from regent.controller.commands import (
     ListPartitionReassignments,
     Outcome,
     Reason,
+    ReassignTopic,
     Rejected,
     UpdateFeatures,
 )
@@ -44,11 +45,17 @@ from regent.controller.elections.leader_election import process_elect_leaders
 from regent.controller.reassignment.reassignment_commands import (
     alter_partition_reassignments,
     list_partition_reassignments,
+    reassign_topic,
 )
 from regent.controller.topics.topic_configuration import alter_topic_config, describe_topic_configs
 from regent.controller.topics.topic_creation import create_topics
 from regent.controller.topics.topic_growth import create_partitions
-from regent.controller.topics.topic_refusals import not_written, refused_by_zookeeper, unknown
+from regent.controller.topics.topic_refusals import (
+    has_another_id,
+    not_written,
+    refused_by_zookeeper,
+    unknown,
+)
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.errors import (
     ControllerMovedError,
@@ -62,7 +69,7 @@ from regent.zk_data.operations import Create, Written
 _BULK = (CreateTopic, CreatePartitions, DeleteTopic, ControlledShutdown)
 """Kinds of commands that are read and written together."""
 
-_CHANGE_CONTEXT = (AlterPartitionReassignments, ControlledShutdown, ElectLeaders)
+_CHANGE_CONTEXT = (AlterPartitionReassignments, ControlledShutdown, ElectLeaders, ReassignTopic)
 """Kinds of commands that touch more than ZooKeeper: one that fails leaves the context in doubt."""
 
 
@@ -159,6 +166,7 @@ _SINGLE: Final[Mapping[type[Command], Callable[[ActiveController, Any], Awaitabl
     ElectLeaders: process_elect_leaders,
     AlterPartitionReassignments: alter_partition_reassignments,
     ListPartitionReassignments: _list_partition_reassignments,
+    ReassignTopic: reassign_topic,
     AlterUserScramCredentials: alter_user_scram_credentials,
     UpdateFeatures: update_features,
 }
@@ -193,15 +201,7 @@ async def _delete_topics(
 
 
 def _deletion_problem(active: ActiveController, command: DeleteTopic) -> Rejected | None:
-    context, topic = active.context, command.topic
-    if not context.cluster.has_topic(topic):
+    topic = command.topic
+    if not active.context.cluster.has_topic(topic):
         return unknown(topic)
-    actual = context.cluster.topic_ids.get(topic)
-    if None in (command.topic_id, actual) or command.topic_id == actual:
-        return None
-    return Rejected(
-        Reason.UNKNOWN_TOPIC,
-        f"topic {topic!r} has another id by now: it was deleted and created again; this one is not "
-        "deleted",
-        "topic",
-    )
+    return has_another_id(active, topic, command.topic_id)

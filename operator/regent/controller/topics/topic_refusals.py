@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -27,6 +28,21 @@ def not_usable(active: ActiveController, topic: str) -> Rejected | None:
             Reason.TOPIC_MARKED_FOR_DELETION, f"topic {topic!r} is being deleted", "topic"
         )
     return None
+
+
+def has_another_id(
+    active: ActiveController, topic: str, expected: uuid.UUID | None
+) -> Rejected | None:
+    """The refusal for a topic that was created again: it is not the one that is meant."""
+    actual = active.context.cluster.topic_ids.get(topic)
+    if None in (expected, actual) or expected == actual:
+        return None
+    return Rejected(
+        Reason.UNKNOWN_TOPIC,
+        f"topic {topic!r} has another id by now: it was deleted and created again; this one is not "
+        "changed",
+        "topic",
+    )
 
 
 def concurrent_change(topic: str) -> Rejected:

@@ -30,17 +30,19 @@ version that has each."""
 
 NUM_PARTITIONS: Final = "num.partitions"
 DEFAULT_REPLICATION_FACTOR: Final = "default.replication.factor"
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 CREATE_TOPIC_POLICY: Final = "create.topic.policy.class.name"
 AUTHORIZER: Final = "authorizer.class.name"
 
 ADMIN_SETTINGS: Final = (
     NUM_PARTITIONS,
     DEFAULT_REPLICATION_FACTOR,
+    MIN_INSYNC_REPLICAS,
     CREATE_TOPIC_POLICY,
     AUTHORIZER,
 )
-"""Settings of a broker that decide how a controller answers administrators. Every version has
-them."""
+"""Settings of a broker that decide how a controller answers administrators, and what topics have
+for which they do not say it. Every version has them."""
 
 
 class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from regent.controller.view import PartitionView
+from regent.controller.topic_defaults import topic_defaults
 from regent.model.topic import FIXED_SIZE_TOPICS, topic_name_problem
 from regent.model.topic_config import (
+    MIN_INSYNC_REPLICAS,
     ConfigProblem,
     config_problems,
     impossible_values,
     parse_int,
 )
 from regent.reconcile.checks import Check, Finding
+from regent.reconcile.topics.replica_planning import settled_replicas
 from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import ConditionReason, enumerate_some
 from regent.resources.kafka_topic import KafkaTopic
@@ -39,11 +41,11 @@ def topic_name_is_legal(resource: KafkaTopic) -> Finding | None:
 
 def replicas_are_declared_once(resource: KafkaTopic) -> Finding | None:
     """The API server's rule again, for resources that are older than the rule."""
-    if (resource.spec.replicas is None) != (resource.spec.replica_assignment is None):
+    if resource.spec.replicas is None or resource.spec.replica_assignment is None:
         return None
     return Finding(
         ConditionReason.INVALID_REPLICATION_FACTOR,
-        "set exactly one of replicas and replicaAssignment",
+        "set replicas or replicaAssignment, not both",
         "spec.replicas",
     )
 
@@ -55,8 +57,8 @@ def replica_assignment_is_consistent(resource: KafkaTopic) -> Finding | None:
     if assignment is None:
         return None
     problem = None
-    if len(assignment) != spec.partitions:
-        problem = f"it has {len(assignment)} entries for {spec.partitions} partitions"
+    if len(assignment) != spec.partition_count:
+        problem = f"it has {len(assignment)} entries for {spec.partition_count} partitions"
     elif len({len(replicas) for replicas in assignment}) > 1:
         problem = "every partition must have the same number of replicas"
     else:
@@ -85,15 +87,18 @@ def _config_finding(problems: Sequence[ConfigProblem]) -> Finding | None:
 
 def min_insync_replicas_can_be_met(resource: KafkaTopic) -> Finding | None:
     """Kafka accepts it, but no producer with acks=all would ever get an answer."""
-    value = parse_int(resource.spec.desired_config.get("min.insync.replicas", ""))
-    factor = resource.spec.replication_factor
+    return _min_insync_finding(resource, resource.spec.replication_factor)
+
+
+def _min_insync_finding(resource: KafkaTopic, factor: int | None) -> Finding | None:
+    value = parse_int(resource.spec.desired_config.get(MIN_INSYNC_REPLICAS, ""))
     if value is None or factor is None or value <= factor:
         return None
     return Finding(
         ConditionReason.INVALID_CONFIG,
         f"min.insync.replicas is {value}, but there are only {factor} replicas: every write with "
         f"acks=all would fail; set it to at most {factor}",
-        "spec.config[min.insync.replicas]",
+        f"spec.config[{MIN_INSYNC_REPLICAS}]",
     )
 
 
@@ -140,7 +145,22 @@ def brokers_can_load_config(request: TopicRequest) -> Finding | None:
     return _config_finding([problem for problem in problems if problem.is_certain])
 
 
-CLUSTER_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (brokers_can_load_config,)
+def undeclared_replicas_are_enough(request: TopicRequest) -> Finding | None:
+    """As :func:`min_insync_replicas_can_be_met`, for the replicas that the topic has, or that a new
+    one would get."""
+    resource, topic = request.resource, request.topic
+    if resource.spec.replication_factor is not None:
+        return None
+    if topic is not None:
+        return _min_insync_finding(resource, topic.replication_factor)
+    defaults = topic_defaults(request.view)
+    return _min_insync_finding(resource, None if defaults is None else defaults.replication_factor)
+
+
+CLUSTER_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
+    brokers_can_load_config,
+    undeclared_replicas_are_enough,
+)
 """What must hold in this cluster before anything is sent to the controller."""
 
 
@@ -155,9 +175,29 @@ def foreign_config_problem(request: TopicRequest) -> str | None:
     return None
 
 
+def defaults_are_known(request: TopicRequest) -> Finding | None:
+    """For creating a topic that does not say all. A broker that is reached says them at once."""
+    spec = request.resource.spec
+    if None not in (spec.partition_count, spec.replication_factor):
+        return None
+    if topic_defaults(request.view) is not None:
+        return None
+    return Finding(
+        ConditionReason.BROKER_DEFAULTS_UNKNOWN,
+        "no broker has said yet what num.partitions and default.replication.factor are; waiting "
+        "for one; to go on without, set partitions and replicas",
+        "spec.partitions" if spec.partition_count is None else "spec.replicas",
+        is_transient=True,
+    )
+
+
 def enough_brokers_are_alive(request: TopicRequest) -> Finding | None:
     """For creating the topic. Heals when a broker comes (back)."""
-    factor = request.resource.spec.replicas
+    spec = request.resource.spec
+    factor = spec.replicas
+    if spec.replication_factor is None:
+        defaults = topic_defaults(request.view)
+        factor = None if defaults is None else defaults.replication_factor
     alive = len(request.view.brokers)
     if factor is None or factor <= alive:
         return None
@@ -187,6 +227,7 @@ def assigned_brokers_are_alive(request: TopicRequest) -> Finding | None:
 
 
 CREATION_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
+    defaults_are_known,
     enough_brokers_are_alive,
     assigned_brokers_are_alive,
 )
@@ -195,8 +236,8 @@ CREATION_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
 
 def size_may_change(request: TopicRequest) -> Finding | None:
     """Kafka finds groups and transactions by the number of partitions of two internal topics."""
-    topic, declared = request.topic, request.resource.spec.partitions
-    if topic is None or request.topic_name not in FIXED_SIZE_TOPICS:
+    topic, declared = request.topic, request.resource.spec.partition_count
+    if topic is None or declared is None or request.topic_name not in FIXED_SIZE_TOPICS:
         return None
     actual = len(topic.partitions)
     if declared <= actual:
@@ -218,8 +259,8 @@ GROWTH_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
 
 def partitions_do_not_shrink(request: TopicRequest) -> Finding | None:
     """Partitions that somebody else added cannot be taken away again."""
-    topic, declared = request.topic, request.resource.spec.partitions
-    if topic is None or declared >= len(topic.partitions):
+    topic, declared = request.topic, request.resource.spec.partition_count
+    if topic is None or declared is None or declared >= len(topic.partitions):
         return None
     actual = len(topic.partitions)
     return Finding(
@@ -230,25 +271,8 @@ def partitions_do_not_shrink(request: TopicRequest) -> Finding | None:
     )
 
 
-def replication_factor_matches(request: TopicRequest) -> Finding | None:
-    """Another number of replicas takes moving data, which Regent does not do yet."""
-    topic, declared = request.topic, request.resource.spec.replicas
-    if topic is None or declared is None:
-        return None
-    actual = sorted({len(settled_replicas(partition)) for partition in topic.partitions})
-    if actual in ([], [declared]):
-        return None
-    shown = " and ".join(map(str, actual))
-    return Finding(
-        ConditionReason.REPLICAS_MISMATCH,
-        f"the topic has {shown} replicas per partition, {declared} are declared, and a KafkaTopic "
-        f"does not change them: set replicas to {actual[-1]}, or have {_MOVING_TOOL} change them",
-        "spec.replicas",
-    )
-
-
 def replica_assignment_matches(request: TopicRequest) -> Finding | None:
-    """So does another place for replicas."""
+    """Another place for replicas takes moving data, which a KafkaTopic does not do."""
     topic, declared = request.topic, request.resource.spec.replica_assignment
     if topic is None or declared is None:
         return None
@@ -270,14 +294,8 @@ def replica_assignment_matches(request: TopicRequest) -> Finding | None:
     )
 
 
-def settled_replicas(partition: PartitionView) -> tuple[int, ...]:
-    """The replicas a partition has once a reassignment under way is over."""
-    return tuple(r for r in partition.replicas if r not in partition.removing_replicas)
-
-
 LIMIT_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
     partitions_do_not_shrink,
-    replication_factor_matches,
     replica_assignment_matches,
 )
 """What a KafkaTopic cannot change about an existing topic."""

@@ -11,11 +11,13 @@ from regent.controller.commands import (
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
+    ReassignTopic,
     ResourceCommand,
 )
 from regent.reconcile.dispatch import Dispatch, dispatch
 from regent.reconcile.plan import EventReason, PlannedEvent
 from regent.reconcile.topics.request import TopicRequest
+from regent.resources.conditions import ConditionReason, ConditionType, find_condition
 
 COMMAND_FIELDS: Final = {
     "topic": "spec.topicName",
@@ -45,6 +47,8 @@ def accepted_event(request: TopicRequest, command: ResourceCommand) -> PlannedEv
                 EventReason.PARTITIONS_ADDED,
                 f"grew topic {command.topic} to {command.total} partitions",
             )
+        case ReassignTopic():
+            return _reassignment_event(request)
         case AlterTopicConfig():
             return _config_event(request, command)
         case DeleteTopic():
@@ -56,6 +60,18 @@ def accepted_event(request: TopicRequest, command: ResourceCommand) -> PlannedEv
         case DescribeTopicConfigs():
             return None
     assert_never(command)
+
+
+def _reassignment_event(request: TopicRequest) -> PlannedEvent | None:
+    """Of the first command: the next ones follow partition by partition."""
+    ready = find_condition(request.record.conditions, ConditionType.READY)
+    if ready is not None and ready.reason == ConditionReason.REPLICAS_CHANGING:
+        return None
+    return PlannedEvent(
+        EventReason.REPLICA_CHANGE_STARTED,
+        f"changing the replication factor of topic {request.topic_name} to "
+        f"{request.resource.spec.replicas}",
+    )
 
 
 def _config_event(request: TopicRequest, command: AlterTopicConfig) -> PlannedEvent:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from regent.controller.commands import AlterTopicConfig, CreatePartitions, CreateTopic, TopicCommand
+from regent.controller.commands import (
+    AlterTopicConfig,
+    CreatePartitions,
+    CreateTopic,
+    ReassignTopic,
+    TopicCommand,
+)
+from regent.controller.topic_defaults import TopicDefaults, topic_defaults
 from regent.controller.view import TopicView
-from regent.reconcile.topics.checks import settled_replicas
+from regent.reconcile.topics.replica_planning import settled_replicas
 from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import enumerate_some, shorten
 from regent.resources.kafka_topic import KafkaTopicSpec
@@ -66,8 +73,9 @@ def drift(request: TopicRequest) -> tuple[DriftEntry, ...]:
 def _shape_drift(topic: TopicView, spec: KafkaTopicSpec) -> tuple[DriftEntry, ...]:
     entries: list[DriftEntry] = []
     actual = len(topic.partitions)
-    if actual != spec.partitions:
-        entries.append(_entry("partitions", spec.partitions, actual))
+    declared = spec.partition_count
+    if declared is not None and actual != declared:
+        entries.append(_entry("partitions", declared, actual))
     factors = sorted({len(settled_replicas(p)) for p in topic.partitions})
     if spec.replicas is not None and factors not in ([], [spec.replicas]):
         entries.append(_entry("replicas", spec.replicas, ", ".join(map(str, factors))))
@@ -108,37 +116,48 @@ def describe_drift(entries: tuple[DriftEntry, ...]) -> str:
 
 
 def creation_command(request: TopicRequest) -> CreateTopic:
-    """The command that creates the topic as declared."""
+    """The command that creates the topic: as declared, else with the brokers' defaults."""
     spec = request.resource.spec
+    partitions, factor = _size_of_new_topic(request)
     assignment = spec.replica_assignment
     return CreateTopic(
         topic=request.topic_name,
-        partitions=spec.partitions,
-        replication_factor=spec.replicas,
+        partitions=partitions,
+        replication_factor=factor if assignment is None else None,
         assignment=None if assignment is None else dict(enumerate(assignment)),
         config=spec.desired_config,
         topic_id=request.new_topic_id,
     )
 
 
-def change_commands(request: TopicRequest, *, may_grow: bool) -> tuple[TopicCommand, ...]:
+def _size_of_new_topic(request: TopicRequest) -> tuple[int, int]:
+    """Partitions and replicas. Where they are not declared, the brokers' defaults are known: the
+    creation waits for them (``CREATION_CHECKS``)."""
+    spec = request.resource.spec
+    partitions, factor = spec.partition_count, spec.replication_factor
+    if partitions is None or factor is None:
+        defaults = topic_defaults(request.view) or TopicDefaults()
+        partitions = partitions or defaults.partitions
+        factor = factor or defaults.replication_factor
+    return partitions, factor
+
+
+def change_commands(
+    request: TopicRequest, *, may_grow: bool, reassignment: ReassignTopic | None
+) -> tuple[TopicCommand, ...]:
     """The commands that make an existing topic as declared, as far as that is possible.
 
     Args:
         may_grow: Whether nothing speaks against more partitions.
+        reassignment: What changes the number of replicas. It waits for the new partitions, which
+            get as many replicas as the others have.
     """
-    topic, spec = request.topic, request.resource.spec
     commands: list[TopicCommand] = []
-    if may_grow and topic is not None and 0 < len(topic.partitions) < spec.partitions:
-        added = range(len(topic.partitions), spec.partitions)
-        assignment = spec.replica_assignment
-        commands.append(
-            CreatePartitions(
-                topic=request.topic_name,
-                total=spec.partitions,
-                assignment=None if assignment is None else {i: assignment[i] for i in added},
-            )
-        )
+    growth = _growth(request) if may_grow else None
+    if growth is not None:
+        commands.append(growth)
+    elif reassignment is not None:
+        commands.append(reassignment)
     difference = config_difference(request)
     if difference:
         commands.append(
@@ -147,3 +166,17 @@ def change_commands(request: TopicRequest, *, may_grow: bool) -> tuple[TopicComm
             )
         )
     return tuple(commands)
+
+
+def _growth(request: TopicRequest) -> CreatePartitions | None:
+    topic, spec = request.topic, request.resource.spec
+    total = spec.partition_count
+    if topic is None or total is None or not 0 < len(topic.partitions) < total:
+        return None
+    assignment = spec.replica_assignment
+    added = range(len(topic.partitions), total)
+    return CreatePartitions(
+        topic=request.topic_name,
+        total=total,
+        assignment=None if assignment is None else {i: assignment[i] for i in added},
+    )

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from regent.controller.commands import DescribeTopicConfigs, TopicCommand
-from regent.model.topic import is_internal_topic
+from regent.controller.commands import DescribeTopicConfigs
 from regent.reconcile.checks import Finding, all_findings, first_finding
-from regent.reconcile.dispatch import Dispatch, describe_commands
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
+from regent.reconcile.topics.assessment import assess, leadership_assessment_or
 from regent.reconcile.topics.checks import (
     CLUSTER_CHECKS,
     CREATION_CHECKS,
@@ -23,7 +22,6 @@ from regent.reconcile.topics.checks import (
     LIMIT_CHECKS,
     NAME_CHECKS,
     SPEC_CHECKS,
-    foreign_config_problem,
 )
 from regent.reconcile.topics.commands import dispatch_for_topic
 from regent.reconcile.topics.deletion import plan_deletion
@@ -43,13 +41,10 @@ from regent.reconcile.topics.foreign_deletion import (
 from regent.reconcile.topics.other_cluster import plan_other_cluster
 from regent.reconcile.topics.outside_term import plan_outside_term
 from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.replication_factor import replica_change
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
-from regent.reconcile.topics.status import (
-    blind_status,
-    leadership_assessment,
-    observed_status,
-    refusal_assessment,
-)
+from regent.reconcile.topics.status import blind_status, observed_status
+from regent.reconcile.topics.transitions import is_new_drift
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import AdoptionPolicy, ManagementPolicy
@@ -172,7 +167,7 @@ def _plan_absent(request: TopicRequest) -> TopicPlan:
     sent = dispatch_for_topic(request, (command,))
     status = _status(
         request,
-        _assess(request, sent, (), idle_reason=ConditionReason.CREATING),
+        assess(request, sent, (), idle_reason=ConditionReason.CREATING),
         ownership=Ownership.CREATING,
         managed_config=tuple(command.config),
     )
@@ -208,16 +203,21 @@ def _plan_existing(request: TopicRequest) -> TopicPlan:
     if not request.owns_topic and spec.adoption_policy is not AdoptionPolicy.ADOPT:
         return _plan_unadopted(request)
     obstacles = all_findings(GROWTH_CHECKS, request)
-    sent = dispatch_for_topic(request, change_commands(request, may_grow=not obstacles))
-    limits = (*obstacles, *all_findings(LIMIT_CHECKS, request))
+    replicas = replica_change(request)
+    commands = change_commands(request, may_grow=not obstacles, reassignment=replicas.command)
+    sent = dispatch_for_topic(request, commands)
+    limits = (*obstacles, *all_findings(LIMIT_CHECKS, request), *replicas.findings)
+    status = _status(
+        request,
+        assess(request, sent, limits, idle_reason=ConditionReason.CHANGING),
+        ownership=request.ownership_if_kept,
+        managed_config=managed_keys(request),
+    )
     return Plan(
-        status=_status(
-            request,
-            _assess(request, sent, limits, idle_reason=ConditionReason.CHANGING),
-            ownership=request.ownership_if_kept,
-            managed_config=managed_keys(request),
-        ),
+        status=status,
         commands=sent.send,
+        # What somebody else has changed is shown before it is corrected.
+        status_first=bool(sent.send) and is_new_drift(request.record, status),
         finalizer=_hold(request),
         events=_adoption_events(request),
         requeue_after_s=sent.wait_s,
@@ -302,47 +302,6 @@ def _plan_unadopted(request: TopicRequest) -> TopicPlan:
 def _ownership_of_foreign_topic(request: TopicRequest) -> Ownership | None:
     """A loss is remembered: should the foreign topic go, too, none is created unasked."""
     return Ownership.LOST if request.record.ownership is Ownership.LOST else None
-
-
-def _assess(
-    request: TopicRequest,
-    sent: Dispatch,
-    limits: tuple[Finding, ...],
-    *,
-    idle_reason: ConditionReason,
-) -> Assessment:
-    """The most important thing to say about a managed topic."""
-    findings = (*sent.findings, *limits)
-    permanent = tuple(finding for finding in findings if not finding.is_transient)
-    if permanent:
-        text = "; ".join(finding.text for finding in permanent)
-        return Assessment(Progress.STALLED, permanent[0].reason, text)
-    if findings:
-        text = "; ".join(finding.text for finding in findings)
-        return Assessment(Progress.PROGRESSING, findings[0].reason, f"{text}; trying again")
-    pending: tuple[TopicCommand, ...] = (*sent.in_flight, *sent.send)
-    if pending:
-        return Assessment(Progress.PROGRESSING, idle_reason, describe_commands(pending))
-    message = _as_declared(request)
-    foreign = foreign_config_problem(request)
-    if foreign is not None:
-        message += f"; brokers could not load what somebody else has configured: {foreign}"
-    return leadership_assessment_or(
-        request, Assessment(Progress.READY, ConditionReason.AS_DECLARED, message)
-    )
-
-
-def _as_declared(request: TopicRequest) -> str:
-    if is_internal_topic(request.topic_name):
-        return "the topic is as declared; being an internal one, it is never deleted"
-    return "the topic is as declared"
-
-
-def leadership_assessment_or(request: TopicRequest, otherwise: Assessment) -> Assessment:
-    """That brokers refuse replicas or partitions have no leader, if so; else ``otherwise``."""
-    if request.topic is None:
-        return otherwise
-    return refusal_assessment(request.topic) or leadership_assessment(request.topic) or otherwise
 
 
 def _status(

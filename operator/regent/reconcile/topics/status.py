@@ -124,7 +124,7 @@ def refusal_assessment(topic: TopicView) -> Assessment | None:
 def observed_fields(request: TopicRequest) -> dict[str, Any]:
     """The fields of status that report what the view shows."""
     topic, spec = request.topic, request.resource.spec
-    factor = spec.replication_factor
+    count, factor = spec.partition_count, spec.replication_factor
     if topic is None:
         return {
             "topic_id": None,
@@ -133,8 +133,8 @@ def observed_fields(request: TopicRequest) -> dict[str, Any]:
             "replicas": 0,
             "leaderless": None,
             "under_replicated": None,
-            "partition_summary": f"0/{spec.partitions}",
-            "replica_summary": f"0/{factor}",
+            "partition_summary": _summary(0, count),
+            "replica_summary": _summary(0, factor),
             "partition_states": (),
         }
     return {
@@ -144,10 +144,14 @@ def observed_fields(request: TopicRequest) -> dict[str, Any]:
         "replicas": topic.replication_factor,
         "leaderless": topic.leaderless,
         "under_replicated": topic.under_replicated,
-        "partition_summary": f"{len(topic.partitions)}/{spec.partitions}",
-        "replica_summary": f"{topic.replication_factor}/{factor}",
+        "partition_summary": _summary(len(topic.partitions), count),
+        "replica_summary": _summary(topic.replication_factor, factor),
         "partition_states": partition_states(topic),
     }
+
+
+def _summary(actual: int, declared: int | None) -> str:
+    return str(actual) if declared is None else f"{actual}/{declared}"
 
 
 def partition_states(topic: TopicView) -> tuple[PartitionState, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from regent.reconcile.plan import EventReason, PlannedEvent
+from regent.reconcile.topics.drift import describe_drift
 from regent.resources.conditions import (
     ConditionReason,
     ConditionStatus,
@@ -15,13 +16,19 @@ from regent.resources.kafka_topic_status import ForeignDeletion, KafkaTopicStatu
 def transition_events(
     before: KafkaTopicStatus, after: KafkaTopicStatus
 ) -> tuple[PlannedEvent, ...]:
-    """Warnings for what has just gone wrong: the topic was deleted by somebody else, Stalled became
-    True or True for another reason, or Healthy became False. Comparing with the stored status keeps
-    a restart silent.
+    """Warnings for what has just gone wrong: the topic was deleted or changed by somebody else,
+    Stalled became True or True for another reason, or Healthy became False. Comparing with the
+    stored status keeps a restart silent.
     """
     events: list[PlannedEvent] = []
+    if is_new_drift(before, after):
+        text = f"somebody else changed topic {after.topic_name}: {describe_drift(after.drift)}"
+        events.append(PlannedEvent(EventReason.DRIFT_DETECTED, text, is_warning=True))
     if is_foreign_deletion_news(before, after) and after.last_foreign_deletion is not None:
         events.append(_foreign_deletion_event(after, after.last_foreign_deletion))
+    if _is_replica_change_done(before, after):
+        text = f"topic {after.topic_name} has {after.replicas} replicas per partition now"
+        events.append(PlannedEvent(EventReason.REPLICAS_CHANGED, text))
     for type_, bad in (
         (ConditionType.STALLED, ConditionStatus.TRUE),
         (ConditionType.HEALTHY, ConditionStatus.FALSE),
@@ -37,6 +44,30 @@ def transition_events(
         if is_news and not (type_ is ConditionType.HEALTHY and old is None):
             events.append(PlannedEvent(new.reason, new.message, is_warning=True))
     return tuple(events)
+
+
+def is_new_drift(before: KafkaTopicStatus, after: KafkaTopicStatus) -> bool:
+    """Whether a topic that was as declared differs now, and it is not the resource that changed."""
+    was = find_condition(before.conditions, ConditionType.SYNCED)
+    return (
+        bool(after.drift)
+        and was is not None
+        and was.status is ConditionStatus.TRUE
+        and was.observed_generation == after.observed_generation
+        and before.cluster_id == after.cluster_id
+        and (before.topic_id, before.topic_czxid) == (after.topic_id, after.topic_czxid)
+    )
+
+
+def _is_replica_change_done(before: KafkaTopicStatus, after: KafkaTopicStatus) -> bool:
+    old = find_condition(before.conditions, ConditionType.READY)
+    new = find_condition(after.conditions, ConditionType.READY)
+    return (
+        old is not None
+        and old.reason == ConditionReason.REPLICAS_CHANGING
+        and new is not None
+        and new.status is ConditionStatus.TRUE
+    )
 
 
 def is_foreign_deletion_news(before: KafkaTopicStatus, after: KafkaTopicStatus) -> bool:

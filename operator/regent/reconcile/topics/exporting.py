@@ -1,0 +1,129 @@
+"""KafkaTopics for topics that exist. What they declare is there, so applying them changes nothing.
+
+Whatever a KafkaTopic cannot declare, or Regent would refuse, is left out: what a resource does not
+mention it leaves alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from regent.model.partition import ReplicaAssignment
+from regent.model.topic import MAX_PARTITIONS
+from regent.model.topic_config import MIN_INSYNC_REPLICAS, impossible_values, parse_int
+from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.kind import API_VERSION
+
+_THROTTLES: Final = (
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
+"""Set and removed by tools while they move replicas."""
+
+_MAX_NAME_LENGTH: Final = 253
+_HASH_LENGTH: Final = 8
+_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedTopic:
+    """A KafkaTopic that declares what a topic is.
+
+    Attributes:
+        manifest: As ``kubectl apply`` takes it.
+        left_out: What the topic has and the manifest does not say, each with the reason.
+    """
+
+    manifest: dict[str, Any]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.manifest['metadata']['name']}.yaml"
+
+
+def export_topic(
+    topic: str,
+    assignments: Mapping[int, ReplicaAssignment],
+    config: Mapping[str, str],
+    *,
+    namespace: str | None = None,
+    cluster_name: str | None = None,
+) -> ExportedTopic:
+    """The resource for a topic.
+
+    Args:
+        assignments: Of all its partitions.
+        config: Its explicit configuration.
+        namespace: Of the resource; None: the manifest names none.
+        cluster_name: What ``clusterRef`` says; None: nothing.
+    """
+    name, left_out = resource_name(topic), list[str]()
+    metadata = {"name": name} | ({} if namespace is None else {"namespace": namespace})
+    spec: dict[str, Any] = {} if name == topic else {"topicName": topic}
+    if cluster_name is not None:
+        spec["clusterRef"] = {"name": cluster_name}
+    if len(assignments) <= MAX_PARTITIONS:
+        spec["partitions"] = len(assignments)
+    else:
+        left_out.append(f"partitions: {len(assignments)} are more than a KafkaTopic may declare")
+    factors = sorted({len(assigned.target_replicas) for assigned in assignments.values()})
+    if len(factors) == 1:
+        spec["replicas"] = factors[0]
+    else:
+        shown = " and ".join(map(str, factors))
+        left_out.append(f"replicas: partitions have different numbers of them, {shown}")
+    declared = _declarable(config, factors[-1], left_out)
+    if declared:
+        spec["config"] = declared
+    manifest = {
+        "apiVersion": API_VERSION,
+        "kind": KafkaTopic.kind.kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
+    return ExportedTopic(manifest, tuple(left_out))
+
+
+def resource_name(topic: str) -> str:
+    """A name that Kubernetes allows: that of the topic if it may be, else one made of it.
+
+    A made one ends in a hash of the topic's name, so no two topics share it, and it is the same
+    whatever other topics there are.
+    """
+    if len(topic) <= _MAX_NAME_LENGTH and _SUBDOMAIN.fullmatch(topic):
+        return topic
+    digest = hashlib.sha256(topic.encode()).hexdigest()[:_HASH_LENGTH]
+    words = re.findall(r"[a-z0-9]+", topic.lower())
+    readable = "-".join(words)[: _MAX_NAME_LENGTH - _HASH_LENGTH - 1].rstrip("-")
+    return f"{readable}-{digest}" if readable else f"topic-{digest}"
+
+
+def _declarable(
+    config: Mapping[str, str], replication_factor: int, left_out: list[str]
+) -> dict[str, str]:
+    """The part of the configuration that Regent accepts."""
+    declared = {key: value for key, value in sorted(config.items()) if key not in _THROTTLES}
+    left_out += [
+        f"config[{key}]: it belongs to whoever moves replicas"
+        for key in _THROTTLES
+        if key in config
+    ]
+    min_insync = parse_int(declared.get(MIN_INSYNC_REPLICAS, ""))
+    if min_insync is not None and min_insync > replication_factor:
+        left_out.append(
+            f"config[{MIN_INSYNC_REPLICAS}]: {min_insync} is more than the {replication_factor} "
+            "replicas: every write with acks=all fails"
+        )
+        del declared[MIN_INSYNC_REPLICAS]
+    # A value may be impossible only together with another one.
+    while problems := [p for p in impossible_values(declared) if p.key in declared]:
+        for problem in problems:
+            left_out.append(f"config[{problem.key}]: {problem.message}")
+            del declared[problem.key]
+    return declared

@@ -1,0 +1,236 @@
+"""KafkaTopics that declare another replication factor than their topic has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+
+from regent.controller.commands import (
+    Accepted,
+    AlterTopicConfig,
+    CreatePartitions,
+    Reason,
+    ReassignTopic,
+    Rejected,
+)
+from regent.controller.view import ClusterView, TopicView
+from regent.model.cluster import Broker
+from regent.model.topic_config import BrokerFacts
+from regent.reconcile.topics.commands import accepted_event
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.transitions import transition_events
+from regent.resources.conditions import ConditionType
+from tests.unit.reconcile.requests import (
+    ID,
+    READY,
+    after,
+    attempt,
+    owned,
+    partition,
+    request,
+    said,
+    state,
+    topic,
+    view,
+)
+
+MORE = ReassignTopic("orders", {0: (1, 2, 3), 1: (2, 1, 3)}, ID)
+
+
+def seen(
+    *topics: TopicView, min_isr: str | None = "1", racks: Mapping[int, str | None] | None = None
+) -> ClusterView:
+    """Three brokers that have said what they have by default."""
+    settings = None if min_isr is None else {"min.insync.replicas": min_isr}
+    facts = BrokerFacts(broker_id=1, settings=settings, has_answered=True)
+    known = dict.fromkeys((1, 2, 3)) if racks is None else racks
+    brokers = {i: Broker(i, i, (), rack=rack) for i, rack in known.items()}
+    return msgspec.structs.replace(view(*topics), broker_facts=(facts,), brokers=brokers)
+
+
+class TestMore:
+    def test_it_is_started_and_shown(self) -> None:
+        plan = plan_topic(request(owned(replicas=3), seen(topic()), config={}))
+        assert plan.commands == (MORE,)
+        assert state(plan)["Reconciling"] == "True/ReplicasChanging"
+        assert state(plan)["Synced"] == "False/Drifted"
+        assert said(plan, ConditionType.SYNCED).message == "replicas is 2 instead of 3"
+        assert said(plan).message == "0 of 2 partitions have 3 replicas"
+
+    def test_it_is_followed_until_all_are_in_sync(self) -> None:
+        moving = TopicView(
+            "orders",
+            ID,
+            (partition(0, (1, 2, 3)), partition(1, (2, 1, 3), (2, 1), adding=(3,))),
+        )
+        plan = plan_topic(request(owned(replicas=3), seen(moving), config={}))
+        assert plan.commands == ()
+        assert state(plan)["Ready"] == "False/ReplicasChanging"
+        assert state(plan)["Stalled"] == "False/NotStalled"
+        assert said(plan).message == (
+            "1 of 2 partitions have 3 replicas, 1 are getting there; brokers [3] are not in sync "
+            "with all of them yet"
+        )
+        gone = msgspec.structs.replace(seen(moving), brokers={i: Broker(i, i, ()) for i in (1, 2)})
+        plan = plan_topic(request(owned(replicas=3), gone, config={}))
+        assert said(plan).message.endswith("of these [3] are not alive, and are waited for")
+
+    def test_the_end_is_told(self) -> None:
+        subject = owned(replicas=3)
+        begun = plan_topic(request(subject, seen(topic()), config={})).status
+        ended = plan_topic(request(subject, seen(topic((1, 2, 3), (2, 1, 3))), config={}))
+        assert state(ended) == READY
+        assert begun is not None
+        assert ended.status is not None
+        (event,) = transition_events(begun, ended.status)
+        assert (event.reason, event.is_warning) == ("ReplicasChanged", False)
+        assert event.message == "topic orders has 3 replicas per partition now"
+
+    def test_so_is_the_beginning(self) -> None:
+        event = accepted_event(request(owned(replicas=3), seen(topic()), config={}), MORE)
+        assert event is not None
+        assert event.reason == "ReplicaChangeStarted"
+        assert event.message == "changing the replication factor of topic orders to 3"
+        begun = plan_topic(request(owned(replicas=3), seen(topic()), config={}))
+        going_on = owned(replicas=3, status=after(begun))
+        assert accepted_event(request(going_on, seen(topic()), config={}), MORE) is None
+
+    def test_it_is_not_sent_again_before_it_shows(self) -> None:
+        sent = attempt(MORE, Accepted(), retry_in_s=7)
+        plan = plan_topic(request(owned(replicas=3), seen(topic()), config={}, attempts=[sent]))
+        assert plan.commands == ()
+        assert plan.requeue_after_s == 7
+        assert state(plan)["Reconciling"] == "True/ReplicasChanging"
+
+    def test_new_partitions_come_first(self) -> None:
+        subject = owned(replicas=3, partitions=3, config={"retention.ms": 1})
+        plan = plan_topic(request(subject, seen(topic()), config={}))
+        assert plan.commands == (
+            CreatePartitions("orders", 3),
+            AlterTopicConfig("orders", {"retention.ms": "1"}),
+        )
+        assert state(plan)["Reconciling"] == "True/Changing"
+
+    def test_partitions_that_differ_become_equal(self) -> None:
+        plan = plan_topic(request(owned(), seen(topic((1, 2), (1, 2, 3), (3,))), config={}))
+        assert plan.commands == (ReassignTopic("orders", {1: (1, 2), 2: (3, 1)}, ID),)
+
+    def test_a_refusal_is_shown_and_tried_again(self) -> None:
+        refused = attempt(MORE, Rejected(Reason.REASSIGNMENT_IN_PROGRESS, "moving"), retry_in_s=3)
+        plan = plan_topic(request(owned(replicas=3), seen(topic()), config={}, attempts=[refused]))
+        assert plan.commands == ()
+        assert state(plan)["Reconciling"] == "True/ReassignmentInProgress"
+        assert plan.requeue_after_s == 3
+
+    @pytest.mark.parametrize("policy", ["Paused", "Observe"])
+    def test_not_while_nothing_may_be_written(self, policy: str) -> None:
+        subject = owned(replicas=3, managementPolicy=policy)
+        plan = plan_topic(request(subject, seen(topic()), config={}))
+        assert plan.commands == ()
+        assert "replicas is 2 instead of 3" in said(plan).message
+
+    def test_what_somebody_else_has_changed_is_shown_before_it_is_corrected(self) -> None:
+        synced = plan_topic(request(owned(), seen(topic()), config={}))
+        wider = seen(topic((1, 2, 3), (2, 1)))
+        plan = plan_topic(request(owned(status=after(synced)), wider, config={}))
+        assert plan.status_first
+        assert plan.commands == (ReassignTopic("orders", {0: (1, 3)}, ID),)
+
+
+class TestManyPartitions:
+    def test_some_at_a_time(self) -> None:
+        placed = [(1 + i % 2, 2 - i % 2) for i in range(30)]
+        plan = plan_topic(
+            request(owned(partitions=30, replicas=3), seen(topic(*placed)), config={})
+        )
+        (command,) = plan.commands
+        assert isinstance(command, ReassignTopic)
+        assert list(command.targets) == list(range(20))
+
+
+class TestReassignmentsOfOthers:
+    def test_a_move_is_no_change_of_the_factor(self) -> None:
+        moving = TopicView(
+            "orders",
+            ID,
+            (partition(0, (3, 2, 1), (1, 2), adding=(3,), removing=(1,)), partition(1, (2, 1))),
+        )
+        plan = plan_topic(request(owned(), seen(moving), config={}))
+        assert plan.commands == ()
+        assert state(plan) == READY
+
+    def test_one_that_leads_elsewhere_goes_first(self) -> None:
+        moving = TopicView(
+            "orders", ID, (partition(0, (1, 2, 3), (1, 2), adding=(3,)), partition(1, (2, 1)))
+        )
+        plan = plan_topic(request(owned(), seen(moving), config={}))
+        assert plan.commands == ()
+        assert state(plan)["Synced"] == "False/Drifted"
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("config", "default", "whose"),
+        [({"min.insync.replicas": "2"}, "1", "the topic's"), ({}, "2", "the brokers' default")],
+    )
+    def test_not_below_min_insync_replicas(
+        self, config: dict[str, str], default: str, whose: str
+    ) -> None:
+        plan = plan_topic(request(owned(replicas=1), seen(topic(), min_isr=default), config=config))
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/ReplicasMismatch"
+        assert said(plan).message == (
+            "spec.replicas: the topic has 2 replicas per partition, 1 are declared, but "
+            f"{whose} min.insync.replicas is 2: every write with acks=all would fail; set replicas "
+            "to at least 2, or lower min.insync.replicas first"
+        )
+
+    def test_the_topics_own_value_counts_before_the_default(self) -> None:
+        config = {"min.insync.replicas": "1"}
+        plan = plan_topic(request(owned(replicas=1), seen(topic(), min_isr="2"), config=config))
+        assert plan.commands == (ReassignTopic("orders", {0: (1,), 1: (2,)}, ID),)
+
+    def test_nothing_is_removed_before_the_default_is_known(self) -> None:
+        plan = plan_topic(request(owned(replicas=1), seen(topic(), min_isr=None), config={}))
+        assert plan.commands == ()
+        assert state(plan)["Reconciling"] == "True/BrokerDefaultsUnknown"
+        plan = plan_topic(request(owned(replicas=3), seen(topic(), min_isr=None), config={}))
+        assert plan.commands == (MORE,)
+
+    def test_too_few_brokers_are_waited_for(self) -> None:
+        plan = plan_topic(request(owned(replicas=4), seen(topic()), config={}))
+        assert plan.commands == ()
+        assert state(plan)["Reconciling"] == "True/NotEnoughBrokers"
+        assert said(plan).message == (
+            "spec.replicas: 4 replicas need 4 live brokers, there are 3 that can get some "
+            "([1, 2, 3]); waiting for more, for partitions [0, 1]; trying again"
+        )
+
+    def test_a_broker_that_shuts_down_does_not_count(self) -> None:
+        stopping = msgspec.structs.replace(seen(topic()), shutting_down=(3,))
+        plan = plan_topic(request(owned(replicas=3), stopping, config={}))
+        assert plan.commands == ()
+        assert state(plan)["Reconciling"] == "True/NotEnoughBrokers"
+
+    def test_racks_of_some_brokers_only(self) -> None:
+        racks = {1: "a", 2: "b", 3: None}
+        plan = plan_topic(request(owned(replicas=3), seen(topic(), racks=racks), config={}))
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/ReplicasMismatch"
+        assert "brokers [3] have no rack" in said(plan).message
+        fewer = plan_topic(request(owned(replicas=1), seen(topic(), racks=racks), config={}))
+        assert fewer.commands, "removing replicas needs no racks"
+
+    def test_a_broker_whose_rack_is_not_known_is_waited_for(self) -> None:
+        racks: dict[int, str | None] = {1: "a", 3: "b"}
+        plan = plan_topic(request(owned(replicas=3), seen(topic(), racks=racks), config={}))
+        assert plan.commands == ()
+        assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
+        assert "brokers [2] have replicas and are not alive" in said(plan).message
+
+    def test_the_rest_goes_on(self) -> None:
+        subject = owned(replicas=4, config={"retention.ms": 1})
+        plan = plan_topic(request(subject, seen(topic()), config={}))
+        assert plan.commands == (AlterTopicConfig("orders", {"retention.ms": "1"}),)
