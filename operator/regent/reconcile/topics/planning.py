@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from regent.controller.commands import DescribeTopicConfigs, TopicCommand
+from regent.controller.commands import DescribeTopicConfigs, ResourceCommand
 from regent.model.topic import is_internal_topic
 from regent.reconcile.checks import Finding, all_findings, first_finding
 from regent.reconcile.dispatch import Dispatch, describe_commands
@@ -320,7 +320,7 @@ def _assess(
     if findings:
         text = "; ".join(finding.text for finding in findings)
         return Assessment(Progress.PROGRESSING, findings[0].reason, f"{text}; trying again")
-    pending: tuple[TopicCommand, ...] = (*sent.in_flight, *sent.send)
+    pending: tuple[ResourceCommand, ...] = (*sent.in_flight, *sent.send)
     if pending:
         return Assessment(Progress.PROGRESSING, idle_reason, describe_commands(pending))
     message = _as_declared(request)
