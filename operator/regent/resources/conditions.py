@@ -121,7 +121,7 @@ class ConditionReason(enum.StrEnum):
     )
     BROKERS_UNAVAILABLE = (
         "BrokersUnavailable",
-        "Brokers that replicaAssignment names are not alive; they are waited for.",
+        "Brokers that the resource names are not alive; they are waited for.",
     )
     UNKNOWN = "Unknown", "The state in the cluster is not known at the moment."
 

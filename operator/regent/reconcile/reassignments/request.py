@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from regent.controller.view import PartitionView
 from regent.model.partition import TopicPartition
+from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.request import ResourceRequest
 from regent.resources.partition_reassignment import PartitionReassignment
 
@@ -54,6 +55,7 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
         moving: All partitions of the cluster that are being reassigned, by whomever.
         sent: What was sent for any PartitionReassignment and does not show yet.
         refused: What was refused for this one.
+        name_rules: Which namespaces may declare, and so move, which topics.
     """
 
     topics: tuple[str, ...]
@@ -61,6 +63,7 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
     moving: Mapping[TopicPartition, PartitionView]
     sent: Mapping[TopicPartition, SentMove]
     refused: Mapping[TopicPartition, RefusedMove]
+    name_rules: TopicNameRules = field(default_factory=TopicNameRules)
 
     def is_sent(self, tp: TopicPartition, target: tuple[int, ...]) -> bool:
         """Whether this change was sent a moment ago."""

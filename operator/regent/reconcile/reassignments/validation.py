@@ -46,6 +46,10 @@ def make_plan(request: ReassignmentRequest) -> tuple[MovePlan, tuple[Finding, ..
     targets, fields, findings = _targets(request)
     moves: list[Move] = []
     for tp, target in targets.items():
+        forbidden = _forbidden(request, tp.topic, fields[tp])
+        if forbidden is not None:
+            findings.append(forbidden)
+            continue
         topic = request.view.topics.get(tp.topic)
         partition = None if topic is None else find_partition(topic, tp.partition)
         if topic is None or partition is None or topic.is_being_deleted:
@@ -105,7 +109,10 @@ def _targets(
     for name, factor in sorted(spec.replication_factor.items()):
         at = f"spec.replicationFactor[{name}]"
         topic = request.view.topics.get(name)
-        if topic is None or topic.is_being_deleted:
+        forbidden = _forbidden(request, name, at)
+        if forbidden is not None:
+            wanted.findings.append(forbidden)
+        elif topic is None or topic.is_being_deleted:
             wanted.findings.append(_unknown(name, topic, at))
         elif factor > len(hosts):
             wanted.findings.append(
@@ -125,6 +132,19 @@ def _targets(
 def available_brokers(view: ClusterView) -> frozenset[int]:
     """Brokers that may get replicas: those that are alive and do not shut down."""
     return frozenset(view.brokers).difference(view.shutting_down)
+
+
+def _forbidden(request: ReassignmentRequest, topic: str, at: str) -> Finding | None:
+    """Who may not declare a topic may not move it, and learns nothing about it."""
+    namespace = request.resource.metadata.namespace
+    if request.name_rules.allow(namespace, topic):
+        return None
+    return Finding(
+        ConditionReason.TOPIC_NAME_NOT_ALLOWED,
+        f"topic_name_rules do not let namespace {namespace} move topic {topic}; leave it out, or "
+        "have the setting allow it",
+        at,
+    )
 
 
 def _unknown(what: TopicPartition | str, topic: TopicView | None, at: str) -> Finding:

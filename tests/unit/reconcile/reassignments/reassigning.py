@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ from regent.controller.commands import AlterPartitionReassignments
 from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition
+from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.reassignments.request import ReassignmentRequest, RefusedMove, SentMove
@@ -20,7 +21,7 @@ from regent.resources.partition_reassignment import (
     PartitionReassignment,
     parse_partition_reassignment,
 )
-from tests.unit.reconcile.requests import MONOTONIC_S, NOW, partition, topic, view
+from tests.unit.reconcile.requests import MONOTONIC_S, NOW, partition
 
 AUTOMATIC = {"policy": "Automatic"}
 
@@ -73,6 +74,7 @@ def request(
     sent: Mapping[TopicPartition, SentMove] | None = None,
     refused: Mapping[TopicPartition, RefusedMove] | None = None,
     absence: Absence | None = None,
+    rules: Sequence[str] = (),
 ) -> ReassignmentRequest:
     """A request that knows the (empty) configurations of all topics."""
     moving = {
@@ -93,6 +95,7 @@ def request(
         monotonic_s=MONOTONIC_S,
         now=NOW,
         absence=absence or Absence(),
+        name_rules=TopicNameRules.parse(rules),
     )
 
 
@@ -122,7 +125,8 @@ def begun(subject: PartitionReassignment, seen: ClusterView, **spec: Any) -> Par
     """The resource with the status that it has once its execution has begun in this view, and
     then with another spec."""
     plan = plan_reassignment(request(subject, seen))
-    assert plan.status is not None and plan.status_first, state(plan)
+    assert plan.status is not None
+    assert plan.status_first, state(plan)
     return subject.model_copy(
         update={
             "status": plan.status,
@@ -154,6 +158,3 @@ def message(plan: ReassignmentPlan) -> str:
     ready = find_condition(plan.status.conditions, ConditionType.READY)
     assert ready is not None
     return ready.message
-
-
-__all__ = ["topic", "view"]

@@ -44,7 +44,8 @@ def running(**spec: Any) -> PartitionReassignment:
 
 def counts(plan: ReassignmentPlan) -> tuple[int, int, int, int, int]:
     """Partitions done, running, pending, blocked and drifted."""
-    assert plan.status is not None and plan.status.progress is not None
+    assert plan.status is not None
+    assert plan.status.progress is not None
     p = plan.status.progress
     return p.done, p.running, p.pending, p.blocked, p.drifted
 
@@ -77,7 +78,8 @@ def test_the_next_move_begins_when_one_has_arrived() -> None:
     arrived = view(orders((1, 3), (2, 1), (1, 2)), brokers=5)
     plan = plan_reassignment(request(subject, arrived))
     assert targets(plan) == {tp(1): (4, 1)}
-    assert plan.status is not None and plan.status.summary == "1/3"
+    assert plan.status is not None
+    assert plan.status.summary == "1/3"
 
 
 def test_what_others_move_leaves_less_room() -> None:
@@ -91,7 +93,8 @@ def test_what_others_move_leaves_less_room() -> None:
 
 def test_it_is_completed_when_every_partition_has_the_replicas_of_the_plan() -> None:
     plan = plan_reassignment(request(running(), view(orders((1, 3), (4, 1), (5, 3)), brokers=5)))
-    assert plan.status is not None and plan.status.phase is Phase.COMPLETED
+    assert plan.status is not None
+    assert plan.status.phase is Phase.COMPLETED
     assert plan.status.finished_at == "2026-05-01T12:00:00Z"
     assert (plan.status.summary, plan.status.partitions) == ("3/3", ())
     assert state(plan) == {
@@ -134,7 +137,8 @@ def test_a_pause_lets_arrive_what_is_on_its_way_and_begins_nothing() -> None:
     assert (targets(plan), state(plan)["Reconciling"]) == ({}, "True/Pausing")
     plan = plan_reassignment(request(subject, view(orders((1, 3), (2, 1), (1, 2)), brokers=5)))
     assert targets(plan) == {}
-    assert plan.status is not None and plan.status.phase is Phase.PAUSED
+    assert plan.status is not None
+    assert plan.status.phase is Phase.PAUSED
     assert (state(plan)["Ready"], state(plan)["Executing"], state(plan)["Completed"]) == (
         "True/Paused",
         "False/Paused",
@@ -161,7 +165,8 @@ def test_cancelling_takes_back_what_is_on_its_way_to_the_replicas_that_it_had_in
     back = view(orders((1, 3), (2, 1), (1, 2)), brokers=5)
     plan = plan_reassignment(request(subject, back))
     assert targets(plan) == {}, "what had arrived stays"
-    assert plan.status is not None and plan.status.phase is Phase.CANCELLED
+    assert plan.status is not None
+    assert plan.status.phase is Phase.CANCELLED
     assert (state(plan)["Ready"], state(plan)["Completed"][:5]) == (
         "True/ReassignmentCancelled",
         "False",
@@ -179,7 +184,8 @@ def test_cancelling_what_has_arrived_is_too_late() -> None:
     plan = plan_reassignment(
         request(running(desiredState="Cancelled"), view(orders((1, 3), (4, 1), (5, 3)), brokers=5))
     )
-    assert plan.status is not None and plan.status.phase is Phase.COMPLETED
+    assert plan.status is not None
+    assert plan.status.phase is Phase.COMPLETED
 
 
 def test_a_reassignment_of_another_tool_is_shown_and_left_alone() -> None:
@@ -223,7 +229,8 @@ def test_drift_may_be_skipped_and_the_reassignment_is_never_completed_then() -> 
     plan = plan_reassignment(request(subject, DRIFT["moved elsewhere"]))
     assert targets(plan) == {tp(1): (4, 1), tp(2): (5, 3)}
     plan = plan_reassignment(request(subject, view(orders((1, 5), (4, 1), (5, 3)), brokers=5)))
-    assert plan.status is not None and plan.status.phase is Phase.INCOMPLETE
+    assert plan.status is not None
+    assert plan.status.phase is Phase.INCOMPLETE
     assert (state(plan)["Stalled"], state(plan)["Completed"]) == (
         "True/PartitionsDrifted",
         "False/PartitionsDrifted",
@@ -254,7 +261,8 @@ def test_nothing_goes_to_a_broker_that_shuts_down() -> None:
 def test_a_refused_move_waits_and_is_named() -> None:
     refused = {tp(0): RefusedMove((1, 3), "no way", MONOTONIC_S + 4)}
     plan = plan_reassignment(request(running(), ORIGIN, refused=refused))
-    assert tp(0) not in targets(plan) and len(targets(plan)) == 2
+    assert tp(0) not in targets(plan)
+    assert len(targets(plan)) == 2
     assert state(plan)["Reconciling"] == "True/MovesRefused"
     assert "orders-0: no way" in message(plan)
     assert plan.requeue_after_s == 4
@@ -265,8 +273,8 @@ def test_a_refused_move_waits_and_is_named() -> None:
 def test_what_a_status_shows_of_many_partitions_is_bounded() -> None:
     origin = view(orders(*[(1, 2)] * 200), brokers=3)
     subject = begun(resource(assignments=assign(*[(1, 3)] * 200)), origin)
-    shown = [partition(0, (1, 3)), moved(1, (1, 2), (1, 3)), *[(1, 2)] * 198]
-    plan = plan_reassignment(request(subject, view(orders(*shown), brokers=3)))
+    seen = orders(partition(0, (1, 3)), moved(1, (1, 2), (1, 3)), *[(1, 2)] * 198)
+    plan = plan_reassignment(request(subject, view(seen, brokers=3)))
     assert plan.status is not None
     assert len(plan.status.partitions) == 50
     assert plan.status.partitions[0].state == "Running"
@@ -300,7 +308,8 @@ def test_however_often_it_is_killed_the_plan_is_executed_and_no_copy_is_made_twi
         racks="Ignore",
     )
     first = plan_reassignment(request(subject, seen())).status
-    assert first is not None and first.plan is not None
+    assert first is not None
+    assert first.plan is not None
     copies, steps = 0, 0
     while True:
         plan = plan_reassignment(request(subject, seen()))
@@ -324,7 +333,8 @@ def test_however_often_it_is_killed_the_plan_is_executed_and_no_copy_is_made_twi
         i: target for i, (_, target) in enumerate(wanted)
     }
     assert copies == first.plan.replica_moves
-    assert subject.status.plan is not None and subject.status.plan.hash == first.plan.hash
+    assert subject.status.plan is not None
+    assert subject.status.plan.hash == first.plan.hash
 
 
 def shown(index: int, assignment: ReplicaAssignment) -> PartitionView:

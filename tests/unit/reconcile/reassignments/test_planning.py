@@ -36,7 +36,8 @@ MOVED = assign((1, 3), (3, 1))
 
 def planned_hash(seen: ClusterView = SEEN, **spec: Any) -> str:
     plan = plan_reassignment(request(resource(**spec), seen))
-    assert plan.status is not None and plan.status.plan is not None
+    assert plan.status is not None
+    assert plan.status.plan is not None
     return plan.status.plan.hash
 
 
@@ -46,8 +47,10 @@ def manual(**spec: Any) -> PartitionReassignment:
 
 def test_a_plan_waits_for_its_approval_and_nothing_is_sent() -> None:
     plan = plan_reassignment(request(manual(assignments=MOVED), SEEN))
-    assert plan.status is not None and plan.status.plan is not None
-    assert targets(plan) == {} and not plan.status_first
+    assert plan.status is not None
+    assert plan.status.plan is not None
+    assert targets(plan) == {}
+    assert not plan.status_first
     assert plan.status.phase is Phase.AWAITING_APPROVAL
     assert plan.status.started_at is None
     assert state(plan) == {
@@ -77,13 +80,19 @@ def test_a_status_has_the_conditions_of_its_kind() -> None:
         {"policy": "Automatic"},
         {"policy": "Manual", "planHash": planned_hash(assignments=MOVED)},
         {"policy": "Limits", "limits": {"partitions": 2, "replicaMoves": 2, "leaderChanges": 1}},
-        {"policy": "Limits", "limits": {"partitions": 1}, "planHash": planned_hash(assignments=MOVED)},
+        {
+            "policy": "Limits",
+            "limits": {"partitions": 1},
+            "planHash": planned_hash(assignments=MOVED),
+        },
     ],
-)  # fmt: skip
+)
 def test_an_approved_plan_is_stored_before_anything_is_moved(approval: dict[str, Any]) -> None:
     plan = plan_reassignment(request(resource(assignments=MOVED, approval=approval), SEEN))
-    assert plan.status_first and targets(plan) == {}
-    assert plan.status is not None and plan.status.plan is not None
+    assert plan.status_first
+    assert targets(plan) == {}
+    assert plan.status is not None
+    assert plan.status.plan is not None
     assert plan.status.started_at == "2026-05-01T12:00:00Z"
     stored = read_plan(plan.status.plan.document, expected_hash=plan.status.plan.hash)
     assert [(move.tp, move.replicas, move.target) for move in stored.moves] == [
@@ -121,7 +130,8 @@ def test_a_plan_that_is_not_approved_is_not_executed(
     approval: dict[str, Any], reason: str, text: str
 ) -> None:
     plan = plan_reassignment(request(resource(assignments=MOVED, approval=approval), SEEN))
-    assert not plan.status_first and not plan.commands
+    assert not plan.status_first
+    assert not plan.commands
     assert state(plan)["Approved"] == f"False/{reason}"
     assert text in message(plan)
 
@@ -139,7 +149,8 @@ def test_what_is_there_already_is_no_part_of_the_plan() -> None:
 
 def test_with_nothing_to_move_it_is_completed() -> None:
     plan = plan_reassignment(request(manual(assignments=assign((1, 2))), SEEN))
-    assert plan.status is not None and plan.status.phase is Phase.COMPLETED
+    assert plan.status is not None
+    assert plan.status.phase is Phase.COMPLETED
     assert (state(plan)["Ready"], state(plan)["Completed"]) == (
         "True/Reassigned",
         "True/Reassigned",
@@ -150,14 +161,17 @@ def test_a_plan_where_regent_chooses_stays_as_long_as_it_can_be_executed() -> No
     subject = manual(replicationFactor={"orders": 3})
     seen = view(orders((1, 2), (2, 1)), brokers=5)
     first = plan_reassignment(request(subject, seen)).status
-    assert first is not None and first.plan is not None
+    assert first is not None
+    assert first.plan is not None
     # Other brokers would be chosen now: these have got replicas of another topic.
     new = topic(*[(3, 4, 5)] * 3, name="new")
     changed = view(orders((1, 2), (2, 1)), new, brokers=6)
     assert planned_hash(changed, replicationFactor={"orders": 3}) != first.plan.hash
     kept = subject.model_copy(update={"status": first})
     again = plan_reassignment(request(kept, changed)).status
-    assert again is not None and again.plan is not None and again.plan.hash == first.plan.hash
+    assert again is not None
+    assert again.plan is not None
+    assert again.plan.hash == first.plan.hash
 
 
 @pytest.mark.parametrize(
@@ -174,9 +188,12 @@ def test_a_plan_that_cannot_be_executed_any_more_is_made_again(changed: ClusterV
     first = plan_reassignment(
         request(subject, view(orders((1, 2), (2, 1)), topic((3,), (3,), name="b"), brokers=5))
     ).status
-    assert first is not None and first.plan is not None
+    assert first is not None
+    assert first.plan is not None
     again = plan_reassignment(request(subject.model_copy(update={"status": first}), changed)).status
-    assert again is not None and again.plan is not None and again.plan.hash != first.plan.hash
+    assert again is not None
+    assert again.plan is not None
+    assert again.plan.hash != first.plan.hash
 
 
 @pytest.mark.parametrize(
@@ -190,8 +207,10 @@ def test_a_reassignment_that_shall_not_run_does_not_begin(
     desired: str, phase: Phase, ready: str
 ) -> None:
     plan = plan_reassignment(request(resource(assignments=MOVED, desiredState=desired), SEEN))
-    assert not plan.status_first and not plan.commands
-    assert plan.status is not None and plan.status.phase is phase
+    assert not plan.status_first
+    assert not plan.commands
+    assert plan.status is not None
+    assert plan.status.phase is phase
     assert (state(plan)["Ready"], state(plan)["Completed"][:6]) == (ready, "False/")
 
 
@@ -204,7 +223,8 @@ def test_a_reassignment_that_was_completed_stays_so_whatever_becomes_of_the_clus
         update={"metadata": subject.metadata.model_copy(update={"generation": 2})}
     )
     plan = plan_reassignment(request(later, elsewhere))
-    assert plan.status is not None and plan.status.observed_generation == 2
+    assert plan.status is not None
+    assert plan.status.observed_generation == 2
     assert {c.observed_generation for c in plan.status.conditions} == {2}
     assert state(plan)["Completed"] == "True/Reassigned"
 
@@ -239,7 +259,8 @@ def test_a_plan_is_not_executed_in_another_cluster() -> None:
     subject = resource(assignments=MOVED, status={"clusterId": "another"})
     plan = plan_reassignment(request(subject, SEEN))
     assert state(plan)["Stalled"] == "True/OtherCluster"
-    assert plan.status is not None and plan.status.cluster_id == "another"
+    assert plan.status is not None
+    assert plan.status.cluster_id == "another"
 
 
 def test_a_resource_that_cannot_be_read_says_so_and_nothing_is_done() -> None:

@@ -80,7 +80,8 @@ def test_every_partition_gets_its_number_on_as_many_racks_as_can_be(
     assert resized(msgspec.structs.replace(seen, brokers=dict(brokers)), factor) == result
     for index, before in enumerate(replicas):
         after = result.get(index, tuple(before))
-        assert len(after) == factor and len(set(after)) == factor
+        assert len(after) == factor
+        assert len(set(after)) == factor
         kept = [b for b in before if b in after]
         assert list(after[: len(kept)]) == kept
         if factor >= len(before):

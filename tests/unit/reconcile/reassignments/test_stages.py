@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +23,7 @@ def test_each_stage_adds_one_replica_at_most_and_none_has_too_few(
 ) -> None:
     path = stages(origin, target)
     assert (path[0], path[-1]) == (origin, target)
-    for before, after in zip(path, path[1:], strict=False):
+    for before, after in itertools.pairwise(path):
         assert len(set(after) - set(before)) <= 1
     for stage in path:
         assert len(stage) == len(set(stage)) >= min(len(origin), len(target))

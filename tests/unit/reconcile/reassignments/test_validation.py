@@ -161,19 +161,23 @@ WAITS = {
 }
 
 
-@pytest.mark.parametrize("seen, spec, problem, text", REFUSALS.values(), ids=REFUSALS.keys())
+@pytest.mark.parametrize(
+    ("seen", "spec", "problem", "text"), REFUSALS.values(), ids=REFUSALS.keys()
+)
 def test_what_only_a_change_of_the_resource_heals_is_refused(
     seen: ClusterView, spec: dict[str, Any], problem: tuple[str, str], text: str
 ) -> None:
     plan = plan_of(seen, **spec)
     assert problems(plan) == [problem]
-    assert f"{problem[1]}: " in message(plan) and text in message(plan)
+    assert f"{problem[1]}: " in message(plan)
+    assert text in message(plan)
     assert state(plan)["Stalled"] == f"True/{problem[0]}"
     assert state(plan)["PlanReady"] == f"False/{problem[0]}"
-    assert plan.status is not None and plan.status.phase is Phase.INVALID
+    assert plan.status is not None
+    assert plan.status.phase is Phase.INVALID
 
 
-@pytest.mark.parametrize("seen, spec, problem, text", WAITS.values(), ids=WAITS.keys())
+@pytest.mark.parametrize(("seen", "spec", "problem", "text"), WAITS.values(), ids=WAITS.keys())
 def test_what_the_cluster_may_heal_is_waited_for(
     seen: ClusterView, spec: dict[str, Any], problem: tuple[str, str], text: str
 ) -> None:
@@ -182,7 +186,8 @@ def test_what_the_cluster_may_heal_is_waited_for(
     assert text in message(plan)
     assert state(plan)["Reconciling"] == f"True/{problem[0]}"
     assert state(plan)["Stalled"].startswith("False/")
-    assert plan.status is not None and plan.status.phase is Phase.PENDING
+    assert plan.status is not None
+    assert plan.status.phase is Phase.PENDING
 
 
 def test_fewer_replicas_than_min_insync_replicas_are_refused() -> None:
@@ -200,6 +205,19 @@ def test_the_configurations_of_all_topics_are_read_before_anything_is_planned() 
     plan = plan_reassignment(request(subject, seen, configs={"orders": {}}))
     assert plan.commands == (DescribeTopicConfigs(("payments",)),)
     assert plan.status is None
+
+
+def test_topics_that_the_namespace_may_not_declare_are_refused_and_nothing_is_said_of_them() -> (
+    None
+):
+    subject = resource(assignments=[*assign((1, 3)), *assign((1, 9), topic="secret")])
+    asked = request(subject, view(orders((1, 2))), rules=["shop=orders"])
+    plan = plan_reassignment(asked)
+    assert problems(plan) == [("TopicNameNotAllowed", "spec.assignments[1]")]
+    assert "topic_name_rules do not let namespace shop move topic secret" in message(plan)
+    whole = resource(replicationFactor={"secret": 3})
+    plan = plan_reassignment(request(whole, view(orders((1, 2))), rules=["shop=orders"]))
+    assert problems(plan) == [("TopicNameNotAllowed", "spec.replicationFactor[secret]")]
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
