@@ -80,7 +80,9 @@ def _with_hindrance(request: ReassignmentRequest, move: MoveStatus) -> MoveStatu
         refused = request.refused.get(move.move.tp)
         if dead:
             problem = f"brokers {dead} are not alive"
-        elif refused is not None and move.state is MoveState.PENDING:
+        elif refused is not None and (
+            move.state is MoveState.PENDING or refused.target == move.stage
+        ):
             problem = refused.message
     return dataclasses.replace(move, problem=problem) if problem else move
 
@@ -137,7 +139,6 @@ def _what_happens(course: Course) -> tuple[ConditionReason, str]:
     text = f"{len(course.moves)} partitions are being moved; status.progress says how far it is"
     if not held:
         return ConditionReason.MOVING, text
-    named = enumerate_some([f"{m.move.tp}: {m.problem}" for m in held], limit=_NAMED)
     dead = any("not alive" in move.problem for move in held)
     blocked = any(move.state is MoveState.BLOCKED for move in held)
     if dead:
@@ -146,7 +147,13 @@ def _what_happens(course: Course) -> tuple[ConditionReason, str]:
         reason = ConditionReason.REASSIGNMENT_IN_PROGRESS
     else:
         reason = ConditionReason.MOVES_REFUSED
-    return reason, f"{text}; these wait: {named}"
+    return reason, f"{text}{_waits(held)}"
+
+
+def _waits(moves: Sequence[MoveStatus]) -> str:
+    """Which of the moves wait, and for what."""
+    problems = [f"{each.move.tp}: {each.problem}" for each in moves if each.problem]
+    return f"; these wait: {enumerate_some(problems, limit=_NAMED)}" if problems else ""
 
 
 def _under_way(
@@ -218,7 +225,7 @@ def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) ->
         plan,
         course,
         ConditionReason.CANCELLING,
-        f"{len(running)} partitions go back to where they were",
+        f"{len(running)} partitions go back to where they were{_waits(running)}",
         phase=Phase.CANCELLING,
     )
     return dataclasses.replace(going, commands=(AlterPartitionReassignments(back),) if back else ())

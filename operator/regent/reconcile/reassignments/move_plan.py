@@ -13,7 +13,7 @@ import json
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
 from regent.model.partition import TopicPartition
@@ -101,8 +101,9 @@ class MovePlan:
         return sum(move.replicas[:1] != move.target[:1] for move in self.moves)
 
 
+@lru_cache(maxsize=64)
 def read_plan(document: str, *, expected_hash: str) -> MovePlan:
-    """The plan of a stored document.
+    """The plan of a stored document. It is read often: whenever something of it has moved.
 
     Raises:
         PlanDocumentError: If it is malformed, or has another hash.

@@ -8,7 +8,7 @@ moment at which its execution begins, before anything is moved.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from regent.controller.commands import DescribeTopicConfigs
 from regent.reconcile.checks import Finding
@@ -52,6 +52,14 @@ from regent.resources.partition_reassignment_status import Phase
 INACTIVE_GRACE_S: Final = 30.0
 """How long a change of a resource may wait for a controller before its status says that there is
 none. A change of controllers takes less."""
+
+_WITHOUT_PLAN: Final[dict[str, Any]] = {
+    "plan": None,
+    "progress": None,
+    "summary": None,
+    "partitions": (),
+}
+"""Fields of a status that has no plan."""
 
 
 def plan_reassignment(request: ReassignmentRequest) -> ReassignmentPlan:
@@ -147,6 +155,8 @@ def _begun(request: ReassignmentRequest) -> ReassignmentPlan:
 
 
 def _not_begun(request: ReassignmentRequest) -> ReassignmentPlan:
+    if request.resource.spec.desired_state is DesiredState.CANCELLED:
+        return _cancelled(request)
     unread = _unread_topics(request)
     if unread:
         return _reading(request, unread)
@@ -157,18 +167,6 @@ def _not_begun(request: ReassignmentRequest) -> ReassignmentPlan:
         return _nothing_to_move(request, plan)
     spec = request.resource.spec
     approved = approval_verdict(spec.approval, plan)
-    if spec.desired_state is DesiredState.CANCELLED:
-        return _idle(
-            request,
-            plan,
-            approved,
-            Phase.CANCELLED,
-            Assessment(
-                Progress.READY,
-                ConditionReason.REASSIGNMENT_CANCELLED,
-                "spec.desiredState is Cancelled: nothing was moved",
-            ),
-        )
     if approved.status is not ConditionStatus.TRUE:
         assessment = Assessment(Progress.STALLED, approved.reason, approved.message)
         return _idle(request, plan, approved, Phase.AWAITING_APPROVAL, assessment)
@@ -185,6 +183,21 @@ def _not_begun(request: ReassignmentRequest) -> ReassignmentPlan:
             ),
         )
     return _begin(request, plan)
+
+
+def _cancelled(request: ReassignmentRequest) -> ReassignmentPlan:
+    """It was cancelled before anything was moved: nothing is planned, nothing can be wrong."""
+    message = "spec.desiredState is Cancelled: nothing was moved"
+    assessment = Assessment(Progress.READY, ConditionReason.REASSIGNMENT_CANCELLED, message)
+    status = status_in(
+        request,
+        Phase.CANCELLED,
+        assessment,
+        planned=unplanned_verdict(assessment.reason, message),
+        approved=unapproved_verdict(message),
+        **_WITHOUT_PLAN,
+    )
+    return Plan(status=status)
 
 
 def _unread_topics(request: ReassignmentRequest) -> tuple[str, ...]:
@@ -256,10 +269,7 @@ def _invalid(request: ReassignmentRequest, findings: Sequence[Finding]) -> Reass
         planned=unplanned_verdict(first.reason, message),
         approved=unapproved_verdict("there is no valid plan"),
         problems=problems_of(findings),
-        plan=None,
-        progress=None,
-        summary=None,
-        partitions=(),
+        **_WITHOUT_PLAN,
     )
     return Plan(status=status)
 

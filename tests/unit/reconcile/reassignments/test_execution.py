@@ -173,6 +173,14 @@ def test_cancelling_takes_back_what_is_on_its_way_to_the_replicas_that_it_had_in
     )
 
 
+def test_what_cannot_go_back_is_named_and_tried_again() -> None:
+    seen = view(orders((1, 3), (4, 1), moved(2, (1, 2), (5, 3))), brokers=5)
+    refused = {tp(2): RefusedMove((1, 2), "none of the others is in sync", MONOTONIC_S + 4)}
+    plan = plan_reassignment(request(running(desiredState="Cancelled"), seen, refused=refused))
+    assert (targets(plan), plan.requeue_after_s) == ({}, 4)
+    assert "orders-2: none of the others is in sync" in message(plan)
+
+
 def test_cancelling_half_way_goes_back_one_stage() -> None:
     origin = view(orders((1, 2, 3)), brokers=6)
     subject = begun(resource(assignments=assign((4, 5, 6))), origin, desiredState="Cancelled")

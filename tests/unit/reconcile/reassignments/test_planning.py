@@ -214,6 +214,13 @@ def test_a_reassignment_that_shall_not_run_does_not_begin(
     assert (state(plan)["Ready"], state(plan)["Completed"][:6]) == (ready, "False/")
 
 
+def test_what_was_cancelled_before_it_began_waits_for_nothing() -> None:
+    subject = resource(assignments=assign((1, 9)), desiredState="Cancelled")
+    plan = plan_reassignment(request(subject, SEEN, configs={}))
+    assert state(plan)["Ready"] == "True/ReassignmentCancelled"
+    assert not plan.commands
+
+
 def test_a_reassignment_that_was_completed_stays_so_whatever_becomes_of_the_cluster() -> None:
     done = plan_reassignment(request(manual(assignments=assign((1, 2))), SEEN)).status
     subject = manual(assignments=assign((1, 2))).model_copy(update={"status": done})
