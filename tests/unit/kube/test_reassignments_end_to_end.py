@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,7 +30,7 @@ from tests.unit.kube.test_status_writer import Store
 from tests.unit.reconcile.reassignments.reassigning import AUTOMATIC, assign
 
 KEY = ObjectKey("PartitionReassignment", "shop", "move")
-Replicas = list[tuple[int, ...]]
+Replicas = Sequence[tuple[int, ...]]
 
 
 class Reassignment:
@@ -166,6 +166,20 @@ def create(cluster: SimulatedCluster, origin: Replicas, target: Replicas) -> Non
         cluster.expect_move("orders", partition, origin[partition])
 
 
+async def wait_for_arrivals(cluster: SimulatedCluster, least: int) -> None:
+    """Wait until so many partitions are on broker 3 alone."""
+
+    async def look() -> int:
+        return await asyncio.to_thread(lambda: cluster.replicas("orders").count((3,)))
+
+    await wait_until_async(
+        look,
+        until=lambda arrived: arrived >= least,
+        timeout_s=60,
+        describe=f"{least} partitions to arrive",
+    )
+
+
 async def test_every_partition_arrives_by_events_alone_and_is_asked_for_once() -> None:
     origin, target = [(1, 2)] * 12, [(3, 2)] * 12
     with SimulatedCluster() as cluster, LiveController(cluster) as controller:
@@ -188,12 +202,7 @@ async def test_however_often_processes_and_terms_end_the_same_plan_goes_on() -> 
         plans = set()
         for least in range(1, 20, 3):
             async with move.served(controller):
-                await wait_until_async(
-                    lambda: asyncio.to_thread(lambda: cluster.replicas("orders").count((3,))),
-                    until=lambda arrived, least=least: arrived >= least,
-                    timeout_s=60,
-                    describe=f"{least} partitions to arrive",
-                )
+                await wait_for_arrivals(cluster, least)
             plans.add((move.status["plan"]["document"], move.status["startedAt"]))
             await asyncio.to_thread(controller.expire_session)
         async with move.served(controller):
