@@ -136,7 +136,10 @@ def _what_happens(course: Course) -> tuple[ConditionReason, str]:
     """Why it is not completed yet."""
     hindered = [move for move in course.moves if move.problem]
     held = [move for move in hindered if move.state is not MoveState.DRIFTED]
-    text = f"{len(course.moves)} partitions are being moved; status.progress says how far it is"
+    text = (
+        f"the plan for {len(course.moves)} partitions is being executed; status.progress says how "
+        "far it is"
+    )
     if not held:
         return ConditionReason.MOVING, text
     dead = any("not alive" in move.problem for move in held)

@@ -42,6 +42,7 @@ from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import (
     ConditionReason,
     ConditionStatus,
+    ConditionType,
     Verdict,
     enumerate_some,
     rfc3339,
@@ -285,7 +286,12 @@ def _nothing_to_move(request: ReassignmentRequest, plan: MovePlan) -> Reassignme
         Phase.COMPLETED,
         assessment,
         planned=planned_verdict(plan),
-        approved=begun_verdict(plan),
+        approved=Verdict(
+            ConditionType.APPROVED,
+            ConditionStatus.TRUE,
+            ConditionReason.PLAN_APPROVED,
+            "a plan without moves needs no approval",
+        ),
         plan=stored_plan(plan),
         finished_at=rfc3339(request.now),
         **progress_fields(()),
