@@ -4,7 +4,7 @@ The servers live for seconds and do little, so they get the serial collector, th
 tier only and a small heap. Benchmarks pass `TUNED_FOR_THROUGHPUT`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from sandbox.class_data import class_data_options
@@ -32,6 +32,18 @@ def write_log_configuration(
     """A log4j configuration for one stream (`out` or `err`); `levels` maps loggers to levels."""
     lines = [f"log4j.logger.{name}={value}\n" for name, value in (levels or {}).items()]
     path.write_text(_LOG4J.format(level=level, stream=stream) + "".join(lines))
+
+
+def write_properties(path: Path, properties: Mapping[str, object]) -> None:
+    """A file of properties, as Kafka and ZooKeeper read their configuration.
+
+    Nothing is escaped: values must neither begin with white space nor have a backslash.
+    """
+    lines = [
+        f"{key}={str(value).lower() if isinstance(value, bool) else value}\n"
+        for key, value in properties.items()
+    ]
+    path.write_text("".join(lines))
 
 
 def java_command(

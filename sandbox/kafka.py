@@ -9,7 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sandbox.errors import VersionError
-from sandbox.java import TUNED_FOR_QUICK_START, java_command, write_log_configuration
+from sandbox.java import (
+    TUNED_FOR_QUICK_START,
+    java_command,
+    write_log_configuration,
+    write_properties,
+)
 from sandbox.kafka_jars import DEFAULT_VERSION, KafkaJars, kafka_jars, version_tuple
 from sandbox.ports import LOOPBACK, can_connect
 from sandbox.process import ManagedProcess
@@ -188,8 +193,7 @@ class KafkaBroker(Server):
             timeout_s=2 * int(self.config["zookeeper.session.timeout.ms"]) / 1000 + 60,
             describe=f"the old registration of broker {self.broker_id} to expire",
         )
-        lines = [f"{key}={_property(value)}\n" for key, value in self.config.items()]
-        (self._state.path / "server.properties").write_text("".join(lines))
+        write_properties(self._state.path / "server.properties", self.config)
         write_log_configuration(self._state.path / "log4j.properties", levels=self._log_levels)
         self.process.start()
 
@@ -302,8 +306,3 @@ def _jars_with_zookeeper(version: str) -> KafkaJars:
     if version_tuple(version) >= _FIRST_WITHOUT_ZOOKEEPER:
         raise VersionError(f"Kafka {version} has no ZooKeeper mode; 3.9 was the last with it")
     return kafka_jars(version)
-
-
-def _property(value: str | int | bool) -> str:
-    """A value as Java properties write it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

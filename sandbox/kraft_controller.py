@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sandbox.errors import ToolError
-from sandbox.java import java_command, write_log_configuration
+from sandbox.java import java_command, write_log_configuration, write_properties
 from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars
 from sandbox.ports import LOOPBACK, can_connect
 from sandbox.process import ManagedProcess, run_guarded
@@ -80,7 +80,7 @@ class KRaftController(Server):
             "zookeeper.connect": self._zookeeper,
             "log.dirs": self.state_path / "data",
         }
-        self._properties.write_text("".join(f"{key}={value}\n" for key, value in config.items()))
+        write_properties(self._properties, config)
         write_log_configuration(self._log_configuration)
         if not (self.state_path / "data").exists():
             self._format()

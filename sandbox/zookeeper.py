@@ -10,7 +10,12 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sandbox.java import TUNED_FOR_QUICK_START, java_command, write_log_configuration
+from sandbox.java import (
+    TUNED_FOR_QUICK_START,
+    java_command,
+    write_log_configuration,
+    write_properties,
+)
 from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars
 from sandbox.ports import LOOPBACK, lease_port
 from sandbox.process import ManagedProcess
@@ -124,8 +129,7 @@ class ZooKeeper(Server):
 
     def launch(self) -> None:
         """Start the process without waiting for it to serve."""
-        lines = [f"{key}={value}\n" for key, value in self._config.items()]
-        (self._state.path / "zoo.cfg").write_text("".join(lines))
+        write_properties(self._state.path / "zoo.cfg", self._config)
         self.process.start()
 
     def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 import yaml
 
@@ -19,9 +18,6 @@ from regent.zk_data.operations import ZNode
 from regent.zk_data.scram_credentials import decode_scram_credential
 
 logger = logging.getLogger(__name__)
-
-_MAX_NAME: Final = 1_000
-"""Characters of a user's name. ZooKeeper ends the session of a client that sends a long path."""
 
 GetData = Callable[[Sequence[str]], Awaitable[Sequence[ZNode | None]]]
 """``ZooKeeperPort.get_data``."""
@@ -60,7 +56,7 @@ class ServerCredentials:
         Raises:
             CredentialsUnavailableError: If ZooKeeper does not say.
         """
-        if username in (".", "..") or len(username) > _MAX_NAME:
+        if not paths.is_entity_name(username):
             return None
         path = paths.user_config(username)
         try:

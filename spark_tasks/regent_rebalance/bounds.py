@@ -44,13 +44,16 @@ class Bounds:
         return max(self.mandatory_bytes, self.cover_bytes)
 
 
-def bounds_of(problem: Problem, dual: int, *, above: int, below: int) -> Bounds:
-    """Bounds of a problem whose dual bound is known.
+def bounds_of(problem: Problem, dual: int, *, planned: Ints) -> Bounds:
+    """Bounds on every plan that misses no more limits than a given one.
 
     Args:
-        above: Replicas that a plan may leave above upper limits, where they cannot be met.
-        below: Replicas that may be missing below lower limits.
+        dual: The dual bound, on what plans cost: moves, and penalties for limits not met.
+        planned: Replicas of each broker by the given plan. Where limits cannot be met, other plans
+            may leave as many replicas above upper limits, and lack as many below lower ones.
     """
+    above = int(np.maximum(0, planned - problem.costs.most).sum())
+    below = int(np.maximum(0, problem.costs.least - planned).sum())
     new = _new_replicas(problem)
     removals = int(np.maximum(0, np.diff(problem.offsets) - problem.factor).sum())
     additions = int(np.maximum(0, problem.factor - np.diff(problem.offsets)).sum())
@@ -62,7 +65,7 @@ def bounds_of(problem: Problem, dual: int, *, above: int, below: int) -> Bounds:
     return Bounds(
         mandatory=int(new.sum()),
         fractional=max(0, fractional),
-        dual=max(0, dual),
+        dual=max(0, dual - problem.costs.penalty(planned)),
         mandatory_bytes=int((new * problem.size).sum()),
         cover_bytes=_cover(problem, excess, removals + above),
     )

@@ -56,12 +56,6 @@ def make_plan(snapshot: Snapshot, goals: Goals, *, max_arcs: int = MAX_ARCS) -> 
     goal_list = goal_results(
         snapshot, goals, problem, loads, limits, _count(after.leaders(), problem)
     )
-    bounds = bounds_of(
-        problem,
-        chosen.bound - problem.costs.penalty(loads),
-        above=int(np.maximum(0, loads - problem.costs.most).sum()),
-        below=int(np.maximum(0, problem.costs.least - loads).sum()),
-    )
     copies = np.bincount(chosen.placement.partition, minlength=problem.partitions)
     penalty = limits.penalty(_count(after.leaders(), problem))
     unled = int((placed.leader < 0).sum())
@@ -71,7 +65,7 @@ def make_plan(snapshot: Snapshot, goals: Goals, *, max_arcs: int = MAX_ARCS) -> 
         bytes=int((copies * problem.size).sum()),
         leader_changes=int((before.leaders() != after.leaders()).sum()),
         leader_changes_bound=max(0, leaders.bound - penalty) + unled,
-        bounds=bounds,
+        bounds=bounds_of(problem, chosen.bound, planned=loads),
         method=chosen.method,
         goals=goal_list,
         before=_spreads(snapshot, problem, before, limits),

@@ -54,7 +54,7 @@ def test_a_users_node_is_named_as_by_kafka(name: str, encoded: str) -> None:
     assert paths.user_config(name) == f"/config/users/{encoded}"
 
 
-@pytest.mark.parametrize("name", [".", "..", "a" * 1_001])
+@pytest.mark.parametrize("name", ["", ".", "..", "a" * 1_001])
 async def test_a_name_that_no_znode_can_have_is_not_looked_up(name: str) -> None:
     """Long paths, and those that are relative, would end the session with ZooKeeper."""
     asked: list[Sequence[str]] = []

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import enum
 import logging
-import shlex
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from regent.controller.view import ClusterView
 from regent.endpoint.acl_cache import AclCache, AclsUnavailableError
+from regent.endpoint.acl_commands import MAX_NAME, grant_command
+from regent.endpoint.log_pauses import LogPauses
 from regent.model.acls import (
+    CLUSTER_ACTION,
     CLUSTER_NAME,
     WILDCARD_PRINCIPAL,
     AclOperation,
@@ -41,16 +42,10 @@ ACL_AUTHORIZERS: Final = frozenset(
 _ADDRESSES_FRESH_S: Final = 5.0
 """For so long it is not looked up again whether entries name hosts: every connection asks."""
 
-_MAX_NAME: Final = 249
-"""Characters of a resource's name that are reported: no topic's name has more."""
-
 _SUPER_USERS_ONLY: Final = (
     "the brokers' authorizer is not Kafka's, so super users only may: see endpoint_super_users and "
     "endpoint_authorizer"
 )
-
-_SILENT_S: Final = 60.0
-"""Between two warnings of the same kind."""
 
 
 class AuthorizerKind(enum.StrEnum):
@@ -89,7 +84,7 @@ class Authorizer:
         self._rules = rules
         self._cache = cache
         self._view = view
-        self._warned: dict[str, float] = {}
+        self._pauses = LogPauses()
 
     async def allowed(self, peer: Peer, actions: Sequence[Action]) -> list[bool]:
         """Whether a peer may do each of these things now.
@@ -107,9 +102,8 @@ class Authorizer:
         """
         if await self._effective_kind() is not AuthorizerKind.KAFKA_ACLS:
             return False
-        action = Action(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
-        (granted,) = await self._decide(peer, (action,), max_age_s=1.0)
-        return granted or (await self._decide(peer, (action,), max_age_s=0.0))[0]
+        (granted,) = await self._decide(peer, (CLUSTER_ACTION,), max_age_s=1.0)
+        return granted or (await self._decide(peer, (CLUSTER_ACTION,), max_age_s=0.0))[0]
 
     async def depends_on_address(self, peer: Peer) -> bool:
         """Whether what a peer may do depends on the address that it asks from.
@@ -146,7 +140,7 @@ class Authorizer:
     async def refused(self, peer: Peer, action: Action) -> None:
         """A request, or a part of one, is refused because a peer may not do this."""
         is_foreign = await self._effective_kind() is AuthorizerKind.DETECT
-        resource = f"{action.resource_type} {action.name[:_MAX_NAME]}"
+        resource = f"{action.resource_type} {action.name[:MAX_NAME]}"
         self._refuse(
             Refusal(
                 kind="authorization",
@@ -154,7 +148,7 @@ class Authorizer:
                 address=peer.address,
                 listener=peer.listener,
                 reason=f"{action.operation} on {resource} is not granted",
-                remedy=_SUPER_USERS_ONLY if is_foreign else _grant(peer.principal, action),
+                remedy=_SUPER_USERS_ONLY if is_foreign else grant_command(peer.principal, action),
             )
         )
 
@@ -188,22 +182,9 @@ class Authorizer:
         return AuthorizerKind.KAFKA_ACLS if has_acls else AuthorizerKind.NONE
 
     def _warn(self, message: str, **fields: str) -> None:
-        now = time.monotonic()
-        if now - self._warned.get(message, -_SILENT_S) >= _SILENT_S:
-            self._warned[message] = now
+        if self._pauses.is_over(message):
             fields.setdefault("remedy", "set endpoint_authorizer")
             logger.warning(message, extra=fields)
-
-
-def _grant(principal: str, action: Action) -> str:
-    """The command. It is to be copied, and its names are a choice of the peer: they are quoted."""
-    is_cluster = action.resource_type is ResourceType.CLUSTER
-    name = shlex.quote(action.name[:_MAX_NAME])
-    resource = "--cluster" if is_cluster else f"--{action.resource_type.lower()} {name}"
-    return (
-        f"kafka-acls --add --allow-principal {shlex.quote(principal)} "
-        f"--operation {action.operation} {resource}"
-    )
 
 
 def _authorizer_of(facts: BrokerFacts) -> str:

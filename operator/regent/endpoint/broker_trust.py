@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import enum
 import functools
-import shlex
 import socket
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
 from regent.controller.view import ClusterView
+from regent.endpoint.acl_commands import grant_command
+from regent.model.acls import CLUSTER_ACTION
 from regent.protocol.serving import ANONYMOUS, Peer, Refusal, Refuse, ignore_refusal
 
 _FRESH_S: Final = 30.0
@@ -120,8 +121,7 @@ def _refusal(peer: Peer) -> Refusal:
     remedy = (
         "endpoint_trusted_as_brokers says who is trusted without authentication"
         if peer.principal == ANONYMOUS
-        else f"kafka-acls --add --allow-principal {shlex.quote(peer.principal)} "
-        "--operation ClusterAction --cluster, or add it to endpoint_super_users"
+        else f"{grant_command(peer.principal, CLUSTER_ACTION)}, or add it to endpoint_super_users"
     )
     return Refusal(
         kind="authorization",

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
+from regent.endpoint.log_pauses import LogPauses
 from regent.endpoint.quotas_bucket import (
     BURST_S,
     TokenBucket,
@@ -27,9 +28,6 @@ logger = logging.getLogger(__name__)
 
 _MAX_BUCKETS: Final = 1_000
 """Above that, buckets that are full are forgotten: a new one is full, too."""
-
-_SILENT_S: Final = 60.0
-"""Between two errors about the same znode."""
 
 Name = TypeVar("Name")
 
@@ -138,9 +136,8 @@ class MutationQuotas:
         self, zookeeper: ZooKeeperPort, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._zookeeper = zookeeper
-        self._clock = clock
         self._buckets = Buckets(clock)
-        self._logged: dict[str, float] = {}
+        self._pauses = LogPauses(clock)
 
     def without_limit(self) -> MutationQuota:
         """Of who is refused anyway."""
@@ -181,9 +178,7 @@ class MutationQuotas:
         return self.without_limit()
 
     def _log(self, error: MalformedZNodeError) -> None:
-        now = self._clock()
-        if now - self._logged.get(error.path, -_SILENT_S) >= _SILENT_S:
-            self._logged[error.path] = now
+        if self._pauses.is_over(error.path):
             logger.error(
                 "Quota ignored: it cannot be read",
                 extra={"path": error.path, "reason": error.reason},

@@ -48,7 +48,8 @@ class DefinitionCheck:
         """
         while True:
             dropped = await dropped_fields(self._client, self._kind, self._fields)
-            self._health.dropping(_problem(self._kind, dropped) if dropped else None)
+            if dropped is not None:
+                self._health.dropping(_problem(self._kind, dropped) if dropped else None)
             is_current = dropped is not None and not dropped
             await asyncio.sleep(
                 self._settings.resync_interval_s if is_current else self._settings.check_interval_s

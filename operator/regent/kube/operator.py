@@ -155,7 +155,7 @@ class KubeOperator:
             ready_flag.set()
 
     def close(self) -> None:
-        """Take no more notice of anything."""
+        """Ignore events and views from now on."""
         self._is_open = False
         self.queue.close()
 

@@ -174,6 +174,10 @@ class Action(NamedTuple):
     name: str
 
 
+CLUSTER_ACTION: Final = Action(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+"""What only brokers may do."""
+
+
 def is_authorized(
     acls: Acls, rules: AclRules, *, principal: str, host: str, action: Action
 ) -> bool:

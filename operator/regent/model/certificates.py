@@ -1,11 +1,43 @@
-"""What is said by a certificate of ours: whose it is, and when it is valid."""
+"""What certificates say of themselves, and why OpenSSL does not accept one."""
 
 from __future__ import annotations
 
 import datetime
-from typing import NamedTuple
+import enum
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from cryptography import x509
+
+
+class Rejection(enum.Enum):
+    """Why the certificate of a peer is not accepted."""
+
+    NOT_VALID_NOW = enum.auto()
+    """It has expired, or is not valid yet."""
+    OTHER_HOST = enum.auto()
+    """It names another host, or another address."""
+    NOT_TRUSTED = enum.auto()
+    """For any other reason, mostly that no authority that we know has issued it."""
+
+
+_REJECTIONS: Final = MappingProxyType(
+    {
+        9: Rejection.NOT_VALID_NOW,  # CERT_NOT_YET_VALID
+        10: Rejection.NOT_VALID_NOW,  # CERT_HAS_EXPIRED
+        62: Rejection.OTHER_HOST,  # HOSTNAME_MISMATCH
+        64: Rejection.OTHER_HOST,  # IP_ADDRESS_MISMATCH
+    }
+)
+
+
+def rejection_of(verify_code: int) -> Rejection:
+    """What a code of OpenSSL means.
+
+    Args:
+        verify_code: An ``X509_V_ERR_*``, as in ``ssl.SSLCertVerificationError.verify_code``.
+    """
+    return _REJECTIONS.get(verify_code, Rejection.NOT_TRUSTED)
 
 
 class Certificate(NamedTuple):

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from typing import Final
 
-_EXPIRED: Final = 10
-_NOT_YET_VALID: Final = 9
-_WRONG_HOST: Final = (62, 64)
-"""Codes of OpenSSL's X509_V_ERR_*: the certificate names another host, or another address."""
+from regent.model.certificates import Rejection, rejection_of
 
 
 def remedy_for_broker(error: Exception, *, host: str, own_problem: str | None) -> str | None:
@@ -19,11 +15,16 @@ def remedy_for_broker(error: Exception, *, host: str, own_problem: str | None) -
         own_problem: What is wrong with our certificate.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
-        if error.verify_code in (_EXPIRED, _NOT_YET_VALID):
-            return "the broker's certificate is not valid now: renew it (ssl.keystore.location)"
-        if error.verify_code in _WRONG_HOST:
-            return f"the broker's certificate must name {host} as a subject alternative name"
-        return "broker_tls_ca_file must have the authority that has issued the broker's certificate"
+        match rejection_of(error.verify_code):
+            case Rejection.NOT_VALID_NOW:
+                return "the broker's certificate is not valid now: renew it (ssl.keystore.location)"
+            case Rejection.OTHER_HOST:
+                return f"the broker's certificate must name {host} as a subject alternative name"
+            case Rejection.NOT_TRUSTED:
+                return (
+                    "broker_tls_ca_file must have the authority that has issued the broker's "
+                    "certificate"
+                )
     if own_problem is not None:
         return own_problem
     if not isinstance(error, ssl.SSLError):
@@ -43,7 +44,7 @@ def remedy_for_client(error: ssl.SSLError, *, own_problem: str | None) -> str:
         own_problem: What is wrong with the certificate of the endpoint.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
-        if error.verify_code in (_EXPIRED, _NOT_YET_VALID):
+        if rejection_of(error.verify_code) is Rejection.NOT_VALID_NOW:
             return "the client's certificate is not valid now: renew it"
         return "endpoint_tls_client_ca_file must have the authority of the client's certificate"
     if own_problem is not None:

@@ -10,14 +10,15 @@ from typing import Final, NamedTuple
 
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data.config import decode_entity_config
-from regent.zk_data.paths import CONFIG, sanitized
+from regent.zk_data.paths import (
+    client_config,
+    is_entity_name,
+    user_client_config,
+    user_config,
+)
 
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
 """Partitions that may be created and deleted in a second (KIP-599)."""
-
-_DEFAULT: Final = "<default>"
-_MAX_NAME: Final = 1_000
-"""Characters of a name. ZooKeeper ends the session of a client that sends a long path."""
 
 
 class QuotaEntity(NamedTuple):
@@ -42,22 +43,17 @@ def quota_entities(user: str, client_id: str) -> tuple[QuotaEntity, ...]:
     users, clients = _names(user), _names(client_id)
     entities: list[QuotaEntity] = []
     for u in users:
-        path = f"{CONFIG}/users/{u}"
         entities += [
-            QuotaEntity(f"{path}/clients/{c}", by_user=True, by_client=True) for c in clients
+            QuotaEntity(user_client_config(u, c), by_user=True, by_client=True) for c in clients
         ]
-        entities.append(QuotaEntity(path, by_user=True, by_client=False))
-    entities += [
-        QuotaEntity(f"{CONFIG}/clients/{c}", by_user=False, by_client=True) for c in clients
-    ]
+        entities.append(QuotaEntity(user_config(u), by_user=True, by_client=False))
+    entities += [QuotaEntity(client_config(c), by_user=False, by_client=True) for c in clients]
     return tuple(entities)
 
 
-def _names(name: str) -> tuple[str, ...]:
-    """A name's own entity, and the default."""
-    if not name or name in (".", "..") or len(name) > _MAX_NAME:
-        return (_DEFAULT,)
-    return sanitized(name), _DEFAULT
+def _names(name: str) -> tuple[str | None, ...]:
+    """Those whose quotas count: its own, and None for the default."""
+    return (name, None) if is_entity_name(name) else (None,)
 
 
 def decode_mutation_rate(path: str, data: bytes) -> float | None:

@@ -11,8 +11,8 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from regent.zk_data.decoding import json_decoder
+from regent.zk_data.paths import DELEGATION_TOKENS
 
-TOKENS: Final = "/delegation_token/tokens"
 _CHANGE_PREFIX: Final = "/delegation_token/token_changes/token_change_"
 _NEWEST_VERSION: Final = 3
 
@@ -44,7 +44,7 @@ _decode = json_decoder(_Token)
 
 def delegation_token(token_id: str) -> str:
     """The node of one token."""
-    return f"{TOKENS}/{token_id}"
+    return f"{DELEGATION_TOKENS}/{token_id}"
 
 
 def token_change_prefix() -> str:

@@ -28,6 +28,9 @@ CONFIG: Final = "/config"
 CONFIG_CHANGES: Final = "/config/changes"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
+CLIENT_CONFIGS: Final = "/config/clients"
+USER_CONFIGS: Final = "/config/users"
+DELEGATION_TOKENS: Final = "/delegation_token/tokens"
 FEATURE: Final = "/feature"
 MIGRATION: Final = "/migration"
 """State of a migration to KRaft, kept by KRaft controllers alone."""
@@ -35,11 +38,15 @@ PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 CONSUMERS: Final = "/consumers"
 
 DEFAULT_ENTITY: Final = "<default>"
-"""Entity name of the cluster-wide default in ``/config/brokers``."""
+"""Entity name of the default for all brokers, users or clients."""
+
+MAX_ENTITY_NAME: Final = 1_000
+"""Characters of a user or client id with a node of its own. ZooKeeper closes the connection on a
+path above its limit of a request."""
 
 CONFIG_ENTITY_TYPES: Final = ("topics", "clients", "users", "brokers", "ips")
 
-SENSITIVE_PATHS: Final = (f"{CONFIG}/users", BROKER_CONFIGS, "/delegation_token/tokens")
+SENSITIVE_PATHS: Final = (USER_CONFIGS, BROKER_CONFIGS, DELEGATION_TOKENS)
 """Nodes that others than brokers may not read, and everything below them: they have SCRAM
 credentials and passwords (``ZkData.SensitiveRootPaths``)."""
 
@@ -128,16 +135,35 @@ def topic_config(name: str) -> str:
     return f"{TOPIC_CONFIGS}/{name}"
 
 
-def user_config(name: str) -> str:
-    """Configuration of a user, SCRAM credentials included.
+def user_config(name: str | None) -> str:
+    """Configuration of a user, quotas and SCRAM credentials; None: the default for all users."""
+    return f"{USER_CONFIGS}/{_entity(name)}"
 
-    Names are encoded as Kafka's ``Sanitizer`` does: everything but letters, digits and ``-._``.
-    """
-    return f"{CONFIG}/users/{sanitized(name)}"
+
+def client_config(client_id: str | None) -> str:
+    """Quotas of a client id, whoever the user is; None: the default for all client ids."""
+    return f"{CLIENT_CONFIGS}/{_entity(client_id)}"
+
+
+def user_client_config(user: str | None, client_id: str | None) -> str:
+    """Quotas of a user's client id; None: as for :func:`user_config`, :func:`client_config`."""
+    return f"{user_config(user)}/clients/{_entity(client_id)}"
+
+
+def _entity(name: str | None) -> str:
+    return DEFAULT_ENTITY if name is None else sanitized(name)
+
+
+def is_entity_name(name: str) -> bool:
+    """Whether a user or client of that name can have a node of its own."""
+    return name not in ("", ".", "..") and len(name) <= MAX_ENTITY_NAME
 
 
 def sanitized(name: str) -> str:
-    """Name of a user or client as it stands in paths and notifications."""
+    """Name of a user or client as it stands in paths and notifications.
+
+    Encoded as Kafka's ``Sanitizer`` does: everything but letters, digits and ``-._``.
+    """
     return quote(name, safe="").replace("~", "%7E")
 
 

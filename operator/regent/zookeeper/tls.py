@@ -6,15 +6,10 @@ import datetime
 import socket
 import ssl
 from pathlib import Path
-from typing import Final
 
-from regent.model.certificates import certificate_of
+from regent.model.certificates import Rejection, certificate_of, rejection_of
 from regent.model.errors import ConfigurationError
 from regent.zookeeper.settings import TlsSettings
-
-_NOT_VALID_NOW: Final = (9, 10)
-_WRONG_HOST: Final = (62, 64)
-"""Codes of OpenSSL's X509_V_ERR_*: not valid yet, expired; another host, another address."""
 
 
 def tls_context(tls: TlsSettings) -> ssl.SSLContext:
@@ -79,11 +74,15 @@ def explained(error: Exception, tls: TlsSettings, *, hostname: str) -> str:
 
 def _remedy(error: Exception, tls: TlsSettings, *, hostname: str) -> str | None:
     if isinstance(error, ssl.SSLCertVerificationError):
-        if error.verify_code in _NOT_VALID_NOW:
-            return "the server's certificate is not valid now: renew it (ssl.keyStore.location)"
-        if error.verify_code in _WRONG_HOST:
-            return f"the server's certificate must name {hostname}"
-        return "zookeeper_tls_ca_file must have the authority that has issued its certificate"
+        match rejection_of(error.verify_code):
+            case Rejection.NOT_VALID_NOW:
+                return "the server's certificate is not valid now: renew it (ssl.keyStore.location)"
+            case Rejection.OTHER_HOST:
+                return f"the server's certificate must name {hostname}"
+            case Rejection.NOT_TRUSTED:
+                return (
+                    "zookeeper_tls_ca_file must have the authority that has issued its certificate"
+                )
     own_problem = _own_problem(tls)
     if own_problem is not None:
         return own_problem

@@ -205,6 +205,7 @@ def cluster_of(
     *,
     inter_broker_protocol: str | None = "2.6",
     log_directories: int = 1,
+    session_timeout_ms: int = SESSION_TIMEOUT_MS,
     **config: str | int | bool,
 ) -> Iterator[Cluster]:
     """Three brokers of a Kafka version with a ZooKeeper of their own.
@@ -212,6 +213,7 @@ def cluster_of(
     Args:
         inter_broker_protocol: The highest inter.broker.protocol.version, for releases that have
             it; older ones have their own default. With None all have, and a Regent serves them.
+        session_timeout_ms: Of the brokers' sessions with ZooKeeper.
         config: The brokers' configuration, with underscores for dots.
     """
     is_limited = inter_broker_protocol is not None and version_tuple(
@@ -224,7 +226,7 @@ def cluster_of(
             brokers=3,
             version=version,
             inter_broker_protocol_version=inter_broker_protocol if is_limited else None,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
+            session_timeout_ms=session_timeout_ms,
             log_directories=log_directories,
             config={
                 "auto.leader.rebalance.enable": False,

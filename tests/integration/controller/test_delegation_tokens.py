@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from regent.zk_data.delegation_tokens import TOKENS, delegation_token
+from regent.zk_data.delegation_tokens import delegation_token
+from regent.zk_data.paths import DELEGATION_TOKENS
 from sandbox import KafkaBroker, ZooKeeper, wait_until
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.znodes import Znodes
@@ -39,7 +40,7 @@ def test_an_expired_token_goes_and_the_broker_is_notified() -> None:
             regent.start()
             regent.wait_until_active()
             wait_until(
-                lambda: znodes.children(TOKENS),
+                lambda: znodes.children(DELEGATION_TOKENS),
                 until=lambda left: left == [ALIVE],
                 timeout_s=60,
                 describe="the expired token to go",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,10 @@ max.in.flight.requests.per.connection=1
 """
 
 
+_STOPPED = ("Cannot perform operation after producer has been closed", "Producer closed while send")
+"""What the tool reports of a record that it was about to send when SIGTERM closed its producer."""
+
+
 class Workload:
     """kafka-verifiable-producer with ``acks=all``, and what it says of every message."""
 
@@ -27,7 +32,7 @@ class Workload:
         self.process = process
         self._read = 0
         self._acknowledged: dict[str, int] = {}
-        self._failed: list[str] = []
+        self._failed: Counter[str] = Counter()
 
     def acknowledged(self) -> dict[str, int]:
         """Acknowledged messages with the time of their acknowledgement in ms, in that order."""
@@ -35,9 +40,9 @@ class Workload:
         return dict(self._acknowledged)
 
     def failed(self) -> list[str]:
-        """What was given up."""
+        """Why records were given up, and how many: nothing that was refused for the tool's end."""
         self._read_on()
-        return list(self._failed)
+        return [f"{count} times {reason}" for reason, count in self._failed.items()]
 
     def wait_for_progress(self, messages: int = 100, *, timeout_s: float = 180.0) -> None:
         """Wait until so many more messages are acknowledged than are now."""
@@ -68,7 +73,11 @@ class Workload:
             if entry["name"] == "producer_send_success":
                 self._acknowledged[entry["value"]] = int(entry["timestamp"])
             elif entry["name"] == "producer_send_error":
-                self._failed.append(str(entry))
+                self._add_failure(f"{entry['exception']}: {entry['message']}")
+
+    def _add_failure(self, reason: str) -> None:
+        if not any(stopped in reason for stopped in _STOPPED):
+            self._failed[reason] += 1
 
 
 @contextlib.contextmanager

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 
 from sandbox import KafkaTools, wait_until
+from sandbox.java import write_properties
 from sandbox.pki import Authority, TlsFiles
 from sandbox.regent_process import RegentProcess
 from sandbox.secured import (
@@ -240,21 +241,46 @@ class SecuredCluster:
             "default.api.timeout.ms": 120_000,
         }
         file = self.directory / f"client-{next(_numbers)}.properties"
-        file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        write_properties(file, properties)
         return file
 
     @contextlib.contextmanager
-    def without_cluster_rights(self, user: str) -> Iterator[None]:
-        """Take a user's rights on the cluster away, as ``kafka-acls`` does; give them back."""
+    def without_cluster_rights(self, user: str, *, address: str) -> Iterator[None]:
+        """Take a user's rights on the cluster away, as ``kafka-acls`` does; give them back.
+
+        A right of brokers is looked up once a second at most, so the same change lets the stranger
+        create topics, who is asked at the address until that is known there.
+        """
         path = f"/kafka-acl/{_CLUSTER}"
         former = self.znodes.json(path)
         left = [each for each in former["acls"] if each["principal"] != f"User:{user}"]
         assert len(left) < len(former["acls"])
-        self._change_acls(path, {**former, "acls": left})
+        marker = {**left[0], "principal": f"User:{STRANGER}", "operation": "Create"}
+        self._change_acls(path, {**former, "acls": [*left, marker]})
         try:
+            self._wait_until_the_stranger_may_create(address)
             yield
         finally:
             self._change_acls(path, former)
+
+    def _wait_until_the_stranger_may_create(self, address: str) -> None:
+        wanted = NewTopic("only-asked-for", num_partitions=1, replication_factor=1)
+        admin = self.admin(address, user=STRANGER)
+
+        def may_create() -> bool:
+            try:
+                admin.create_topics([wanted], validate_only=True)[wanted.topic].result(TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise
+                return False
+            return True
+
+        wait_until(
+            may_create,
+            timeout_s=TIMEOUT_S,
+            describe="the changed rights to be known",
+        )
 
     def _change_acls(self, path: str, content: dict[str, Any]) -> None:
         self.znodes.client.set(path, json.dumps(content).encode())

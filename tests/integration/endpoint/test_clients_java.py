@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.java import write_properties
 from sandbox.kafka_jars import version_tuple
 from sandbox.process import Outcome
 from tests.integration.controller.workload import consume_all, workload
@@ -29,7 +30,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCluster]:
         # Time enough for a busy machine: some of the tools have five seconds.
         properties = tmp_path_factory.mktemp("tools") / "client.properties"
         names = ("request.timeout.ms", "default.api.timeout.ms")
-        properties.write_text("".join(f"{name}=120000\n" for name in names))
+        write_properties(properties, dict.fromkeys(names, 120_000))
         started.command_config = properties
         yield started
 

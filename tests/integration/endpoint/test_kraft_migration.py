@@ -10,18 +10,11 @@ import pytest
 from sandbox.kraft_controller import KRaftController
 from tests.integration.controller.cluster import cluster_of, controller_id_of, regent
 from tests.integration.controller.workload import consume_all, workload
-from tests.integration.controller.znodes import Znodes
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 VERSION = "3.9.1"
 _MIGRATED = "Completed migration of metadata from ZooKeeper to KRaft"
-
-
-def holder(znodes: Znodes) -> dict[str, object]:
-    """The content of ``/controller``, empty while there is none."""
-    found = znodes.json("/controller")
-    return {} if found is None else dict(found)
 
 
 def test_a_cluster_that_was_handed_back_is_migrated_and_left_alone_from_then_on(
@@ -55,9 +48,9 @@ def test_a_cluster_that_was_handed_back_is_migrated_and_left_alone_from_then_on(
                 broker.restart()
                 cluster.wait_in_sync()
             cluster.wait(
-                lambda: holder(znodes),
+                znodes.controller,
                 "the KRaft controller to hold /controller",
-                until=lambda found: found.get("brokerid") == controller.node_id,
+                until=lambda found: found == controller.node_id,
                 logs=[controller.log_path],
             )
             cluster.wait(

@@ -28,6 +28,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 TOPIC = "led-everywhere"
 PARTITIONS = 12
 PROTOCOL = "inter.broker.protocol.version"
+SESSION_TIMEOUT_MS = 18_000
+"""Kafka's default. Every broker closes its session when it stops: none has to expire."""
+
 LOOKS_IN_ZOOKEEPER_UP_TO = (2, 8, 2)
 """Brokers up to this version find the controller's address in ``/brokers/ids``."""
 
@@ -189,6 +192,7 @@ def test_regent_leads_through_a_rolling_upgrade_and_nothing_is_lost(
     with cluster_of(
         START.version,
         inter_broker_protocol=None,
+        session_timeout_ms=SESSION_TIMEOUT_MS,
         auto_create_topics_enable=True,
         default_replication_factor=3,
         num_partitions=3,

@@ -256,8 +256,9 @@ def test_a_right_that_a_client_lacks(
 
 def test_the_right_that_brokers_lack(secured: SecuredCluster, led: RegentProcess) -> None:
     topic = f"brokers-refused-{next(_numbers)}"
-    secured.create_topic(address_of(led), topic)
-    with secured.without_cluster_rights(BROKER_USER):
+    address = address_of(led)
+    secured.create_topic(address, topic)
+    with secured.without_cluster_rights(BROKER_USER, address=address):
         secured.kafka.broker(2).process.terminate()
         entry = wait_for_log(
             led, "the refusal", lambda e: e.get("principal") == f"User:{BROKER_USER}"

@@ -27,6 +27,7 @@ from regent.protocol.served_apis import (
 from regent.protocol.server_codec import Request
 from regent.protocol.serving import Peer
 from sandbox import KafkaTools
+from sandbox.java import write_properties
 from sandbox.pki import create_tls_files
 from sandbox.process import Outcome
 from tests.support.scram_users import scram_credential_of
@@ -187,9 +188,8 @@ def _client_options(directory: Path, mechanism: str, password: str) -> tuple[str
 def _command_config(directory: Path, properties: dict[str, Any]) -> tuple[str, str]:
     """With time enough for a busy machine: the tool's own is five seconds."""
     names = ("request.timeout.ms", "default.api.timeout.ms", "socket.connection.setup.timeout.ms")
-    all_properties = dict.fromkeys(names, 120_000) | properties
     file = directory / "client.properties"
-    file.write_text("".join(f"{key}={value}\n" for key, value in all_properties.items()))
+    write_properties(file, dict.fromkeys(names, 120_000) | properties)
     return "--command-config", str(file)
 
 

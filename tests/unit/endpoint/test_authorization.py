@@ -34,7 +34,7 @@ from regent.protocol.served_apis import (
     UPDATE_FEATURES,
     Api,
 )
-from regent.protocol.serving import ANONYMOUS, Refusal
+from regent.protocol.serving import ANONYMOUS, Refusal, Refuse, ignore_refusal
 from regent.zk_data.acls import ACL_CHANGES, ACLS, EXTENDED_ACL_CHANGES
 from regent.zk_data.operations import Create, Delete, SetData, Written
 from tests.simulation.zookeeper import InMemoryZooKeeper, InMemoryZooKeeperPort
@@ -104,6 +104,8 @@ def authorizer(
     zookeeper: AclZooKeeper,
     kind: AuthorizerKind = AuthorizerKind.KAFKA_ACLS,
     view: ClusterView | None = None,
+    *,
+    refuse: Refuse = ignore_refusal,
     **rules: Any,
 ) -> Authorizer:
     return Authorizer(
@@ -111,6 +113,7 @@ def authorizer(
         rules=AclRules(**rules),
         cache=AclCache(zookeeper.port),
         view=lambda: view or ClusterView(),
+        refuse=refuse,
     )
 
 
@@ -135,13 +138,7 @@ async def test_what_was_granted_or_taken_away_counts_at_once(acls: AclZooKeeper)
 
 async def test_what_is_refused_is_reported_with_the_missing_right(acls: AclZooKeeper) -> None:
     refused: list[Refusal] = []
-    judge = Authorizer(
-        kind=AuthorizerKind.KAFKA_ACLS,
-        rules=AclRules(),
-        cache=AclCache(acls.port),
-        view=ClusterView,
-        refuse=refused.append,
-    )
+    judge = authorizer(acls, refuse=refused.append)
     access = PeerAccess(judge, peer_of(ALICE, address="10.0.0.1"))
     assert not await access.to_cluster(AclOperation.CREATE, is_required=False)
     assert refused == []
@@ -158,13 +155,7 @@ async def test_what_is_refused_is_reported_with_the_missing_right(acls: AclZooKe
 async def test_names_of_a_peers_choice_are_short_and_quoted(acls: AclZooKeeper) -> None:
     """The command is there to be copied to a shell."""
     refused: list[Refusal] = []
-    judge = Authorizer(
-        kind=AuthorizerKind.KAFKA_ACLS,
-        rules=AclRules(),
-        cache=AclCache(acls.port),
-        view=ClusterView,
-        refuse=refused.append,
-    )
+    judge = authorizer(acls, refuse=refused.append)
     for name in ("t; reboot", "t" * 30_000):
         await PeerAccess(judge, peer_of("User:a $(id)")).to_topics(AclOperation.CREATE, [name])
     first, second = refused
@@ -176,13 +167,8 @@ async def test_names_of_a_peers_choice_are_short_and_quoted(acls: AclZooKeeper) 
 
 async def test_with_an_authorizer_that_is_not_kafkas_no_list_helps(acls: AclZooKeeper) -> None:
     refused: list[Refusal] = []
-    judge = Authorizer(
-        kind=AuthorizerKind.DETECT,
-        rules=AclRules(),
-        cache=AclCache(acls.port),
-        view=lambda: broker_says("com.example.Authorizer"),
-        refuse=refused.append,
-    )
+    view = broker_says("com.example.Authorizer")
+    judge = authorizer(acls, AuthorizerKind.DETECT, view, refuse=refused.append)
     assert not await PeerAccess(judge, peer_of(ALICE)).to_cluster(AclOperation.ALTER)
     assert "endpoint_super_users" in refused[0].remedy
 

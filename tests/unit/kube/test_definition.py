@@ -35,8 +35,13 @@ class ApiServer:
     def __init__(self) -> None:
         self.schemas: dict[str, Any] = {}
         self.status = 200
+        self.requests = 0
+
+    async def asked(self) -> int:
+        return self.requests
 
     async def handle(self, request: web.Request) -> web.Response:
+        self.requests += 1
         assert request.path == "/openapi/v3/apis/kafka.regent.dev/v1alpha1"
         return web.json_response(self.schemas, status=self.status)
 
@@ -108,6 +113,12 @@ async def test_an_old_definition_is_named_until_it_is_updated(
         named = await wait_until_async(remark, until=bool, describe="a remark", timeout_s=60)
         assert "drops spec.clusterRef; `regent crds | kubectl apply -f -`" in named
         assert health.problem() is None, "the process stays in service"
+        server.status, asked = 500, server.requests
+        await wait_until_async(
+            server.asked, until=lambda n: n > asked + 1, describe="two checks", timeout_s=60
+        )
+        assert health.remark() == named, "an API server that does not answer corrects nothing"
+        server.status = 200
         server.schemas = schemas("partitions", "clusterRef")
         await wait_until_async(
             remark, until=lambda said: not said, describe="no remark", timeout_s=60

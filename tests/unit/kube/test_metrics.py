@@ -154,6 +154,26 @@ def test_alerts_and_dashboard_use_metrics_that_exist(registry: CollectorRegistry
     assert used <= exported(registry)
 
 
+def test_alerts_are_about_regent_alone() -> None:
+    """Exporters of brokers give the metrics of Kafka's controller the same names."""
+    (group,) = yaml.safe_load((FILES / "alerts.yaml").read_text())
+    expressions = {rule["alert"]: rule["expr"] for rule in group["rules"]}
+    kafkas = [alert for alert, expr in expressions.items() if "kafka_controller_" in expr]
+    assert len(kafkas) >= 3
+    for alert in kafkas:
+        assert re.search(
+            r"\(kafka_controller_\w+ and on \(namespace, job\) regent_build_info\)",
+            expressions[alert],
+        ), alert
+
+
+def test_an_alert_is_raised_where_no_replica_runs() -> None:
+    """Without a series a comparison holds for nothing."""
+    (group,) = yaml.safe_load((FILES / "alerts.yaml").read_text())
+    expressions = {rule["alert"]: rule["expr"] for rule in group["rules"]}
+    assert expressions["RegentNoController"].endswith(" or absent(regent_build_info)")
+
+
 def test_the_runbook_has_a_section_for_each_alert() -> None:
     (group,) = yaml.safe_load((FILES / "alerts.yaml").read_text())
     sections = re.findall(r"^## (\w+)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)

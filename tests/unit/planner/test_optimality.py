@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from regent_rebalance.bounds import bounds_of
@@ -14,7 +14,7 @@ from regent_rebalance.certificate import dual_bound
 from regent_rebalance.errors import InfeasibleGoalsError
 from regent_rebalance.goals import ALL_GOALS, Goals
 from regent_rebalance.leadership import plan_leaders
-from regent_rebalance.problem import problem_of
+from regent_rebalance.problem import Problem, problem_of
 from regent_rebalance.ragged import offsets_of
 from regent_rebalance.replicas import FULL, plan_replicas
 from tests.unit.planner.clusters import cluster, clusters, goals_for, optimum
@@ -27,15 +27,20 @@ small = settings(
 )
 
 
-@small
-@given(st.data())
-def test_a_plan_costs_what_the_best_placement_costs(data: st.DataObject) -> None:
-    snapshot = data.draw(clusters(brokers=6, partitions=5))
-    goals = data.draw(goals_for(snapshot))
+@st.composite
+def problems(draw: st.DrawFn, *, partitions: int) -> Problem:
+    """A small problem that is not refused."""
+    snapshot = draw(clusters(brokers=6, partitions=partitions))
+    goals = draw(goals_for(snapshot))
     try:
-        problem = problem_of(snapshot, goals)
+        return problem_of(snapshot, goals)
     except InfeasibleGoalsError:
-        assume(False)
+        reject()
+
+
+@small
+@given(problems(partitions=5))
+def test_a_plan_costs_what_the_best_placement_costs(problem: Problem) -> None:
     chosen = plan_replicas(problem)
     best = optimum(problem)
     assert chosen.cost == chosen.placement.cost(problem) == best
@@ -45,20 +50,9 @@ def test_a_plan_costs_what_the_best_placement_costs(data: st.DataObject) -> None
 @small
 @given(st.data())
 def test_no_bound_exceeds_the_best_placement(data: st.DataObject) -> None:
-    snapshot = data.draw(clusters(brokers=6, partitions=5))
-    goals = data.draw(goals_for(snapshot))
-    try:
-        problem = problem_of(snapshot, goals)
-    except InfeasibleGoalsError:
-        assume(False)
+    problem = data.draw(problems(partitions=5))
     chosen = plan_replicas(problem)
-    loads = chosen.placement.loads(problem)
-    bounds = bounds_of(
-        problem,
-        chosen.bound - problem.costs.penalty(loads),
-        above=int(np.maximum(0, loads - problem.costs.most).sum()),
-        below=int(np.maximum(0, problem.costs.least - loads).sum()),
-    )
+    bounds = bounds_of(problem, chosen.bound, planned=chosen.placement.loads(problem))
     copies = np.bincount(chosen.placement.partition, minlength=problem.partitions)
     assert bounds.moves <= len(chosen.placement.broker)
     assert bounds.bytes <= int((copies * problem.size).sum())
@@ -69,14 +63,8 @@ def test_no_bound_exceeds_the_best_placement(data: st.DataObject) -> None:
 
 
 @small
-@given(st.data())
-def test_a_problem_that_is_not_refused_has_a_placement(data: st.DataObject) -> None:
-    snapshot = data.draw(clusters(brokers=6, partitions=3))
-    goals = data.draw(goals_for(snapshot))
-    try:
-        problem = problem_of(snapshot, goals)
-    except InfeasibleGoalsError:
-        return
+@given(problems(partitions=3))
+def test_a_problem_that_is_not_refused_has_a_placement(problem: Problem) -> None:
     assert optimum(problem) >= 0
 
 

@@ -6,13 +6,13 @@ import pytest
 
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data.delegation_tokens import (
-    TOKENS,
     TokenTimes,
     decode_delegation_token,
     delegation_token,
     encode_token_change,
     token_change_prefix,
 )
+from regent.zk_data.paths import DELEGATION_TOKENS
 from tests.support.broker_znodes import encode_delegation_token
 
 TOKEN_ID = "MqUe1vj9SSS4kbPwkjLsrg"
@@ -25,7 +25,7 @@ OF_KAFKA_1_1 = (
 
 
 def test_the_paths_are_those_of_kafka() -> None:
-    assert TOKENS == "/delegation_token/tokens"
+    assert DELEGATION_TOKENS == "/delegation_token/tokens"
     assert PATH == "/delegation_token/tokens/MqUe1vj9SSS4kbPwkjLsrg"
     assert token_change_prefix() == "/delegation_token/token_changes/token_change_"
     assert encode_token_change(TOKEN_ID) == b"MqUe1vj9SSS4kbPwkjLsrg"

@@ -4,6 +4,9 @@ What is wrong with a request is found out user by user, in Kafka's order: unusab
 that say two things of one credential, deletions of what is not there. A user of whom anything is
 wrong is left as it is. Configuration and notification are one transaction, as for topics.
 
+A name that no znode can have, or that is too long for a request to ZooKeeper, is unacceptable here.
+Upstream sends it; a path that is too long costs it the connection.
+
 Source: ``ZkAdminManager.alterUserScramCredentials``.
 """
 
@@ -103,6 +106,11 @@ def request_problems(command: AlterUserScramCredentials) -> Results:
 def _entry_problem(entry: ScramUpsertion | ScramDeletion) -> EntityResult | None:
     if not entry.user:
         return EntityResult(UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if not paths.is_entity_name(entry.user):
+        return EntityResult(
+            UNACCEPTABLE_CREDENTIAL,
+            f"Username must not be . or .., nor have more than {paths.MAX_ENTITY_NAME} characters",
+        )
     if entry.mechanism is None:
         return EntityResult(UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if isinstance(entry, ScramUpsertion):

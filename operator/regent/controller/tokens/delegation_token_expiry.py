@@ -34,13 +34,13 @@ from regent.model.errors import (
     ZooKeeperUnavailableError,
 )
 from regent.zk_data.delegation_tokens import (
-    TOKENS,
     decode_delegation_token,
     delegation_token,
     encode_token_change,
     token_change_prefix,
 )
 from regent.zk_data.operations import Create, Delete, ZkError, ZNode
+from regent.zk_data.paths import DELEGATION_TOKENS
 
 FIRST_CHECK_MS: Final = 5_000
 """After the election, so that the check delays nothing of it. Upstream: at once."""
@@ -84,7 +84,7 @@ async def process_delegation_token_expiry(active: ActiveController) -> None:
 
 
 async def _find_expired(log: ControllerLog) -> list[_Expired]:
-    (children,) = await list_permitted([TOKENS], log)
+    (children,) = await list_permitted([DELEGATION_TOKENS], log)
     if not children:
         return []
     token_ids = sorted(children)

@@ -193,7 +193,7 @@ def _may_go(context: ControllerContext, broker_id: int, tp: TopicPartition) -> b
     return (
         broker_id not in leader_and_isr.isr
         or leader_and_isr.partition_epoch == 0
-        or tuple(cluster.replicas(tp)) == (broker_id,)
+        or cluster.replicas(tp) == (broker_id,)
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 
+import pytest
+
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
@@ -17,7 +19,12 @@ from regent.controller.commands import (
 from regent.controller.configs.scram_credentials import USERS_PER_TRANSACTION
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.errors import ZooKeeperUnavailableError
-from regent.protocol.error_codes import DUPLICATE_RESOURCE, NONE, UNKNOWN_SERVER_ERROR
+from regent.protocol.error_codes import (
+    DUPLICATE_RESOURCE,
+    NONE,
+    UNACCEPTABLE_CREDENTIAL,
+    UNKNOWN_SERVER_ERROR,
+)
 from regent.zk_data import paths
 from regent.zk_data.config import ConfigEntity, decode_config_change, encode_entity_config
 from regent.zk_data.scram_credentials import decode_scram_credential
@@ -96,6 +103,19 @@ def test_a_user_of_whom_anything_is_wrong_is_left_as_it_is() -> None:
     results = alter(world, active, upsertion("a"), upsertion("a"))
     assert results["a"].error_code == DUPLICATE_RESOURCE
     assert world.zookeeper.dump() == tree
+
+
+@pytest.mark.parametrize("name", [".", "..", "a" * 1_001])
+def test_a_user_that_no_znode_can_be_named_after_keeps_no_other_from_being_changed(
+    name: str,
+) -> None:
+    """A path above ZooKeeper's limit closes the connection, and is sent again on the next one."""
+    world, active = cluster()
+    results = alter(world, active, upsertion("alice"), deletions=(ScramDeletion(name, SHA_256),))
+    assert results.pop("alice") == EntityResult()
+    assert results[name].error_code == UNACCEPTABLE_CREDENTIAL
+    assert alter(world, active, upsertion(name))[name].error_code == UNACCEPTABLE_CREDENTIAL
+    assert notified(world) == [ConfigEntity("users", "alice")]
 
 
 def test_many_users_are_a_few_transactions() -> None:
