@@ -137,7 +137,7 @@ def test_mistakes_are_refused_by_the_api_server_or_all_named_at_once(
     for spec, text in (
         ({}, "set exactly one of assignments, planJSON, replicationFactor"),
         ({"assignments": good, "replicationFactor": {"refused": 1}}, "set exactly one of"),
-        ({"assignments": good, "throttel": 1}, 'unknown field "spec.throttel"'),
+        ({"assignments": good, "throttel": 1}, 'unknown field "throttel"'),
         ({"assignments": assign("refused", {0: [1, 1]})}, "Duplicate value"),
         ({"replicationFactor": {"refused": 0}}, "greater than or equal to 1"),
         ({"assignments": good, "approval": {"planHash": "yes"}}, "planHash"),
