@@ -130,6 +130,7 @@ class TestRendering:
             "ClusterRoleBinding",
             "ConfigMap",
             "CustomResourceDefinition",
+            "CustomResourceDefinition",
             "Deployment",
             "Job",
             "Role",

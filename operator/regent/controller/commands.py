@@ -172,6 +172,12 @@ class AlterPartitionReassignments(msgspec.Struct, frozen=True):
 
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
 
+    order: ClassVar[int] = 5
+
+    @property
+    def progress(self) -> str:
+        return f"moving {len(self.targets)} partitions"
+
 
 class ListPartitionReassignments(msgspec.Struct, frozen=True):
     """List the partitions that are being reassigned.
@@ -285,7 +291,7 @@ TopicCommand = (
 )
 """What custom resources of topics ask for."""
 
-ResourceCommand = TopicCommand
+ResourceCommand = TopicCommand | AlterPartitionReassignments
 """What custom resources of any kind ask for. Each such command has
 
 ``order``

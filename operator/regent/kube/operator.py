@@ -17,7 +17,6 @@ import asyncio
 import contextlib
 import random
 import socket
-import uuid
 import weakref
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -27,38 +26,26 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from regent.controller.view import ClusterView
-from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
-from regent.kube.definition import DefinitionCheck
 from regent.kube.errors import KubeApiError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
 from regent.kube.health import KubeHealth
-from regent.kube.kafka_topics import KafkaTopics, TopicIndex
+from regent.kube.kind_wiring import (
+    KindSurroundings,
+    serve_kafka_topics,
+    serve_partition_reassignments,
+)
 from regent.kube.kopf_runner import KopfOptions
 from regent.kube.metrics import ResourceMetrics
-from regent.kube.object_cache import ObjectCache, ObjectKey
-from regent.kube.reconciler import (
-    MemoryT,
-    ReconciledKind,
-    Reconciler,
-    ReconcilerParts,
-    RequestT,
-    StatusT,
-)
-from regent.kube.resync import Resync
+from regent.kube.object_cache import ObjectKey
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
-from regent.kube.status_writer import StatusWriter
-from regent.kube.topic_configs import TopicConfigs
 from regent.kube.waiting import cancel
-from regent.kube.watching import KindWatch
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
-from regent.reconcile.kinds import ClaimT, KindDescriptor
-from regent.reconcile.request import Absence, ResourceT
-from regent.reconcile.topics.kind import KAFKA_TOPIC
+from regent.reconcile.request import Absence
 from regent.runtime.ports import ControllerPort
 
 
@@ -89,90 +76,28 @@ class KubeOperator:
         self._epoch = controller.view.controller_epoch
         self._brokers = _brokers_of(controller.view)
         self._metrics = metrics or ResourceMetrics(CollectorRegistry())
-        self._health = health
-        self._client = client
-        self._now = now
-        self._jitter = jitter
         self.queue: WorkQueue[ObjectKey] = WorkQueue(jitter=jitter)
         self.batcher = CommandBatcher(controller, timeout_s=settings.submit_timeout_s)
         self.recorder = EventRecorder(client, now=now, instance=socket.gethostname())
-        self.kafka_topics = self._kafka_topics()
-        self.kinds: dict[str, ServedKind] = {
-            served.kind.kind: served for served in (self.kafka_topics,)
-        }
-
-    def _kafka_topics(self) -> ServedKind:
-        index: TopicIndex = ClaimIndex(KAFKA_TOPIC)
-        configs = TopicConfigs()
-
-        def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
-            concerned = {topic: index.keys(topic) for topic in topics}
-            for topic, keys in concerned.items():
-                if keys:
-                    configs.invalidate(topic)
-            return frozenset(key for keys in concerned.values() for key in keys)
-
-        return self._served(
-            KAFKA_TOPIC,
-            index,
-            KafkaTopics(
-                index=index,
-                configs=configs,
-                batcher=self.batcher,
-                metrics=self._metrics,
-                settings=self._settings,
-                view=lambda: self._controller.view,
-                absence=self._absence,
-                now=self._now,
-                jitter=self._jitter,
-                new_topic_id=uuid.uuid4,
-            ),
-            topics_changed=topics_changed,
-            all_changed=configs.invalidate_all,
-        )
-
-    def _served(
-        self,
-        descriptor: KindDescriptor[ResourceT, ClaimT],
-        index: ClaimIndex[ResourceT, ClaimT],
-        reconciled: ReconciledKind[RequestT, StatusT, MemoryT],
-        *,
-        topics_changed: Callable[[frozenset[str]], frozenset[ObjectKey]],
-        all_changed: Callable[[], None],
-    ) -> ServedKind:
-        kind, health = descriptor.kind, self._health.of(descriptor.kind.kind)
-        cache = ObjectCache(kind.kind, index, serves=self._settings.selection.serves)
-        writer = StatusWriter(self._client, descriptor, cache, on_news=self._enqueue)
-        resync = Resync(
-            self._client,
-            kind,
-            self._settings,
-            cache=cache,
-            health=health,
-            jitter=self._jitter,
-            on_news=self._enqueue,
-            on_resync=lambda: self._compare_everything(kind.kind),
-        )
-        parts = ReconcilerParts(
-            cache=cache,
-            writer=writer,
+        surroundings = KindSurroundings(
+            client=client,
+            settings=settings,
+            view=lambda: controller.view,
+            absence=self._absence,
+            batcher=self.batcher,
             recorder=self.recorder,
-            settings=self._settings,
-            view=lambda: self._controller.view,
+            metrics=self._metrics,
+            health=health,
+            now=now,
+            jitter=jitter,
+            enqueue=self._enqueue,
+            compare_everything=self._compare_everything,
         )
-        return ServedKind(
-            kind=kind,
-            cache=cache,
-            resync=resync,
-            watch=KindWatch(kind, cache, resync, self._settings),
-            definition=DefinitionCheck(
-                self._client, kind, descriptor.spec_fields, self._settings, health=health
-            ),
-            writer=writer,
-            reconciler=Reconciler(parts, reconciled),
-            topics_changed=topics_changed,
-            all_changed=all_changed,
-        )
+        self.kafka_topics = serve_kafka_topics(surroundings)
+        self.partition_reassignments = serve_partition_reassignments(surroundings)
+        self.kinds: dict[str, ServedKind] = {
+            served.kind.kind: served for served in (self.kafka_topics, self.partition_reassignments)
+        }
 
     @property
     def writes(self) -> int:
@@ -187,6 +112,8 @@ class KubeOperator:
     def start(self) -> list[asyncio.Task[None]]:
         """Start the tasks that do the work and listen to the controller."""
         self._controller.subscribe(_weak_listener(self))
+        for served in self.kinds.values():
+            served.view_replaced()
         names = [("command batcher", self.batcher.run()), ("event recorder", self.recorder.run())]
         for kind, served in self.kinds.items():
             names.extend((f"{name} {kind}", each) for name, each in served.background())
@@ -297,6 +224,7 @@ class KubeOperator:
                 served.all_changed()
         for served in self.kinds.values():
             if topics is None:
+                served.view_replaced()
                 self._enqueue(frozenset(served.cache.keys()))
                 continue
             if brokers != self._brokers:

@@ -21,6 +21,7 @@ class ServedKind:
 
     Attributes:
         topics_changed: Called when topics have changed in the view; the keys that it is news for.
+        view_replaced: Called at the start, and whenever the view was made anew.
         all_changed: Called when everything may have changed and nobody says what: after an
             election, and every few minutes.
     """
@@ -34,6 +35,7 @@ class ServedKind:
     reconciler: Reconciler[Any, Any, Any]
     topics_changed: Callable[[frozenset[str]], frozenset[ObjectKey]]
     all_changed: Callable[[], None]
+    view_replaced: Callable[[], None]
 
     def background(self) -> tuple[tuple[str, Coroutine[Any, Any, None]], ...]:
         """What has to run beside the watch, until cancelled, each with a name."""

@@ -110,9 +110,10 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
     async def add_finalizer(self, key: ObjectKey, uid: str) -> WriteResult:
         """Put Regent's finalizer on an object, unless it is there or it is being deleted.
 
-        Raises as :meth:`write_status` does.
+        Raises as :meth:`write_status` does, and ValueError if the kind has no finalizer.
         """
-        return await self._write(key, uid, lambda known: _addition(known, self._kind.finalizer))
+        finalizer = self._finalizer
+        return await self._write(key, uid, lambda known: _addition(known, finalizer))
 
     async def remove_finalizer(self, key: ObjectKey, uid: str, *, generation: int) -> WriteResult:
         """Take Regent's finalizer off an object, and no other one.
@@ -122,15 +123,23 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
 
         Raises:
             KubeError: If the API server does not answer or refuses.
+            ValueError: If the kind has no finalizer.
         """
+        finalizer = self._finalizer
 
         def removal(known: CachedObject) -> _Decision:
-            return _removal(known, self._kind.finalizer)
+            return _removal(known, finalizer)
 
         def decide(known: CachedObject) -> _Decision:
             return WriteResult.CHANGED if known.generation != generation else removal(known)
 
         return await self._write(key, uid, decide, is_final=True)
+
+    @property
+    def _finalizer(self) -> str:
+        if self._kind.finalizer is None:
+            raise ValueError(f"{self._kind.kind.kind}s have no finalizer")
+        return self._kind.finalizer
 
     async def _write(
         self,

@@ -21,7 +21,7 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
         kind: Its names, and its paths in the API.
         spec_fields: Names of the fields of its spec.
         parse: Reads an object; one whose spec cannot be read becomes a value that says so.
-        finalizer: What Regent puts on its objects.
+        finalizer: What Regent puts on its objects; None: nothing keeps them.
         conditions: Types of the conditions in its status, in their order.
         subjects: What an object declares, by name: a topic, for instance. Several resources that
             declare the same have to know of each other.
@@ -32,7 +32,7 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
     kind: ResourceKind
     spec_fields: frozenset[str]
     parse: Callable[[Mapping[str, Any]], ResourceT]
-    finalizer: str
+    finalizer: str | None
     conditions: tuple[ConditionType, ...]
     subjects: Callable[[Mapping[str, Any]], tuple[str, ...]]
     claim: Callable[[Mapping[str, Any]], ClaimT | None]

@@ -44,6 +44,11 @@ class EventReason(enum.StrEnum):
     TOPIC_RECREATED_EXTERNALLY = "TopicRecreatedExternally"
     TOPIC_RETAINED = "TopicRetained"
     TOPIC_HANDED_OVER = "TopicHandedOver"
+    REASSIGNMENT_PLANNED = "ReassignmentPlanned"
+    REASSIGNMENT_STARTED = "ReassignmentStarted"
+    REASSIGNMENT_PAUSED = "ReassignmentPaused"
+    REASSIGNMENT_CANCELLED = "ReassignmentCancelled"
+    REASSIGNMENT_COMPLETED = "ReassignmentCompleted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 The types follow kstatus, which Flux and ``kubectl wait`` understand: ``Ready`` is the summary,
 ``Reconciling`` and ``Stalled`` are abnormal when True and never True together. ``Synced`` and
-``Healthy`` are Regent's own: does Kafka look as declared, and are all replicas in sync.
+``Healthy`` are those of a KafkaTopic: does Kafka look as declared, and are all replicas in sync.
+``PlanReady``, ``Approved``, ``Executing`` and ``Completed`` are those of a PartitionReassignment.
 
 Reasons are an interface: people put them into alerts and scripts. Their only place is
 :class:`ConditionReason`; the table in ``docs/kafkatopic.md`` is checked against it.
@@ -25,13 +26,17 @@ MAX_MESSAGE_LENGTH: Final = 1024
 
 
 class ConditionType(enum.StrEnum):
-    """Types of conditions. All of them are present from the first status write on."""
+    """Types of conditions. Those of a kind are present from the first status write on."""
 
     READY = "Ready"
     RECONCILING = "Reconciling"
     STALLED = "Stalled"
     SYNCED = "Synced"
     HEALTHY = "Healthy"
+    PLAN_READY = "PlanReady"
+    APPROVED = "Approved"
+    EXECUTING = "Executing"
+    COMPLETED = "Completed"
 
 
 class ConditionStatus(enum.StrEnum):
@@ -69,8 +74,41 @@ class ConditionReason(enum.StrEnum):
         "Partitions get or lose replicas until they have as many as declared.",
     )
     DELETING = "Deleting", "The topic is being deleted."
-    PAUSED = "Paused", "managementPolicy is Paused: differences are shown, nothing is written."
+    PAUSED = "Paused", "The resource asks for a pause: what differs is shown, nothing is written."
     OBSERVED = "Observed", "managementPolicy is Observe: differences are shown, nothing is written."
+
+    # The course of a reassignment
+    PLANNING = "Planning", "There is no plan yet."
+    PLANNED = "Planned", "There is a valid plan; status.plan has it."
+    APPROVAL_NEEDED = (
+        "ApprovalNeeded",
+        "The plan waits for its approval: spec.approval.planHash has to name it.",
+    )
+    PLAN_CHANGED = (
+        "PlanChanged",
+        "spec.approval.planHash names another plan than the one that there is now.",
+    )
+    PLAN_APPROVED = "PlanApproved", "The plan may be executed."
+    PLAN_UNREADABLE = (
+        "PlanUnreadable",
+        "The stored plan was changed, or a newer Regent stored it; nothing is done.",
+    )
+    MOVING = "Moving", "Partitions are on their way to their new replicas."
+    PAUSING = "Pausing", "A pause is asked for; what is on its way arrives first."
+    CANCELLING = "Cancelling", "What was on its way goes back to where it was."
+    REASSIGNMENT_CANCELLED = (
+        "ReassignmentCancelled",
+        "The reassignment was cancelled: nothing is moved any more.",
+    )
+    REASSIGNED = "Reassigned", "Every partition of the plan has the replicas that it has there."
+    PARTITIONS_DRIFTED = (
+        "PartitionsDrifted",
+        "Somebody else has moved, deleted or recreated partitions of the plan.",
+    )
+    MOVES_REFUSED = (
+        "MovesRefused",
+        "The controller refuses to move partitions; they are tried again.",
+    )
 
     # Waiting for the cluster
     CONTROLLER_INACTIVE = (
@@ -87,14 +125,14 @@ class ConditionReason(enum.StrEnum):
     )
     BROKERS_UNAVAILABLE = (
         "BrokersUnavailable",
-        "Brokers that replicaAssignment names, or that have replicas, are not alive; they are "
-        "waited for.",
+        "Brokers that the resource names, or that have replicas, are not alive; they are waited "
+        "for.",
     )
     BROKER_DEFAULTS_UNKNOWN = (
         "BrokerDefaultsUnknown",
         "No broker has said yet what new topics have that do not say it.",
     )
-    UNKNOWN = "Unknown", "The state of the topic is not known at the moment."
+    UNKNOWN = "Unknown", "The state in the cluster is not known at the moment."
 
     # Health
     PARTITIONS_LEADERLESS = (
@@ -176,7 +214,7 @@ class ConditionReason(enum.StrEnum):
         "A broker has not said yet which version it runs, and not every version can load the "
         "configuration.",
     )
-    TOO_LARGE = "TooLarge", "The topic does not fit into what ZooKeeper accepts at a time."
+    TOO_LARGE = "TooLarge", "The topic or the plan does not fit into what can be stored at a time."
     TOPIC_ALREADY_EXISTS = (
         "TopicAlreadyExists",
         "Somebody else created the topic at the same moment; Regent tries again.",
@@ -185,7 +223,7 @@ class ConditionReason(enum.StrEnum):
         "TopicNameCollision",
         "The name differs from an existing topic only in '.' against '_'.",
     )
-    UNKNOWN_TOPIC = "UnknownTopic", "The topic vanished while it was being changed."
+    UNKNOWN_TOPIC = "UnknownTopic", "The topic or the partition does not exist."
     TOPIC_MARKED_FOR_DELETION = (
         "TopicMarkedForDeletion",
         "A topic of this name is being deleted; its successor is created afterwards.",
@@ -196,7 +234,16 @@ class ConditionReason(enum.StrEnum):
     )
     REASSIGNMENT_IN_PROGRESS = (
         "ReassignmentInProgress",
-        "Partitions cannot be added while replicas of the topic are being moved.",
+        "Replicas of the topic are being moved; what depends on them waits.",
+    )
+    INVALID_PLAN_DOCUMENT = (
+        "InvalidPlanDocument",
+        "planJSON is no file of kafka-reassign-partitions.",
+    )
+    RACKS_LOST = "RacksLost", "Partitions would be spread over fewer racks than now."
+    BELOW_MIN_INSYNC_REPLICAS = (
+        "BelowMinInsyncReplicas",
+        "Partitions would get fewer replicas than min.insync.replicas of their topic.",
     )
     CONCURRENT_CHANGE = "ConcurrentChange", "Somebody else changed the topic at the same moment."
     NOT_CONTROLLER = "NotController", "The controller moved while the change was being made."

@@ -1,4 +1,4 @@
-"""KafkaTopics in a namespace of a test's own, handled with kubectl as people do."""
+"""Resources of Regent in a namespace of a test's own, handled with kubectl as people do."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ TIMEOUT_S = 180
 
 
 class Resources:
-    """The KafkaTopics of one namespace."""
+    """The resources of one kind in one namespace; KafkaTopics unless said otherwise."""
 
-    def __init__(self, api: KubernetesApi, namespace: str) -> None:
+    def __init__(self, api: KubernetesApi, namespace: str, *, kind: str = "ktopic") -> None:
         self.api = api
         self.namespace = namespace
+        self.kind = kind
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         return self.api.kubectl(
@@ -27,15 +28,15 @@ class Resources:
         self.kubectl("apply", "-f", "-", stdin=json.dumps(items))
 
     def patch(self, name: str, **spec: Any) -> None:
-        self.kubectl("patch", "ktopic", name, "--type=merge", "-p", json.dumps({"spec": spec}))
+        self.kubectl("patch", self.kind, name, "--type=merge", "-p", json.dumps({"spec": spec}))
 
     def delete(self, *names: str, wait: bool = True) -> None:
         self.kubectl(
-            "delete", "ktopic", *names, f"--wait={str(wait).lower()}", f"--timeout={TIMEOUT_S}s"
+            "delete", self.kind, *names, f"--wait={str(wait).lower()}", f"--timeout={TIMEOUT_S}s"
         )
 
     def get(self, name: str) -> dict[str, Any]:
-        body: dict[str, Any] = json.loads(self.kubectl("get", "ktopic", name, "-o", "json"))
+        body: dict[str, Any] = json.loads(self.kubectl("get", self.kind, name, "-o", "json"))
         return body
 
     def wait_ready(self, *names: str) -> None:
@@ -44,7 +45,7 @@ class Resources:
             "wait",
             "--for=condition=Ready",
             f"--timeout={TIMEOUT_S}s",
-            *(f"ktopic/{name}" for name in names),
+            *(f"{self.kind}/{name}" for name in names),
         )
 
     def wait_for_status(self, name: str, describe: str, **expected: Any) -> dict[str, Any]:

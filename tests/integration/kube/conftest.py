@@ -22,6 +22,7 @@ from regent.kube.operator import KubeOperator, run_kube
 from regent.kube.settings import KubeSettings
 from regent.kube.side import KubernetesSide
 from regent.kube.waiting import cancel
+from regent.resources.crd import RESOURCES
 from regent.runtime.ports import ControllerPort
 from sandbox import KubernetesApi, wait_until_async
 from tests.support.live_controller import LiveController
@@ -204,14 +205,15 @@ def grant(
     """The chart's Role for Regent's user, with these verbs for reading."""
     patches = {True: ["patch"], False: []}
     kafka = {"apiGroups": ["kafka.regent.dev"]}
+    plurals = [resource.kind.plural for resource in RESOURCES]
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": {"name": "regent", "namespace": namespace},
         "rules": [
-            {**kafka, "resources": ["kafkatopics"], "verbs": [*reading, "get", *patches[patch]]},
+            {**kafka, "resources": plurals, "verbs": [*reading, "get", *patches[patch]]},
             *(
-                {**kafka, "resources": ["kafkatopics/status"], "verbs": verbs}
+                {**kafka, "resources": [f"{each}/status" for each in plurals], "verbs": verbs}
                 for verbs in [patches[patch_status]]
                 if verbs
             ),

@@ -76,12 +76,24 @@ class Store(KubeClient):
         if not is_status:
             self.change(finalizers=patch["metadata"]["finalizers"])
             return
-        for name, value in patch["status"].items():
-            if value is None:
-                self.stored["status"].pop(name)
-            elif name not in self.unknown_fields:
-                self.stored["status"][name] = value
+        known = {
+            name: value
+            for name, value in patch["status"].items()
+            if name not in self.unknown_fields
+        }
+        _merge(self.stored["status"], known)
         self.change()
+
+
+def _merge(document: dict[str, Any], patch: dict[str, Any]) -> None:
+    """What a JSON merge patch does (RFC 7386)."""
+    for name, value in patch.items():
+        if value is None:
+            del document[name]
+        elif isinstance(value, dict) and isinstance(document.get(name), dict):
+            _merge(document[name], value)
+        else:
+            document[name] = value
 
 
 class Bench:

@@ -24,7 +24,7 @@ from regent.controller.commands import (
     Outcome,
     Reason,
     Rejected,
-    TopicCommand,
+    ResourceCommand,
 )
 from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.request import Attempt
@@ -173,7 +173,7 @@ class History:
             created=self._created,
         )
 
-    def _carry_out(self, command: TopicCommand) -> Outcome:
+    def _carry_out(self, command: ResourceCommand) -> Outcome:
         match command:
             case DescribeTopicConfigs():
                 self._config = {}
@@ -190,7 +190,7 @@ class History:
                     self.topic = None
         return Accepted()
 
-    def _note(self, command: TopicCommand, outcome: Outcome) -> None:
+    def _note(self, command: ResourceCommand, outcome: Outcome) -> None:
         if isinstance(command, DescribeTopicConfigs):
             return
         if isinstance(command, CreateTopic) and isinstance(outcome, Accepted):

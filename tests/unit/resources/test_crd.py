@@ -11,10 +11,11 @@ import yaml
 from pydantic import Field
 
 from regent.model.topic import MAX_PARTITIONS
-from regent.resources.base import ApiModel
+from regent.resources.base import ApiModel, CustomResource
 from regent.resources.crd import HEADER, RESOURCES, crd, render_crds, write_crds
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import Cel
+from regent.resources.partition_reassignment import PartitionReassignment
 from regent.resources.schema import structural_schema
 
 ROOT = Path(__file__).parents[3]
@@ -50,7 +51,7 @@ def test_writing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_schemas_are_structural(resource: type[KafkaTopic]) -> None:
+def test_schemas_are_structural(resource: type[CustomResource]) -> None:
     for path, node in _nodes(_schema(crd(resource))):
         assert not FORBIDDEN & node.keys(), path
         assert "type" in node or node.get("x-kubernetes-preserve-unknown-fields"), path
@@ -58,7 +59,7 @@ def test_schemas_are_structural(resource: type[KafkaTopic]) -> None:
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_every_field_is_described(resource: type[KafkaTopic]) -> None:
+def test_every_field_is_described(resource: type[CustomResource]) -> None:
     schema = _schema(crd(resource))
     for part in ("spec", "status"):
         for path, node in _nodes(schema["properties"][part], part):
@@ -67,8 +68,9 @@ def test_every_field_is_described(resource: type[KafkaTopic]) -> None:
             assert node.get("description"), path
 
 
-def test_what_people_can_write_is_bounded() -> None:
-    for path, node in _nodes(_schema(crd(KafkaTopic))["properties"]["spec"], "spec"):
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_what_people_can_write_is_bounded(resource: type[CustomResource]) -> None:
+    for path, node in _nodes(_schema(crd(resource))["properties"]["spec"], "spec"):
         match node.get("type"):
             case "array":
                 assert "maxItems" in node, path
@@ -80,8 +82,15 @@ def test_what_people_can_write_is_bounded() -> None:
                 assert "maxProperties" in node, path
 
 
-def test_printer_columns_lead_to_fields() -> None:
-    definition = crd(KafkaTopic)
+@pytest.mark.parametrize(
+    ("resource", "columns"),
+    [
+        (KafkaTopic, ["Partitions", "Replicas", "URP", "Ready", "Reason", "Age"]),
+        (PartitionReassignment, ["Phase", "Progress", "Ready", "Reason", "Age"]),
+    ],
+)
+def test_printer_columns_lead_to_fields(resource: type[CustomResource], columns: list[str]) -> None:
+    definition = crd(resource)
     version = definition["spec"]["versions"][0]
     paths = {path.lstrip(".") for path, _ in _nodes(_schema(definition))}
     for column in version["additionalPrinterColumns"]:
@@ -90,7 +99,7 @@ def test_printer_columns_lead_to_fields() -> None:
             continue
         assert path in paths, column
     narrow = [c["name"] for c in version["additionalPrinterColumns"] if "priority" not in c]
-    assert narrow == ["Partitions", "Replicas", "URP", "Ready", "Reason", "Age"]
+    assert narrow == columns
 
 
 def test_as_many_partitions_can_be_declared_as_the_controller_creates() -> None:
@@ -108,15 +117,16 @@ def test_the_deletion_policy_has_no_default_and_the_one_in_effect_is_shown() -> 
     assert deletion["jsonPath"] == ".status.deletionPolicy"
 
 
-def test_conditions_are_a_map_by_type() -> None:
-    conditions = _schema(crd(KafkaTopic))["properties"]["status"]["properties"]["conditions"]
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_conditions_are_a_map_by_type(resource: type[CustomResource]) -> None:
+    conditions = _schema(crd(resource))["properties"]["status"]["properties"]["conditions"]
     assert conditions["x-kubernetes-list-type"] == "map"
     assert conditions["x-kubernetes-list-map-keys"] == ["type"]
 
 
 def test_yaml_reads_back_as_it_was_meant() -> None:
-    (text,) = render_crds().values()
-    assert yaml.safe_load(text) == crd(KafkaTopic)
+    for resource, text in zip(RESOURCES, render_crds().values(), strict=True):
+        assert yaml.safe_load(text) == crd(resource)
 
 
 class TestStructuralForm:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, assert_never
 
 from regent.controller.commands import (
+    AlterPartitionReassignments,
     AlterTopicConfig,
     CreatePartitions,
     CreateTopic,
@@ -57,7 +58,7 @@ def accepted_event(request: TopicRequest, command: ResourceCommand) -> PlannedEv
                 f"started the deletion of topic {command.topic}",
                 is_occurrence=True,
             )
-        case DescribeTopicConfigs():
+        case DescribeTopicConfigs() | AlterPartitionReassignments():
             return None
     assert_never(command)
 

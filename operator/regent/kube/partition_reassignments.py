@@ -1,0 +1,181 @@
+"""PartitionReassignments as the reconciler sees them: requests, commands, and their outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from regent.controller.commands import (
+    Accepted,
+    AlterPartitionReassignments,
+    DescribeTopicConfigs,
+    Outcome,
+    ResourceCommand,
+)
+from regent.controller.view import ClusterView
+from regent.kube.claim_index import ClaimIndex
+from regent.kube.command_batcher import CommandBatcher
+from regent.kube.moving_partitions import MovingPartitions
+from regent.kube.object_cache import CachedObject
+from regent.kube.reassignment_memory import ReassignmentMemory
+from regent.kube.settings import KubeSettings
+from regent.kube.topic_configs import TopicConfigs
+from regent.model.partition import TopicPartition
+from regent.reconcile.plan import PlannedEvent
+from regent.reconcile.reassignments.execution import ReassignmentPlan
+from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
+from regent.reconcile.reassignments.planning import plan_reassignment
+from regent.reconcile.reassignments.request import ReassignmentRequest, SentMove
+from regent.reconcile.reassignments.stages import find_partition
+from regent.reconcile.reassignments.transitions import transition_events
+from regent.reconcile.reassignments.unreadable import UnreadableRequest, plan_unreadable
+from regent.reconcile.request import Absence
+from regent.resources.partition_reassignment import PartitionReassignment, UnreadableReassignment
+from regent.resources.partition_reassignment_status import PartitionReassignmentStatus
+
+AnyReassignmentRequest = ReassignmentRequest | UnreadableRequest
+ReassignmentIndex = ClaimIndex[PartitionReassignment | UnreadableReassignment, None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReassignments:
+    """A :class:`~regent.kube.reconciler.ReconciledKind`.
+
+    Attributes:
+        configs: What is known of the configurations of topics.
+        moving: What moves in the cluster.
+        view: Returns the newest view of the cluster.
+        now: Returns the present, aware.
+        jitter: Returns numbers from 0 to 1 that spread retries.
+        absence: Returns for how long this process has not been the controller.
+    """
+
+    configs: TopicConfigs
+    moving: MovingPartitions
+    batcher: CommandBatcher
+    settings: KubeSettings
+    view: Callable[[], ClusterView]
+    now: Callable[[], datetime]
+    jitter: Callable[[], float]
+    absence: Callable[[], Absence] = Absence
+
+    def remember(self, known: CachedObject, *, at: float) -> ReassignmentMemory:
+        """See :class:`~regent.kube.reconciler.ReconciledKind`, as for the others."""
+        return ReassignmentMemory(uid=known.uid, generation=known.generation, seen_at=at)
+
+    def request(self, known: CachedObject, memory: ReassignmentMemory) -> AnyReassignmentRequest:
+        resource = PARTITION_REASSIGNMENT.parse(known.body)
+        if not isinstance(resource, PartitionReassignment):
+            return UnreadableRequest(resource, now=self.now())
+        at = asyncio.get_running_loop().time()
+        topics = PARTITION_REASSIGNMENT.subjects(known.body)
+        configs = {topic: self.configs.get(topic) for topic in topics}
+        return ReassignmentRequest(
+            resource=resource,
+            view=self.view(),
+            topics=topics,
+            configs={topic: config for topic, config in configs.items() if config is not None},
+            moving=self.moving.partitions,
+            sent=self.moving.sent(at=at),
+            refused=memory.refused,
+            name_rules=self.settings.topic_name_rules,
+            seen_at=memory.seen_at,
+            monotonic_s=at,
+            now=self.now(),
+            attempts=tuple(memory.attempts),
+            absence=self.absence(),
+        )
+
+    def plan(self, request: AnyReassignmentRequest) -> ReassignmentPlan:
+        if isinstance(request, UnreadableRequest):
+            return plan_unreadable(request)
+        return plan_reassignment(request)
+
+    async def send(
+        self,
+        request: AnyReassignmentRequest,
+        commands: Sequence[ResourceCommand],
+        memory: ReassignmentMemory,
+    ) -> Sequence[PlannedEvent]:
+        if isinstance(request, UnreadableRequest):
+            return ()  # it has none
+        as_of = self.configs.clock
+        moves = [c for c in commands if isinstance(c, AlterPartitionReassignments)]
+        # Before anything is awaited: the next request counts it.
+        for change in moves:
+            self.moving.send(_sent_moves(change, request, settle_s=self.settings.accepted_settle_s))
+        try:
+            outcomes = await self.batcher.submit(commands)
+        except asyncio.CancelledError:
+            for change in moves:
+                self.moving.take_back(change.targets)
+            raise
+        at = asyncio.get_running_loop().time()
+        for command, outcome in zip(commands, outcomes, strict=True):
+            match command:
+                case AlterPartitionReassignments():
+                    memory.note_moves(command, outcome, at=at, jitter=self.jitter)
+                    self.moving.take_back(tp for tp in command.targets if tp in memory.refused)
+                case DescribeTopicConfigs():
+                    self._note_reading(command, outcome, request, memory, as_of=as_of)
+                case _:
+                    raise AssertionError(f"no reassignment asks for {command}")
+        return ()
+
+    def _note_reading(
+        self,
+        command: DescribeTopicConfigs,
+        outcome: Outcome,
+        request: ReassignmentRequest,
+        memory: ReassignmentMemory,
+        *,
+        as_of: int,
+    ) -> None:
+        known: Mapping[str, Mapping[str, str]] = {}
+        if isinstance(outcome, Accepted):
+            known = outcome.result or {}
+        for topic, config in known.items():
+            self.configs.put(topic, config, as_of=as_of)
+        if known.keys() >= set(command.topics):
+            memory.forget_attempt(command)
+            return
+        memory.note_attempt(
+            command,
+            outcome,
+            controller_epoch=request.view.controller_epoch,
+            at=asyncio.get_running_loop().time(),
+            settings=self.settings,
+            jitter=self.jitter,
+        )
+
+    def status_of(self, known: CachedObject) -> PartitionReassignmentStatus:
+        return PARTITION_REASSIGNMENT.parse(known.body).status
+
+    def stored(
+        self,
+        status: PartitionReassignmentStatus,
+        *,
+        over: PartitionReassignmentStatus,
+        memory: ReassignmentMemory,
+    ) -> tuple[PlannedEvent, ...]:
+        return transition_events(over, status)
+
+
+def _sent_moves(
+    command: AlterPartitionReassignments, request: ReassignmentRequest, *, settle_s: float
+) -> dict[TopicPartition, SentMove]:
+    """What a command sets in motion, as far as the view knows the partitions."""
+    sent: dict[TopicPartition, SentMove] = {}
+    for tp, target in command.targets.items():
+        topic = request.view.topics.get(tp.topic)
+        partition = None if topic is None else find_partition(topic, tp.partition)
+        if partition is not None and target is not None:
+            sent[tp] = SentMove(
+                target=target,
+                copies=tuple(b for b in target if b not in partition.replicas),
+                leader=partition.leader,
+                until=request.monotonic_s + settle_s,
+            )
+    return sent

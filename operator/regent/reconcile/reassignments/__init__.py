@@ -1,0 +1,1 @@
+"""PartitionReassignments: plans that are pinned by their hash, and their execution in batches."""

@@ -1,0 +1,285 @@
+"""Carrying out a plan whose execution has begun.
+
+What has to be done follows from the plan and from where its partitions are now. So it goes on after
+a crash, under another process or another controller, without a repeated and without a lost move.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regent.controller.commands import AlterPartitionReassignments
+from regent.model.partition import TopicPartition
+from regent.reconcile.plan import Plan
+from regent.reconcile.reassignments.batching import next_batch, present_traffic
+from regent.reconcile.reassignments.move_plan import MovePlan
+from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
+from regent.reconcile.reassignments.status import planned_verdict, progress_fields, status_in
+from regent.reconcile.reassignments.validation import available_brokers
+from regent.reconcile.verdicts import Assessment, Progress
+from regent.resources.conditions import (
+    ConditionReason,
+    ConditionStatus,
+    ConditionType,
+    Verdict,
+    enumerate_some,
+    rfc3339,
+)
+from regent.resources.partition_reassignment import DesiredState, DriftPolicy
+from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
+
+ReassignmentPlan = Plan[PartitionReassignmentStatus]
+
+_NAMED = 5
+"""Partitions that a message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How the moves of a plan are doing, by state."""
+
+    moves: tuple[MoveStatus, ...]
+
+    def of(self, state: MoveState) -> list[MoveStatus]:
+        return [move for move in self.moves if move.state is state]
+
+
+def plan_execution(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
+    """What has to be done now for a plan whose execution has begun."""
+    course = Course(tuple(_with_hindrance(request, move) for move in _seen(request, plan)))
+    if request.resource.spec.desired_state is DesiredState.CANCELLED:
+        return _cancelling(request, plan, course)
+    return _moving(request, plan, course)
+
+
+def _seen(request: ReassignmentRequest, plan: MovePlan) -> tuple[MoveStatus, ...]:
+    """The moves as the view shows them, and what was sent and does not show yet as under way."""
+    one_by_one = request.resource.spec.concurrency.per_partition_one_by_one
+
+    def with_sent(move: MoveStatus) -> MoveStatus:
+        if move.state is not MoveState.PENDING:
+            return move
+        goal = move.next_goal(one_by_one=one_by_one)
+        if not request.is_sent(move.move.tp, goal):
+            return move
+        return dataclasses.replace(move, state=MoveState.RUNNING, goal=goal)
+
+    return tuple(map(with_sent, statuses(plan, request.view)))
+
+
+def _with_hindrance(request: ReassignmentRequest, move: MoveStatus) -> MoveStatus:
+    """The move with what keeps it from going on."""
+    problem = ""
+    if move.state in (MoveState.PENDING, MoveState.RUNNING):
+        goal = move.goal or move.move.target
+        present = () if move.state is MoveState.RUNNING else move.stage
+        dead = [b for b in goal if b not in present and b not in request.view.brokers]
+        refused = request.refused.get(move.move.tp)
+        if dead:
+            problem = f"brokers {dead} are not alive"
+        elif refused is not None and (
+            move.state is MoveState.PENDING or refused.target == move.stage
+        ):
+            problem = refused.message
+    return dataclasses.replace(move, problem=problem) if problem else move
+
+
+def _moving(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
+    drifted, running = course.of(MoveState.DRIFTED), course.of(MoveState.RUNNING)
+    rest = [*course.of(MoveState.PENDING), *course.of(MoveState.BLOCKED), *running]
+    if not rest:
+        return _ended(request, plan, course)
+    spec = request.resource.spec
+    if drifted and spec.on_drift is DriftPolicy.STOP:
+        message = (
+            f"{_describe_drift(drifted)}; nothing more is begun before they are back, or "
+            "spec.onDrift is Skip"
+        )
+        if running:
+            return _under_way(request, plan, course, ConditionReason.PARTITIONS_DRIFTED, message)
+        assessment = Assessment(Progress.STALLED, ConditionReason.PARTITIONS_DRIFTED, message)
+        return Plan(status=_status(request, plan, course, Phase.STOPPED, assessment))
+    if spec.desired_state is DesiredState.PAUSED:
+        return _pausing(request, plan, course)
+    return _going_on(request, plan, course)
+
+
+def _going_on(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
+    batch = next_batch(
+        _startable(request, course),
+        present_traffic(request.moving, request.sent),
+        request.resource.spec.concurrency,
+    )
+    reason, message = _what_happens(course)
+    plan_ = _under_way(request, plan, course, reason, message)
+    commands = (AlterPartitionReassignments(batch),) if batch else ()
+    return dataclasses.replace(plan_, commands=commands)
+
+
+def _startable(request: ReassignmentRequest, course: Course) -> list[MoveStatus]:
+    """Pending moves that may begin, as far as they themselves are concerned."""
+    available = available_brokers(request.view)
+
+    def may_begin(move: MoveStatus) -> bool:
+        refused = request.refused.get(move.move.tp)
+        if refused is not None and refused.retry_at > request.monotonic_s:
+            return False
+        return all(b in available for b in move.move.target if b not in move.stage)
+
+    return [move for move in course.of(MoveState.PENDING) if may_begin(move)]
+
+
+def _what_happens(course: Course) -> tuple[ConditionReason, str]:
+    """Why it is not completed yet."""
+    hindered = [move for move in course.moves if move.problem]
+    held = [move for move in hindered if move.state is not MoveState.DRIFTED]
+    text = (
+        f"the plan for {len(course.moves)} partitions is being executed; status.progress says how "
+        "far it is"
+    )
+    if not held:
+        return ConditionReason.MOVING, text
+    dead = any("not alive" in move.problem for move in held)
+    blocked = any(move.state is MoveState.BLOCKED for move in held)
+    if dead:
+        reason = ConditionReason.BROKERS_UNAVAILABLE
+    elif blocked:
+        reason = ConditionReason.REASSIGNMENT_IN_PROGRESS
+    else:
+        reason = ConditionReason.MOVES_REFUSED
+    return reason, f"{text}{_waits(held)}"
+
+
+def _waits(moves: Sequence[MoveStatus]) -> str:
+    """Which of the moves wait, and for what."""
+    problems = [f"{each.move.tp}: {each.problem}" for each in moves if each.problem]
+    return f"; these wait: {enumerate_some(problems, limit=_NAMED)}" if problems else ""
+
+
+def _under_way(
+    request: ReassignmentRequest,
+    plan: MovePlan,
+    course: Course,
+    reason: ConditionReason,
+    message: str,
+    phase: Phase = Phase.EXECUTING,
+) -> ReassignmentPlan:
+    assessment = Assessment(Progress.PROGRESSING, reason, message)
+    return Plan(
+        status=_status(request, plan, course, phase, assessment),
+        requeue_after_s=_requeue_after_s(request, plan),
+    )
+
+
+def _requeue_after_s(request: ReassignmentRequest, plan: MovePlan) -> float | None:
+    """Seconds until something that was sent has to show, or something refused is tried again."""
+    moves = {move.tp for move in plan.moves}
+    waits = [
+        at - request.monotonic_s
+        for tp, at in (
+            *((tp, sent.until) for tp, sent in request.sent.items()),
+            *((tp, refused.retry_at) for tp, refused in request.refused.items()),
+        )
+        if tp in moves and at > request.monotonic_s
+    ]
+    return min(waits) if waits else None
+
+
+def _pausing(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
+    running = course.of(MoveState.RUNNING)
+    if running:
+        message = f"{len(running)} partitions are on their way and arrive; nothing more is begun"
+        return _under_way(
+            request, plan, course, ConditionReason.PAUSING, message, phase=Phase.PAUSING
+        )
+    assessment = Assessment(
+        Progress.READY,
+        ConditionReason.PAUSED,
+        "nothing is moved while spec.desiredState is Paused",
+    )
+    return Plan(status=_status(request, plan, course, Phase.PAUSED, assessment))
+
+
+def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
+    """What is on its way goes back: to exactly the replicas that it had, in their order."""
+    running = course.of(MoveState.RUNNING)
+    if not running:
+        if not course.of(MoveState.PENDING) and not course.of(MoveState.BLOCKED):
+            return _ended(request, plan, course)
+        assessment = Assessment(
+            Progress.READY,
+            ConditionReason.REASSIGNMENT_CANCELLED,
+            "spec.desiredState is Cancelled: nothing is moved; what had arrived stays, and Running "
+            "goes on with the rest",
+        )
+        return Plan(status=_status(request, plan, course, Phase.CANCELLED, assessment))
+    back: dict[TopicPartition, tuple[int, ...] | None] = {}
+    for move in running:
+        tp = move.move.tp
+        refused = request.refused.get(tp)
+        waits = refused is not None and refused.retry_at > request.monotonic_s
+        if tp in request.moving and not request.is_sent(tp, move.stage) and not waits:
+            back[tp] = move.stage
+    going = _under_way(
+        request,
+        plan,
+        course,
+        ConditionReason.CANCELLING,
+        f"{len(running)} partitions go back to where they were{_waits(running)}",
+        phase=Phase.CANCELLING,
+    )
+    return dataclasses.replace(going, commands=(AlterPartitionReassignments(back),) if back else ())
+
+
+def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
+    """Nothing is left to be moved."""
+    drifted = course.of(MoveState.DRIFTED)
+    if drifted:
+        assessment = Assessment(
+            Progress.STALLED,
+            ConditionReason.PARTITIONS_DRIFTED,
+            f"all others have arrived; {_describe_drift(drifted)}",
+        )
+        return Plan(status=_status(request, plan, course, Phase.INCOMPLETE, assessment))
+    assessment = Assessment(
+        Progress.READY,
+        ConditionReason.REASSIGNED,
+        f"all {len(course.moves)} partitions have the replicas of the plan",
+    )
+    status = _status(request, plan, course, Phase.COMPLETED, assessment)
+    return Plan(status=status.model_copy(update={"finished_at": rfc3339(request.now)}))
+
+
+def _describe_drift(drifted: Sequence[MoveStatus]) -> str:
+    named = enumerate_some([f"{m.move.tp}: {m.problem}" for m in drifted], limit=_NAMED)
+    return f"{len(drifted)} partitions are not where the plan has them: {named}"
+
+
+def _status(
+    request: ReassignmentRequest,
+    plan: MovePlan,
+    course: Course,
+    phase: Phase,
+    assessment: Assessment,
+) -> PartitionReassignmentStatus:
+    return status_in(
+        request,
+        phase,
+        assessment,
+        planned=planned_verdict(plan),
+        approved=begun_verdict(plan),
+        **progress_fields(course.moves),
+    )
+
+
+def begun_verdict(plan: MovePlan) -> Verdict:
+    """``Approved`` for a plan whose execution has begun: it stays approved."""
+    return Verdict(
+        ConditionType.APPROVED,
+        ConditionStatus.TRUE,
+        ConditionReason.PLAN_APPROVED,
+        f"the execution of the plan {plan.hash} has begun",
+    )

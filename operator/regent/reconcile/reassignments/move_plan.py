@@ -1,0 +1,133 @@
+"""The plan of a reassignment: which partitions get which replicas, as one value with a hash.
+
+The plan is stored as a document in the status of its resource. What is executed is read from there:
+the same hash means the same moves, whatever becomes of this process or of the cluster meanwhile.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Final, NamedTuple
+
+from regent.model.partition import TopicPartition
+
+_VERSION: Final = 1
+_JSON_LENGTH_MAX: Final = 16 * 1024 * 1024
+"""Of a document when it is decompressed."""
+
+
+class PlanDocumentError(ValueError):
+    """A stored document is none that this Regent has written."""
+
+
+class Move(NamedTuple):
+    """What becomes of one partition.
+
+    Attributes:
+        czxid: Transaction that created the node of its topic, 0 if not known. A topic of that name
+            with another one is another topic.
+        replicas: Where it is, the preferred leader first.
+        target: Where it shall be.
+    """
+
+    topic: str
+    partition: int
+    czxid: int
+    replicas: tuple[int, ...]
+    target: tuple[int, ...]
+
+    @property
+    def tp(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def adding(self) -> tuple[int, ...]:
+        """Brokers that get a copy."""
+        return tuple(broker for broker in self.target if broker not in self.replicas)
+
+
+@dataclass(frozen=True)
+class MovePlan:
+    """Moves in the order of topics and partitions.
+
+    Attributes:
+        cluster_id: Id of the Kafka cluster that it is for.
+    """
+
+    cluster_id: str | None
+    moves: tuple[Move, ...]
+
+    @staticmethod
+    def of(cluster_id: str | None, moves: Iterable[Move]) -> MovePlan:
+        """The plan with these moves, in whatever order they come."""
+        return MovePlan(cluster_id, tuple(sorted(moves)))
+
+    @cached_property
+    def _text(self) -> bytes:
+        """The canonical form: equal plans have equal bytes."""
+        document = {"version": _VERSION, "clusterId": self.cluster_id, "moves": self.moves}
+        return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+
+    @cached_property
+    def hash(self) -> str:
+        """ "sha256:" and 64 digits."""
+        return f"sha256:{hashlib.sha256(self._text).hexdigest()}"
+
+    @cached_property
+    def document(self) -> str:
+        """As text that can be stored."""
+        return base64.b64encode(zlib.compress(self._text, level=9)).decode("ascii")
+
+    @cached_property
+    def topics(self) -> tuple[str, ...]:
+        """Names of the topics, each once, sorted."""
+        return tuple(dict.fromkeys(move.topic for move in self.moves))
+
+    @property
+    def replica_moves(self) -> int:
+        """Replicas that are copied."""
+        return sum(len(move.adding) for move in self.moves)
+
+    @property
+    def leader_changes(self) -> int:
+        """Partitions that get another preferred leader."""
+        return sum(move.replicas[:1] != move.target[:1] for move in self.moves)
+
+
+@lru_cache(maxsize=64)
+def read_plan(document: str, *, expected_hash: str) -> MovePlan:
+    """The plan of a stored document. It is read often: whenever something of it has moved.
+
+    Raises:
+        PlanDocumentError: If it is malformed, or has another hash.
+    """
+    try:
+        inflater = zlib.decompressobj()
+        text = inflater.decompress(base64.b64decode(document, validate=True), _JSON_LENGTH_MAX)
+        plan = _plan_of(json.loads(text))
+    except (binascii.Error, zlib.error, ValueError, TypeError, KeyError) as error:
+        raise PlanDocumentError(f"the plan document cannot be read: {error}") from error
+    if plan.hash != expected_hash:
+        raise PlanDocumentError(
+            f"the plan document has the hash {plan.hash}, not {expected_hash} as status.plan says"
+        )
+    return plan
+
+
+def _plan_of(document: dict[str, Any]) -> MovePlan:
+    if document["version"] != _VERSION:
+        raise PlanDocumentError(f"version {document['version']} is not known")
+    return MovePlan(
+        document["clusterId"],
+        tuple(
+            Move(topic, partition, czxid, tuple(replicas), tuple(target))
+            for topic, partition, czxid, replicas, target in document["moves"]
+        ),
+    )

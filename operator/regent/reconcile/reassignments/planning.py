@@ -1,0 +1,337 @@
+"""Reconciling a PartitionReassignment: what is known goes in, a plan comes out.
+
+The order of questions: is it over; does the view know the cluster, and is it that of the resource;
+has the execution begun; is there a valid plan; may it be executed. The plan is stored, with the
+moment at which its execution begins, before anything is moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from regent.controller.commands import DescribeTopicConfigs
+from regent.reconcile.checks import Finding
+from regent.reconcile.dispatch import dispatch
+from regent.reconcile.plan import Plan
+from regent.reconcile.reassignments.approval import approval_verdict
+from regent.reconcile.reassignments.execution import (
+    ReassignmentPlan,
+    begun_verdict,
+    plan_execution,
+)
+from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
+from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.reconcile.reassignments.stages import MoveState, statuses
+from regent.reconcile.reassignments.status import (
+    blind_status,
+    planned_verdict,
+    problems_of,
+    progress_fields,
+    status_in,
+    stored_plan,
+    unapproved_verdict,
+    unplanned_verdict,
+)
+from regent.reconcile.reassignments.validation import (
+    field_of_moves,
+    make_plan,
+    plan_findings,
+)
+from regent.reconcile.verdicts import Assessment, Progress
+from regent.resources.conditions import (
+    ConditionReason,
+    ConditionStatus,
+    ConditionType,
+    Verdict,
+    enumerate_some,
+    rfc3339,
+)
+from regent.resources.partition_reassignment import DesiredState
+from regent.resources.partition_reassignment_status import Phase
+
+INACTIVE_GRACE_S: Final = 30.0
+"""How long a change of a resource may wait for a controller before its status says that there is
+none. A change of controllers takes less."""
+
+_WITHOUT_PLAN: Final[dict[str, Any]] = {
+    "plan": None,
+    "progress": None,
+    "summary": None,
+    "partitions": (),
+}
+"""Fields of a status that has no plan."""
+
+
+def plan_reassignment(request: ReassignmentRequest) -> ReassignmentPlan:
+    """What has to be done for a PartitionReassignment, given everything that is known now."""
+    resource = request.resource
+    if resource.metadata.is_being_deleted:
+        return Plan()  # nothing holds it: what is on its way arrives, nothing more is begun
+    if resource.status.phase is Phase.COMPLETED:
+        return _completed(request)
+    if not request.view.may_act:
+        return _outside_term(request)
+    recorded, actual = resource.status.cluster_id, request.view.cluster_id
+    if not request.view.is_complete or actual is None:
+        return _loading(request)
+    if recorded is not None and recorded != actual:
+        return _other_cluster(request)
+    if resource.status.started_at is not None:
+        return _begun(request)
+    return _not_begun(request)
+
+
+def _completed(request: ReassignmentRequest) -> ReassignmentPlan:
+    """It stays completed, whatever becomes of the cluster or of the resource. A status that has
+    been shown for this generation is left alone."""
+    if request.is_answered:
+        return Plan()
+    status = request.resource.status
+    generation = request.resource.metadata.generation
+    conditions = tuple(
+        condition.model_copy(update={"observed_generation": generation})
+        for condition in status.conditions
+    )
+    return Plan(
+        status=status.model_copy(
+            update={"observed_generation": generation, "conditions": conditions}
+        )
+    )
+
+
+def _outside_term(request: ReassignmentRequest) -> ReassignmentPlan:
+    """There is no controller: after a while the status says that nothing is known."""
+    absence = request.absence
+    if request.is_answered:
+        left_s = absence.unknown_after_s - absence.for_s
+    else:
+        left_s = min(INACTIVE_GRACE_S, absence.unknown_after_s) - request.unanswered_s
+    if left_s > 0:
+        return Plan(requeue_after_s=left_s)
+    why = f" ({absence.reason})" if absence.reason else ""
+    assessment = Assessment(
+        Progress.UNKNOWN,
+        ConditionReason.CONTROLLER_INACTIVE,
+        f"no Regent process is the controller of the Kafka cluster{why}; what is on its way goes "
+        "on as soon as there is a controller, the rest once one is",
+    )
+    return Plan(status=blind_status(request, assessment))
+
+
+def _loading(request: ReassignmentRequest) -> ReassignmentPlan:
+    assessment = Assessment(
+        Progress.PROGRESSING,
+        ConditionReason.CLUSTER_LOADING,
+        "the controller is still reading the cluster",
+    )
+    return Plan(status=blind_status(request, assessment))
+
+
+def _other_cluster(request: ReassignmentRequest) -> ReassignmentPlan:
+    assessment = Assessment(
+        Progress.STALLED,
+        ConditionReason.OTHER_CLUSTER,
+        f"the plan is for Kafka cluster {request.resource.status.cluster_id}, Regent controls "
+        f"{request.view.cluster_id} now; create another PartitionReassignment there",
+    )
+    return Plan(status=blind_status(request, assessment))
+
+
+def _begun(request: ReassignmentRequest) -> ReassignmentPlan:
+    stored = request.resource.status.plan
+    try:
+        if stored is None:
+            raise PlanDocumentError("status.plan is missing")
+        plan = read_plan(stored.document, expected_hash=stored.hash)
+    except PlanDocumentError as error:
+        assessment = Assessment(
+            Progress.STALLED,
+            ConditionReason.PLAN_UNREADABLE,
+            f"{error}; what is on its way arrives, nothing more is begun: create another "
+            "PartitionReassignment for the rest",
+        )
+        return Plan(status=blind_status(request, assessment))
+    return plan_execution(request, plan)
+
+
+def _not_begun(request: ReassignmentRequest) -> ReassignmentPlan:
+    if request.resource.spec.desired_state is DesiredState.CANCELLED:
+        return _cancelled(request)
+    unread = _unread_topics(request)
+    if unread:
+        return _reading(request, unread)
+    plan, findings = _present_plan(request)
+    if findings:
+        return _invalid(request, findings)
+    if not plan.moves:
+        return _nothing_to_move(request, plan)
+    spec = request.resource.spec
+    approved = approval_verdict(spec.approval, plan)
+    if approved.status is not ConditionStatus.TRUE:
+        assessment = Assessment(Progress.STALLED, approved.reason, approved.message)
+        return _idle(request, plan, approved, Phase.AWAITING_APPROVAL, assessment)
+    if spec.desired_state is DesiredState.PAUSED:
+        return _idle(
+            request,
+            plan,
+            approved,
+            Phase.PAUSED,
+            Assessment(
+                Progress.READY,
+                ConditionReason.PAUSED,
+                "nothing is moved while spec.desiredState is Paused",
+            ),
+        )
+    return _begin(request, plan)
+
+
+def _cancelled(request: ReassignmentRequest) -> ReassignmentPlan:
+    """It was cancelled before anything was moved: nothing is planned, nothing can be wrong."""
+    message = "spec.desiredState is Cancelled: nothing was moved"
+    assessment = Assessment(Progress.READY, ConditionReason.REASSIGNMENT_CANCELLED, message)
+    status = status_in(
+        request,
+        Phase.CANCELLED,
+        assessment,
+        planned=unplanned_verdict(assessment.reason, message),
+        approved=unapproved_verdict(message),
+        **_WITHOUT_PLAN,
+    )
+    return Plan(status=status)
+
+
+def _unread_topics(request: ReassignmentRequest) -> tuple[str, ...]:
+    """Existing topics of the resource whose configuration was not read yet."""
+    return tuple(
+        topic
+        for topic in request.topics
+        if topic in request.view.topics and topic not in request.configs
+    )
+
+
+def _reading(request: ReassignmentRequest, topics: tuple[str, ...]) -> ReassignmentPlan:
+    """Ask for configurations: they say how many replicas are needed."""
+    sent = dispatch(request, (DescribeTopicConfigs(topics),), fields={})
+    if sent.send:
+        return Plan(commands=sent.send)
+    message = f"the configuration of {enumerate_some(topics, limit=5)} cannot be read yet"
+    if sent.findings:
+        message += f": {sent.findings[0].text}"
+    assessment = Assessment(Progress.PROGRESSING, ConditionReason.PLANNING, message)
+    status = status_in(
+        request,
+        Phase.PENDING,
+        assessment,
+        planned=unplanned_verdict(assessment.reason, message),
+        approved=unapproved_verdict(message),
+    )
+    return Plan(status=status, requeue_after_s=sent.wait_s)
+
+
+def _present_plan(request: ReassignmentRequest) -> tuple[MovePlan, Sequence[Finding]]:
+    """The stored plan as long as the cluster is as it was for it, else a new one.
+
+    Where Regent chooses the brokers, every change of the cluster would lead to another choice, and
+    to another hash than the one that somebody is about to approve.
+    """
+    stored = request.resource.status.plan
+    if stored is not None:
+        try:
+            plan = read_plan(stored.document, expected_hash=stored.hash)
+        except PlanDocumentError:
+            return make_plan(request)
+        is_current = all(
+            status.state is MoveState.PENDING
+            and status.partition is not None
+            and status.partition.replicas == status.move.replicas
+            for status in statuses(plan, request.view)
+        )
+        if plan.moves and is_current:
+            findings = tuple(plan_findings(request, plan, field_of_moves(request)))
+            if not findings:
+                return plan, ()
+    return make_plan(request)
+
+
+def _invalid(request: ReassignmentRequest, findings: Sequence[Finding]) -> ReassignmentPlan:
+    """Everything that is wrong is said at once. What may heal is waited for."""
+    permanent = [finding for finding in findings if not finding.is_transient]
+    first = permanent[0] if permanent else findings[0]
+    message = f"{len(findings)} problems, listed in status.problems: " if len(findings) > 1 else ""
+    message += enumerate_some([finding.text for finding in (permanent or findings)], limit=3)
+    progress, phase = (
+        (Progress.STALLED, Phase.INVALID) if permanent else (Progress.PROGRESSING, Phase.PENDING)
+    )
+    status = status_in(
+        request,
+        phase,
+        Assessment(progress, first.reason, message),
+        planned=unplanned_verdict(first.reason, message),
+        approved=unapproved_verdict("there is no valid plan"),
+        problems=problems_of(findings),
+        **_WITHOUT_PLAN,
+    )
+    return Plan(status=status)
+
+
+def _nothing_to_move(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
+    assessment = Assessment(
+        Progress.READY,
+        ConditionReason.REASSIGNED,
+        "every partition has the replicas that the resource asks for",
+    )
+    status = status_in(
+        request,
+        Phase.COMPLETED,
+        assessment,
+        planned=planned_verdict(plan),
+        approved=Verdict(
+            ConditionType.APPROVED,
+            ConditionStatus.TRUE,
+            ConditionReason.PLAN_APPROVED,
+            "a plan without moves needs no approval",
+        ),
+        plan=stored_plan(plan),
+        finished_at=rfc3339(request.now),
+        **progress_fields(()),
+    )
+    return Plan(status=status)
+
+
+def _idle(
+    request: ReassignmentRequest,
+    plan: MovePlan,
+    approved: Verdict,
+    phase: Phase,
+    assessment: Assessment,
+) -> ReassignmentPlan:
+    """There is a plan, and it is not executed now."""
+    status = status_in(
+        request,
+        phase,
+        assessment,
+        planned=planned_verdict(plan),
+        approved=approved,
+        plan=stored_plan(plan),
+        **progress_fields(statuses(plan, request.view)),
+    )
+    return Plan(status=status)
+
+
+def _begin(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
+    """Store what is about to be executed. Nothing is moved before that is done."""
+    assessment = Assessment(
+        Progress.PROGRESSING, ConditionReason.MOVING, "the execution of the plan begins"
+    )
+    status = status_in(
+        request,
+        Phase.EXECUTING,
+        assessment,
+        planned=planned_verdict(plan),
+        approved=begun_verdict(plan),
+        plan=stored_plan(plan),
+        started_at=rfc3339(request.now),
+        **progress_fields(statuses(plan, request.view)),
+    )
+    return Plan(status=status, status_first=True)

@@ -1,0 +1,193 @@
+"""The status of a PartitionReassignment: from what was found out to fields and conditions."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from regent.reconcile.checks import Finding
+from regent.reconcile.reassignments.move_plan import MovePlan
+from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.reconcile.reassignments.stages import MoveState, MoveStatus
+from regent.reconcile.verdicts import Assessment, summary_verdicts, unknown_verdict
+from regent.resources.conditions import (
+    ConditionReason,
+    ConditionStatus,
+    ConditionType,
+    Verdict,
+    shorten,
+    update_conditions,
+)
+from regent.resources.partition_reassignment_status import (
+    MAX_PROBLEMS,
+    MAX_SAMPLE,
+    MoveSample,
+    PartitionReassignmentStatus,
+    Phase,
+    Problem,
+    Progress,
+    StoredPlan,
+)
+
+_URGENCY: Final = {
+    MoveState.DRIFTED: 0,
+    MoveState.BLOCKED: 1,
+    MoveState.RUNNING: 2,
+    MoveState.PENDING: 3,
+}
+
+_EXECUTING_PHASES: Final = (Phase.EXECUTING, Phase.PAUSING, Phase.CANCELLING)
+
+
+def planned_verdict(plan: MovePlan) -> Verdict:
+    """``PlanReady`` for a valid plan."""
+    return Verdict(
+        ConditionType.PLAN_READY,
+        ConditionStatus.TRUE,
+        ConditionReason.PLANNED,
+        f"the plan is {plan.hash}",
+    )
+
+
+def unplanned_verdict(reason: ConditionReason, message: str) -> Verdict:
+    """``PlanReady`` without a plan."""
+    return Verdict(ConditionType.PLAN_READY, ConditionStatus.FALSE, reason, message)
+
+
+def unapproved_verdict(message: str) -> Verdict:
+    """``Approved`` without a plan."""
+    return Verdict(ConditionType.APPROVED, ConditionStatus.FALSE, ConditionReason.PLANNING, message)
+
+
+def course_verdicts(phase: Phase, assessment: Assessment) -> tuple[Verdict, Verdict]:
+    """``Executing`` and ``Completed``."""
+
+    def of(type_: ConditionType, holds: bool) -> Verdict:
+        status = ConditionStatus.TRUE if holds else ConditionStatus.FALSE
+        return Verdict(type_, status, assessment.reason, assessment.message)
+
+    return (
+        of(ConditionType.EXECUTING, phase in _EXECUTING_PHASES),
+        of(ConditionType.COMPLETED, phase is Phase.COMPLETED),
+    )
+
+
+def status_in(
+    request: ReassignmentRequest,
+    phase: Phase,
+    assessment: Assessment,
+    *,
+    planned: Verdict,
+    approved: Verdict,
+    **fields: Any,
+) -> PartitionReassignmentStatus:
+    """The status of a resource in a phase."""
+    verdicts = (
+        *summary_verdicts(assessment),
+        planned,
+        approved,
+        *course_verdicts(phase, assessment),
+    )
+    return _status(
+        request,
+        verdicts,
+        phase=phase,
+        cluster_id=request.view.cluster_id,
+        controller_epoch=request.view.controller_epoch,
+        **{"problems": (), **fields},
+    )
+
+
+def blind_status(
+    request: ReassignmentRequest, assessment: Assessment
+) -> PartitionReassignmentStatus:
+    """The status when nothing is known of the cluster: what was last seen stays."""
+    kinds = (
+        ConditionType.PLAN_READY,
+        ConditionType.APPROVED,
+        ConditionType.EXECUTING,
+        ConditionType.COMPLETED,
+    )
+    unknown = (unknown_verdict(kind, assessment.message) for kind in kinds)
+    return _status(request, (*summary_verdicts(assessment), *unknown))
+
+
+def stored_plan(plan: MovePlan) -> StoredPlan:
+    """A plan as the status has it."""
+    return StoredPlan(
+        hash=plan.hash,
+        partitions=len(plan.moves),
+        replica_moves=plan.replica_moves,
+        leader_changes=plan.leader_changes,
+        document=plan.document,
+    )
+
+
+def problems_of(findings: Sequence[Finding]) -> tuple[Problem, ...]:
+    """Findings as the status has them."""
+    return tuple(
+        Problem(
+            reason=finding.reason,
+            field=shorten(finding.field, limit=256),
+            message=shorten(finding.message, limit=512),
+        )
+        for finding in findings[:MAX_PROBLEMS]
+    )
+
+
+def progress_fields(moves: Sequence[MoveStatus]) -> dict[str, Any]:
+    """Fields that say how far the moves are."""
+    counts = Counter(move.state for move in moves)
+    total, done = len(moves), counts[MoveState.DONE]
+    progress = Progress(
+        total=total,
+        done=done,
+        running=counts[MoveState.RUNNING],
+        pending=counts[MoveState.PENDING],
+        blocked=counts[MoveState.BLOCKED],
+        drifted=counts[MoveState.DRIFTED],
+        percent=100 if not total else 100 * done // total,
+    )
+    return {
+        "progress": progress,
+        "summary": f"{done}/{total}",
+        "partitions": _sample(moves),
+    }
+
+
+def _sample(moves: Sequence[MoveStatus]) -> tuple[MoveSample, ...]:
+    """A bounded sample: those with problems first, then those on their way."""
+    open_moves = [move for move in moves if move.state is not MoveState.DONE]
+    chosen = heapq.nsmallest(
+        MAX_SAMPLE,
+        open_moves,
+        key=lambda m: (_URGENCY[m.state], not m.problem, m.move.topic, m.move.partition),
+    )
+    return tuple(
+        MoveSample(
+            topic=each.move.topic,
+            partition=each.move.partition,
+            state=each.state,
+            replicas=() if each.partition is None else each.partition.replicas,
+            target=each.move.target,
+            message=shorten(each.problem, limit=256),
+        )
+        for each in chosen
+    )
+
+
+def _status(
+    request: ReassignmentRequest, verdicts: tuple[Verdict, ...], **fields: Any
+) -> PartitionReassignmentStatus:
+    metadata, previous = request.resource.metadata, request.resource.status
+    return previous.model_copy(
+        update={
+            **fields,
+            "observed_generation": metadata.generation,
+            "conditions": update_conditions(
+                previous.conditions, verdicts, generation=metadata.generation, now=request.now
+            ),
+        }
+    )

@@ -1,0 +1,244 @@
+"""From what a resource asks for to a plan, and everything that is wrong with it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from regent.controller.reassignment.algebra import target_problem
+from regent.controller.view import ClusterView, PartitionView, TopicView
+from regent.model.partition import TopicPartition
+from regent.reconcile.checks import Check, Finding, all_findings
+from regent.reconcile.reassignments.move_plan import Move, MovePlan
+from regent.reconcile.reassignments.replication_factor import ReplicaPlacement
+from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.reconcile.reassignments.sources import explicit_targets
+from regent.reconcile.reassignments.stages import find_partition
+from regent.resources.conditions import ConditionReason
+from regent.resources.kafka_topic_status import MAX_REPLICAS
+from regent.resources.partition_reassignment import RackPolicy
+from regent.resources.partition_reassignment_status import MAX_DOCUMENT_LENGTH
+
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedMove:
+    """A move with what it is judged by.
+
+    Attributes:
+        field: Where the resource asks for it.
+        keeps_racks: Whether it may not lose a rack.
+    """
+
+    move: Move
+    partition: PartitionView
+    view: ClusterView
+    config: Mapping[str, str]
+    field: str
+    keeps_racks: bool
+
+
+def make_plan(request: ReassignmentRequest) -> tuple[MovePlan, tuple[Finding, ...]]:
+    """The plan for a resource by the present view, and what is wrong: with findings the plan is
+    not to be executed."""
+    targets, fields, findings = _targets(request)
+    moves: list[Move] = []
+    for tp, target in targets.items():
+        forbidden = _forbidden(request, tp.topic, fields[tp])
+        if forbidden is not None:
+            findings.append(forbidden)
+            continue
+        topic = request.view.topics.get(tp.topic)
+        partition = None if topic is None else find_partition(topic, tp.partition)
+        if topic is None or partition is None or topic.is_being_deleted:
+            findings.append(_unknown(tp, topic, fields[tp]))
+            continue
+        move = Move(tp.topic, tp.partition, topic.czxid, partition.replicas, target)
+        if target == partition.replicas and tp not in request.moving:
+            continue
+        moves.append(move)
+    plan = MovePlan.of(request.view.cluster_id, moves)
+    findings.extend(plan_findings(request, plan, fields))
+    return plan, tuple(findings)
+
+
+def plan_findings(
+    request: ReassignmentRequest, plan: MovePlan, fields: Mapping[TopicPartition, str]
+) -> Iterator[Finding]:
+    """What is wrong with the moves of a plan, whose partitions are where it has them."""
+    keeps_racks = request.resource.spec.racks is RackPolicy.KEEP
+    for move in plan.moves:
+        partition = find_partition(request.view.topics[move.topic], move.partition)
+        assert partition is not None, f"{move.tp} is in the plan and not in the view"
+        yield from all_findings(
+            MOVE_CHECKS,
+            PlannedMove(
+                move=move,
+                partition=partition,
+                view=request.view,
+                config=request.configs.get(move.topic, {}),
+                field=fields.get(move.tp, ""),
+                keeps_racks=keeps_racks,
+            ),
+        )
+    if len(plan.document) > MAX_DOCUMENT_LENGTH:
+        yield Finding(
+            ConditionReason.TOO_LARGE,
+            f"the plan moves {len(plan.moves)} partitions and is {len(plan.document)} characters "
+            f"long, more than {MAX_DOCUMENT_LENGTH}; divide it into several PartitionReassignments",
+        )
+
+
+def field_of_moves(request: ReassignmentRequest) -> dict[TopicPartition, str]:
+    """Where the resource asks for what."""
+    return explicit_targets(request.resource.spec).fields
+
+
+def _targets(
+    request: ReassignmentRequest,
+) -> tuple[dict[TopicPartition, tuple[int, ...]], dict[TopicPartition, str], list[Finding]]:
+    """Targets by partition, the fields that ask for them, and what is wrong with these."""
+    spec = request.resource.spec
+    wanted = explicit_targets(spec)
+    if spec.replication_factor is None:
+        return wanted.targets, wanted.fields, wanted.findings
+    hosts = available_brokers(request.view)
+    placement = ReplicaPlacement(request.view, hosts=hosts)
+    for name, factor in sorted(spec.replication_factor.items()):
+        at = f"spec.replicationFactor[{name}]"
+        topic = request.view.topics.get(name)
+        forbidden = _forbidden(request, name, at)
+        if forbidden is not None:
+            wanted.findings.append(forbidden)
+        elif topic is None or topic.is_being_deleted:
+            wanted.findings.append(_unknown(name, topic, at))
+        elif factor > len(hosts):
+            wanted.findings.append(
+                Finding(
+                    ConditionReason.NOT_ENOUGH_BROKERS,
+                    f"{factor} replicas need as many brokers; alive are {sorted(hosts)}",
+                    at,
+                    is_transient=True,
+                )
+            )
+        else:
+            for tp, replicas in placement.resized(topic, factor).items():
+                wanted.add(tp, replicas, at=at)
+    return wanted.targets, wanted.fields, wanted.findings
+
+
+def available_brokers(view: ClusterView) -> frozenset[int]:
+    """Brokers that may get replicas: those that are alive and do not shut down."""
+    return frozenset(view.brokers).difference(view.shutting_down)
+
+
+def _forbidden(request: ReassignmentRequest, topic: str, at: str) -> Finding | None:
+    """Who may not declare a topic may not move it, and learns nothing about it."""
+    namespace = request.resource.metadata.namespace
+    if request.name_rules.allow(namespace, topic):
+        return None
+    return Finding(
+        ConditionReason.TOPIC_NAME_NOT_ALLOWED,
+        f"topic_name_rules do not let namespace {namespace} move topic {topic}; leave it out, or "
+        "have the setting allow it",
+        at,
+    )
+
+
+def _unknown(what: TopicPartition | str, topic: TopicView | None, at: str) -> Finding:
+    """A topic may yet be created, and may grow: it is waited for."""
+    name = what if isinstance(what, str) else what.topic
+    if topic is None:
+        message = f"there is no topic {name}; it is waited for"
+    elif topic.is_being_deleted:
+        message = f"topic {name} is being deleted"
+    else:
+        message = f"topic {name} has no partition {what}; it is waited for"
+    return Finding(ConditionReason.UNKNOWN_TOPIC, message, at, is_transient=True)
+
+
+def _replica_list(subject: PlannedMove) -> Finding | None:
+    target = subject.move.target
+    problem = target_problem(target)
+    if problem is None and len(target) > MAX_REPLICAS:
+        problem = f"{len(target)} replicas are more than {MAX_REPLICAS}"
+    if problem is None:
+        return None
+    return Finding(
+        ConditionReason.INVALID_REPLICA_ASSIGNMENT,
+        f"partition {subject.move.tp}: {problem}",
+        subject.field,
+    )
+
+
+def _live_brokers(subject: PlannedMove) -> Finding | None:
+    available = available_brokers(subject.view)
+    missing = sorted({b for b in subject.move.adding if b not in available})
+    if not missing:
+        return None
+    return Finding(
+        ConditionReason.BROKERS_UNAVAILABLE,
+        f"partition {subject.move.tp} goes to brokers {missing}, which are not alive or shut "
+        f"down; alive are {sorted(available)}",
+        subject.field,
+        is_transient=True,
+    )
+
+
+def _min_insync_replicas(subject: PlannedMove) -> Finding | None:
+    text = subject.config.get(MIN_INSYNC_REPLICAS, "")
+    needed = int(text) if text.isdecimal() else 1
+    replicas = len(subject.move.target)
+    if not 0 < replicas < needed:
+        return None
+    return Finding(
+        ConditionReason.BELOW_MIN_INSYNC_REPLICAS,
+        f"partition {subject.move.tp} would have {replicas} replicas, fewer than "
+        f"{MIN_INSYNC_REPLICAS}={needed} of its topic: producers with acks=all could not write; "
+        "lower it first, or keep more replicas",
+        subject.field,
+    )
+
+
+def _racks(subject: PlannedMove) -> Finding | None:
+    if not subject.keeps_racks:
+        return None
+    move = subject.move
+    before, after = (_rack_count(r, subject.view) for r in (move.replicas, move.target))
+    if before is None or after is None or after >= min(before, len(move.target)):
+        return None
+    return Finding(
+        ConditionReason.RACKS_LOST,
+        f"partition {move.tp} would go from {before} racks to {after} with the replicas "
+        f"{list(move.target)}; choose brokers in other racks, or set spec.racks to Ignore",
+        subject.field,
+    )
+
+
+def _rack_count(replicas: tuple[int, ...], view: ClusterView) -> int | None:
+    """On how many racks replicas are; None if one of the racks is not known."""
+    racks = {view.brokers[b].rack if b in view.brokers else None for b in replicas}
+    return None if None in racks else len(racks)
+
+
+def _not_moving(subject: PlannedMove) -> Finding | None:
+    partition = subject.partition
+    if not partition.adding_replicas and not partition.removing_replicas:
+        return None
+    return Finding(
+        ConditionReason.REASSIGNMENT_IN_PROGRESS,
+        f"partition {subject.move.tp} is being moved already; its plan is made when it has arrived",
+        subject.field,
+        is_transient=True,
+    )
+
+
+MOVE_CHECKS: Final[tuple[Check[PlannedMove], ...]] = (
+    _replica_list,
+    _live_brokers,
+    _min_insync_replicas,
+    _racks,
+    _not_moving,
+)

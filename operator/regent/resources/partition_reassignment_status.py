@@ -1,0 +1,144 @@
+"""What Regent reports about a PartitionReassignment."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from pydantic import Field
+
+from regent.resources.base import ApiModel
+from regent.resources.conditions import Condition, Rfc3339
+from regent.resources.kafka_topic_status import MAX_REPLICAS
+
+MAX_DOCUMENT_LENGTH: Final = 400_000
+"""Longest plan document in characters: an object of the API server takes 1.5 MB."""
+
+MAX_PROBLEMS: Final = 100
+MAX_SAMPLE: Final = 50
+
+
+class Phase(enum.StrEnum):
+    """Where a reassignment is, for people. Programs read the conditions."""
+
+    PENDING = "Pending"
+    INVALID = "Invalid"
+    AWAITING_APPROVAL = "AwaitingApproval"
+    EXECUTING = "Executing"
+    PAUSING = "Pausing"
+    PAUSED = "Paused"
+    STOPPED = "Stopped"
+    CANCELLING = "Cancelling"
+    CANCELLED = "Cancelled"
+    INCOMPLETE = "Incomplete"
+    COMPLETED = "Completed"
+
+
+class StoredPlan(ApiModel):
+    """The plan that is executed, and nothing else is."""
+
+    hash: str = Field(
+        description='"sha256:" and 64 digits. Who approves it approves exactly these moves.',
+        max_length=80,
+    )
+    partitions: int = Field(description="Partitions that are changed.", ge=0)
+    replica_moves: int = Field(description="Replicas that are copied to another broker.", ge=0)
+    leader_changes: int = Field(description="Partitions that get another preferred leader.", ge=0)
+    document: str = Field(
+        description="The moves: partitions with their replicas before and their target, as JSON, "
+        "compressed (zlib) and in base64.",
+        max_length=MAX_DOCUMENT_LENGTH,
+    )
+
+
+class Progress(ApiModel):
+    """How many partitions are where."""
+
+    total: int = Field(description="Partitions of the plan.", ge=0)
+    done: int = Field(default=0, description="Partitions with the replicas of the plan.", ge=0)
+    running: int = Field(default=0, description="Partitions on their way.", ge=0)
+    pending: int = Field(default=0, description="Partitions that have not begun.", ge=0)
+    blocked: int = Field(
+        default=0, description="Partitions that something else is moving at the moment.", ge=0
+    )
+    drifted: int = Field(
+        default=0,
+        description="Partitions that are neither where they were nor on the way of the plan.",
+        ge=0,
+    )
+    percent: int = Field(default=0, description="Of the partitions that are done.", ge=0, le=100)
+
+
+class MoveSample(ApiModel):
+    """One partition of the plan."""
+
+    topic: str = Field(description="Name of the topic.")
+    partition: int = Field(description="Index of the partition.", ge=0)
+    state: str = Field(description="Running, Pending, Blocked or Drifted.")
+    replicas: tuple[int, ...] = Field(
+        default=(),
+        description="Broker ids of its replicas now.",
+        max_length=MAX_REPLICAS,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    target: tuple[int, ...] = Field(
+        description="Broker ids of its replicas in the plan.",
+        max_length=MAX_REPLICAS,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    message: str = Field(default="", description="What keeps it from going on.", max_length=256)
+
+
+class Problem(ApiModel):
+    """Something that is wrong with the resource or in its way."""
+
+    reason: str = Field(description="Stable name of the cause, for programs.", max_length=64)
+    field: str = Field(default="", description="Field of spec concerned.", max_length=256)
+    message: str = Field(description="What is wrong and what to do about it.", max_length=512)
+
+
+class PartitionReassignmentStatus(ApiModel):
+    """What Regent last saw and did. Everything but the plan can be rebuilt from the cluster."""
+
+    observed_generation: int | None = Field(
+        default=None, description="metadata.generation that this status was computed for.", ge=0
+    )
+    conditions: tuple[Condition, ...] = Field(
+        default=(),
+        description="Ready, Reconciling and Stalled (kstatus), PlanReady, Approved, Executing and "
+        "Completed.",
+        max_length=16,
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        },
+    )
+    cluster_id: str | None = Field(
+        default=None, description="Id of the Kafka cluster that the plan is for."
+    )
+    phase: Phase | None = Field(default=None, description="Where it is, for people.")
+    plan: StoredPlan | None = Field(default=None, description="The plan, once there is one.")
+    progress: Progress | None = Field(default=None, description="How far it is.")
+    summary: str | None = Field(default=None, description="Partitions done/in the plan.")
+    started_at: Rfc3339 | None = Field(
+        default=None,
+        description="When the execution began. From then on this plan is executed and no other.",
+    )
+    finished_at: Rfc3339 | None = Field(default=None, description="When it was completed.")
+    problems: tuple[Problem, ...] = Field(
+        default=(),
+        description="Everything that keeps it from being planned; the first ones if many.",
+        max_length=MAX_PROBLEMS,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    partitions: tuple[MoveSample, ...] = Field(
+        default=(),
+        description="A sample of the partitions that are not done: those with problems first.",
+        max_length=MAX_SAMPLE,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    controller_epoch: int | None = Field(
+        default=None,
+        description="Epoch of the Kafka controller that last changed this status.",
+        ge=0,
+    )

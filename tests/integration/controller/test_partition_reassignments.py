@@ -1,0 +1,235 @@
+"""PartitionReassignments against real brokers and a real API server."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sandbox.errors import SandboxError
+from sandbox.regent_process import RegentProcess
+from tests.integration.controller.cluster import Cluster, regent
+from tests.integration.controller.reassigning import (
+    create_topic,
+    under_way,
+    wait_for_hosts,
+    wait_until_moved,
+)
+from tests.integration.controller.resources import TIMEOUT_S, Resources, condition
+from tests.support.figures import Figure
+
+pytestmark = [pytest.mark.integration]
+
+
+@pytest.fixture(scope="module")
+def moves(resources: Resources) -> Resources:
+    """The PartitionReassignments of the module's namespace."""
+    return Resources(resources.api, resources.namespace, kind="reassignment")
+
+
+def reassignment(name: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "kafka.regent.dev/v1alpha1",
+        "kind": "PartitionReassignment",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def assign(topic: str, targets: dict[int, list[int]]) -> list[dict[str, Any]]:
+    return [
+        {"topic": topic, "partition": partition, "replicas": replicas}
+        for partition, replicas in targets.items()
+    ]
+
+
+def wait_completed(moves: Resources, name: str) -> dict[str, Any]:
+    """``kubectl wait --for=condition=Completed``; the status."""
+    moves.kubectl(
+        "wait", "--for=condition=Completed", f"--timeout={TIMEOUT_S}s", f"reassignment/{name}"
+    )
+    status: dict[str, Any] = moves.get(name)["status"]
+    return status
+
+
+def event_reasons(moves: Resources, name: str) -> list[str]:
+    items = json.loads(moves.kubectl("get", "events", "-o", "json"))["items"]
+    return [item["reason"] for item in items if item["involvedObject"]["name"] == name]
+
+
+@pytest.fixture(scope="module")
+def process(cluster: Cluster, resources: Resources) -> Iterator[RegentProcess]:
+    """A Regent that is the controller and serves the module's namespace; tests kill it."""
+    with regent(
+        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
+    ) as started:
+        started.wait_until_active()
+        yield started
+
+
+def test_exactly_the_plan_that_was_approved_is_executed(
+    cluster: Cluster, moves: Resources, process: RegentProcess
+) -> None:
+    create_topic(cluster, "approved", {p: [1, 2] for p in range(6)})
+    targets = {p: [3, 1] if p % 2 else [2, 3] for p in range(6)}
+    moves.apply(reassignment("approved", assignments=assign("approved", targets)))
+    found = moves.wait_for_condition("approved", "Stalled", "True", "ApprovalNeeded")
+    status = moves.get("approved")["status"]
+    assert status["plan"]["hash"] in found["message"]
+    assert (status["phase"], status["summary"]) == ("AwaitingApproval", "0/6")
+    assert (status["plan"]["partitions"], status["plan"]["replicaMoves"]) == (6, 6)
+    assert cluster.znodes.assignment("approved") == {p: [1, 2] for p in range(6)}
+
+    moves.patch("approved", approval={"planHash": status["plan"]["hash"]})
+    done = wait_completed(moves, "approved")
+    assert done["plan"] == status["plan"]
+    assert (done["phase"], done["summary"]) == ("Completed", "6/6")
+    assert condition({"status": done}, "Ready")["reason"] == "Reassigned"
+    wait_until_moved(cluster, {("approved", p): r for p, r in targets.items()})
+    wait_for_hosts(cluster, {("approved", p): r for p, r in targets.items()})
+    cluster.wait(
+        lambda: event_reasons(moves, "approved"),
+        "each Event once",
+        until=lambda reasons: (
+            sorted(reasons)
+            == [
+                "ApprovalNeeded",
+                "ReassignmentCompleted",
+                "ReassignmentPlanned",
+                "ReassignmentStarted",
+            ]
+        ),
+    )
+
+    version = moves.get("approved")["metadata"]["resourceVersion"]
+    moves.patch("approved", approval={"planHash": status["plan"]["hash"]})
+    assert moves.get("approved")["metadata"]["resourceVersion"] == version, "nothing to write"
+
+
+def test_the_replication_factor_grows_and_shrinks(
+    cluster: Cluster, moves: Resources, process: RegentProcess
+) -> None:
+    create_topic(cluster, "factor", {p: [1 + p % 3] for p in range(6)})
+    automatic = {"policy": "Automatic"}
+    moves.apply(reassignment("grow", replicationFactor={"factor": 3}, approval=automatic))
+    wait_completed(moves, "grow")
+    grown = cluster.znodes.assignment("factor") or {}
+    assert {p: (r[0], sorted(r)) for p, r in grown.items()} == {
+        p: (1 + p % 3, [1, 2, 3]) for p in range(6)
+    }
+    moves.apply(reassignment("shrink", replicationFactor={"factor": 2}, approval=automatic))
+    wait_completed(moves, "shrink")
+    shrunk = cluster.znodes.assignment("factor") or {}
+    assert {p: (r[0], len(r)) for p, r in shrunk.items()} == {p: (1 + p % 3, 2) for p in range(6)}
+    loads = Counter(broker for replicas in shrunk.values() for broker in replicas)
+    assert loads == {1: 4, 2: 4, 3: 4}
+
+
+def test_mistakes_are_refused_by_the_api_server_or_all_named_at_once(
+    cluster: Cluster, moves: Resources, process: RegentProcess
+) -> None:
+    create_topic(cluster, "refused", {0: [1, 2]})
+    good = assign("refused", {0: [1, 3]})
+    for spec, text in (
+        ({}, "set exactly one of assignments, planJSON, replicationFactor"),
+        ({"assignments": good, "replicationFactor": {"refused": 1}}, "set exactly one of"),
+        ({"assignments": good, "throttel": 1}, 'unknown field "throttel"'),
+        ({"assignments": assign("refused", {0: [1, 1]})}, "Duplicate value"),
+        ({"replicationFactor": {"refused": 0}}, "greater than or equal to 1"),
+        ({"assignments": good, "approval": {"planHash": "yes"}}, "planHash"),
+    ):
+        with pytest.raises(SandboxError, match=re.escape(text)):
+            moves.apply(reassignment("refused", **spec))
+    bad = [*assign("refused", {0: [1, 9], 7: [1]}), *assign("nowhere", {0: [1]})]
+    moves.apply(reassignment("refused", assignments=bad))
+    moves.wait_for_condition("refused", "Reconciling", "True", "UnknownTopic")
+    problems = moves.get("refused")["status"]["problems"]
+    assert [problem["reason"] for problem in problems] == [
+        "UnknownTopic",
+        "UnknownTopic",
+        "BrokersUnavailable",
+    ]
+    with pytest.raises(SandboxError, match="assignments is immutable"):
+        moves.patch("refused", assignments=good)
+    assert cluster.znodes.assignment("refused") == {0: [1, 2]}
+    moves.delete("refused")
+
+
+def test_a_cancelled_reassignment_goes_back_to_where_it_was(
+    cluster: Cluster, moves: Resources, process: RegentProcess
+) -> None:
+    origin = {p: [2, 1] for p in range(4)}
+    create_topic(cluster, "cancelled", origin)
+    moves.apply(
+        reassignment(
+            "cancelled",
+            assignments=assign("cancelled", {p: [3, 2] for p in origin}),
+            approval={"policy": "Automatic"},
+            desiredState="Paused",
+        )
+    )
+    moves.wait_for_condition("cancelled", "Ready", "True", "Paused")
+    # A broker that hangs is alive for some seconds: time for the moves to begin, not to end.
+    cluster.broker(3).pause()
+    try:
+        moves.patch("cancelled", desiredState="Running")
+        cluster.wait(lambda: under_way(cluster, "cancelled"), "the moves to be under way")
+        moves.wait_for_condition("cancelled", "Reconciling", "True", "BrokersUnavailable")
+        found = condition(moves.get("cancelled"), "Ready")
+        assert "brokers [3] are not alive" in found["message"]
+        moves.patch("cancelled", desiredState="Cancelled")
+        moves.wait_for_condition("cancelled", "Ready", "True", "ReassignmentCancelled")
+    finally:
+        cluster.broker(3).resume()
+    assert cluster.znodes.assignment("cancelled") == origin
+    assert not under_way(cluster, "cancelled")
+    cluster.wait(
+        lambda: cluster.znodes.broker_ids(), "broker 3 to be back", until=lambda ids: 3 in ids
+    )
+    cluster.wait_in_sync("cancelled")
+
+    moves.patch("cancelled", desiredState="Running")
+    wait_completed(moves, "cancelled")
+    assert cluster.znodes.assignment("cancelled") == {p: [3, 2] for p in origin}
+
+
+def test_a_regent_that_is_killed_goes_on_with_the_same_plan_and_copies_nothing_twice(
+    cluster: Cluster, moves: Resources, process: RegentProcess, figure: Figure
+) -> None:
+    partitions = 60
+    create_topic(cluster, "killed", {p: [1 + p % 2] for p in range(partitions)})
+    targets = {p: [3] for p in range(partitions)}
+    moves.apply(
+        reassignment(
+            "killed",
+            assignments=assign("killed", targets),
+            approval={"policy": "Automatic"},
+            concurrency={"total": 4},
+        )
+    )
+
+    def arrived() -> int:
+        return list((cluster.znodes.assignment("killed") or {}).values()).count([3])
+
+    at_kills: list[int] = []
+    for least in (5, 25):
+        cluster.wait(
+            arrived, f"{least} to arrive", until=lambda n, at=least: n >= at, interval_s=0.02
+        )
+        process.kill()
+        at_kills.append(arrived())
+        process.start()
+        process.wait_until_active()
+    status = wait_completed(moves, "killed")
+    figure("partitions that had arrived at the kills", f"{at_kills} of {partitions}")
+    assert at_kills[-1] < partitions, "it was killed too late to show anything"
+    assert status["summary"] == f"{partitions}/{partitions}"
+    assert event_reasons(moves, "killed").count("ReassignmentStarted") == 1
+    wait_until_moved(cluster, {("killed", p): r for p, r in targets.items()})
+    log = cluster.broker(3).log_path.read_text()
+    created = Counter(re.findall(r"Created log for partition (killed-\d+) ", log))
+    assert created == {f"killed-{p}": 1 for p in range(partitions)}

@@ -1,0 +1,73 @@
+"""What moves in the cluster, and what was sent and does not show yet."""
+
+from __future__ import annotations
+
+from regent.kube.moving_partitions import MovingPartitions
+from regent.reconcile.reassignments.request import SentMove
+from tests.unit.reconcile.reassignments.reassigning import moved, orders, tp
+from tests.unit.reconcile.requests import topic, view
+
+STILL = view(orders((1, 2), (1, 2)))
+MOVING = view(orders(moved(0, (1, 2), (1, 3)), (1, 2)))
+SENT = SentMove((1, 3), (3,), 1, until=10.0)
+ORDERS = frozenset({"orders"})
+
+
+def test_a_move_that_begins_or_ends_is_news_and_one_that_goes_on_is_none() -> None:
+    moving = MovingPartitions()
+    moving.see_all(STILL)
+    assert not moving.see_topics(STILL, ORDERS)
+    assert moving.see_topics(MOVING, ORDERS)
+    assert moving.partitions.keys() == {tp(0)}
+    assert not moving.see_topics(MOVING, ORDERS)
+    assert moving.see_topics(STILL, ORDERS)
+    assert not moving.partitions
+
+
+def test_a_topic_that_is_deleted_moves_no_more() -> None:
+    moving = MovingPartitions()
+    moving.see_all(MOVING)
+    assert moving.see_topics(view(), ORDERS)
+    assert not moving.partitions
+
+
+def test_another_topic_is_left_as_it_was() -> None:
+    moving = MovingPartitions()
+    moving.see_all(MOVING)
+    assert not moving.see_topics(view(*MOVING.topics.values(), topic(name="b")), frozenset({"b"}))
+    assert moving.partitions.keys() == {tp(0)}
+
+
+def test_what_was_sent_counts_until_it_shows_or_should_have() -> None:
+    moving = MovingPartitions()
+    moving.send({tp(0): SENT, tp(1): SENT})
+    assert moving.sent(at=9.9).keys() == {tp(0), tp(1)}
+    moving.see_topics(STILL, ORDERS)  # of another partition, say
+    assert moving.sent(at=9.9).keys() == {tp(0), tp(1)}
+    assert moving.see_topics(MOVING, ORDERS)
+    assert moving.sent(at=9.9).keys() == {tp(1)}
+    assert not moving.sent(at=10.0)
+
+
+def test_what_was_done_at_once_shows_without_moving() -> None:
+    moving = MovingPartitions()
+    moving.send({tp(0): SENT})
+    assert moving.see_topics(view(orders((1, 3), (1, 2))), ORDERS), "there is room for another one"
+    assert not moving.sent(at=0.0)
+
+
+def test_what_was_refused_does_not_count() -> None:
+    moving = MovingPartitions()
+    moving.send({tp(0): SENT, tp(1): SENT})
+    moving.take_back([tp(0)])
+    assert moving.sent(at=0.0).keys() == {tp(1)}
+
+
+def test_going_back_counts_until_the_partition_is_on_its_way_back() -> None:
+    moving = MovingPartitions()
+    moving.see_all(MOVING)
+    moving.send({tp(0): SentMove((1, 2), (), 1, until=10.0)})
+    moving.see_topics(MOVING, ORDERS)
+    assert moving.sent(at=0.0).keys() == {tp(0)}
+    moving.see_topics(STILL, ORDERS)
+    assert not moving.sent(at=0.0)

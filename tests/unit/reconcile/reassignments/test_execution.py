@@ -1,0 +1,356 @@
+"""A reassignment whose execution has begun: batches, pause, cancellation, drift, and crashes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regent.controller.reassignment.algebra import completed, reassign_to
+from regent.controller.view import ClusterView, PartitionView
+from regent.model.partition import ReplicaAssignment
+from regent.reconcile.reassignments.execution import ReassignmentPlan
+from regent.reconcile.reassignments.planning import plan_reassignment
+from regent.reconcile.reassignments.request import RefusedMove, SentMove
+from regent.resources.partition_reassignment import PartitionReassignment
+from regent.resources.partition_reassignment_status import Phase
+from tests.unit.reconcile.reassignments.reassigning import (
+    assign,
+    begun,
+    message,
+    moved,
+    orders,
+    racked,
+    request,
+    resource,
+    state,
+    targets,
+    tp,
+)
+from tests.unit.reconcile.requests import MONOTONIC_S, partition, topic, view
+
+ORIGIN = view(orders((1, 2), (2, 1), (1, 2)), brokers=5)
+TARGETS = assign((1, 3), (4, 1), (5, 3))
+
+
+def running(**spec: Any) -> PartitionReassignment:
+    """A reassignment of three partitions that has begun; then with another spec."""
+    return begun(resource(assignments=TARGETS), ORIGIN, **spec)
+
+
+def counts(plan: ReassignmentPlan) -> tuple[int, int, int, int, int]:
+    """Partitions done, running, pending, blocked and drifted."""
+    assert plan.status is not None
+    assert plan.status.progress is not None
+    p = plan.status.progress
+    return p.done, p.running, p.pending, p.blocked, p.drifted
+
+
+def test_a_batch_is_sent_and_then_waited_for() -> None:
+    plan = plan_reassignment(request(running(), ORIGIN))
+    assert targets(plan) == {tp(0): (1, 3), tp(1): (4, 1), tp(2): (5, 3)}
+    sent = {
+        tp(0): SentMove((1, 3), (3,), 1, MONOTONIC_S + 9),
+        tp(1): SentMove((4, 1), (4,), 2, MONOTONIC_S + 5),
+        tp(2): SentMove((5, 3), (5, 3), 1, MONOTONIC_S + 9),
+    }
+    plan = plan_reassignment(request(running(), ORIGIN, sent=sent))
+    assert targets(plan) == {}
+    assert counts(plan) == (0, 3, 0, 0, 0)
+    assert plan.requeue_after_s == 5
+
+
+def test_what_was_sent_and_does_not_show_in_time_is_sent_again() -> None:
+    sent = {tp(0): SentMove((1, 3), (3,), 1, MONOTONIC_S)}
+    assert tp(0) in targets(plan_reassignment(request(running(), ORIGIN, sent=sent)))
+
+
+def test_the_next_move_begins_when_one_has_arrived() -> None:
+    subject = running(concurrency={"total": 1})
+    assert targets(plan_reassignment(request(subject, ORIGIN))) == {tp(0): (1, 3)}
+    on_its_way = view(orders(moved(0, (1, 2), (1, 3)), (2, 1), (1, 2)), brokers=5)
+    plan = plan_reassignment(request(subject, on_its_way))
+    assert (targets(plan), counts(plan)) == ({}, (0, 1, 2, 0, 0))
+    arrived = view(orders((1, 3), (2, 1), (1, 2)), brokers=5)
+    plan = plan_reassignment(request(subject, arrived))
+    assert targets(plan) == {tp(1): (4, 1)}
+    assert plan.status is not None
+    assert plan.status.summary == "1/3"
+
+
+def test_what_others_move_leaves_less_room() -> None:
+    other = topic(name="other")
+    other = msgspec.structs.replace(other, partitions=(moved(0, (1, 2), (2, 3)),))
+    seen = view(*ORIGIN.topics.values(), other, brokers=5)
+    subject = running(concurrency={"perBroker": 1})
+    # Broker 1 sends to 3: neither may send or receive another copy.
+    assert targets(plan_reassignment(request(subject, seen))) == {tp(1): (4, 1)}
+
+
+def test_it_is_completed_when_every_partition_has_the_replicas_of_the_plan() -> None:
+    plan = plan_reassignment(request(running(), view(orders((1, 3), (4, 1), (5, 3)), brokers=5)))
+    assert plan.status is not None
+    assert plan.status.phase is Phase.COMPLETED
+    assert plan.status.finished_at == "2026-05-01T12:00:00Z"
+    assert (plan.status.summary, plan.status.partitions) == ("3/3", ())
+    assert state(plan) == {
+        "Ready": "True/Reassigned",
+        "Reconciling": "False/Idle",
+        "Stalled": "False/NotStalled",
+        "PlanReady": "True/Planned",
+        "Approved": "True/PlanApproved",
+        "Executing": "False/Reassigned",
+        "Completed": "True/Reassigned",
+    }
+
+
+@pytest.mark.parametrize(
+    "change", [{"approval": {"planHash": f"sha256:{'0' * 64}"}}, {"racks": "Keep"}]
+)
+def test_a_plan_whose_execution_has_begun_is_executed_whatever_the_resource_says_later(
+    change: dict[str, Any],
+) -> None:
+    raced = racked(ORIGIN, "a", "a", "a", "b", "b")
+    assert len(targets(plan_reassignment(request(running(**change), raced)))) == 3
+
+
+@pytest.mark.parametrize("document", ["", "e30="])
+def test_a_stored_plan_that_was_changed_is_not_executed(document: str) -> None:
+    subject = running()
+    assert subject.status.plan is not None
+    changed = subject.status.plan.model_copy(update={"document": document})
+    status = subject.status.model_copy(update={"plan": changed})
+    plan = plan_reassignment(request(subject.model_copy(update={"status": status}), ORIGIN))
+    assert not plan.commands
+    assert state(plan)["Stalled"] == "True/PlanUnreadable"
+
+
+def test_a_pause_lets_arrive_what_is_on_its_way_and_begins_nothing() -> None:
+    subject = running(desiredState="Paused")
+    plan = plan_reassignment(
+        request(subject, view(orders(moved(0, (1, 2), (1, 3)), (2, 1), (1, 2)), brokers=5))
+    )
+    assert (targets(plan), state(plan)["Reconciling"]) == ({}, "True/Pausing")
+    plan = plan_reassignment(request(subject, view(orders((1, 3), (2, 1), (1, 2)), brokers=5)))
+    assert targets(plan) == {}
+    assert plan.status is not None
+    assert plan.status.phase is Phase.PAUSED
+    assert (state(plan)["Ready"], state(plan)["Executing"], state(plan)["Completed"]) == (
+        "True/Paused",
+        "False/Paused",
+        "False/Paused",
+    )
+    assert tp(1) in targets(
+        plan_reassignment(request(running(), view(orders((1, 3), (2, 1), (1, 2)), brokers=5)))
+    ), "Running goes on"
+
+
+def test_cancelling_takes_back_what_is_on_its_way_to_the_replicas_that_it_had_in_their_order() -> (
+    None
+):
+    subject = running(desiredState="Cancelled")
+    on_its_way = view(orders((1, 3), moved(1, (2, 1), (4, 1)), moved(2, (1, 2), (5, 3))), brokers=5)
+    plan = plan_reassignment(request(subject, on_its_way))
+    assert targets(plan) == {tp(1): (2, 1), tp(2): (1, 2)}
+    assert state(plan)["Reconciling"] == "True/Cancelling"
+    sent = {
+        tp(1): SentMove((2, 1), (), 2, MONOTONIC_S + 9),
+        tp(2): SentMove((1, 2), (), 1, MONOTONIC_S + 9),
+    }
+    assert targets(plan_reassignment(request(subject, on_its_way, sent=sent))) == {}
+    back = view(orders((1, 3), (2, 1), (1, 2)), brokers=5)
+    plan = plan_reassignment(request(subject, back))
+    assert targets(plan) == {}, "what had arrived stays"
+    assert plan.status is not None
+    assert plan.status.phase is Phase.CANCELLED
+    assert (state(plan)["Ready"], state(plan)["Completed"][:5]) == (
+        "True/ReassignmentCancelled",
+        "False",
+    )
+
+
+def test_what_cannot_go_back_is_named_and_tried_again() -> None:
+    seen = view(orders((1, 3), (4, 1), moved(2, (1, 2), (5, 3))), brokers=5)
+    refused = {tp(2): RefusedMove((1, 2), "none of the others is in sync", MONOTONIC_S + 4)}
+    plan = plan_reassignment(request(running(desiredState="Cancelled"), seen, refused=refused))
+    assert (targets(plan), plan.requeue_after_s) == ({}, 4)
+    assert "orders-2: none of the others is in sync" in message(plan)
+
+
+def test_cancelling_half_way_goes_back_one_stage() -> None:
+    origin = view(orders((1, 2, 3)), brokers=6)
+    subject = begun(resource(assignments=assign((4, 5, 6))), origin, desiredState="Cancelled")
+    seen = view(orders(moved(0, (1, 2, 4), (1, 4, 5))), brokers=6)
+    assert targets(plan_reassignment(request(subject, seen))) == {tp(0): (1, 2, 4)}
+
+
+def test_cancelling_what_has_arrived_is_too_late() -> None:
+    plan = plan_reassignment(
+        request(running(desiredState="Cancelled"), view(orders((1, 3), (4, 1), (5, 3)), brokers=5))
+    )
+    assert plan.status is not None
+    assert plan.status.phase is Phase.COMPLETED
+
+
+def test_a_reassignment_of_another_tool_is_shown_and_left_alone() -> None:
+    seen = view(orders(moved(0, (1, 2), (2, 5)), (4, 1), (5, 3)), brokers=5)
+    for desired in ("Running", "Cancelled", "Paused"):
+        plan = plan_reassignment(request(running(desiredState=desired), seen))
+        assert targets(plan) == {}
+        assert counts(plan) == (2, 0, 0, 1, 0)
+        assert plan.status is not None
+        (sample,) = plan.status.partitions
+        assert sample.message == "something else is moving it to [2, 5]"
+    plan = plan_reassignment(request(running(), seen))
+    assert state(plan)["Reconciling"] == "True/ReassignmentInProgress"
+
+
+DRIFT = {
+    "moved elsewhere": view(orders((1, 5), (2, 1), (1, 2)), brokers=5),
+    "topic recreated": view(orders((1, 2), (2, 1), (1, 2), czxid=9), brokers=5),
+    "topic deleted": view(brokers=5),
+}
+
+
+@pytest.mark.parametrize("seen", DRIFT.values(), ids=DRIFT.keys())
+def test_drift_stops_the_execution_and_is_named(seen: ClusterView) -> None:
+    plan = plan_reassignment(request(running(), seen))
+    assert targets(plan) == {}
+    assert state(plan)["Stalled"] == "True/PartitionsDrifted"
+    assert "orders-0: " in message(plan)
+    assert state(plan)["Completed"].startswith("False")
+
+
+def test_drift_stops_only_after_what_is_on_its_way_has_arrived() -> None:
+    seen = view(orders((1, 5), moved(1, (2, 1), (4, 1)), (1, 2)), brokers=5)
+    plan = plan_reassignment(request(running(), seen))
+    assert targets(plan) == {}
+    assert state(plan)["Reconciling"] == "True/PartitionsDrifted"
+
+
+def test_drift_may_be_skipped_and_the_reassignment_is_never_completed_then() -> None:
+    subject = running(onDrift="Skip")
+    plan = plan_reassignment(request(subject, DRIFT["moved elsewhere"]))
+    assert targets(plan) == {tp(1): (4, 1), tp(2): (5, 3)}
+    plan = plan_reassignment(request(subject, view(orders((1, 5), (4, 1), (5, 3)), brokers=5)))
+    assert plan.status is not None
+    assert plan.status.phase is Phase.INCOMPLETE
+    assert (state(plan)["Stalled"], state(plan)["Completed"]) == (
+        "True/PartitionsDrifted",
+        "False/PartitionsDrifted",
+    )
+
+
+def test_what_drifts_back_is_moved() -> None:
+    stopped = running()
+    plan = plan_reassignment(request(stopped, DRIFT["moved elsewhere"]))
+    again = stopped.model_copy(update={"status": plan.status})
+    assert tp(0) in targets(plan_reassignment(request(again, ORIGIN)))
+
+
+def test_moves_to_a_dead_broker_wait_and_say_so() -> None:
+    seen = view(orders((1, 2), moved(1, (2, 1), (4, 1)), (1, 2)), brokers=3)
+    plan = plan_reassignment(request(running(), seen))
+    assert targets(plan) == {tp(0): (1, 3)}
+    assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
+    assert "orders-1: brokers [4] are not alive" in message(plan)
+    assert "orders-2: brokers [5] are not alive" in message(plan)
+
+
+def test_nothing_goes_to_a_broker_that_shuts_down() -> None:
+    seen = msgspec.structs.replace(ORIGIN, shutting_down=(3,))
+    assert targets(plan_reassignment(request(running(), seen))) == {tp(1): (4, 1)}
+
+
+def test_a_refused_move_waits_and_is_named() -> None:
+    refused = {tp(0): RefusedMove((1, 3), "no way", MONOTONIC_S + 4)}
+    plan = plan_reassignment(request(running(), ORIGIN, refused=refused))
+    assert tp(0) not in targets(plan)
+    assert len(targets(plan)) == 2
+    assert state(plan)["Reconciling"] == "True/MovesRefused"
+    assert "orders-0: no way" in message(plan)
+    assert plan.requeue_after_s == 4
+    due = {tp(0): RefusedMove((1, 3), "no way", MONOTONIC_S)}
+    assert tp(0) in targets(plan_reassignment(request(running(), ORIGIN, refused=due)))
+
+
+def test_what_a_status_shows_of_many_partitions_is_bounded() -> None:
+    origin = view(orders(*[(1, 2)] * 200), brokers=3)
+    subject = begun(resource(assignments=assign(*[(1, 3)] * 200)), origin)
+    seen = orders(partition(0, (1, 3)), moved(1, (1, 2), (1, 3)), *[(1, 2)] * 198)
+    plan = plan_reassignment(request(subject, view(seen, brokers=3)))
+    assert plan.status is not None
+    assert len(plan.status.partitions) == 50
+    assert plan.status.partitions[0].state == "Running"
+
+
+lists = st.lists(st.integers(1, 6), min_size=1, max_size=3, unique=True).map(tuple)
+
+
+@given(
+    st.lists(st.tuples(lists, lists), min_size=1, max_size=8),
+    st.booleans(),
+    st.integers(1, 3),
+    st.randoms(use_true_random=False),
+)
+def test_however_often_it_is_killed_the_plan_is_executed_and_no_copy_is_made_twice(
+    wanted: list[tuple[tuple[int, ...], tuple[int, ...]]],
+    one_by_one: bool,
+    per_broker: int,
+    chance: random.Random,
+) -> None:
+    """Nothing but the stored status is remembered from one step to the next: each may be by another
+    process. Partitions arrive in any order."""
+    cluster = {i: ReplicaAssignment(origin) for i, (origin, _) in enumerate(wanted)}
+
+    def seen() -> ClusterView:
+        return view(orders(*(shown(i, a) for i, a in cluster.items())), brokers=6)
+
+    subject = resource(
+        assignments=assign(*(target for _, target in wanted)),
+        concurrency={"perBroker": per_broker, "perPartitionOneByOne": one_by_one},
+        racks="Ignore",
+    )
+    first = plan_reassignment(request(subject, seen())).status
+    assert first is not None
+    assert first.plan is not None
+    copies, steps = 0, 0
+    while True:
+        plan = plan_reassignment(request(subject, seen()))
+        if plan.status is not None:
+            subject = subject.model_copy(update={"status": plan.status})
+        for moved_tp, target in targets(plan).items():
+            assert target is not None
+            before = cluster[moved_tp.partition]
+            assert not before.is_being_reassigned, "no move is sent twice"
+            cluster[moved_tp.partition] = reassign_to(before, target)
+            copies += len(cluster[moved_tp.partition].adding_replicas)
+        moving = [i for i, a in cluster.items() if a.is_being_reassigned]
+        if moving:
+            arrived = chance.choice(moving)
+            cluster[arrived] = completed(cluster[arrived])
+        elif subject.status.phase is Phase.COMPLETED:
+            break
+        steps += 1
+        assert steps < 100, "it comes to an end"
+    assert {i: a.replicas for i, a in cluster.items()} == {
+        i: target for i, (_, target) in enumerate(wanted)
+    }
+    assert copies == first.plan.replica_moves
+    assert subject.status.plan is not None
+    assert subject.status.plan.hash == first.plan.hash
+
+
+def shown(index: int, assignment: ReplicaAssignment) -> PartitionView:
+    staying = [b for b in assignment.replicas if b not in assignment.adding_replicas]
+    return partition(
+        index,
+        assignment.replicas,
+        tuple(staying),
+        adding=assignment.adding_replicas,
+        removing=assignment.removing_replicas,
+    )

@@ -1,0 +1,102 @@
+"""What Flux and kubectl make of each phase, by the rules of kstatus, and what the page says of it.
+
+Source: ``sigs.k8s.io/cli-utils/pkg/kstatus/status`` (``Compute``).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from regent.reconcile.reassignments.planning import plan_reassignment
+from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.resources.conditions import ConditionStatus, ConditionType, find_condition
+from regent.resources.partition_reassignment import PartitionReassignment
+from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
+from tests.unit.reconcile.reassignments.reassigning import (
+    assign,
+    begun,
+    moved,
+    orders,
+    request,
+    resource,
+)
+from tests.unit.reconcile.requests import view
+
+PAGE = Path(__file__).parents[4] / "docs" / "partition-reassignment.md"
+STILL = view(orders((1, 2), (1, 2)), brokers=5)
+MOVING = view(orders(moved(0, (1, 2), (1, 3)), (1, 2)), brokers=5)
+ARRIVED = view(orders((1, 3), (1, 3)), brokers=5)
+DRIFTED = view(orders((1, 5), (1, 2)), brokers=5)
+HALF_DRIFTED = view(orders((1, 5), (1, 3)), brokers=5)
+TARGETS = assign((1, 3), (1, 3))
+RUNNING = begun(resource(assignments=TARGETS), STILL)
+
+
+def later(**spec: str) -> PartitionReassignment:
+    return begun(resource(assignments=TARGETS), STILL, **spec)
+
+
+REQUESTS: dict[Phase, tuple[ReassignmentRequest, str]] = {
+    Phase.PENDING: (request(resource(assignments=assign((1, 9))), STILL), "InProgress"),
+    Phase.INVALID: (request(resource(planJSON="{}"), STILL), "Failed"),
+    Phase.AWAITING_APPROVAL: (request(resource(assignments=TARGETS, approval={}), STILL), "Failed"),
+    Phase.EXECUTING: (request(RUNNING, MOVING), "InProgress"),
+    Phase.PAUSING: (request(later(desiredState="Paused"), MOVING), "InProgress"),
+    Phase.PAUSED: (request(later(desiredState="Paused"), STILL), "Current"),
+    Phase.STOPPED: (request(RUNNING, DRIFTED), "Failed"),
+    Phase.CANCELLING: (request(later(desiredState="Cancelled"), MOVING), "InProgress"),
+    Phase.CANCELLED: (request(later(desiredState="Cancelled"), STILL), "Current"),
+    Phase.INCOMPLETE: (request(later(onDrift="Skip"), HALF_DRIFTED), "Failed"),
+    Phase.COMPLETED: (request(RUNNING, ARRIVED), "Current"),
+}
+
+
+def status_in(phase: Phase) -> PartitionReassignmentStatus:
+    status = plan_reassignment(REQUESTS[phase][0]).status
+    assert status is not None
+    return status
+
+
+def kstatus(status: PartitionReassignmentStatus, *, generation: int) -> str:
+    """The rules, in their order."""
+    truth = {condition.type: condition.status for condition in status.conditions}
+    if status.observed_generation != generation:
+        return "InProgress"
+    if truth.get("Reconciling") is ConditionStatus.TRUE:
+        return "InProgress"
+    if truth.get("Stalled") is ConditionStatus.TRUE:
+        return "Failed"
+    return "InProgress" if truth.get("Ready") is not ConditionStatus.TRUE else "Current"
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_every_phase_is_what_kstatus_takes_it_for(phase: Phase) -> None:
+    status = status_in(phase)
+    assert status.phase is phase
+    assert kstatus(status, generation=1) == REQUESTS[phase][1]
+    assert kstatus(status, generation=2) == "InProgress"
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_waiting_for_the_end_ends_in_one_phase_only(phase: Phase) -> None:
+    completed = find_condition(status_in(phase).conditions, ConditionType.COMPLETED)
+    assert completed is not None
+    assert (completed.status is ConditionStatus.TRUE) == (phase is Phase.COMPLETED)
+
+
+def test_the_page_says_what_the_conditions_of_each_phase_are() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| (True|False) \| (True|False) \| (True|False) \| (True|False) \|",
+        PAGE.read_text(),
+        flags=re.MULTILINE,
+    )
+    said = {phase: values for phase, *values in rows}
+    types = ("Ready", "Reconciling", "Stalled", "Completed")
+    actual = {}
+    for phase in Phase:
+        truth = {each.type: each.status.value for each in status_in(phase).conditions}
+        actual[phase.value] = [truth[type_] for type_ in types]
+    assert said == actual

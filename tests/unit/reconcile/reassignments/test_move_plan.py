@@ -1,0 +1,93 @@
+"""The plan as a document: its hash says exactly which moves it has."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regent.reconcile.reassignments.move_plan import (
+    Move,
+    MovePlan,
+    PlanDocumentError,
+    read_plan,
+)
+
+MOVE = Move("orders", 0, 7, (1, 2), (2, 3))
+OTHER = Move("payments", 1, 9, (1,), (2,))
+
+replica_lists = st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True).map(tuple)
+moves = st.lists(
+    st.builds(
+        Move, st.sampled_from("abc"), st.integers(0, 5), st.just(1), replica_lists, replica_lists
+    ),
+    unique_by=lambda move: move.tp,
+)
+
+
+@given(moves)
+def test_a_stored_plan_is_read_as_it_was(several: list[Move]) -> None:
+    plan = MovePlan.of("cluster", several)
+    assert read_plan(plan.document, expected_hash=plan.hash) == plan
+
+
+@given(moves, st.randoms(use_true_random=False))
+def test_the_hash_does_not_depend_on_the_order(several: list[Move], random: object) -> None:
+    shuffled = sorted(several, key=lambda _: random.random())  # type: ignore[attr-defined]
+    assert MovePlan.of("c", several).hash == MovePlan.of("c", shuffled).hash
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        MovePlan.of("another", [MOVE]),
+        MovePlan.of("c", []),
+        MovePlan.of("c", [MOVE, OTHER]),
+        MovePlan.of("c", [MOVE._replace(partition=1)]),
+        MovePlan.of("c", [MOVE._replace(topic="order")]),
+        MovePlan.of("c", [MOVE._replace(czxid=8)]),
+        MovePlan.of("c", [MOVE._replace(replicas=(2, 1))]),
+        MovePlan.of("c", [MOVE._replace(target=(3, 2))]),
+    ],
+)
+def test_another_plan_has_another_hash(other: MovePlan) -> None:
+    assert other.hash != MovePlan.of("c", [MOVE]).hash
+
+
+def test_the_hash_is_the_same_in_every_version_of_regent() -> None:
+    assert MovePlan.of("c", [MOVE]).hash == (
+        "sha256:4bd5e3443b22add7e863231712a858128ab18e04abe75e57b089e6ad71b5698e"
+    )
+
+
+def test_a_plan_counts_what_it_costs() -> None:
+    plan = MovePlan.of("c", [MOVE, OTHER, Move("x", 0, 0, (1, 2), (1, 3))])
+    assert (plan.replica_moves, plan.leader_changes) == (3, 2)
+    assert plan.topics == ("orders", "payments", "x")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "",
+        "no base64!",
+        base64.b64encode(b"not compressed").decode(),
+        base64.b64encode(zlib.compress(b"no JSON")).decode(),
+        base64.b64encode(zlib.compress(b"[]")).decode(),
+        base64.b64encode(zlib.compress(b'{"version":2,"clusterId":"c","moves":[]}')).decode(),
+        base64.b64encode(zlib.compress(b'{"version":1,"clusterId":"c","moves":[[1]]}')).decode(),
+        base64.b64encode(zlib.compress(b" " * 20 * 1024 * 1024)).decode(),
+    ],
+)
+def test_what_is_no_plan_is_not_read(document: str) -> None:
+    with pytest.raises(PlanDocumentError, match="the plan document cannot be read"):
+        read_plan(document, expected_hash=MovePlan.of("c", []).hash)
+
+
+def test_a_plan_that_was_changed_is_not_read() -> None:
+    plan, changed = MovePlan.of("c", [MOVE]), MovePlan.of("c", [OTHER])
+    with pytest.raises(PlanDocumentError, match=f"has the hash {changed.hash}, not {plan.hash}"):
+        read_plan(changed.document, expected_hash=plan.hash)

@@ -1,0 +1,59 @@
+"""PartitionReassignment as it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from regent.resources.partition_reassignment import (
+    ApprovalPolicy,
+    PartitionReassignment,
+    UnreadableReassignment,
+    parse_partition_reassignment,
+)
+
+ROOT = Path(__file__).parents[3]
+
+
+def body(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "move", "namespace": "shop"}, "spec": spec}
+
+
+def test_the_example_can_be_read() -> None:
+    text = (ROOT / "examples" / "partitionreassignment.yaml").read_text()
+    parsed = parse_partition_reassignment(yaml.safe_load(text))
+    assert isinstance(parsed, PartitionReassignment)
+    assert parsed.spec.replication_factor == {"orders": 3}
+
+
+def test_nothing_is_executed_unasked_and_little_at_a_time() -> None:
+    parsed = parse_partition_reassignment(body(replicationFactor={"orders": 3}))
+    assert isinstance(parsed, PartitionReassignment)
+    assert parsed.spec.approval.policy is ApprovalPolicy.MANUAL
+    assert (parsed.spec.concurrency.per_broker, parsed.spec.concurrency.total) == (5, 50)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"desiredState": "Undone"}, "spec.desiredState"),
+        ({"assignments": [{"topic": "orders", "partition": -1, "replicas": [1]}]}, "partition"),
+        ({"approval": {"planHash": "sha256:12"}}, "spec.approval.planHash"),
+        ({"concurrency": {"total": 0}}, "spec.concurrency.total"),
+    ],
+)
+def test_a_spec_that_cannot_be_read_is_named(spec: dict[str, Any], field: str) -> None:
+    parsed = parse_partition_reassignment(body(**spec))
+    assert isinstance(parsed, UnreadableReassignment)
+    assert field in parsed.field
+    assert parsed.problem
+
+
+def test_a_status_that_cannot_be_read_counts_as_absent() -> None:
+    parsed = parse_partition_reassignment(
+        {**body(replicationFactor={"orders": 3}), "status": {"phase": "Melting", "summary": "1/2"}}
+    )
+    assert parsed.status.summary is None
