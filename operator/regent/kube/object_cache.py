@@ -335,7 +335,7 @@ def _cached(key: ObjectKey, body: Mapping[str, Any]) -> CachedObject:
     metadata = body["metadata"]
     kept = {
         "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
-        "spec": _mapping(body.get("spec")),
+        "spec": body.get("spec"),  # of another shape it is refused: an empty one would be valid
         "status": _mapping(body.get("status")),
     }
     return CachedObject(

@@ -338,7 +338,7 @@ def parse_kafka_topic(body: Mapping[str, Any]) -> KafkaTopic | UnreadableTopic:
     except ValidationError:
         status = KafkaTopicStatus()
     try:
-        spec = KafkaTopicSpec.model_validate(body.get("spec") or {})
+        spec = KafkaTopicSpec.model_validate(body.get("spec"))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raw = body.get("spec")

@@ -267,7 +267,7 @@ def parse_partition_reassignment(
     except ValidationError:
         status = PartitionReassignmentStatus()
     try:
-        spec = PartitionReassignmentSpec.model_validate(body.get("spec") or {})
+        spec = PartitionReassignmentSpec.model_validate(body.get("spec"))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(("spec", *map(str, first["loc"])))

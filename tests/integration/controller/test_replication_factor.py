@@ -46,7 +46,6 @@ def test_replicas_are_added_once_though_regent_is_killed(
     assert all(sorted(replicas) == cluster.broker_ids for replicas in wider.values())
     assert set(copies(cluster, "wider").values()) == {1}, "no replica is copied twice"
     cluster.wait_in_sync("wider")
-    assert events(resources, "wider") >= {"ReplicaChangeStarted", "ReplicasChanged"}
 
     resources.patch("wider", replicas=2)
     resources.wait_for_status("wider", "two replicas", replicas=2, replicaSummary="2/2")
@@ -55,6 +54,11 @@ def test_replicas_are_added_once_though_regent_is_killed(
     assert {p: replicas[:1] for p, replicas in narrower.items()} == leaders
     load = Counter(broker for replicas in narrower.values() for broker in replicas)
     assert set(load.values()) == {2 * PARTITIONS // 3}, "evenly removed"
+    cluster.wait(
+        lambda: events(resources, "wider"),
+        "the Events",
+        until=lambda found: found >= {"ReplicaChangeStarted", "ReplicasChanged"},
+    )
     cluster.wait_for_consistency()
 
 

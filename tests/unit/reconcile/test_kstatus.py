@@ -13,8 +13,8 @@ import pytest
 
 from regent.controller.commands import Accepted, CreateTopic
 from regent.controller.view import ClusterView, PartitionHealth, TopicView
+from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.reconcile.topics.planning import plan_topic
-from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic import KafkaTopic
 from tests.unit.reconcile.requests import (
     ID,
@@ -197,5 +197,5 @@ def test_a_status_has_all_conditions_from_the_first_write_on(name: str) -> None:
     phase = PHASES[name]
     plan = plan_topic(request(phase.subject, phase.seen, **phase.known))
     assert plan.status is not None
-    assert [c.type for c in plan.status.conditions] == list(ConditionType)
+    assert [c.type for c in plan.status.conditions] == list(KAFKA_TOPIC.conditions)
     assert plan.status.observed_generation == phase.subject.metadata.generation
