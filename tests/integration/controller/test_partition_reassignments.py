@@ -132,31 +132,31 @@ def test_the_replication_factor_grows_and_shrinks(
 def test_mistakes_are_refused_by_the_api_server_or_all_named_at_once(
     cluster: Cluster, moves: Resources, process: RegentProcess
 ) -> None:
-    create_topic(cluster, "refused", {0: [1, 2]})
-    good = assign("refused", {0: [1, 3]})
+    create_topic(cluster, "mistaken", {0: [1, 2]})
+    good = assign("mistaken", {0: [1, 3]})
     for spec, text in (
         ({}, "set exactly one of assignments, planJSON, replicationFactor"),
-        ({"assignments": good, "replicationFactor": {"refused": 1}}, "set exactly one of"),
+        ({"assignments": good, "replicationFactor": {"mistaken": 1}}, "set exactly one of"),
         ({"assignments": good, "throttel": 1}, 'unknown field "throttel"'),
-        ({"assignments": assign("refused", {0: [1, 1]})}, "Duplicate value"),
-        ({"replicationFactor": {"refused": 0}}, "greater than or equal to 1"),
+        ({"assignments": assign("mistaken", {0: [1, 1]})}, "Duplicate value"),
+        ({"replicationFactor": {"mistaken": 0}}, "greater than or equal to 1"),
         ({"assignments": good, "approval": {"planHash": "yes"}}, "planHash"),
     ):
         with pytest.raises(SandboxError, match=re.escape(text)):
-            moves.apply(reassignment("refused", **spec))
-    bad = [*assign("refused", {0: [1, 9], 7: [1]}), *assign("nowhere", {0: [1]})]
-    moves.apply(reassignment("refused", assignments=bad))
-    moves.wait_for_condition("refused", "Reconciling", "True", "UnknownTopic")
-    problems = moves.get("refused")["status"]["problems"]
+            moves.apply(reassignment("mistaken", **spec))
+    bad = [*assign("mistaken", {0: [1, 9], 7: [1]}), *assign("nowhere", {0: [1]})]
+    moves.apply(reassignment("mistaken", assignments=bad))
+    moves.wait_for_condition("mistaken", "Reconciling", "True", "UnknownTopic")
+    problems = moves.get("mistaken")["status"]["problems"]
     assert [problem["reason"] for problem in problems] == [
         "UnknownTopic",
         "UnknownTopic",
         "BrokersUnavailable",
     ]
     with pytest.raises(SandboxError, match="assignments is immutable"):
-        moves.patch("refused", assignments=good)
-    assert cluster.znodes.assignment("refused") == {0: [1, 2]}
-    moves.delete("refused")
+        moves.patch("mistaken", assignments=good)
+    assert cluster.znodes.assignment("mistaken") == {0: [1, 2]}
+    moves.delete("mistaken")
 
 
 def test_a_cancelled_reassignment_goes_back_to_where_it_was(
