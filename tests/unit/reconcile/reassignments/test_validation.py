@@ -74,7 +74,19 @@ REFUSALS = {
         view(orders((1, 2))),
         {"planJSON": "{..."},
         ("InvalidPlanDocument", "spec.planJSON"),
-        "it is no JSON",
+        "it cannot be read as JSON",
+    ),
+    "JSON that is nested too deeply": (
+        view(orders((1, 2))),
+        {"planJSON": "[" * 400_000},
+        ("InvalidPlanDocument", "spec.planJSON"),
+        "it cannot be read as JSON: it is nested too deeply",
+    ),
+    "a name that no topic can have": (
+        view(orders((1, 2))),
+        {"planJSON": plan_json(entry(0, 1, 3, topic="\ud800"))},
+        ("InvalidPlanDocument", "spec.planJSON.partitions[0]"),
+        "has a character other than ASCII letters",
     ),
     "JSON that is no plan": (
         view(orders((1, 2))),
@@ -281,4 +293,5 @@ def test_the_topics_of_a_resource_are_found_without_a_valid_spec() -> None:
     assert subjects(replicationFactor={"a": 1, "b": 2}) == ("a", "b")
     assert subjects(assignments=[1, {"topic": 2}], planJSON="{", replicationFactor=[]) == ()
     assert subjects(planJSON="[]") == subjects(planJSON='{"partitions": {}}') == ()
+    assert subjects(planJSON="[" * 400_000) == (), "it must not keep the others from being listed"
     assert PARTITION_REASSIGNMENT.subjects({"metadata": {"name": "x"}}) == ()
