@@ -91,9 +91,17 @@ def plan_findings(
         )
 
 
-def field_of_moves(request: ReassignmentRequest) -> dict[TopicPartition, str]:
-    """Where the resource asks for what."""
-    return explicit_targets(request.resource.spec).fields
+def wrong_partitions(request: ReassignmentRequest) -> dict[TopicPartition, int]:
+    """The partitions that have another number of replicas than ``replicationFactor`` asks for, each
+    with that number; of topics that the namespace may move."""
+    namespace = request.resource.metadata.namespace
+    return {
+        TopicPartition(name, partition.partition): factor
+        for name, factor in (request.resource.spec.replication_factor or {}).items()
+        if name in request.view.topics and request.name_rules.allow(namespace, name)
+        for partition in request.view.topics[name].partitions
+        if len(partition.replicas) != factor
+    }
 
 
 def _targets(

@@ -181,6 +181,7 @@ def test_a_plan_where_regent_chooses_stays_as_long_as_it_can_be_executed() -> No
         view(orders((1, 2), (2, 1), czxid=8), brokers=5),
         view(orders((2, 1), (2, 1)), brokers=5),
         view(orders((1, 2), (2, 1)), brokers=3),  # a broker of the plan is gone
+        view(orders((1, 2), (2, 1), (1, 2)), brokers=5),  # a partition that the plan lacks
     ],
 )
 def test_a_plan_that_cannot_be_executed_any_more_is_made_again(changed: ClusterView) -> None:
@@ -194,6 +195,21 @@ def test_a_plan_that_cannot_be_executed_any_more_is_made_again(changed: ClusterV
     assert again is not None
     assert again.plan is not None
     assert again.plan.hash != first.plan.hash
+
+
+def test_a_plan_that_the_rules_forbid_by_now_is_not_executed() -> None:
+    waiting = manual(replicationFactor={"orders": 3})
+    seen = view(orders((1, 2), (2, 1)), brokers=5)
+    planned = plan_reassignment(request(waiting, seen)).status
+    assert planned is not None
+    assert planned.plan is not None
+    approved = resource(
+        approval={"planHash": planned.plan.hash}, replicationFactor={"orders": 3}
+    ).model_copy(update={"status": planned})
+    assert plan_reassignment(request(approved, seen)).status_first
+    plan = plan_reassignment(request(approved, seen, rules=["platform=orders"]))
+    assert not plan.status_first
+    assert state(plan)["Ready"] == "False/TopicNameNotAllowed"
 
 
 @pytest.mark.parametrize(
