@@ -68,7 +68,7 @@ def plan_reassignment(request: ReassignmentRequest) -> ReassignmentPlan:
     resource = request.resource
     if resource.metadata.is_being_deleted:
         return Plan()  # nothing holds it: what is on its way arrives, nothing more is begun
-    if resource.status.phase is Phase.COMPLETED:
+    if resource.status.finished_at is not None or resource.status.phase is Phase.COMPLETED:
         return _completed(request)
     if not request.view.may_act:
         return _outside_term(request)

@@ -252,6 +252,20 @@ def test_a_reassignment_that_was_completed_stays_so_whatever_becomes_of_the_clus
     assert state(plan)["Completed"] == "True/Reassigned"
 
 
+def test_a_reassignment_that_a_newer_regent_completed_does_not_begin_again() -> None:
+    status = {"phase": "Celebrated", "finishedAt": "2026-05-01T11:00:00Z", "observedGeneration": 1}
+    plan = plan_reassignment(request(resource(assignments=MOVED, status=status), SEEN))
+    assert (plan.status, plan.commands) == (None, ())
+
+
+def test_a_status_whose_record_cannot_be_read_is_kept() -> None:
+    body = {"metadata": {"name": "x"}, "spec": {}, "status": {"plan": {"hash": 1}}}
+    parsed = parse_partition_reassignment(body)
+    assert isinstance(parsed, UnreadableReassignment)
+    plan = plan_unreadable(UnreadableRequest(parsed, NOW))
+    assert (plan.status, plan.commands) == (None, ())
+
+
 def test_a_reassignment_that_is_deleted_is_left_alone() -> None:
     subject = resource(assignments=MOVED)
     gone = subject.metadata.model_copy(update={"deletion_timestamp": "2026-05-01T11:00:00Z"})
