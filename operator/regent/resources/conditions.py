@@ -166,7 +166,8 @@ class ConditionReason(enum.StrEnum):
     # Ownership
     RESOURCE_CONFLICT = (
         "ResourceConflict",
-        "Another KafkaTopic owns the same topic, or is older; this one changes nothing.",
+        "Another KafkaTopic owns the same topic, is older, or would undo what this resource asks "
+        "for; this one changes nothing.",
     )
     OTHER_CLUSTER = (
         "OtherCluster",

@@ -30,6 +30,8 @@ class PlannedMove:
     Attributes:
         field: Where the resource asks for it.
         keeps_racks: Whether it may not lose a rack.
+        waits_for: That another resource moves the partition; None: none does.
+        undone_by: That another resource would undo it; None: none would.
     """
 
     move: Move
@@ -38,6 +40,8 @@ class PlannedMove:
     config: Mapping[str, str]
     field: str
     keeps_racks: bool
+    waits_for: str | None
+    undone_by: str | None
 
 
 def make_plan(request: ReassignmentRequest) -> tuple[MovePlan, tuple[Finding, ...]]:
@@ -81,6 +85,8 @@ def plan_findings(
                 config=request.configs.get(move.topic, {}),
                 field=fields.get(move.tp, ""),
                 keeps_racks=keeps_racks,
+                waits_for=request.waits_for(move),
+                undone_by=request.undone_by(move),
             ),
         )
     if len(plan.document) > MAX_DOCUMENT_LENGTH:
@@ -243,10 +249,28 @@ def _not_moving(subject: PlannedMove) -> Finding | None:
     )
 
 
+def _not_moved_by_another(subject: PlannedMove) -> Finding | None:
+    if subject.waits_for is None:
+        return None
+    message = f"partition {subject.move.tp}: {subject.waits_for}"
+    return Finding(
+        ConditionReason.REASSIGNMENT_IN_PROGRESS, message, subject.field, is_transient=True
+    )
+
+
+def _not_undone(subject: PlannedMove) -> Finding | None:
+    if subject.undone_by is None:
+        return None
+    message = f"partition {subject.move.tp}: {subject.undone_by}"
+    return Finding(ConditionReason.RESOURCE_CONFLICT, message, subject.field)
+
+
 MOVE_CHECKS: Final[tuple[Check[PlannedMove], ...]] = (
     _replica_list,
     _live_brokers,
     _min_insync_replicas,
     _racks,
     _not_moving,
+    _not_moved_by_another,
+    _not_undone,
 )

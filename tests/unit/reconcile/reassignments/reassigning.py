@@ -14,7 +14,12 @@ from regent.model.partition import TopicPartition
 from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.planning import plan_reassignment
-from regent.reconcile.reassignments.request import ReassignmentRequest, RefusedMove, SentMove
+from regent.reconcile.reassignments.request import (
+    DeclaredReplicas,
+    ReassignmentRequest,
+    RefusedMove,
+    SentMove,
+)
 from regent.reconcile.request import Absence
 from regent.resources.conditions import ConditionType, find_condition
 from regent.resources.partition_reassignment import (
@@ -75,6 +80,8 @@ def request(
     refused: Mapping[TopicPartition, RefusedMove] | None = None,
     absence: Absence | None = None,
     rules: Sequence[str] = (),
+    others: Mapping[TopicPartition, str] | None = None,
+    declared: Mapping[str, DeclaredReplicas] | None = None,
 ) -> ReassignmentRequest:
     """A request that knows the (empty) configurations of all topics."""
     moving = {
@@ -96,6 +103,8 @@ def request(
         now=NOW,
         absence=absence or Absence(),
         name_rules=TopicNameRules.parse(rules),
+        moved_by_others=others or {},
+        declared=declared or {},
     )
 
 

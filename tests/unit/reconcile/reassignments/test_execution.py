@@ -15,7 +15,7 @@ from regent.controller.view import ClusterView, PartitionView
 from regent.model.partition import ReplicaAssignment
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.planning import plan_reassignment
-from regent.reconcile.reassignments.request import RefusedMove, SentMove
+from regent.reconcile.reassignments.request import DeclaredReplicas, RefusedMove, SentMove
 from regent.resources.partition_reassignment import PartitionReassignment
 from regent.resources.partition_reassignment_status import Phase
 from tests.unit.reconcile.reassignments.reassigning import (
@@ -207,6 +207,26 @@ def test_a_reassignment_of_another_tool_is_shown_and_left_alone() -> None:
         assert sample.message == "something else is moving it to [2, 5]"
     plan = plan_reassignment(request(running(), seen))
     assert state(plan)["Reconciling"] == "True/ReassignmentInProgress"
+
+
+def test_what_another_reassignment_moves_waits_until_that_one_is_over() -> None:
+    others = {tp(0): "shop/first"}
+    plan = plan_reassignment(request(running(), ORIGIN, others=others))
+    assert targets(plan) == {tp(1): (4, 1), tp(2): (5, 3)}
+    assert state(plan)["Reconciling"] == "True/ReassignmentInProgress"
+    assert "orders-0: PartitionReassignment shop/first moves it" in message(plan)
+    arrived = view(orders((1, 3), (4, 1), (5, 3)), brokers=5)
+    plan = plan_reassignment(request(running(), arrived, others=others))
+    assert state(plan)["Completed"].startswith("True"), "there is nothing to wait for"
+
+
+def test_what_a_kafkatopic_would_undo_does_not_begin() -> None:
+    subject = begun(resource(replicationFactor={"orders": 3}), ORIGIN)
+    declared = {"orders": DeclaredReplicas("shop/orders", 2)}
+    plan = plan_reassignment(request(subject, ORIGIN, declared=declared))
+    assert targets(plan) == {}
+    assert state(plan)["Reconciling"] == "True/ResourceConflict"
+    assert "KafkaTopic shop/orders declares 2 replicas and would restore them" in message(plan)
 
 
 DRIFT = {

@@ -14,6 +14,7 @@ from regent.controller.view import ClusterView
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
 from regent.reconcile.reassignments.planning import plan_reassignment
+from regent.reconcile.reassignments.request import DeclaredReplicas
 from regent.resources.partition_reassignment_status import Phase
 from tests.unit.reconcile.reassignments.reassigning import (
     assign,
@@ -24,6 +25,7 @@ from tests.unit.reconcile.reassignments.reassigning import (
     request,
     resource,
     state,
+    tp,
 )
 from tests.unit.reconcile.requests import topic, view
 
@@ -230,6 +232,34 @@ def test_topics_that_the_namespace_may_not_declare_are_refused_and_nothing_is_sa
     whole = resource(replicationFactor={"secret": 3})
     plan = plan_reassignment(request(whole, view(orders((1, 2))), rules=["shop=orders"]))
     assert problems(plan) == [("TopicNameNotAllowed", "spec.replicationFactor[secret]")]
+
+
+def test_partitions_that_another_reassignment_moves_are_waited_for() -> None:
+    subject = resource(assignments=assign((1, 3)))
+    plan = plan_reassignment(request(subject, view(orders((1, 2))), others={tp(0): "shop/first"}))
+    assert problems(plan) == [("ReassignmentInProgress", "spec.assignments[0]")]
+    assert state(plan)["Reconciling"].startswith("True")
+
+
+@pytest.mark.parametrize(
+    ("asked", "declared", "found"),
+    [((1, 2, 3), 2, True), ((1,), 2, True), ((1, 3), 2, False), ((1, 2, 3), 3, False)],
+)
+def test_a_number_of_replicas_that_a_kafkatopic_would_restore_is_refused(
+    asked: tuple[int, ...], declared: int, found: bool
+) -> None:
+    said = {"orders": DeclaredReplicas("shop/orders", declared)}
+    subject = resource(assignments=assign(asked))
+    plan = plan_reassignment(request(subject, view(orders((1, 2))), declared=said))
+    assert problems(plan) == [("ResourceConflict", "spec.assignments[0]")] * found
+    assert state(plan)["Stalled"].startswith("True") == found
+
+
+def test_a_kafkatopic_does_not_keep_replicas_from_moving() -> None:
+    said = {"orders": DeclaredReplicas("shop/orders", 3)}  # which the topic does not have yet
+    subject = resource(assignments=assign((1, 3)))
+    plan = plan_reassignment(request(subject, view(orders((1, 2))), declared=said))
+    assert problems(plan) == []
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
