@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from regent.controller.reassignment.algebra import target_problem
+from regent.controller.topic_defaults import topic_defaults
 from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.model.partition import TopicPartition
+from regent.model.topic_config import MIN_INSYNC_REPLICAS, parse_int
 from regent.reconcile.checks import Check, Finding, all_findings
 from regent.reconcile.reassignments.move_plan import Move, MovePlan
 from regent.reconcile.reassignments.replication_factor import ReplicaPlacement
@@ -19,8 +21,6 @@ from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic_status import MAX_REPLICAS
 from regent.resources.partition_reassignment import RackPolicy
 from regent.resources.partition_reassignment_status import MAX_DOCUMENT_LENGTH
-
-MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,17 +202,34 @@ def _live_brokers(subject: PlannedMove) -> Finding | None:
 
 
 def _min_insync_replicas(subject: PlannedMove) -> Finding | None:
-    text = subject.config.get(MIN_INSYNC_REPLICAS, "")
-    needed = int(text) if text.isdecimal() else 1
     replicas = len(subject.move.target)
+    own = parse_int(subject.config.get(MIN_INSYNC_REPLICAS, ""))
+    defaults = topic_defaults(subject.view)
+    if own is None and defaults is None:
+        return _min_insync_replicas_unknown(subject)
+    needed = own or (1 if defaults is None else defaults.min_insync_replicas)
     if not 0 < replicas < needed:
         return None
+    whose = "the brokers' default" if own is None else "that of its topic"
     return Finding(
         ConditionReason.BELOW_MIN_INSYNC_REPLICAS,
         f"partition {subject.move.tp} would have {replicas} replicas, fewer than "
-        f"{MIN_INSYNC_REPLICAS}={needed} of its topic: producers with acks=all could not write; "
-        "lower it first, or keep more replicas",
+        f"{MIN_INSYNC_REPLICAS}={needed}, {whose}: producers with acks=all could not write; lower "
+        "it first, or keep more replicas",
         subject.field,
+    )
+
+
+def _min_insync_replicas_unknown(subject: PlannedMove) -> Finding | None:
+    replicas, partition = len(subject.move.target), subject.partition
+    if not 0 < replicas < len(partition.replicas) - len(partition.adding_replicas):
+        return None
+    return Finding(
+        ConditionReason.BROKER_DEFAULTS_UNKNOWN,
+        f"partition {subject.move.tp} would have fewer replicas than now, and no broker has said "
+        f"yet what {MIN_INSYNC_REPLICAS} is; waiting for one",
+        subject.field,
+        is_transient=True,
     )
 
 

@@ -11,6 +11,7 @@ from regent.controller.commands import AlterPartitionReassignments
 from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition
+from regent.model.topic_config import BrokerFacts
 from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.planning import plan_reassignment
@@ -69,6 +70,14 @@ def racked(seen: ClusterView, *racks: str | None) -> ClusterView:
     """The view with brokers 1, 2, ... in these racks."""
     brokers = {i: Broker(i, i, (), rack=rack) for i, rack in enumerate(racks, start=1)}
     return msgspec.structs.replace(seen, brokers=brokers)
+
+
+def with_default(seen: ClusterView, min_insync_replicas: str) -> ClusterView:
+    """The view of a cluster whose broker 1 has said what its min.insync.replicas is."""
+    facts = BrokerFacts(
+        broker_id=1, settings={"min.insync.replicas": min_insync_replicas}, has_answered=True
+    )
+    return msgspec.structs.replace(seen, broker_facts=(facts,))
 
 
 def request(

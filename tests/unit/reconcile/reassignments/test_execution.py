@@ -30,6 +30,7 @@ from tests.unit.reconcile.reassignments.reassigning import (
     state,
     targets,
     tp,
+    with_default,
 )
 from tests.unit.reconcile.requests import MONOTONIC_S, partition, topic, view
 
@@ -328,7 +329,8 @@ def test_however_often_it_is_killed_the_plan_is_executed_and_no_copy_is_made_twi
     cluster = {i: ReplicaAssignment(origin) for i, (origin, _) in enumerate(wanted)}
 
     def seen() -> ClusterView:
-        return view(orders(*(shown(i, a) for i, a in cluster.items())), brokers=6)
+        partitions = (shown(i, a) for i, a in cluster.items())
+        return with_default(view(orders(*partitions), brokers=6), "1")
 
     subject = resource(
         assignments=assign(*(target for _, target in wanted)),

@@ -26,6 +26,7 @@ from tests.unit.reconcile.reassignments.reassigning import (
     resource,
     state,
     tp,
+    with_default,
 )
 from tests.unit.reconcile.requests import topic, view
 
@@ -205,12 +206,31 @@ def test_what_the_cluster_may_heal_is_waited_for(
 
 
 def test_fewer_replicas_than_min_insync_replicas_are_refused() -> None:
-    seen = view(orders((1, 2, 3)))
+    seen = with_default(view(orders((1, 2, 3))), "1")
     plan = plan_of(seen, min_insync="2", replicationFactor={"orders": 1})
     assert problems(plan) == [("BelowMinInsyncReplicas", "spec.replicationFactor[orders]")]
     assert "would have 1 replicas, fewer than min.insync.replicas=2" in message(plan)
     assert problems(plan_of(seen, min_insync="2", replicationFactor={"orders": 2})) == []
     assert problems(plan_of(seen, min_insync="no number", replicationFactor={"orders": 1})) == []
+
+
+def test_where_a_topic_does_not_say_it_min_insync_replicas_of_the_brokers_counts() -> None:
+    seen, fewer = view(orders((1, 2, 3))), {"replicationFactor": {"orders": 1}}
+    plan = plan_of(with_default(seen, "2"), **fewer)
+    assert problems(plan) == [("BelowMinInsyncReplicas", "spec.replicationFactor[orders]")]
+    assert "fewer than min.insync.replicas=2, the brokers' default" in message(plan)
+    assert problems(plan_of(with_default(seen, "1"), **fewer)) == []
+    assert problems(plan_of(with_default(seen, "2"), min_insync="1", **fewer)) == []
+
+
+def test_fewer_replicas_wait_until_a_broker_has_said_how_many_are_needed() -> None:
+    seen = view(orders((1, 2, 3)))
+    plan = plan_of(seen, replicationFactor={"orders": 2})
+    assert problems(plan) == [("BrokerDefaultsUnknown", "spec.replicationFactor[orders]")]
+    assert state(plan)["Reconciling"].startswith("True")
+    assert problems(plan_of(seen, assignments=assign((1, 2, 4)))) == [
+        ("BrokersUnavailable", "spec.assignments[0]")
+    ]
 
 
 def test_the_configurations_of_all_topics_are_read_before_anything_is_planned() -> None:
@@ -250,7 +270,8 @@ def test_a_number_of_replicas_that_a_kafkatopic_would_restore_is_refused(
 ) -> None:
     said = {"orders": DeclaredReplicas("shop/orders", declared)}
     subject = resource(assignments=assign(asked))
-    plan = plan_reassignment(request(subject, view(orders((1, 2))), declared=said))
+    seen = with_default(view(orders((1, 2))), "1")
+    plan = plan_reassignment(request(subject, seen, declared=said))
     assert problems(plan) == [("ResourceConflict", "spec.assignments[0]")] * found
     assert state(plan)["Stalled"].startswith("True") == found
 
