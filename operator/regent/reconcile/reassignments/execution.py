@@ -7,11 +7,11 @@ a crash, under another process or another controller, without a repeated and wit
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from regent.controller.commands import AlterPartitionReassignments
-from regent.model.partition import TopicPartition
+from regent.controller.commands import AlterPartitionReassignments, FoundPartition
+from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.batching import next_batch, present_traffic
 from regent.reconcile.reassignments.move_plan import MovePlan
@@ -119,8 +119,7 @@ def _going_on(request: ReassignmentRequest, plan: MovePlan, course: Course) -> R
     )
     reason, message = _what_happens(request, course)
     plan_ = _under_way(request, plan, course, reason, message)
-    commands = (AlterPartitionReassignments(batch),) if batch else ()
-    return dataclasses.replace(plan_, commands=commands)
+    return dataclasses.replace(plan_, commands=_commands(batch, course))
 
 
 def _startable(request: ReassignmentRequest, course: Course) -> list[MoveStatus]:
@@ -222,7 +221,7 @@ def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) ->
             "goes on with the rest",
         )
         return Plan(status=_status(request, plan, course, Phase.CANCELLED, assessment))
-    back: dict[TopicPartition, tuple[int, ...] | None] = {}
+    back: dict[TopicPartition, tuple[int, ...]] = {}
     for move in running:
         tp = move.move.tp
         refused = request.refused.get(tp)
@@ -237,7 +236,28 @@ def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) ->
         f"{len(running)} partitions go back to where they were{_waits(running)}",
         phase=Phase.CANCELLING,
     )
-    return dataclasses.replace(going, commands=(AlterPartitionReassignments(back),) if back else ())
+    return dataclasses.replace(going, commands=_commands(back, course))
+
+
+def _commands(
+    targets: Mapping[TopicPartition, tuple[int, ...]], course: Course
+) -> tuple[AlterPartitionReassignments, ...]:
+    """What sends partitions to their targets, unless they are others by then than in the view."""
+    if not targets:
+        return ()
+    found = {
+        move.move.tp: FoundPartition(
+            move.move.czxid,
+            ReplicaAssignment(
+                move.partition.replicas,
+                move.partition.adding_replicas,
+                move.partition.removing_replicas,
+            ),
+        )
+        for move in course.moves
+        if move.partition is not None and move.move.tp in targets
+    }
+    return (AlterPartitionReassignments(targets, found),)
 
 
 def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regent.controller.commands import AlterPartitionReassignments, FoundPartition
 from regent.controller.reassignment.algebra import completed, reassign_to
 from regent.controller.view import ClusterView, PartitionView
 from regent.model.partition import ReplicaAssignment
@@ -63,6 +64,21 @@ def test_a_batch_is_sent_and_then_waited_for() -> None:
     assert targets(plan) == {}
     assert counts(plan) == (0, 3, 0, 0, 0)
     assert plan.requeue_after_s == 5
+
+
+def test_what_the_view_shows_is_sent_with_the_targets() -> None:
+    """Somebody else may change a partition before the command reaches the controller."""
+    on_its_way = moved(1, (2, 1), (4, 1))
+    (command,) = plan_reassignment(
+        request(running(desiredState="Cancelled"), view(orders((1, 2), on_its_way), brokers=5))
+    ).commands
+    assert isinstance(command, AlterPartitionReassignments)
+    assert command.found == {
+        tp(1): FoundPartition(7, ReplicaAssignment((4, 1, 2), (4,), (2,))),
+    }
+    (command,) = plan_reassignment(request(running(), ORIGIN)).commands
+    assert isinstance(command, AlterPartitionReassignments)
+    assert command.found.keys() == command.targets.keys()
 
 
 def test_what_was_sent_and_does_not_show_in_time_is_sent_again() -> None:
