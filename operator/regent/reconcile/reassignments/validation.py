@@ -237,8 +237,10 @@ def _racks(subject: PlannedMove) -> Finding | None:
     if not subject.keeps_racks:
         return None
     move = subject.move
-    before, after = (_rack_count(r, subject.view) for r in (move.replicas, move.target))
-    if before is None or after is None or after >= min(before, len(move.target)):
+    # The rack of a broker is known while it is alive. One that is not may be in one of its own.
+    before, _ = _known_racks(move.replicas, subject.view)
+    after, unknown = _known_racks(move.target, subject.view)
+    if after + unknown >= min(before, len(move.target)):
         return None
     return Finding(
         ConditionReason.RACKS_LOST,
@@ -248,10 +250,10 @@ def _racks(subject: PlannedMove) -> Finding | None:
     )
 
 
-def _rack_count(replicas: tuple[int, ...], view: ClusterView) -> int | None:
-    """On how many racks replicas are; None if one of the racks is not known."""
-    racks = {view.brokers[b].rack if b in view.brokers else None for b in replicas}
-    return None if None in racks else len(racks)
+def _known_racks(replicas: tuple[int, ...], view: ClusterView) -> tuple[int, int]:
+    """On how many racks replicas are, and of how many replicas the rack is not known."""
+    racks = [view.brokers[b].rack if b in view.brokers else None for b in replicas]
+    return len(set(racks) - {None}), racks.count(None)
 
 
 def _not_moving(subject: PlannedMove) -> Finding | None:

@@ -317,6 +317,14 @@ def test_racks_that_are_not_known_are_no_reason(seen: ClusterView) -> None:
     assert problems(plan_of(seen, assignments=assign((1, 2)))) == []
 
 
+def test_a_dead_broker_hides_no_rack_that_is_lost() -> None:
+    seen = racked(view(orders((1, 2, 9))), "a", "b", None, "a", "a")
+    plan = plan_of(seen, assignments=assign((1, 4, 5)))
+    assert problems(plan) == [("RacksLost", "spec.assignments[0]")]
+    assert "would go from 2 racks to 1" in message(plan)
+    assert problems(plan_of(seen, assignments=assign((1, 4, 9)))) == []
+
+
 def test_a_replica_that_stays_on_a_dead_broker_is_no_reason() -> None:
     assert problems(plan_of(view(orders((1, 9))), assignments=assign((2, 9)))) == []
 
