@@ -1,7 +1,7 @@
 """Which of several reassignments moves a partition that all of them name.
 
 Where a partition is says how far a plan is. So two plans that want it in two places would move it
-to and fro, as long as both have something left to do. Only the one that began first moves it.
+back and forth while both have something left to do. Only the one that began first moves it.
 """
 
 from __future__ import annotations

@@ -215,7 +215,8 @@ def test_fewer_replicas_than_min_insync_replicas_are_refused() -> None:
 
 
 def test_where_a_topic_does_not_say_it_min_insync_replicas_of_the_brokers_counts() -> None:
-    seen, fewer = view(orders((1, 2, 3))), {"replicationFactor": {"orders": 1}}
+    seen = view(orders((1, 2, 3)))
+    fewer: dict[str, Any] = {"replicationFactor": {"orders": 1}}
     plan = plan_of(with_default(seen, "2"), **fewer)
     assert problems(plan) == [("BelowMinInsyncReplicas", "spec.replicationFactor[orders]")]
     assert "fewer than min.insync.replicas=2, the brokers' default" in message(plan)
