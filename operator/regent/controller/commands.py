@@ -9,11 +9,11 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from regent.model.partition import TopicPartition
+from regent.model.partition import ReplicaAssignment, TopicPartition
 
 
 class CreateTopic(msgspec.Struct, frozen=True):
@@ -162,15 +162,30 @@ class ElectLeaders(msgspec.Struct, frozen=True):
     partitions: tuple[TopicPartition, ...] | None = None
 
 
+class FoundPartition(NamedTuple):
+    """What a partition was when it was decided where it goes.
+
+    Attributes:
+        czxid: Transaction that created the node of its topic, 0 if not known. A topic of that name
+            with another one is another topic.
+    """
+
+    czxid: int
+    assignment: ReplicaAssignment
+
+
 class AlterPartitionReassignments(msgspec.Struct, frozen=True):
     """Move partitions to other brokers (KIP-455). Each partition has a result of its own.
 
     Attributes:
         targets: Replica list wanted for each partition, the preferred leader first; None cancels
             the reassignment that is in progress.
+        found: A partition that is another one by now, or has or gets other replicas than then,
+            stays as it is. One that is missing here is moved whatever it is.
     """
 
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    found: Mapping[TopicPartition, FoundPartition] = {}
 
     order: ClassVar[int] = 5
 

@@ -30,12 +30,12 @@ class KubeHealthCollector(Collector):
         )
         yield GaugeMetricFamily(
             "regent_kafkatopics_unlisted",
-            "1 while no KafkaTopic can be listed, for instance without its CRD, else 0.",
+            "1 while resources of a kind cannot be listed, for instance without its CRD, else 0.",
             value=int(self._health.unlisted is not None),
         )
         unreadable = GaugeMetricFamily(
             "regent_namespace_unreadable",
-            "1 for each namespace whose KafkaTopics this replica may not read.",
+            "1 for each namespace whose resources of some kind this replica may not read.",
             labels=["namespace"],
         )
         for namespace in self._health.unreadable:

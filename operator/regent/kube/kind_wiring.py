@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from regent.controller.view import ClusterView
@@ -50,6 +50,7 @@ class KindSurroundings:
         jitter: Returns numbers from 0 to 1 that spread retries.
         enqueue: Called with the keys of objects that are to be reconciled.
         compare_everything: Called with a kind all of whose objects have just been listed.
+        topics: Who claims which topic.
     """
 
     client: KubeClient
@@ -64,11 +65,12 @@ class KindSurroundings:
     jitter: Callable[[], float]
     enqueue: Callable[[frozenset[ObjectKey]], None]
     compare_everything: Callable[[str], None]
+    topics: TopicIndex = field(default_factory=lambda: ClaimIndex(KAFKA_TOPIC))
 
 
 def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
     """What serves KafkaTopics."""
-    index: TopicIndex = ClaimIndex(KAFKA_TOPIC)
+    index = around.topics
     configs = TopicConfigs()
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
@@ -125,6 +127,8 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
         PARTITION_REASSIGNMENT,
         index,
         PartitionReassignments(
+            index=index,
+            topics=around.topics,
             configs=configs,
             moving=moving,
             batcher=around.batcher,

@@ -17,6 +17,7 @@ from regent.controller.commands import (
 from regent.controller.view import ClusterView
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.kafka_topics import TopicIndex
 from regent.kube.moving_partitions import MovingPartitions
 from regent.kube.object_cache import CachedObject
 from regent.kube.reassignment_memory import ReassignmentMemory
@@ -24,10 +25,15 @@ from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
 from regent.model.partition import TopicPartition
 from regent.reconcile.plan import PlannedEvent
+from regent.reconcile.reassignments.claims import ReassignmentClaim, moved_by_others
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
 from regent.reconcile.reassignments.planning import plan_reassignment
-from regent.reconcile.reassignments.request import ReassignmentRequest, SentMove
+from regent.reconcile.reassignments.request import (
+    DeclaredReplicas,
+    ReassignmentRequest,
+    SentMove,
+)
 from regent.reconcile.reassignments.stages import find_partition
 from regent.reconcile.reassignments.transitions import transition_events
 from regent.reconcile.reassignments.unreadable import UnreadableRequest, plan_unreadable
@@ -36,7 +42,7 @@ from regent.resources.partition_reassignment import PartitionReassignment, Unrea
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus
 
 AnyReassignmentRequest = ReassignmentRequest | UnreadableRequest
-ReassignmentIndex = ClaimIndex[PartitionReassignment | UnreadableReassignment, None]
+ReassignmentIndex = ClaimIndex[PartitionReassignment | UnreadableReassignment, ReassignmentClaim]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,8 @@ class PartitionReassignments:
     """A :class:`~regent.kube.reconciler.ReconciledKind`.
 
     Attributes:
+        index: Which of them executes what.
+        topics: Who claims which topic.
         configs: What is known of the configurations of topics.
         moving: What moves in the cluster.
         view: Returns the newest view of the cluster.
@@ -52,6 +60,8 @@ class PartitionReassignments:
         absence: Returns for how long this process has not been the controller.
     """
 
+    index: ReassignmentIndex
+    topics: TopicIndex
     configs: TopicConfigs
     moving: MovingPartitions
     batcher: CommandBatcher
@@ -72,14 +82,18 @@ class PartitionReassignments:
         at = asyncio.get_running_loop().time()
         topics = PARTITION_REASSIGNMENT.subjects(known.body)
         configs = {topic: self.configs.get(topic) for topic in topics}
+        view = self.view()
+        claims = (claim for topic in topics for claim in self.index.claims(topic))
         return ReassignmentRequest(
             resource=resource,
-            view=self.view(),
+            view=view,
             topics=topics,
             configs={topic: config for topic, config in configs.items() if config is not None},
             moving=self.moving.partitions,
             sent=self.moving.sent(at=at),
             refused=memory.refused,
+            moved_by_others=moved_by_others(resource, claims, cluster_id=view.cluster_id),
+            declared=self._declared(topics, cluster_id=view.cluster_id),
             name_rules=self.settings.topic_name_rules,
             seen_at=memory.seen_at,
             monotonic_s=at,
@@ -87,6 +101,16 @@ class PartitionReassignments:
             attempts=tuple(memory.attempts),
             absence=self.absence(),
         )
+
+    def _declared(
+        self, topics: Sequence[str], *, cluster_id: str | None
+    ) -> dict[str, DeclaredReplicas]:
+        return {
+            topic: DeclaredReplicas(str(claim), claim.replicas)
+            for topic in topics
+            for claim in self.topics.claims(topic)
+            if claim.replicas is not None and claim.keeps_replicas(cluster_id=cluster_id)
+        }
 
     def plan(self, request: AnyReassignmentRequest) -> ReassignmentPlan:
         if isinstance(request, UnreadableRequest):

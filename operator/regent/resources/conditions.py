@@ -166,7 +166,8 @@ class ConditionReason(enum.StrEnum):
     # Ownership
     RESOURCE_CONFLICT = (
         "ResourceConflict",
-        "Another KafkaTopic owns the same topic, or is older; this one changes nothing.",
+        "Another KafkaTopic owns the same topic, is older, or would undo what this resource asks "
+        "for; this one changes nothing.",
     )
     OTHER_CLUSTER = (
         "OtherCluster",
@@ -243,7 +244,7 @@ class ConditionReason(enum.StrEnum):
     RACKS_LOST = "RacksLost", "Partitions would be spread over fewer racks than now."
     BELOW_MIN_INSYNC_REPLICAS = (
         "BelowMinInsyncReplicas",
-        "Partitions would get fewer replicas than min.insync.replicas of their topic.",
+        "Partitions would get fewer replicas than min.insync.replicas.",
     )
     CONCURRENT_CHANGE = "ConcurrentChange", "Somebody else changed the topic at the same moment."
     NOT_CONTROLLER = "NotController", "The controller moved while the change was being made."

@@ -29,6 +29,9 @@ MAX_ASSIGNMENTS: Final = 5000
 MAX_PLAN_JSON_LENGTH: Final = 500_000
 MAX_TOPICS: Final = 1000
 
+_RECORD: Final = frozenset({"clusterId", "plan", "startedAt", "finishedAt"})
+"""Fields of a status that nothing else says."""
+
 SOURCES: Final = ("assignments", "planJSON", "replicationFactor")
 """Fields that say what is to be moved, exactly one of which is set."""
 
@@ -243,7 +246,7 @@ class UnreadableReassignment:
     """A PartitionReassignment whose spec this Regent cannot read.
 
     Attributes:
-        field: The first field concerned.
+        field: The first field concerned. If it is one of ``status``, what was stored must be kept.
         problem: What is wrong with it, as a sentence.
     """
 
@@ -256,20 +259,40 @@ class UnreadableReassignment:
 def parse_partition_reassignment(
     body: Mapping[str, Any],
 ) -> PartitionReassignment | UnreadableReassignment:
-    """Read an object of the API. A status that cannot be read counts as absent.
+    """Read an object of the API.
+
+    Fields of a status that cannot be read count as absent: a newer Regent has phases that this one
+    does not know. But for those that say what has been begun or completed: without them a job that
+    is over would begin again.
 
     Raises:
         pydantic.ValidationError: If not even the metadata can be read.
     """
     metadata = ObjectMeta.model_validate(body["metadata"])
-    try:
-        status = PartitionReassignmentStatus.model_validate(body.get("status") or {})
-    except ValidationError:
-        status = PartitionReassignmentStatus()
+    status, problem = _read_status(body.get("status") or {})
+    if problem is not None:
+        return UnreadableReassignment(metadata, status, *problem)
     try:
         spec = PartitionReassignmentSpec.model_validate(body.get("spec"))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(("spec", *map(str, first["loc"])))
-        return UnreadableReassignment(metadata, status, field, first["msg"])
+        return UnreadableReassignment(metadata, status, *_first_problem("spec", error))
     return PartitionReassignment(metadata=metadata, spec=spec, status=status)
+
+
+def _read_status(
+    stored: Mapping[str, Any],
+) -> tuple[PartitionReassignmentStatus, tuple[str, str] | None]:
+    """What can be read of a status; and the field and the problem if that is not enough."""
+    try:
+        return PartitionReassignmentStatus.model_validate(stored), None
+    except ValidationError as error:
+        unreadable = {each["loc"][0] for each in error.errors(include_url=False)}
+        problem = _first_problem("status", error) if unreadable & _RECORD else None
+    rest = {name: value for name, value in stored.items() if name not in unreadable}
+    return PartitionReassignmentStatus.model_validate(rest), problem
+
+
+def _first_problem(part: str, error: ValidationError) -> tuple[str, str]:
+    """Field and message of the first of several problems."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return ".".join((part, *map(str, first["loc"]))), first["msg"]

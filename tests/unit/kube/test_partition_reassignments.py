@@ -24,18 +24,29 @@ from regent.controller.view import ClusterView
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.event_recorder import EventRecorder
+from regent.kube.kafka_topics import TopicIndex
 from regent.kube.moving_partitions import MovingPartitions
 from regent.kube.object_cache import ObjectCache, ObjectKey
-from regent.kube.partition_reassignments import PartitionReassignments
+from regent.kube.partition_reassignments import PartitionReassignments, ReassignmentIndex
 from regent.kube.reconciler import Reconciler, ReconcilerParts
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
 from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
+from regent.reconcile.reassignments.planning import plan_reassignment
+from regent.reconcile.topics.kind import KAFKA_TOPIC
 from tests.unit.kube.jumping_clock import run
 from tests.unit.kube.test_status_writer import Store
-from tests.unit.reconcile.reassignments.reassigning import AUTOMATIC, assign, moved, orders, tp
+from tests.unit.reconcile.reassignments.reassigning import (
+    AUTOMATIC,
+    assign,
+    moved,
+    orders,
+    request,
+    resource,
+    tp,
+)
 from tests.unit.reconcile.requests import view
 
 NAMES = ("a", "b")
@@ -53,6 +64,14 @@ def body(name: str, **spec: Any) -> dict[str, Any]:
         "spec": {"approval": AUTOMATIC, **spec},
         "status": {},
     }
+
+
+def plan_to_api(seen: ClusterView, assignments: list[dict[str, Any]]) -> dict[str, Any]:
+    """``status.plan`` of a reassignment that is planned in this view."""
+    planned = plan_reassignment(request(resource(assignments=assignments), seen)).status
+    assert planned is not None
+    assert planned.plan is not None
+    return planned.plan.to_api()
 
 
 class Port:
@@ -90,13 +109,17 @@ class Bench:
     def __init__(self, seen: ClusterView, *bodies: dict[str, Any]) -> None:
         self.port = Port(seen)
         self.moving = MovingPartitions()
+        self.topics: TopicIndex = ClaimIndex(KAFKA_TOPIC)
         self.stores = {each["metadata"]["name"]: Store(copy.deepcopy(each)) for each in bodies}
         self.requeued: list[float | None] = []
 
-    async def reconcile(self, times: int) -> None:
+    async def reconcile(self, times: int, names: Sequence[str] | None = None) -> None:
         settings = KubeSettings()
         batcher = CommandBatcher(self.port, timeout_s=1)
+        index: ReassignmentIndex = ClaimIndex(PARTITION_REASSIGNMENT)
         kind = PartitionReassignments(
+            index=index,
+            topics=self.topics,
             configs=TopicConfigs(),
             moving=self.moving,
             batcher=batcher,
@@ -109,7 +132,7 @@ class Bench:
         reconcilers = {}
         recorders = []
         for name, store in self.stores.items():
-            cache = ObjectCache("PartitionReassignment", ClaimIndex(PARTITION_REASSIGNMENT))
+            cache = ObjectCache("PartitionReassignment", index)
             assert store.stored is not None
             cache.put(copy.deepcopy(store.stored))
             recorders.append(EventRecorder(store, now=kind.now, instance="pod"))
@@ -126,7 +149,7 @@ class Bench:
         try:
             for _ in range(times):
                 self.requeued = await asyncio.gather(
-                    *(reconcilers[name].reconcile(key) for name, key in keys.items())
+                    *(reconcilers[name].reconcile(keys[name]) for name in names or keys)
                 )
             for recorder in recorders:
                 await recorder.flush()
@@ -172,6 +195,63 @@ def test_two_reassignments_keep_the_limits_together() -> None:
     )
     run(bench.reconcile(times=3))
     assert sum(map(len, bench.port.moves)) == 3
+
+
+def test_only_the_first_of_two_reassignments_moves_a_partition_until_it_is_over() -> None:
+    """Each would take the partition back to where the other one found it."""
+    bench = Bench(
+        view(orders((1, 2), (1, 2))),
+        body("a", assignments=assign((1, 3), (1, 3))),
+        body("b", assignments=assign((1, 2))),
+    )
+    run(bench.reconcile(times=1, names=["a"]))
+    half = view(orders((1, 3), moved(1, (1, 2), (1, 3))))
+    bench.port.view = half
+    run(bench.reconcile(times=2))
+    assert bench.status("b")["phase"] == "Pending"
+    bench.status("b").update(
+        startedAt="2026-01-01T00:00:01Z",
+        plan=plan_to_api(half, assign((1, 2))),
+        phase="Executing",
+    )
+    run(bench.reconcile(times=2))
+    assert len(bench.port.moves) == 1, "b has begun as well, at the same moment"
+    bench.port.view = view(orders((1, 3), (1, 3)))
+    run(bench.reconcile(times=3))
+    assert bench.status("a")["phase"] == "Completed"
+    assert bench.port.moves[1:] == [{tp(0): (1, 2)}]
+
+
+def test_the_end_of_a_reassignment_is_news_for_those_that_wait_for_it() -> None:
+    cache = ObjectCache("PartitionReassignment", ClaimIndex(PARTITION_REASSIGNMENT))
+    first = body("a", assignments=assign((1, 3)))
+    first["status"] = {
+        "startedAt": "2026-01-01T00:00:00Z",
+        "plan": plan_to_api(view(orders((1, 2))), assign((1, 3))),
+        "phase": "Executing",
+    }
+    cache.put(first)
+    cache.put(body("b", assignments=assign((1, 2))))
+    first["metadata"]["resourceVersion"] = "2"
+    first["status"] = {**first["status"], "finishedAt": "2026-01-01T00:01:00Z"}
+    assert ObjectKey("PartitionReassignment", "shop", "b") in cache.put(first)
+
+
+def test_a_kafkatopic_that_owns_its_topic_keeps_its_number_of_replicas() -> None:
+    bench = Bench(view(orders((1, 2))), body("a", assignments=assign((1, 2, 3))))
+    topic: dict[str, Any] = {
+        "metadata": {"name": "orders", "namespace": "shop", "uid": "t"},
+        "spec": {"partitions": 1, "replicas": 2},
+        "status": {"ownership": "Adopted"},
+    }
+    key = ObjectKey("KafkaTopic", "shop", "orders")
+    bench.topics.put(key, topic)
+    run(bench.reconcile(times=2))
+    assert bench.status()["phase"] == "Invalid"
+    assert bench.port.moves == []
+    bench.topics.put(key, {**topic, "spec": {**topic["spec"], "managementPolicy": "Paused"}})
+    run(bench.reconcile(times=2))
+    assert bench.port.moves == [{tp(0): (1, 2, 3)}]
 
 
 def test_a_refused_move_makes_room_and_is_tried_again_after_a_pause() -> None:

@@ -52,8 +52,20 @@ def test_a_spec_that_cannot_be_read_is_named(spec: dict[str, Any], field: str) -
     assert parsed.problem
 
 
-def test_a_status_that_cannot_be_read_counts_as_absent() -> None:
+def test_fields_of_a_status_that_cannot_be_read_count_as_absent() -> None:
+    stored = {"phase": "Melting", "summary": "1/2", "finishedAt": "2026-05-01T11:00:00Z"}
     parsed = parse_partition_reassignment(
-        {**body(replicationFactor={"orders": 3}), "status": {"phase": "Melting", "summary": "1/2"}}
+        {**body(replicationFactor={"orders": 3}), "status": stored}
     )
-    assert parsed.status.summary is None
+    assert isinstance(parsed, PartitionReassignment)
+    assert (parsed.status.phase, parsed.status.summary) == (None, "1/2")
+    assert parsed.status.finished_at == "2026-05-01T11:00:00Z"
+
+
+@pytest.mark.parametrize("field", ["plan", "startedAt", "finishedAt", "clusterId"])
+def test_without_a_readable_record_of_what_was_done_nothing_is(field: str) -> None:
+    parsed = parse_partition_reassignment(
+        {**body(replicationFactor={"orders": 3}), "status": {field: ["?"]}}
+    )
+    assert isinstance(parsed, UnreadableReassignment)
+    assert parsed.field.startswith(f"status.{field}")

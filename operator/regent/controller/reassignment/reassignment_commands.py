@@ -7,6 +7,7 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
+    FoundPartition,
     ListPartitionReassignments,
     Outcome,
     PartitionResult,
@@ -37,7 +38,7 @@ async def alter_partition_reassignments(
     results: dict[TopicPartition, PartitionResult] = {}
     wanted: dict[TopicPartition, ReplicaAssignment] = {}
     for tp, target in command.targets.items():
-        decided = _decide(active, tp, target)
+        decided = _decide(active, tp, target, found=command.found.get(tp))
         if isinstance(decided, PartitionResult):
             results[tp] = decided
         else:
@@ -116,13 +117,20 @@ def list_partition_reassignments(
 
 
 def _decide(
-    active: ActiveController, tp: TopicPartition, target: tuple[int, ...] | None
+    active: ActiveController,
+    tp: TopicPartition,
+    target: tuple[int, ...] | None,
+    *,
+    found: FoundPartition | None,
 ) -> ReplicaAssignment | PartitionResult:
     """The assignment that follows from a request, or why it is refused."""
     context = active.context
     current = context.cluster.assignment(tp)
     if current is None or context.is_topic_queued_for_deletion(tp.topic):
         return PartitionResult(UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+    if found is not None and _is_another(active, tp, found):
+        message = f"Topic {tp.topic} was deleted and created again at the same moment."
+        return PartitionResult(UNKNOWN_TOPIC_OR_PARTITION, message)
     if target is None:
         if not current.is_being_reassigned:
             return PartitionResult(
@@ -133,6 +141,9 @@ def _decide(
     if problem is not None:
         return PartitionResult(INVALID_REPLICA_ASSIGNMENT, f"Partition {tp}: {problem}.")
     wanted = reassign_to(current, target)
+    if found is not None and current not in (found.assignment, wanted):
+        message = f"The replicas of partition {tp} were changed at the same moment: {current}."
+        return PartitionResult(INVALID_REPLICA_ASSIGNMENT, message)
     live = context.live_broker_ids
     dead = [broker_id for broker_id in wanted.adding_replicas if broker_id not in live]
     if dead:
@@ -142,6 +153,12 @@ def _decide(
             f"{list(live)}.",
         )
     return wanted
+
+
+def _is_another(active: ActiveController, tp: TopicPartition, found: FoundPartition) -> bool:
+    """Whether the topic of a partition is another one of the same name."""
+    czxid = active.context.cluster.topic_czxids.get(tp.topic, 0)
+    return bool(czxid and found.czxid) and czxid != found.czxid
 
 
 def _result_of(reason: str) -> PartitionResult:

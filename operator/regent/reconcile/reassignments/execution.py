@@ -7,11 +7,11 @@ a crash, under another process or another controller, without a repeated and wit
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from regent.controller.commands import AlterPartitionReassignments
-from regent.model.partition import TopicPartition
+from regent.controller.commands import AlterPartitionReassignments, FoundPartition
+from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.batching import next_batch, present_traffic
 from regent.reconcile.reassignments.move_plan import MovePlan
@@ -56,16 +56,20 @@ def plan_execution(request: ReassignmentRequest, plan: MovePlan) -> Reassignment
 
 
 def _seen(request: ReassignmentRequest, plan: MovePlan) -> tuple[MoveStatus, ...]:
-    """The moves as the view shows them, and what was sent and does not show yet as under way."""
+    """The moves as the view shows them. What was sent and does not show yet is under way, and what
+    another resource keeps from beginning is blocked."""
     one_by_one = request.resource.spec.concurrency.per_partition_one_by_one
 
     def with_sent(move: MoveStatus) -> MoveStatus:
         if move.state is not MoveState.PENDING:
             return move
         goal = move.next_goal(one_by_one=one_by_one)
-        if not request.is_sent(move.move.tp, goal):
+        if request.is_sent(move.move.tp, goal):
+            return dataclasses.replace(move, state=MoveState.RUNNING, goal=goal)
+        problem = request.waits_for(move.move) or request.undone_by(move.move)
+        if problem is None:
             return move
-        return dataclasses.replace(move, state=MoveState.RUNNING, goal=goal)
+        return dataclasses.replace(move, state=MoveState.BLOCKED, problem=problem)
 
     return tuple(map(with_sent, statuses(plan, request.view)))
 
@@ -113,10 +117,9 @@ def _going_on(request: ReassignmentRequest, plan: MovePlan, course: Course) -> R
         present_traffic(request.moving, request.sent),
         request.resource.spec.concurrency,
     )
-    reason, message = _what_happens(course)
+    reason, message = _what_happens(request, course)
     plan_ = _under_way(request, plan, course, reason, message)
-    commands = (AlterPartitionReassignments(batch),) if batch else ()
-    return dataclasses.replace(plan_, commands=commands)
+    return dataclasses.replace(plan_, commands=_commands(batch, course))
 
 
 def _startable(request: ReassignmentRequest, course: Course) -> list[MoveStatus]:
@@ -132,7 +135,7 @@ def _startable(request: ReassignmentRequest, course: Course) -> list[MoveStatus]
     return [move for move in course.of(MoveState.PENDING) if may_begin(move)]
 
 
-def _what_happens(course: Course) -> tuple[ConditionReason, str]:
+def _what_happens(request: ReassignmentRequest, course: Course) -> tuple[ConditionReason, str]:
     """Why it is not completed yet."""
     hindered = [move for move in course.moves if move.problem]
     held = [move for move in hindered if move.state is not MoveState.DRIFTED]
@@ -143,9 +146,11 @@ def _what_happens(course: Course) -> tuple[ConditionReason, str]:
     if not held:
         return ConditionReason.MOVING, text
     dead = any("not alive" in move.problem for move in held)
-    blocked = any(move.state is MoveState.BLOCKED for move in held)
+    blocked = [move for move in held if move.state is MoveState.BLOCKED]
     if dead:
         reason = ConditionReason.BROKERS_UNAVAILABLE
+    elif any(request.undone_by(move.move) for move in blocked):
+        reason = ConditionReason.RESOURCE_CONFLICT
     elif blocked:
         reason = ConditionReason.REASSIGNMENT_IN_PROGRESS
     else:
@@ -216,7 +221,7 @@ def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) ->
             "goes on with the rest",
         )
         return Plan(status=_status(request, plan, course, Phase.CANCELLED, assessment))
-    back: dict[TopicPartition, tuple[int, ...] | None] = {}
+    back: dict[TopicPartition, tuple[int, ...]] = {}
     for move in running:
         tp = move.move.tp
         refused = request.refused.get(tp)
@@ -231,7 +236,28 @@ def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) ->
         f"{len(running)} partitions go back to where they were{_waits(running)}",
         phase=Phase.CANCELLING,
     )
-    return dataclasses.replace(going, commands=(AlterPartitionReassignments(back),) if back else ())
+    return dataclasses.replace(going, commands=_commands(back, course))
+
+
+def _commands(
+    targets: Mapping[TopicPartition, tuple[int, ...]], course: Course
+) -> tuple[AlterPartitionReassignments, ...]:
+    """What sends partitions to their targets, unless they are others by then than in the view."""
+    if not targets:
+        return ()
+    found = {
+        move.move.tp: FoundPartition(
+            move.move.czxid,
+            ReplicaAssignment(
+                move.partition.replicas,
+                move.partition.adding_replicas,
+                move.partition.removing_replicas,
+            ),
+        )
+        for move in course.moves
+        if move.partition is not None and move.move.tp in targets
+    }
+    return (AlterPartitionReassignments(targets, found),)
 
 
 def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from regent.reconcile.kinds import KindDescriptor
+from regent.reconcile.reassignments.claims import ReassignmentClaim, claim_of
 from regent.reconcile.reassignments.sources import topics_of
 from regent.resources.base import field_names
 from regent.resources.conditions import ConditionType
@@ -23,12 +24,8 @@ def _subjects(body: Mapping[str, Any]) -> tuple[str, ...]:
     return topics_of(spec) if isinstance(spec, Mapping) else ()
 
 
-def _no_claim(_: Mapping[str, Any]) -> None:
-    """Nobody owns a partition: who finds it on another way waits, or reports drift."""
-
-
 PARTITION_REASSIGNMENT: Final[
-    KindDescriptor[PartitionReassignment | UnreadableReassignment, None]
+    KindDescriptor[PartitionReassignment | UnreadableReassignment, ReassignmentClaim]
 ] = KindDescriptor(
     kind=PartitionReassignment.kind,
     spec_fields=field_names(PartitionReassignmentSpec),
@@ -44,5 +41,5 @@ PARTITION_REASSIGNMENT: Final[
         ConditionType.COMPLETED,
     ),
     subjects=_subjects,
-    claim=_no_claim,
+    claim=claim_of,
 )

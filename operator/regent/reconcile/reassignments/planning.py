@@ -34,9 +34,9 @@ from regent.reconcile.reassignments.status import (
     unplanned_verdict,
 )
 from regent.reconcile.reassignments.validation import (
-    field_of_moves,
     make_plan,
     plan_findings,
+    wrong_partitions,
 )
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import (
@@ -68,7 +68,7 @@ def plan_reassignment(request: ReassignmentRequest) -> ReassignmentPlan:
     resource = request.resource
     if resource.metadata.is_being_deleted:
         return Plan()  # nothing holds it: what is on its way arrives, nothing more is begun
-    if resource.status.phase is Phase.COMPLETED:
+    if resource.status.finished_at is not None or resource.status.phase is Phase.COMPLETED:
         return _completed(request)
     if not request.view.may_act:
         return _outside_term(request)
@@ -230,28 +230,34 @@ def _reading(request: ReassignmentRequest, topics: tuple[str, ...]) -> Reassignm
 
 
 def _present_plan(request: ReassignmentRequest) -> tuple[MovePlan, Sequence[Finding]]:
-    """The stored plan as long as the cluster is as it was for it, else a new one.
+    """Where Regent chooses the brokers, the stored plan as long as the cluster is as it was for it;
+    else a new one.
 
-    Where Regent chooses the brokers, every change of the cluster would lead to another choice, and
-    to another hash than the one that somebody is about to approve.
+    Every change of the cluster would lead to another choice, and to another hash than the one that
+    somebody is about to approve.
     """
     stored = request.resource.status.plan
-    if stored is not None:
+    if stored is not None and request.resource.spec.replication_factor is not None:
         try:
             plan = read_plan(stored.document, expected_hash=stored.hash)
         except PlanDocumentError:
             return make_plan(request)
-        is_current = all(
-            status.state is MoveState.PENDING
-            and status.partition is not None
-            and status.partition.replicas == status.move.replicas
-            for status in statuses(plan, request.view)
-        )
-        if plan.moves and is_current:
-            findings = tuple(plan_findings(request, plan, field_of_moves(request)))
+        if plan.moves and _is_current(request, plan):
+            findings = tuple(plan_findings(request, plan, {}))
             if not findings:
                 return plan, ()
     return make_plan(request)
+
+
+def _is_current(request: ReassignmentRequest, plan: MovePlan) -> bool:
+    """Whether a plan that was made before does all that is asked for, and nothing else."""
+    wanted = wrong_partitions(request)
+    return {move.tp: len(move.target) for move in plan.moves} == wanted and all(
+        status.state is MoveState.PENDING
+        and status.partition is not None
+        and status.partition.replicas == status.move.replicas
+        for status in statuses(plan, request.view)
+    )
 
 
 def _invalid(request: ReassignmentRequest, findings: Sequence[Finding]) -> ReassignmentPlan:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from regent.controller.view import PartitionView
 from regent.model.partition import TopicPartition
 from regent.model.topic_name_rules import TopicNameRules
+from regent.reconcile.reassignments.move_plan import Move
 from regent.reconcile.request import ResourceRequest
 from regent.resources.partition_reassignment import PartitionReassignment
 
@@ -45,6 +46,18 @@ class RefusedMove:
     count: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class DeclaredReplicas:
+    """The replication factor that a KafkaTopic keeps its topic at.
+
+    Attributes:
+        by: Namespace and name of the KafkaTopic.
+    """
+
+    by: str
+    replicas: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
     """Everything that is known about a PartitionReassignment.
@@ -55,6 +68,8 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
         moving: All partitions of the cluster that are being reassigned, by whomever.
         sent: What was sent for any PartitionReassignment and does not show yet.
         refused: What was refused for this one.
+        moved_by_others: Partitions that another PartitionReassignment moves, each with its name.
+        declared: By topic: what a KafkaTopic says of the number of replicas.
         name_rules: Which namespaces may declare, and so move, which topics.
     """
 
@@ -63,9 +78,30 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
     moving: Mapping[TopicPartition, PartitionView]
     sent: Mapping[TopicPartition, SentMove]
     refused: Mapping[TopicPartition, RefusedMove]
+    moved_by_others: Mapping[TopicPartition, str] = field(default_factory=dict)
+    declared: Mapping[str, DeclaredReplicas] = field(default_factory=dict)
     name_rules: TopicNameRules = field(default_factory=TopicNameRules)
 
     def is_sent(self, tp: TopicPartition, target: tuple[int, ...]) -> bool:
         """Whether this change was sent a moment ago."""
         sent = self.sent.get(tp)
         return sent is not None and sent.target == target and sent.until > self.monotonic_s
+
+    def waits_for(self, move: Move) -> str | None:
+        """That another PartitionReassignment moves the partition; None: none does."""
+        other = self.moved_by_others.get(move.tp)
+        if other is None:
+            return None
+        return f"PartitionReassignment {other} moves it; this one waits until that is over"
+
+    def undone_by(self, move: Move) -> str | None:
+        """That a KafkaTopic would restore the number of replicas; None: none would."""
+        declared = self.declared.get(move.topic)
+        if declared is None or declared.replicas == len(move.target):
+            return None
+        if len(move.target) == len(move.replicas):
+            return None
+        return (
+            f"KafkaTopic {declared.by} declares {declared.replicas} replicas and would restore "
+            f"them; set spec.replicas there instead, or remove the field first"
+        )

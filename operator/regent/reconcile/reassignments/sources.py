@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from regent.model.partition import TopicPartition
+from regent.model.topic import topic_name_problem
 from regent.reconcile.checks import Finding
 from regent.resources.conditions import ConditionReason
 from regent.resources.partition_reassignment import PartitionReassignmentSpec
@@ -78,11 +79,23 @@ def _topics_in(entries: Iterable[Any]) -> list[str]:
 @lru_cache(maxsize=64)
 def _topics_in_plan_json(text: str) -> tuple[str, ...]:
     try:
-        document = json.loads(text)
+        document = _loads(text)
     except ValueError:
         return ()
     entries = document.get("partitions") if isinstance(document, dict) else None
     return tuple(_topics_in(entries)) if isinstance(entries, list) else ()
+
+
+def _loads(text: str) -> Any:
+    """Read JSON that anybody may have written.
+
+    Raises:
+        ValueError: It is none, or is nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _read_plan_json(text: str, wanted: Wanted) -> None:
@@ -91,9 +104,9 @@ def _read_plan_json(text: str, wanted: Wanted) -> None:
     Source: ``ReassignPartitionsCommand.parsePartitionReassignmentData``.
     """
     try:
-        document = json.loads(text)
+        document = _loads(text)
     except ValueError as error:
-        wanted.findings.append(_malformed(f"it is no JSON: {error}", _PLAN_JSON))
+        wanted.findings.append(_malformed(f"it cannot be read as JSON: {error}", _PLAN_JSON))
         return
     version = document.get("version", 1) if isinstance(document, dict) else None
     entries = document.get("partitions") if isinstance(document, dict) else None
@@ -124,6 +137,10 @@ def _read_entry(entry: Any, at: str, wanted: Wanted) -> None:
         wanted.findings.append(
             _malformed("it needs a topic, the index of a partition and a list of broker ids", at)
         )
+        return
+    problem = topic_name_problem(topic)
+    if problem is not None:
+        wanted.findings.append(_malformed(problem, at))
         return
     directories = entry.get("log_dirs", [])
     if not isinstance(directories, list) or any(name != _ANY_LOG_DIR for name in directories):

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from regent.controller.reassignment.algebra import target_problem
+from regent.controller.topic_defaults import topic_defaults
 from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.model.partition import TopicPartition
+from regent.model.topic_config import MIN_INSYNC_REPLICAS, parse_int
 from regent.reconcile.checks import Check, Finding, all_findings
 from regent.reconcile.reassignments.move_plan import Move, MovePlan
 from regent.reconcile.reassignments.replication_factor import ReplicaPlacement
@@ -20,8 +22,6 @@ from regent.resources.kafka_topic_status import MAX_REPLICAS
 from regent.resources.partition_reassignment import RackPolicy
 from regent.resources.partition_reassignment_status import MAX_DOCUMENT_LENGTH
 
-MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedMove:
@@ -30,6 +30,8 @@ class PlannedMove:
     Attributes:
         field: Where the resource asks for it.
         keeps_racks: Whether it may not lose a rack.
+        waits_for: That another resource moves the partition; None: none does.
+        undone_by: That another resource would undo it; None: none would.
     """
 
     move: Move
@@ -38,6 +40,8 @@ class PlannedMove:
     config: Mapping[str, str]
     field: str
     keeps_racks: bool
+    waits_for: str | None
+    undone_by: str | None
 
 
 def make_plan(request: ReassignmentRequest) -> tuple[MovePlan, tuple[Finding, ...]]:
@@ -81,6 +85,8 @@ def plan_findings(
                 config=request.configs.get(move.topic, {}),
                 field=fields.get(move.tp, ""),
                 keeps_racks=keeps_racks,
+                waits_for=request.waits_for(move),
+                undone_by=request.undone_by(move),
             ),
         )
     if len(plan.document) > MAX_DOCUMENT_LENGTH:
@@ -91,9 +97,17 @@ def plan_findings(
         )
 
 
-def field_of_moves(request: ReassignmentRequest) -> dict[TopicPartition, str]:
-    """Where the resource asks for what."""
-    return explicit_targets(request.resource.spec).fields
+def wrong_partitions(request: ReassignmentRequest) -> dict[TopicPartition, int]:
+    """The partitions that have another number of replicas than ``replicationFactor`` asks for, each
+    with that number; of topics that the namespace may move."""
+    namespace = request.resource.metadata.namespace
+    return {
+        TopicPartition(name, partition.partition): factor
+        for name, factor in (request.resource.spec.replication_factor or {}).items()
+        if name in request.view.topics and request.name_rules.allow(namespace, name)
+        for partition in request.view.topics[name].partitions
+        if len(partition.replicas) != factor
+    }
 
 
 def _targets(
@@ -188,17 +202,34 @@ def _live_brokers(subject: PlannedMove) -> Finding | None:
 
 
 def _min_insync_replicas(subject: PlannedMove) -> Finding | None:
-    text = subject.config.get(MIN_INSYNC_REPLICAS, "")
-    needed = int(text) if text.isdecimal() else 1
     replicas = len(subject.move.target)
+    own = parse_int(subject.config.get(MIN_INSYNC_REPLICAS, ""))
+    defaults = topic_defaults(subject.view)
+    if own is None and defaults is None:
+        return _min_insync_replicas_unknown(subject)
+    needed = own or (1 if defaults is None else defaults.min_insync_replicas)
     if not 0 < replicas < needed:
         return None
+    whose = "the brokers' default" if own is None else "that of its topic"
     return Finding(
         ConditionReason.BELOW_MIN_INSYNC_REPLICAS,
         f"partition {subject.move.tp} would have {replicas} replicas, fewer than "
-        f"{MIN_INSYNC_REPLICAS}={needed} of its topic: producers with acks=all could not write; "
-        "lower it first, or keep more replicas",
+        f"{MIN_INSYNC_REPLICAS}={needed}, {whose}: producers with acks=all could not write; lower "
+        "it first, or keep more replicas",
         subject.field,
+    )
+
+
+def _min_insync_replicas_unknown(subject: PlannedMove) -> Finding | None:
+    replicas, partition = len(subject.move.target), subject.partition
+    if not 0 < replicas < len(partition.replicas) - len(partition.adding_replicas):
+        return None
+    return Finding(
+        ConditionReason.BROKER_DEFAULTS_UNKNOWN,
+        f"partition {subject.move.tp} would have fewer replicas than now, and no broker has said "
+        f"yet what {MIN_INSYNC_REPLICAS} is; waiting for one",
+        subject.field,
+        is_transient=True,
     )
 
 
@@ -206,8 +237,10 @@ def _racks(subject: PlannedMove) -> Finding | None:
     if not subject.keeps_racks:
         return None
     move = subject.move
-    before, after = (_rack_count(r, subject.view) for r in (move.replicas, move.target))
-    if before is None or after is None or after >= min(before, len(move.target)):
+    # The rack of a broker is known while it is alive. One that is not may be in one of its own.
+    before, _ = _known_racks(move.replicas, subject.view)
+    after, unknown = _known_racks(move.target, subject.view)
+    if after + unknown >= min(before, len(move.target)):
         return None
     return Finding(
         ConditionReason.RACKS_LOST,
@@ -217,10 +250,10 @@ def _racks(subject: PlannedMove) -> Finding | None:
     )
 
 
-def _rack_count(replicas: tuple[int, ...], view: ClusterView) -> int | None:
-    """On how many racks replicas are; None if one of the racks is not known."""
-    racks = {view.brokers[b].rack if b in view.brokers else None for b in replicas}
-    return None if None in racks else len(racks)
+def _known_racks(replicas: tuple[int, ...], view: ClusterView) -> tuple[int, int]:
+    """On how many racks replicas are, and of how many replicas the rack is not known."""
+    racks = [view.brokers[b].rack if b in view.brokers else None for b in replicas]
+    return len(set(racks) - {None}), racks.count(None)
 
 
 def _not_moving(subject: PlannedMove) -> Finding | None:
@@ -235,10 +268,28 @@ def _not_moving(subject: PlannedMove) -> Finding | None:
     )
 
 
+def _not_moved_by_another(subject: PlannedMove) -> Finding | None:
+    if subject.waits_for is None:
+        return None
+    message = f"partition {subject.move.tp}: {subject.waits_for}"
+    return Finding(
+        ConditionReason.REASSIGNMENT_IN_PROGRESS, message, subject.field, is_transient=True
+    )
+
+
+def _not_undone(subject: PlannedMove) -> Finding | None:
+    if subject.undone_by is None:
+        return None
+    message = f"partition {subject.move.tp}: {subject.undone_by}"
+    return Finding(ConditionReason.RESOURCE_CONFLICT, message, subject.field)
+
+
 MOVE_CHECKS: Final[tuple[Check[PlannedMove], ...]] = (
     _replica_list,
     _live_brokers,
     _min_insync_replicas,
     _racks,
     _not_moving,
+    _not_moved_by_another,
+    _not_undone,
 )

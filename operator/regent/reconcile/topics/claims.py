@@ -37,6 +37,7 @@ class Claim:
         topic_id: Id of the topic that it owns, or is about to create, by its status.
         cluster_id: Id of the Kafka cluster that its status speaks of.
         declared_cluster_id: Id of the Kafka cluster that its spec names.
+        replicas: The replication factor that it keeps the topic at; None: it does not.
     """
 
     namespace: str
@@ -49,6 +50,7 @@ class Claim:
     topic_id: str | None = None
     cluster_id: str | None = None
     declared_cluster_id: str | None = None
+    replicas: int | None = None
 
     def is_for(self, cluster_id: str | None) -> bool:
         """Whether it claims the topic of this cluster, as far as that is known.
@@ -81,6 +83,16 @@ class Claim:
             case None:
                 return Evidence.BEGUN if self.holds_finalizer else Evidence.NONE
 
+    def keeps_replicas(self, *, cluster_id: str | None) -> bool:
+        """Whether another number of replicas, whoever has asked for it, is corrected."""
+        owns = self.ownership in (Ownership.CREATED, Ownership.ADOPTED)
+        return (
+            self.replicas is not None
+            and owns
+            and not self.is_being_deleted
+            and self.is_for(cluster_id)
+        )
+
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
@@ -96,6 +108,7 @@ def claim_of(resource: KafkaTopic | UnreadableTopic) -> Claim | None:
         return None
     metadata, status = resource.metadata, resource.status
     is_intent = status.ownership is Ownership.CREATING
+    is_managed = resource.spec.management_policy is ManagementPolicy.MANAGED
     return Claim(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -107,4 +120,5 @@ def claim_of(resource: KafkaTopic | UnreadableTopic) -> Claim | None:
         topic_id=status.intended_topic_id if is_intent else status.topic_id,
         cluster_id=status.cluster_id,
         declared_cluster_id=resource.spec.cluster_id,
+        replicas=resource.spec.replicas if is_managed else None,
     )

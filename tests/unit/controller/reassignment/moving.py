@@ -9,7 +9,12 @@ import msgspec
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.broker_changes import process_broker_change
-from regent.controller.commands import Accepted, AlterPartitionReassignments, PartitionResult
+from regent.controller.commands import (
+    Accepted,
+    AlterPartitionReassignments,
+    FoundPartition,
+    PartitionResult,
+)
 from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.controller.reassignment.reassignment_changes import (
     process_partition_reassignment_isr_change,
@@ -70,9 +75,11 @@ class Cluster:
         self.world.driver.take_sent()
         self.world.driver.performed.clear()
 
-    def alter(self, targets: Targets) -> dict[TopicPartition, PartitionResult]:
+    def alter(
+        self, targets: Targets, found: Mapping[TopicPartition, FoundPartition] | None = None
+    ) -> dict[TopicPartition, PartitionResult]:
         """Ask by command. The result of each partition."""
-        command = AlterPartitionReassignments(targets)
+        command = AlterPartitionReassignments(targets, found or {})
         (outcome,) = self.world.run(process_commands(self.active, [command]))
         assert isinstance(outcome, Accepted), outcome
         results: dict[TopicPartition, PartitionResult] = outcome.result

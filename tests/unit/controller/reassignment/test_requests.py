@@ -7,6 +7,7 @@ import pytest
 from regent.controller.commands import (
     Accepted,
     CreatePartitions,
+    FoundPartition,
     ListPartitionReassignments,
     Reason,
     Rejected,
@@ -65,6 +66,39 @@ class TestCommands:
         assert cluster.alter({T0: None})[T0].error_code == 0
         assert cluster.stored(0) == ReplicaAssignment((2, 1))
         assert cluster.stored(1).is_being_reassigned
+
+    def test_a_partition_that_somebody_else_moves_by_now_is_left_alone(self) -> None:
+        cluster = Cluster((1, 2), (1, 2)).start()
+        found = {tp: FoundPartition(0, ReplicaAssignment((1, 2))) for tp in (T0, T1)}
+        cluster.move(4, 5)
+        results = cluster.alter({T0: (1, 3), T1: (1, 3)}, found)
+        assert results[T0].error_code == 39
+        assert "changed at the same moment" in results[T0].message
+        assert cluster.stored(0).target_replicas == (4, 5)
+        assert results[T1].error_code == 0
+
+    def test_what_is_asked_for_again_stays_on_its_way(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        found = {T0: FoundPartition(0, ReplicaAssignment((1, 2)))}
+        cluster.move(1, 3)
+        assert cluster.alter({T0: (1, 3)}, found)[T0].error_code == 0
+        assert cluster.stored().target_replicas == (1, 3)
+
+    def test_what_has_arrived_by_now_does_not_go_back(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.move(1, 3)
+        found = {T0: FoundPartition(0, cluster.stored())}
+        cluster.sync(1, 2, 3)
+        assert cluster.alter({T0: (1, 2)}, found)[T0].error_code == 39
+        assert cluster.stored() == ReplicaAssignment((1, 3))
+
+    def test_another_topic_of_the_same_name_is_not_moved(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        czxid = cluster.active.context.cluster.topic_czxids["t"]
+        found = FoundPartition(czxid - 1, ReplicaAssignment((1, 2)))
+        assert cluster.alter({T0: (1, 3)}, {T0: found})[T0].error_code == 3
+        assert cluster.stored() == ReplicaAssignment((1, 2))
+        assert cluster.alter({T0: (1, 3)}, {T0: found._replace(czxid=czxid)})[T0].error_code == 0
 
     def test_what_is_being_moved_is_listed(self) -> None:
         cluster = Cluster((1, 2), (1, 2), (1, 2)).start()

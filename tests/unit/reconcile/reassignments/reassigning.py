@@ -11,10 +11,16 @@ from regent.controller.commands import AlterPartitionReassignments
 from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition
+from regent.model.topic_config import BrokerFacts
 from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.planning import plan_reassignment
-from regent.reconcile.reassignments.request import ReassignmentRequest, RefusedMove, SentMove
+from regent.reconcile.reassignments.request import (
+    DeclaredReplicas,
+    ReassignmentRequest,
+    RefusedMove,
+    SentMove,
+)
 from regent.reconcile.request import Absence
 from regent.resources.conditions import ConditionType, find_condition
 from regent.resources.partition_reassignment import (
@@ -66,6 +72,14 @@ def racked(seen: ClusterView, *racks: str | None) -> ClusterView:
     return msgspec.structs.replace(seen, brokers=brokers)
 
 
+def with_default(seen: ClusterView, min_insync_replicas: str) -> ClusterView:
+    """The view of a cluster whose broker 1 has said what its min.insync.replicas is."""
+    facts = BrokerFacts(
+        broker_id=1, settings={"min.insync.replicas": min_insync_replicas}, has_answered=True
+    )
+    return msgspec.structs.replace(seen, broker_facts=(facts,))
+
+
 def request(
     subject: PartitionReassignment,
     seen: ClusterView,
@@ -75,6 +89,8 @@ def request(
     refused: Mapping[TopicPartition, RefusedMove] | None = None,
     absence: Absence | None = None,
     rules: Sequence[str] = (),
+    others: Mapping[TopicPartition, str] | None = None,
+    declared: Mapping[str, DeclaredReplicas] | None = None,
 ) -> ReassignmentRequest:
     """A request that knows the (empty) configurations of all topics."""
     moving = {
@@ -96,6 +112,8 @@ def request(
         now=NOW,
         absence=absence or Absence(),
         name_rules=TopicNameRules.parse(rules),
+        moved_by_others=others or {},
+        declared=declared or {},
     )
 
 

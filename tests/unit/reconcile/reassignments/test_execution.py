@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regent.controller.commands import AlterPartitionReassignments, FoundPartition
 from regent.controller.reassignment.algebra import completed, reassign_to
 from regent.controller.view import ClusterView, PartitionView
 from regent.model.partition import ReplicaAssignment
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.planning import plan_reassignment
-from regent.reconcile.reassignments.request import RefusedMove, SentMove
+from regent.reconcile.reassignments.request import DeclaredReplicas, RefusedMove, SentMove
 from regent.resources.partition_reassignment import PartitionReassignment
 from regent.resources.partition_reassignment_status import Phase
 from tests.unit.reconcile.reassignments.reassigning import (
@@ -30,6 +31,7 @@ from tests.unit.reconcile.reassignments.reassigning import (
     state,
     targets,
     tp,
+    with_default,
 )
 from tests.unit.reconcile.requests import MONOTONIC_S, partition, topic, view
 
@@ -62,6 +64,21 @@ def test_a_batch_is_sent_and_then_waited_for() -> None:
     assert targets(plan) == {}
     assert counts(plan) == (0, 3, 0, 0, 0)
     assert plan.requeue_after_s == 5
+
+
+def test_what_the_view_shows_is_sent_with_the_targets() -> None:
+    """Somebody else may change a partition before the command reaches the controller."""
+    on_its_way = moved(1, (2, 1), (4, 1))
+    (command,) = plan_reassignment(
+        request(running(desiredState="Cancelled"), view(orders((1, 2), on_its_way), brokers=5))
+    ).commands
+    assert isinstance(command, AlterPartitionReassignments)
+    assert command.found == {
+        tp(1): FoundPartition(7, ReplicaAssignment((4, 1, 2), (4,), (2,))),
+    }
+    (command,) = plan_reassignment(request(running(), ORIGIN)).commands
+    assert isinstance(command, AlterPartitionReassignments)
+    assert command.found.keys() == command.targets.keys()
 
 
 def test_what_was_sent_and_does_not_show_in_time_is_sent_again() -> None:
@@ -209,6 +226,26 @@ def test_a_reassignment_of_another_tool_is_shown_and_left_alone() -> None:
     assert state(plan)["Reconciling"] == "True/ReassignmentInProgress"
 
 
+def test_what_another_reassignment_moves_waits_until_that_one_is_over() -> None:
+    others = {tp(0): "shop/first"}
+    plan = plan_reassignment(request(running(), ORIGIN, others=others))
+    assert targets(plan) == {tp(1): (4, 1), tp(2): (5, 3)}
+    assert state(plan)["Reconciling"] == "True/ReassignmentInProgress"
+    assert "orders-0: PartitionReassignment shop/first moves it" in message(plan)
+    arrived = view(orders((1, 3), (4, 1), (5, 3)), brokers=5)
+    plan = plan_reassignment(request(running(), arrived, others=others))
+    assert state(plan)["Completed"].startswith("True"), "there is nothing to wait for"
+
+
+def test_what_a_kafkatopic_would_undo_does_not_begin() -> None:
+    subject = begun(resource(replicationFactor={"orders": 3}), ORIGIN)
+    declared = {"orders": DeclaredReplicas("shop/orders", 2)}
+    plan = plan_reassignment(request(subject, ORIGIN, declared=declared))
+    assert targets(plan) == {}
+    assert state(plan)["Reconciling"] == "True/ResourceConflict"
+    assert "KafkaTopic shop/orders declares 2 replicas and would restore them" in message(plan)
+
+
 DRIFT = {
     "moved elsewhere": view(orders((1, 5), (2, 1), (1, 2)), brokers=5),
     "topic recreated": view(orders((1, 2), (2, 1), (1, 2), czxid=9), brokers=5),
@@ -308,7 +345,8 @@ def test_however_often_it_is_killed_the_plan_is_executed_and_no_copy_is_made_twi
     cluster = {i: ReplicaAssignment(origin) for i, (origin, _) in enumerate(wanted)}
 
     def seen() -> ClusterView:
-        return view(orders(*(shown(i, a) for i, a in cluster.items())), brokers=6)
+        partitions = (shown(i, a) for i, a in cluster.items())
+        return with_default(view(orders(*partitions), brokers=6), "1")
 
     subject = resource(
         assignments=assign(*(target for _, target in wanted)),

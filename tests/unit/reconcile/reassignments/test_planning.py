@@ -181,6 +181,7 @@ def test_a_plan_where_regent_chooses_stays_as_long_as_it_can_be_executed() -> No
         view(orders((1, 2), (2, 1), czxid=8), brokers=5),
         view(orders((2, 1), (2, 1)), brokers=5),
         view(orders((1, 2), (2, 1)), brokers=3),  # a broker of the plan is gone
+        view(orders((1, 2), (2, 1), (1, 2)), brokers=5),  # a partition that the plan lacks
     ],
 )
 def test_a_plan_that_cannot_be_executed_any_more_is_made_again(changed: ClusterView) -> None:
@@ -194,6 +195,21 @@ def test_a_plan_that_cannot_be_executed_any_more_is_made_again(changed: ClusterV
     assert again is not None
     assert again.plan is not None
     assert again.plan.hash != first.plan.hash
+
+
+def test_a_plan_that_the_rules_forbid_by_now_is_not_executed() -> None:
+    waiting = manual(replicationFactor={"orders": 3})
+    seen = view(orders((1, 2), (2, 1)), brokers=5)
+    planned = plan_reassignment(request(waiting, seen)).status
+    assert planned is not None
+    assert planned.plan is not None
+    approved = resource(
+        approval={"planHash": planned.plan.hash}, replicationFactor={"orders": 3}
+    ).model_copy(update={"status": planned})
+    assert plan_reassignment(request(approved, seen)).status_first
+    plan = plan_reassignment(request(approved, seen, rules=["platform=orders"]))
+    assert not plan.status_first
+    assert state(plan)["Ready"] == "False/TopicNameNotAllowed"
 
 
 @pytest.mark.parametrize(
@@ -234,6 +250,20 @@ def test_a_reassignment_that_was_completed_stays_so_whatever_becomes_of_the_clus
     assert plan.status.observed_generation == 2
     assert {c.observed_generation for c in plan.status.conditions} == {2}
     assert state(plan)["Completed"] == "True/Reassigned"
+
+
+def test_a_reassignment_that_a_newer_regent_completed_does_not_begin_again() -> None:
+    status = {"phase": "Celebrated", "finishedAt": "2026-05-01T11:00:00Z", "observedGeneration": 1}
+    plan = plan_reassignment(request(resource(assignments=MOVED, status=status), SEEN))
+    assert (plan.status, plan.commands) == (None, ())
+
+
+def test_a_status_whose_record_cannot_be_read_is_kept() -> None:
+    body = {"metadata": {"name": "x"}, "spec": {}, "status": {"plan": {"hash": 1}}}
+    parsed = parse_partition_reassignment(body)
+    assert isinstance(parsed, UnreadableReassignment)
+    plan = plan_unreadable(UnreadableRequest(parsed, NOW))
+    assert (plan.status, plan.commands) == (None, ())
 
 
 def test_a_reassignment_that_is_deleted_is_left_alone() -> None:

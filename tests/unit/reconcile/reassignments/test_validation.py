@@ -14,6 +14,7 @@ from regent.controller.view import ClusterView
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
 from regent.reconcile.reassignments.planning import plan_reassignment
+from regent.reconcile.reassignments.request import DeclaredReplicas
 from regent.resources.partition_reassignment_status import Phase
 from tests.unit.reconcile.reassignments.reassigning import (
     assign,
@@ -24,6 +25,8 @@ from tests.unit.reconcile.reassignments.reassigning import (
     request,
     resource,
     state,
+    tp,
+    with_default,
 )
 from tests.unit.reconcile.requests import topic, view
 
@@ -74,7 +77,19 @@ REFUSALS = {
         view(orders((1, 2))),
         {"planJSON": "{..."},
         ("InvalidPlanDocument", "spec.planJSON"),
-        "it is no JSON",
+        "it cannot be read as JSON",
+    ),
+    "JSON that is nested too deeply": (
+        view(orders((1, 2))),
+        {"planJSON": "[" * 400_000},
+        ("InvalidPlanDocument", "spec.planJSON"),
+        "it cannot be read as JSON: it is nested too deeply",
+    ),
+    "a name that no topic can have": (
+        view(orders((1, 2))),
+        {"planJSON": plan_json(entry(0, 1, 3, topic="\ud800"))},
+        ("InvalidPlanDocument", "spec.planJSON.partitions[0]"),
+        "has a character other than ASCII letters",
     ),
     "JSON that is no plan": (
         view(orders((1, 2))),
@@ -191,12 +206,32 @@ def test_what_the_cluster_may_heal_is_waited_for(
 
 
 def test_fewer_replicas_than_min_insync_replicas_are_refused() -> None:
-    seen = view(orders((1, 2, 3)))
+    seen = with_default(view(orders((1, 2, 3))), "1")
     plan = plan_of(seen, min_insync="2", replicationFactor={"orders": 1})
     assert problems(plan) == [("BelowMinInsyncReplicas", "spec.replicationFactor[orders]")]
     assert "would have 1 replicas, fewer than min.insync.replicas=2" in message(plan)
     assert problems(plan_of(seen, min_insync="2", replicationFactor={"orders": 2})) == []
     assert problems(plan_of(seen, min_insync="no number", replicationFactor={"orders": 1})) == []
+
+
+def test_where_a_topic_does_not_say_it_min_insync_replicas_of_the_brokers_counts() -> None:
+    seen = view(orders((1, 2, 3)))
+    fewer: dict[str, Any] = {"replicationFactor": {"orders": 1}}
+    plan = plan_of(with_default(seen, "2"), **fewer)
+    assert problems(plan) == [("BelowMinInsyncReplicas", "spec.replicationFactor[orders]")]
+    assert "fewer than min.insync.replicas=2, the brokers' default" in message(plan)
+    assert problems(plan_of(with_default(seen, "1"), **fewer)) == []
+    assert problems(plan_of(with_default(seen, "2"), min_insync="1", **fewer)) == []
+
+
+def test_fewer_replicas_wait_until_a_broker_has_said_how_many_are_needed() -> None:
+    seen = view(orders((1, 2, 3)))
+    plan = plan_of(seen, replicationFactor={"orders": 2})
+    assert problems(plan) == [("BrokerDefaultsUnknown", "spec.replicationFactor[orders]")]
+    assert state(plan)["Reconciling"].startswith("True")
+    assert problems(plan_of(seen, assignments=assign((1, 2, 4)))) == [
+        ("BrokersUnavailable", "spec.assignments[0]")
+    ]
 
 
 def test_the_configurations_of_all_topics_are_read_before_anything_is_planned() -> None:
@@ -218,6 +253,35 @@ def test_topics_that_the_namespace_may_not_declare_are_refused_and_nothing_is_sa
     whole = resource(replicationFactor={"secret": 3})
     plan = plan_reassignment(request(whole, view(orders((1, 2))), rules=["shop=orders"]))
     assert problems(plan) == [("TopicNameNotAllowed", "spec.replicationFactor[secret]")]
+
+
+def test_partitions_that_another_reassignment_moves_are_waited_for() -> None:
+    subject = resource(assignments=assign((1, 3)))
+    plan = plan_reassignment(request(subject, view(orders((1, 2))), others={tp(0): "shop/first"}))
+    assert problems(plan) == [("ReassignmentInProgress", "spec.assignments[0]")]
+    assert state(plan)["Reconciling"].startswith("True")
+
+
+@pytest.mark.parametrize(
+    ("asked", "declared", "found"),
+    [((1, 2, 3), 2, True), ((1,), 2, True), ((1, 3), 2, False), ((1, 2, 3), 3, False)],
+)
+def test_a_number_of_replicas_that_a_kafkatopic_would_restore_is_refused(
+    asked: tuple[int, ...], declared: int, found: bool
+) -> None:
+    said = {"orders": DeclaredReplicas("shop/orders", declared)}
+    subject = resource(assignments=assign(asked))
+    seen = with_default(view(orders((1, 2))), "1")
+    plan = plan_reassignment(request(subject, seen, declared=said))
+    assert problems(plan) == [("ResourceConflict", "spec.assignments[0]")] * found
+    assert state(plan)["Stalled"].startswith("True") == found
+
+
+def test_a_kafkatopic_does_not_keep_replicas_from_moving() -> None:
+    said = {"orders": DeclaredReplicas("shop/orders", 3)}  # which the topic does not have yet
+    subject = resource(assignments=assign((1, 3)))
+    plan = plan_reassignment(request(subject, view(orders((1, 2))), declared=said))
+    assert problems(plan) == []
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
@@ -254,6 +318,14 @@ def test_racks_that_are_not_known_are_no_reason(seen: ClusterView) -> None:
     assert problems(plan_of(seen, assignments=assign((1, 2)))) == []
 
 
+def test_a_dead_broker_hides_no_rack_that_is_lost() -> None:
+    seen = racked(view(orders((1, 2, 9))), "a", "b", None, "a", "a")
+    plan = plan_of(seen, assignments=assign((1, 4, 5)))
+    assert problems(plan) == [("RacksLost", "spec.assignments[0]")]
+    assert "would go from 2 racks to 1" in message(plan)
+    assert problems(plan_of(seen, assignments=assign((1, 4, 9)))) == []
+
+
 def test_a_replica_that_stays_on_a_dead_broker_is_no_reason() -> None:
     assert problems(plan_of(view(orders((1, 9))), assignments=assign((2, 9)))) == []
 
@@ -281,4 +353,5 @@ def test_the_topics_of_a_resource_are_found_without_a_valid_spec() -> None:
     assert subjects(replicationFactor={"a": 1, "b": 2}) == ("a", "b")
     assert subjects(assignments=[1, {"topic": 2}], planJSON="{", replicationFactor=[]) == ()
     assert subjects(planJSON="[]") == subjects(planJSON='{"partitions": {}}') == ()
+    assert subjects(planJSON="[" * 400_000) == (), "it must not keep the others from being listed"
     assert PARTITION_REASSIGNMENT.subjects({"metadata": {"name": "x"}}) == ()
