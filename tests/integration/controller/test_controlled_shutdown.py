@@ -69,8 +69,10 @@ def relieve_and_stop(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
                 before = leaders(cluster)
                 assert broker_id not in before
                 assert cluster.znodes.get(shutting_down_broker(broker_id)) is not None
-                assert service.view.shutting_down == (broker_id,)
-
+                cluster.wait(
+                    lambda broker_id=broker_id: service.view.shutting_down == (broker_id,),
+                    "the view, which follows the answer",
+                )
                 cluster.broker(broker_id).stop()
                 cluster.wait(
                     lambda: cluster.znodes.client.get_children(SHUTTING_DOWN_BROKERS) == [],
