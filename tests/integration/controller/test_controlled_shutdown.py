@@ -70,8 +70,9 @@ def relieve_and_stop(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
                 assert broker_id not in before
                 assert cluster.znodes.get(shutting_down_broker(broker_id)) is not None
                 cluster.wait(
-                    lambda broker_id=broker_id: service.view.shutting_down == (broker_id,),
+                    lambda: service.view.shutting_down,
                     "the view, which follows the answer",
+                    until=(broker_id,).__eq__,
                 )
                 cluster.broker(broker_id).stop()
                 cluster.wait(
