@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from regent.controller.brokers import unassigned_replicas
-from tests.integration.controller.cluster import Cluster
+from tests.integration.controller.cluster import Cluster, cluster_of
 from tests.integration.controller.commands import controller_in_this_process
 from tests.integration.controller.reassigning import create_topic, hosts
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 TOPIC = "left-by-a-broker"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """One of its own: brokers go on telling clients of what is left behind."""
+    with cluster_of("3.9.1") as own:
+        yield own
 
 
 def test_replicas_of_a_topic_that_nobody_knows_are_named_by_broker(
