@@ -8,7 +8,7 @@ export PYTHONUNBUFFERED := 1
 # A Regent, and each worker of the tests, starts in half the time when bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test unit matrix simulate lint generate check-generated bench clean
+.PHONY: help setup demo test unit matrix upgrade simulate lint generate check-generated bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -31,6 +31,10 @@ matrix: setup ## the flows on brokers of five versions: [VERSIONS="2.4.1 3.9.1"]
 	@$(PYTHON_RUN) -m tests.matrix $(if $(VERSIONS),--versions $(VERSIONS)) \
 		$(if $(FLOWS),--flows $(FLOWS)) $(if $(SEED),--seed $(SEED)) \
 		$(if $(PROTOCOL),--inter-broker-protocol $(PROTOCOL))
+
+upgrade: setup ## brokers are upgraded one by one from 2.4.1 to 3.9.1 under load while Regent leads (some minutes)
+	@$(PYTHON_RUN) -m sandbox build --all-kafka
+	@REGENT_ROLLING_UPGRADE=1 $(PYTHON_RUN) -m pytest tests/integration/endpoint/test_rolling_upgrade.py $(ARGS)
 
 simulate: setup ## the simulation with many seeds: [SEEDS=100] [STEPS=...] [SEED=first]
 	@$(PYTHON_RUN) -m tests.simulation --keep-going --seeds $(or $(SEEDS),100) \

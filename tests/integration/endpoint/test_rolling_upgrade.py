@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -23,7 +24,13 @@ from tests.integration.endpoint.stopping import (
 )
 from tests.support.figures import Figure
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "REGENT_ROLLING_UPGRADE" not in os.environ, reason="takes minutes: make upgrade"
+    ),
+]
 
 TOPIC = "led-everywhere"
 PARTITIONS = 12
