@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -112,13 +113,14 @@ def ask(port: int, steps: Sequence[Step]) -> list[Answered]:
 
 
 def set_rate(cluster: Cluster, rate: float, *entity: str) -> None:
-    """Set a quota, and wait until brokers know it."""
+    """Set a quota, and wait until each broker knows it."""
 
-    def known() -> int:
+    def known() -> list[int]:
         logs = (broker.process.log_of_this_run() for broker in cluster.running)
-        return sum(log.count("quota for") for log in logs)
+        return [len(re.findall("Chang.* quota for", log)) for log in logs]
 
     before = known()
+
     cluster.tools.run(
         "kafka-configs",
         f"--bootstrap-server={cluster.tools.bootstrap_servers}",
@@ -126,7 +128,11 @@ def set_rate(cluster: Cluster, rate: float, *entity: str) -> None:
         f"--add-config=controller_mutation_rate={rate}",
         *entity,
     )
-    cluster.wait(known, "brokers to know the quota", until=lambda n: n >= before + 3)
+    cluster.wait(
+        known,
+        "each broker to know the quota",
+        until=lambda found: all(now > then for now, then in zip(found, before, strict=True)),
+    )
 
 
 def unset_rate(cluster: Cluster, *entity: str) -> None:
