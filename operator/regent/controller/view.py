@@ -72,6 +72,17 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
         return self.leader >= 0
 
     @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        """The replicas it has once a reassignment under way is over."""
+        if not self.removing_replicas:
+            return self.replicas
+        return tuple(r for r in self.replicas if r not in self.removing_replicas)
+
+    @property
     def is_under_replicated(self) -> bool:
         """Whether a replica that stays is missing from the ISR."""
         return any(r not in self.isr for r in self.replicas if r not in self.adding_replicas)

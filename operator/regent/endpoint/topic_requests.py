@@ -163,7 +163,7 @@ def growth_problem(
     known = view.topics.get(topic)
     if known is None:
         return unknown_topic(topic)
-    if any(p.adding_replicas or p.removing_replicas for p in known.partitions):
+    if any(p.is_being_reassigned for p in known.partitions):
         return ApiError(
             REASSIGNMENT_IN_PROGRESS,
             f"A partition reassignment is in progress for the topic '{topic}'.",

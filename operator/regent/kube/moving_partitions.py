@@ -69,8 +69,7 @@ def _shows(view: ClusterView, tp: TopicPartition, sent: SentMove) -> bool:
     partition = None if topic is None else find_partition(topic, tp.partition)
     if partition is None:
         return True  # there is nothing any more that could move
-    removing = partition.removing_replicas
-    return tuple(b for b in partition.replicas if b not in removing) == sent.target
+    return partition.target_replicas == sent.target
 
 
 def _moving_of(view: ClusterView, name: str) -> dict[TopicPartition, PartitionView]:
@@ -78,5 +77,5 @@ def _moving_of(view: ClusterView, name: str) -> dict[TopicPartition, PartitionVi
     return {
         TopicPartition(name, each.partition): each
         for each in (() if topic is None else topic.partitions)
-        if each.adding_replicas or each.removing_replicas
+        if each.is_being_reassigned
     }

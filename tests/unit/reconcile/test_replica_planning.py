@@ -14,7 +14,6 @@ from regent.reconcile.topics.replica_planning import (
     ReplicaPlan,
     may_begin,
     plan_replicas,
-    settled_replicas,
 )
 from tests.unit.reconcile.requests import ID, partition, topic
 
@@ -198,5 +197,5 @@ def test_a_plan_that_was_begun_goes_on_to_the_same_replicas(
 
     halfway = of(*map(now, subject.partitions))
     rest = plan(halfway, factor, live).targets
-    final = {p.partition: rest.get(p.partition, settled_replicas(p)) for p in halfway.partitions}
+    final = {p.partition: rest.get(p.partition, p.target_replicas) for p in halfway.partitions}
     assert final == {p.partition: whole.get(p.partition, p.replicas) for p in subject.partitions}

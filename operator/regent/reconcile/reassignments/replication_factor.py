@@ -47,8 +47,7 @@ class ReplicaPlacement:
                 pass
             while len(replicas) > factor:
                 self._remove(replicas, partition, hosted)
-            is_moving = partition.adding_replicas or partition.removing_replicas
-            if is_moving or tuple(replicas) != partition.replicas:
+            if partition.is_being_reassigned or tuple(replicas) != partition.replicas:
                 resized[TopicPartition(topic.name, partition.partition)] = tuple(replicas)
         return resized
 

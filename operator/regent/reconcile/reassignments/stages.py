@@ -87,7 +87,7 @@ def status_of(move: Move, topic: TopicView | None) -> MoveStatus:
     partition = find_partition(topic, move.partition)
     if partition is None:
         return MoveStatus(move, MoveState.DRIFTED, problem="the partition does not exist")
-    if partition.adding_replicas or partition.removing_replicas:
+    if partition.is_being_reassigned:
         return _moving(move, partition)
     if partition.replicas == move.target:
         return MoveStatus(move, MoveState.DONE, partition)
@@ -105,9 +105,8 @@ def status_of(move: Move, topic: TopicView | None) -> MoveStatus:
 
 
 def _moving(move: Move, partition: PartitionView) -> MoveStatus:
-    removing, adding = partition.removing_replicas, partition.adding_replicas
-    goal = tuple(broker for broker in partition.replicas if broker not in removing)
-    origin = tuple(broker for broker in partition.replicas if broker not in adding)
+    goal = partition.target_replicas
+    origin = tuple(b for b in partition.replicas if b not in partition.adding_replicas)
     path = stages(move.replicas, move.target)
     if goal not in path[1:]:
         return MoveStatus(

@@ -258,7 +258,7 @@ def _known_racks(replicas: tuple[int, ...], view: ClusterView) -> tuple[int, int
 
 def _not_moving(subject: PlannedMove) -> Finding | None:
     partition = subject.partition
-    if not partition.adding_replicas and not partition.removing_replicas:
+    if not partition.is_being_reassigned:
         return None
     return Finding(
         ConditionReason.REASSIGNMENT_IN_PROGRESS,

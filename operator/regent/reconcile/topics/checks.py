@@ -20,7 +20,6 @@ from regent.model.topic_config import (
     parse_int,
 )
 from regent.reconcile.checks import Check, Finding
-from regent.reconcile.topics.replica_planning import settled_replicas
 from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import ConditionReason, enumerate_some
 from regent.resources.kafka_topic import KafkaTopic
@@ -279,7 +278,7 @@ def replica_assignment_matches(request: TopicRequest) -> Finding | None:
     different = [
         partition
         for partition, replicas in zip(topic.partitions, declared, strict=False)
-        if settled_replicas(partition) != replicas
+        if partition.target_replicas != replicas
     ]
     if not different:
         return None

@@ -14,7 +14,6 @@ from regent.controller.commands import (
 )
 from regent.controller.topic_defaults import TopicDefaults, topic_defaults
 from regent.controller.view import TopicView
-from regent.reconcile.topics.replica_planning import settled_replicas
 from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import enumerate_some, shorten
 from regent.resources.kafka_topic import KafkaTopicSpec
@@ -76,11 +75,11 @@ def _shape_drift(topic: TopicView, spec: KafkaTopicSpec) -> tuple[DriftEntry, ..
     declared = spec.partition_count
     if declared is not None and actual != declared:
         entries.append(_entry("partitions", declared, actual))
-    factors = sorted({len(settled_replicas(p)) for p in topic.partitions})
+    factors = sorted({len(p.target_replicas) for p in topic.partitions})
     if spec.replicas is not None and factors not in ([], [spec.replicas]):
         entries.append(_entry("replicas", spec.replicas, ", ".join(map(str, factors))))
     for partition, replicas in zip(topic.partitions, spec.replica_assignment or (), strict=False):
-        settled = settled_replicas(partition)
+        settled = partition.target_replicas
         if settled != replicas:
             field = f"replicaAssignment[{partition.partition}]"
             entries.append(_entry(field, list(replicas), list(settled)))

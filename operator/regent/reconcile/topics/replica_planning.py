@@ -40,18 +40,6 @@ class ReplicaPlan:
     unplaced: tuple[int, ...] = ()
 
 
-def settled_replicas(partition: PartitionView) -> tuple[int, ...]:
-    """The replicas a partition has once a reassignment under way is over."""
-    if not partition.removing_replicas:
-        return partition.replicas
-    return tuple(r for r in partition.replicas if r not in partition.removing_replicas)
-
-
-def is_moving(partition: PartitionView) -> bool:
-    """Whether the partition is being reassigned."""
-    return bool(partition.adding_replicas or partition.removing_replicas)
-
-
 def plan_replicas(
     topic: TopicView,
     *,
@@ -75,8 +63,8 @@ def plan_replicas(
     for partition in topic.partitions:
         if len(targets) >= limit:
             break
-        replicas = settled_replicas(partition)
-        if len(replicas) == factor or is_moving(partition):
+        replicas = partition.target_replicas
+        if len(replicas) == factor or partition.is_being_reassigned:
             continue
         shrinks = len(replicas) > factor
         target = planner.reduced(partition) if shrinks else planner.extended(partition)
@@ -89,7 +77,7 @@ def plan_replicas(
 
 def may_begin(topic: TopicView) -> int:
     """How many partitions may be put on their way now."""
-    return max(0, MOVING_AT_A_TIME - sum(map(is_moving, topic.partitions)))
+    return max(0, MOVING_AT_A_TIME - sum(p.is_being_reassigned for p in topic.partitions))
 
 
 class _Planner:
@@ -107,11 +95,11 @@ class _Planner:
         self._position = {broker_id: i for i, broker_id in enumerate(self._ring)}
         # With what is planned: partitions before this one in the plan need not have arrived.
         self._load = Counter(
-            replica for partition in topic.partitions for replica in settled_replicas(partition)
+            replica for partition in topic.partitions for replica in partition.target_replicas
         )
 
     def extended(self, partition: PartitionView) -> tuple[int, ...] | None:
-        chosen = list(settled_replicas(partition))
+        chosen = list(partition.target_replicas)
         start = self._position.get(chosen[0], partition.partition) if chosen else 0
         while len(chosen) < self._factor:
             candidates = [broker_id for broker_id in self._ring if broker_id not in chosen]
@@ -119,7 +107,7 @@ class _Planner:
                 return None
             best = min(candidates, key=lambda b: self._cost(b, chosen, start))
             chosen.append(best)
-        self._load.update(chosen[len(settled_replicas(partition)) :])
+        self._load.update(chosen[len(partition.target_replicas) :])
         return tuple(chosen)
 
     def _cost(self, broker_id: int, chosen: Sequence[int], start: int) -> tuple[int, int, int]:
@@ -127,7 +115,7 @@ class _Planner:
         return (self._in_rack_of(broker_id, chosen), self._load[broker_id], distance)
 
     def reduced(self, partition: PartitionView) -> tuple[int, ...]:
-        kept = list(settled_replicas(partition))
+        kept = list(partition.target_replicas)
         while len(kept) > self._factor:
             worst = max(kept, key=lambda b: self._dispensability(b, kept, partition))
             kept.remove(worst)

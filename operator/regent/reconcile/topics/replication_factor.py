@@ -16,12 +16,7 @@ from regent.controller.topics.replica_assignment import BrokerRack
 from regent.controller.view import PartitionView, TopicView
 from regent.model.topic_config import MIN_INSYNC_REPLICAS, parse_int
 from regent.reconcile.checks import Finding
-from regent.reconcile.topics.replica_planning import (
-    is_moving,
-    may_begin,
-    plan_replicas,
-    settled_replicas,
-)
+from regent.reconcile.topics.replica_planning import may_begin, plan_replicas
 from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
@@ -48,7 +43,7 @@ def replica_change(request: TopicRequest) -> ReplicaChange:
     topic, factor = request.topic, request.resource.spec.replicas
     if topic is None or factor is None:
         return ReplicaChange()
-    if all(len(settled_replicas(p)) == factor for p in topic.partitions):
+    if all(len(p.target_replicas) == factor for p in topic.partitions):
         return ReplicaChange()
     obstacle = _obstacle(request, topic, factor)
     if obstacle is not None:
@@ -63,7 +58,7 @@ def replica_change(request: TopicRequest) -> ReplicaChange:
 
 def _obstacle(request: TopicRequest, topic: TopicView, factor: int) -> Finding | None:
     """What keeps all partitions from getting another number of replicas."""
-    growing = [p for p in topic.partitions if len(settled_replicas(p)) < factor]
+    growing = [p for p in topic.partitions if len(p.target_replicas) < factor]
     return (
         _below_min_insync_replicas(request, topic, factor)
         or (_racks_of_some_only(request) if growing else None)
@@ -82,7 +77,7 @@ def _below_min_insync_replicas(
     if value is None and defaults is not None:
         value = defaults.min_insync_replicas
     if value is None:
-        if all(len(settled_replicas(p)) <= factor for p in topic.partitions):
+        if all(len(p.target_replicas) <= factor for p in topic.partitions):
             return None
         return Finding(
             ConditionReason.BROKER_DEFAULTS_UNKNOWN,
@@ -103,7 +98,7 @@ def _below_min_insync_replicas(
 
 
 def _refused(topic: TopicView, factor: int, why: str) -> Finding:
-    shown = " and ".join(map(str, sorted({len(settled_replicas(p)) for p in topic.partitions})))
+    shown = " and ".join(map(str, sorted({len(p.target_replicas) for p in topic.partitions})))
     return Finding(
         ConditionReason.REPLICAS_MISMATCH,
         f"the topic has {shown} replicas per partition, {factor} are declared, but {why}",
@@ -132,7 +127,7 @@ def _racks_unknown(request: TopicRequest, growing: Sequence[PartitionView]) -> F
     dead = {
         replica
         for partition in growing
-        for replica in settled_replicas(partition)
+        for replica in partition.target_replicas
         if replica not in brokers
     }
     if not dead:
@@ -170,12 +165,12 @@ def replica_change_assessment(request: TopicRequest) -> Assessment | None:
     waiting = [p for p in topic.partitions if len(p.replicas) - len(p.adding_replicas) != factor]
     if not waiting:
         return None
-    moving = [p for p in waiting if is_moving(p)]
+    moving = [p for p in waiting if p.is_being_reassigned]
     total = len(topic.partitions)
     text = f"{total - len(waiting)} of {total} partitions have {factor} replicas"
     if moving:
         text += f", {len(moving)} are getting there"
-    brokers = sorted({r for p in moving for r in settled_replicas(p) if r not in p.isr})
+    brokers = sorted({r for p in moving for r in p.target_replicas if r not in p.isr})
     if brokers:
         text += f"; brokers {brokers[:_SHOWN]} are not in sync with all of them yet"
         dead = [broker for broker in brokers if broker not in request.view.brokers]
