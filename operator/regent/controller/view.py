@@ -157,6 +157,11 @@ class ClusterView(msgspec.Struct, frozen=True):
     shutting_down: tuple[int, ...] = ()
 
     @property
+    def available_brokers(self) -> frozenset[int]:
+        """Brokers that may get replicas: those that are alive and do not shut down."""
+        return frozenset(self.brokers).difference(self.shutting_down)
+
+    @property
     def may_act(self) -> bool:
         """Whether the cluster can be seen here and commands for it are carried out: this process is
         its controller."""

@@ -18,7 +18,6 @@ from regent.reconcile.reassignments.move_plan import MovePlan
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
 from regent.reconcile.reassignments.status import planned_verdict, progress_fields, status_in
-from regent.reconcile.reassignments.validation import available_brokers
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import (
     ConditionReason,
@@ -124,7 +123,7 @@ def _going_on(request: ReassignmentRequest, plan: MovePlan, course: Course) -> R
 
 def _startable(request: ReassignmentRequest, course: Course) -> list[MoveStatus]:
     """Pending moves that may begin, as far as they themselves are concerned."""
-    available = available_brokers(request.view)
+    available = request.view.available_brokers
 
     def may_begin(move: MoveStatus) -> bool:
         refused = request.refused.get(move.move.tp)

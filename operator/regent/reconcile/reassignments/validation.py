@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from regent.controller.reassignment.algebra import target_problem
-from regent.controller.topic_defaults import topic_defaults
+from regent.controller.topic_defaults import TopicDefaults, topic_defaults
 from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import MIN_INSYNC_REPLICAS, parse_int
@@ -30,6 +30,8 @@ class PlannedMove:
     Attributes:
         field: Where the resource asks for it.
         keeps_racks: Whether it may not lose a rack.
+        available: Brokers that may get replicas.
+        defaults: Those of the brokers for topics; None: no broker has said them yet.
         waits_for: That another resource moves the partition; None: none does.
         undone_by: That another resource would undo it; None: none would.
     """
@@ -40,6 +42,8 @@ class PlannedMove:
     config: Mapping[str, str]
     field: str
     keeps_racks: bool
+    available: frozenset[int]
+    defaults: TopicDefaults | None
     waits_for: str | None
     undone_by: str | None
 
@@ -72,19 +76,23 @@ def plan_findings(
     request: ReassignmentRequest, plan: MovePlan, fields: Mapping[TopicPartition, str]
 ) -> Iterator[Finding]:
     """What is wrong with the moves of a plan, whose partitions are where it has them."""
+    view = request.view
     keeps_racks = request.resource.spec.racks is RackPolicy.KEEP
+    available, defaults = view.available_brokers, topic_defaults(view)
     for move in plan.moves:
-        partition = find_partition(request.view.topics[move.topic], move.partition)
+        partition = find_partition(view.topics[move.topic], move.partition)
         assert partition is not None, f"{move.tp} is in the plan and not in the view"
         yield from all_findings(
             MOVE_CHECKS,
             PlannedMove(
                 move=move,
                 partition=partition,
-                view=request.view,
+                view=view,
                 config=request.configs.get(move.topic, {}),
                 field=fields.get(move.tp, ""),
                 keeps_racks=keeps_racks,
+                available=available,
+                defaults=defaults,
                 waits_for=request.waits_for(move),
                 undone_by=request.undone_by(move),
             ),
@@ -118,7 +126,7 @@ def _targets(
     wanted = explicit_targets(spec)
     if spec.replication_factor is None:
         return wanted.targets, wanted.fields, wanted.findings
-    hosts = available_brokers(request.view)
+    hosts = request.view.available_brokers
     placement = ReplicaPlacement(request.view, hosts=hosts)
     for name, factor in sorted(spec.replication_factor.items()):
         at = f"spec.replicationFactor[{name}]"
@@ -141,11 +149,6 @@ def _targets(
             for tp, replicas in placement.resized(topic, factor).items():
                 wanted.add(tp, replicas, at=at)
     return wanted.targets, wanted.fields, wanted.findings
-
-
-def available_brokers(view: ClusterView) -> frozenset[int]:
-    """Brokers that may get replicas: those that are alive and do not shut down."""
-    return frozenset(view.brokers).difference(view.shutting_down)
 
 
 def _forbidden(request: ReassignmentRequest, topic: str, at: str) -> Finding | None:
@@ -188,14 +191,13 @@ def _replica_list(subject: PlannedMove) -> Finding | None:
 
 
 def _live_brokers(subject: PlannedMove) -> Finding | None:
-    available = available_brokers(subject.view)
-    missing = sorted({b for b in subject.move.adding if b not in available})
+    missing = sorted({b for b in subject.move.adding if b not in subject.available})
     if not missing:
         return None
     return Finding(
         ConditionReason.BROKERS_UNAVAILABLE,
         f"partition {subject.move.tp} goes to brokers {missing}, which are not alive or shut "
-        f"down; alive are {sorted(available)}",
+        f"down; alive are {sorted(subject.available)}",
         subject.field,
         is_transient=True,
     )
@@ -204,7 +206,7 @@ def _live_brokers(subject: PlannedMove) -> Finding | None:
 def _min_insync_replicas(subject: PlannedMove) -> Finding | None:
     replicas = len(subject.move.target)
     own = parse_int(subject.config.get(MIN_INSYNC_REPLICAS, ""))
-    defaults = topic_defaults(subject.view)
+    defaults = subject.defaults
     if own is None and defaults is None:
         return _min_insync_replicas_unknown(subject)
     needed = own or (1 if defaults is None else defaults.min_insync_replicas)

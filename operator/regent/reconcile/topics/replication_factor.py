@@ -49,7 +49,8 @@ def replica_change(request: TopicRequest) -> ReplicaChange:
     if obstacle is not None:
         return ReplicaChange(findings=(obstacle,))
     live = [BrokerRack(b.broker_id, b.rack) for b in request.view.brokers.values()]
-    eligible = [b for b in live if b.broker_id not in request.view.shutting_down]
+    available = request.view.available_brokers
+    eligible = [b for b in live if b.broker_id in available]
     plan = plan_replicas(topic, factor=factor, live=live, eligible=eligible, limit=may_begin(topic))
     command = ReassignTopic(topic.name, plan.targets, topic.topic_id) if plan.targets else None
     findings = (_too_few_brokers(factor, eligible, plan.unplaced),) if plan.unplaced else ()
