@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from regent.controller.commands import Outcome, ResourceCommand
 from regent.controller.view import ClusterView
@@ -58,6 +58,11 @@ class Attempt:
     count: int = 1
 
 
+INACTIVE_GRACE_S: Final = 30.0
+"""How long a change of a resource may wait for a controller before its status says that there is
+none. A change of controllers takes less."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
     """That this process is not the controller, for how long, and why.
@@ -102,3 +107,15 @@ class ResourceRequest(Generic[ResourceT]):
     def unanswered_s(self) -> float:
         """Seconds since this process first saw this generation."""
         return self.monotonic_s - self.seen_at
+
+    @property
+    def grace_s(self) -> float:
+        """How long a change of the resource waits for a controller."""
+        return min(INACTIVE_GRACE_S, self.absence.unknown_after_s)
+
+    @property
+    def until_unknown_s(self) -> float:
+        """While nobody may act here: seconds until the status has to say so."""
+        if self.is_answered:
+            return self.absence.unknown_after_s - self.absence.for_s
+        return self.grace_s - self.unanswered_s

@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from regent.reconcile.plan import Plan
-from regent.reconcile.request import Absence
-from regent.reconcile.topics.outside_term import INACTIVE_GRACE_S
+from regent.reconcile.request import INACTIVE_GRACE_S, Absence
 from regent.reconcile.topics.planning import plan_topic
 from regent.reconcile.topics.request import TopicRequest
 from tests.unit.reconcile.requests import after, request, resource, said, state, topic, view

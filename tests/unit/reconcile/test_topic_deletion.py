@@ -11,7 +11,7 @@ from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Reaso
 from regent.controller.view import ClusterView, PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.topics.outside_term import INACTIVE_GRACE_S
+from regent.reconcile.request import INACTIVE_GRACE_S
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
 from regent.reconcile.topics.request import TopicRequest

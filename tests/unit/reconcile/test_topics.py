@@ -17,7 +17,7 @@ from regent.controller.commands import (
 )
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.topics.outside_term import INACTIVE_GRACE_S
+from regent.reconcile.request import INACTIVE_GRACE_S
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic_status import Ownership

@@ -50,10 +50,6 @@ from regent.resources.conditions import (
 from regent.resources.partition_reassignment import DesiredState
 from regent.resources.partition_reassignment_status import Phase
 
-INACTIVE_GRACE_S: Final = 30.0
-"""How long a change of a resource may wait for a controller before its status says that there is
-none. A change of controllers takes less."""
-
 _WITHOUT_PLAN: Final[dict[str, Any]] = {
     "plan": None,
     "progress": None,
@@ -102,14 +98,9 @@ def _completed(request: ReassignmentRequest) -> ReassignmentPlan:
 
 def _outside_term(request: ReassignmentRequest) -> ReassignmentPlan:
     """There is no controller: after a while the status says that nothing is known."""
-    absence = request.absence
-    if request.is_answered:
-        left_s = absence.unknown_after_s - absence.for_s
-    else:
-        left_s = min(INACTIVE_GRACE_S, absence.unknown_after_s) - request.unanswered_s
-    if left_s > 0:
-        return Plan(requeue_after_s=left_s)
-    why = f" ({absence.reason})" if absence.reason else ""
+    if request.until_unknown_s > 0:
+        return Plan(requeue_after_s=request.until_unknown_s)
+    why = f" ({request.absence.reason})" if request.absence.reason else ""
     assessment = Assessment(
         Progress.UNKNOWN,
         ConditionReason.CONTROLLER_INACTIVE,

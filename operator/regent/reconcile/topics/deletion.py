@@ -20,7 +20,7 @@ from regent.reconcile.topics.other_cluster import (
     release_in_other_cluster,
     unknown_cluster_assessment,
 )
-from regent.reconcile.topics.outside_term import grace_s, plan_outside_term
+from regent.reconcile.topics.outside_term import plan_outside_term
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
 from regent.reconcile.topics.status import blind_status, observed_status
@@ -36,8 +36,8 @@ def plan_deletion(request: TopicRequest) -> TopicPlan:
     """What has to be done for a resource with a deletion timestamp."""
     if not request.resource.holds_finalizer:
         return Plan()
-    if not request.view.may_act and request.unanswered_s < grace_s(request):
-        return Plan(requeue_after_s=grace_s(request) - request.unanswered_s)
+    if not request.view.may_act and request.unanswered_s < request.grace_s:
+        return Plan(requeue_after_s=request.grace_s - request.unanswered_s)
     if request.cluster is ClusterMatch.OTHER:
         return _plan_other_cluster(request)
     if _is_gone(request):

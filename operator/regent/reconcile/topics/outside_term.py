@@ -8,8 +8,6 @@ the resource are named, and a finalizer that nothing depends on is removed
 
 from __future__ import annotations
 
-from typing import Final
-
 from regent.reconcile.checks import first_finding
 from regent.reconcile.plan import Plan
 from regent.reconcile.topics.checks import NAME_CHECKS, SPEC_CHECKS
@@ -19,16 +17,11 @@ from regent.reconcile.topics.status import blind_status
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
 
-INACTIVE_GRACE_S: Final = 30.0
-"""How long a change of a resource may wait for a controller before its status says that there is
-none. A change of controllers takes less."""
-
 
 def plan_outside_term(request: TopicRequest) -> TopicPlan:
     """What to report of a resource while there is no controller."""
-    left_s = _left_s(request)
-    if left_s > 0:
-        return Plan(requeue_after_s=left_s)
+    if request.until_unknown_s > 0:
+        return Plan(requeue_after_s=request.until_unknown_s)
     resource = request.resource
     finding = first_finding(NAME_CHECKS, request) or first_finding(SPEC_CHECKS, resource)
     if finding is not None and not resource.metadata.is_being_deleted:
@@ -38,19 +31,6 @@ def plan_outside_term(request: TopicRequest) -> TopicPlan:
             Progress.UNKNOWN, ConditionReason.CONTROLLER_INACTIVE, _describe(request)
         )
     return Plan(status=blind_status(request, assessment))
-
-
-def _left_s(request: TopicRequest) -> float:
-    """Seconds until the status has to say that there is no controller."""
-    absence = request.absence
-    if request.is_answered:
-        return absence.unknown_after_s - absence.for_s
-    return grace_s(request) - request.unanswered_s
-
-
-def grace_s(request: TopicRequest) -> float:
-    """How long a change of the resource waits for a controller."""
-    return min(INACTIVE_GRACE_S, request.absence.unknown_after_s)
 
 
 def _describe(request: TopicRequest) -> str:
