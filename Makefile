@@ -34,7 +34,7 @@ matrix: setup ## the flows on brokers of five versions: [VERSIONS="2.4.1 3.9.1"]
 
 upgrade: setup ## brokers are upgraded one by one from 2.4.1 to 3.9.1 under load while Regent leads (some minutes)
 	@$(PYTHON_RUN) -m sandbox build --all-kafka
-	@REGENT_ROLLING_UPGRADE=1 $(PYTHON_RUN) -m pytest tests/integration/endpoint/test_rolling_upgrade.py $(ARGS)
+	@$(PYTHON_RUN) -m pytest tests/integration/endpoint/test_rolling_upgrade.py $(ARGS)
 
 simulate: setup ## the simulation with many seeds: [SEEDS=100] [STEPS=...] [SEED=first]
 	@$(PYTHON_RUN) -m tests.simulation --keep-going --seeds $(or $(SEEDS),100) \

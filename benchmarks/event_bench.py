@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from benchmarks.cluster import BROKERS, CONTROLLER_EPOCH, Cluster
 from benchmarks.errors import BenchmarkError
@@ -43,6 +43,8 @@ class _Nowhere:
     def update(
         self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
     ) -> None: ...
+
+    def stand_by(self, brokers: Iterable[Broker]) -> None: ...
 
     def send(self, requests: ControlRequests) -> None: ...
 

@@ -131,6 +131,7 @@ class TestRendering:
             "ConfigMap",
             "CustomResourceDefinition",
             "CustomResourceDefinition",
+            "CustomResourceDefinition",
             "Deployment",
             "Job",
             "Role",
@@ -419,6 +420,7 @@ def test_a_second_release_leaves_the_definitions_to_the_first(api: KubernetesApi
 def test_definitions_from_somewhere_else_are_left_alone(api: KubernetesApi) -> None:
     api.kubectl("delete", "crd", "--all")
     api.kubectl("apply", "-f", ROOT / "crds")
+    api.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
     before = api.kubectl("get", "crd", "-o", "yaml")
     notes = api.helm(
         "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",

@@ -183,7 +183,7 @@ def test_uninstalling_stops_regent_and_releases_what_it_served(
     api.kubectl("delete", "namespace", "gone")
     with ThreadPoolExecutor(1) as pool:
         uninstalling = pool.submit(api.helm, "uninstall", "demo", "--namespace", "kafka")
-        pod = wait_until(lambda: hook_pod(api), describe="the hook's pod", timeout_s=60)
+        pod = wait_until(lambda: hook_pod(api), describe="the hook's pod", timeout_s=180)
         outcome = run_hook(api, pod, tmp_path)
         assert outcome.exit_code == 0, outcome
         assert api.kubectl(*regent_pods) == ""

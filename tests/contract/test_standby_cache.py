@@ -20,6 +20,7 @@ from regent.zk_data import paths
 from regent.zk_data.operations import Check, Create, Delete, Operation, SessionState, SetData
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
 from tests.contract.zookeeper_worlds import Client, World, until
+from tests.unit.runtime.worlds import KeptChannels
 
 PARTITIONS = 20
 TOPICS = 10
@@ -60,7 +61,12 @@ async def set_up(world: World) -> Client:
 @asynccontextmanager
 async def following(client: Client) -> AsyncIterator[StandbyKeeper]:
     """A keeper that runs, and has loaded the cluster. It stops when that is left."""
-    keeper = StandbyKeeper(zookeeper=client.port, watches=client.recursive, collector=Collector())
+    keeper = StandbyKeeper(
+        zookeeper=client.port,
+        watches=client.recursive,
+        channels=KeptChannels(),
+        collector=Collector(),
+    )
     client.subscribe(keeper.session_changed)
     keeper.session_changed(SessionState.CONNECTED)
     task = asyncio.create_task(keeper.run())
@@ -183,7 +189,7 @@ async def test_whoever_is_elected_is_given_what_reading_everything_gives(
         assert copy is not None
         cold = await loaded(client)
         assert dict(copy.cluster.leadership) == dict(cold.cluster.leadership)
-        assert copy.topic_nodes == cold.topic_nodes
+        assert copy.topic_mzxids == cold.topic_mzxids
         assert [dict(copy.cluster.partitions_of(t)) for t in copy.cluster.topics] == [
             dict(cold.cluster.partitions_of(t)) for t in copy.cluster.topics
         ]

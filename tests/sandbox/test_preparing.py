@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import kubernetes_binaries, progress
+from sandbox import kafka_jars, kubernetes_binaries, progress
+from sandbox.caching import DIRECTORY_VARIABLE, cache_directory
 from sandbox.errors import MissingProgramError, StepError, VersionError
 from sandbox.java import write_log_configuration
 from sandbox.kafka import KafkaBroker
-from sandbox.kafka_jars import KafkaJars, version_tuple
+from sandbox.kafka_jars import KafkaJars, find_kafka_jars, version_tuple
 from sandbox.programs import Program, find, require
 from sandbox.progress import run_step
 
@@ -112,6 +113,25 @@ def test_the_class_path_has_a_fixed_order(tmp_path: Path) -> None:
     for name in ("b.jar", "a.jar", "pom.xml"):
         (tmp_path / name).touch()
     assert KafkaJars("3.9.1", tmp_path).class_path == f"{tmp_path}/a.jar:{tmp_path}/b.jar"
+
+
+def test_kafka_streams_is_not_taken_for_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path / "cache"))
+    streams, server = kafka_jars._streams("3.9.1"), kafka_jars._server("3.9.1")
+    (cache_directory() / streams.entry_name).mkdir(parents=True)
+    assert find_kafka_jars("3.9.1") is None
+    (cache_directory() / server.entry_name).mkdir(parents=True)
+    assert find_kafka_jars("3.9.1") == KafkaJars("3.9.1", cache_directory() / server.entry_name)
+
+
+def test_kafka_streams_comes_with_the_applications_of_its_tests() -> None:
+    library, applications = kafka_jars._streams("3.9.1").artifacts
+    assert "<classifier>" not in library.dependency
+    assert (
+        "<version>3.9.1</version>\n      <classifier>test</classifier>" in applications.dependency
+    )
 
 
 def test_log_levels_can_be_set_per_logger(tmp_path: Path) -> None:

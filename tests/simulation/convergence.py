@@ -18,6 +18,7 @@ from regent.zk_data.reassign_partitions import decode_reassign_partitions
 from regent.zk_data.stray_replicas import strays_on
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checkers.observed import BY_HAND
+from tests.simulation.checkers.throttles import check_throttles
 from tests.simulation.driver import RegentProcess
 from tests.simulation.trace import TracingLog, require
 from tests.simulation.tree_reader import TreeReader
@@ -38,6 +39,7 @@ def check_converged(world: World) -> None:
         _check_balance(loaded, process.config.leader_imbalance_per_broker_percentage)
     _check_deletions(world, loaded)
     _check_requests(world, loaded)
+    check_throttles(world, loaded)
     world.orderly_stops.check_converged()
     check_brokers_obey(world, loaded.term.epoch)
     for broker in world.brokers.values():

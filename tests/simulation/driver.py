@@ -376,6 +376,8 @@ class RegentProcess:
                 pass
             case fx.Resigned():
                 self._drop_channels_and_timers()
+                if self.standby is not None:
+                    self.standby.resigned()
             case _:
                 raise AssertionError(f"unknown effect {effect!r}")
         return None

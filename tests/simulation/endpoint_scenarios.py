@@ -66,6 +66,20 @@ def _disconnection_from_zookeeper(world: World) -> None:
     world.lost_contact(process.client)
 
 
+def _follower_is_down(world: World) -> None:
+    """Leaders ask for broker 3, after the controller has learned that it is down."""
+    follower = world.brokers[3]
+    follower.stop()
+    world.settle()
+    for broker in world.brokers.values():
+        for tp, replica in broker.replicas.items():
+            if broker.is_running and replica.is_leader and tp in follower.logs:
+                isr = (*replica.state.isr, follower.broker_id)
+                broker.requests.isr_changes.submit(tp, replica, isr)
+    world.settle()
+    follower.start()
+
+
 def _leader_fails(world: World) -> None:
     """Who has asked is dead, and another broker leads, when its request is processed."""
     _ask_for_isrs(world)
@@ -139,6 +153,7 @@ ENDPOINT_SCENARIOS: dict[str, Scenario] = {
         "ISR changes whose answers get lost": _broken_connections,
         "ISR changes, and the controller is disconnected": _disconnection_from_zookeeper,
         "ISR changes, and the leader fails": _leader_fails,
+        "leaders ask for a follower that is down": _follower_is_down,
     }.items()
     for style, protocol in (
         ("by names", LEADERS_ASK),

@@ -8,9 +8,16 @@ One request is in flight per broker, with all changes that wait. What an answer 
   for until a LeaderAndIsr with a higher leader epoch arrives;
 - any other error, or none at all for the partition: the change is sent again.
 
+NOT_CONTROLLER of any partition has the whole request sent again, to the controller of then.
+Before Kafka 3.1 each other error of a partition means one of the last two, and sending again does
+not succeed: the change that is answered is taken from the waiting ones only afterwards, so the same
+change is not accepted. It stays pending as if the leader were out of date.
+
 While a change is pending the high watermark waits for the members of both ISRs.
 
-Source: ``AlterPartitionManager``, ``Partition.handleAlterPartitionError`` and ``...Update``.
+Source: ``AlterPartitionManager``, ``Partition.handleAlterPartitionError`` and ``...Update``,
+``BrokerToControllerRequestThread.handleResponse``; for the releases before 3.1
+``DefaultAlterIsrManager.handleAlterIsrResponse`` and ``Partition.sendAlterIsrRequest``.
 """
 
 from __future__ import annotations
@@ -33,6 +40,7 @@ from regent.protocol.error_codes import (
     INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
     NONE,
+    NOT_CONTROLLER,
     OPERATION_NOT_ATTEMPTED,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -60,6 +68,8 @@ RESEND_MS = 50
 ASK_AGAIN_MS = 500
 """replica.fetch.wait.max.ms: at a follower's fetch the leader tries again."""
 
+SENDS_AGAIN_SINCE = (3, 1)
+"""Before, whatever is refused stays pending."""
 TOPIC_IDS_SINCE = (3, 2)
 BROKER_EPOCHS_SINCE = (3, 5)
 EQUAL_VERSION_SINCE = (3, 0)
@@ -133,7 +143,8 @@ class IsrChangeRequests:
     def _answered(self, answer: AlterPartitionResponse) -> None:
         sent, results = self._sent, {(r.topic, r.partition): r for r in answer.results}
         assert sent is not None
-        if answer.error_code != NONE:
+        codes = {answer.error_code, *(result.error_code for result in answer.results)}
+        if answer.error_code != NONE or NOT_CONTROLLER in codes:
             self._sent = None
             self._world.clock.after(RESEND_MS, self._send)
             return
@@ -153,6 +164,8 @@ class IsrChangeRequests:
         if code == NONE:
             assert result.state is not None
             self._commit(change, result.state)
+        elif self._broker.protocol < SENDS_AGAIN_SINCE:
+            return
         elif code in BACK_TO_COMMITTED:
             replica.pending = None
             replica.may_ask_at_ms = self._world.clock.now_ms() + ASK_AGAIN_MS

@@ -29,7 +29,6 @@ from regent.protocol.error_codes import (
     INVALID_UPDATE_VERSION,
     NONE,
     NOT_CONTROLLER,
-    OPERATION_NOT_ATTEMPTED,
     STALE_BROKER_EPOCH,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -133,8 +132,9 @@ class RivalEndpoint:
                 not is_same and change.partition_epoch < state.partition_epoch,
             ),
             (
-                INELIGIBLE_REPLICA if by_id else OPERATION_NOT_ATTEMPTED,
-                any(member not in self._known for member in change.isr) and not is_same,
+                # Controllers of the releases whose leaders name topics do not look at members.
+                INELIGIBLE_REPLICA,
+                by_id and any(member not in self._known for member in change.isr) and not is_same,
             ),
         )
         return next((code for code, applies in rules if applies), NONE)

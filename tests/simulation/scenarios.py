@@ -399,6 +399,22 @@ def _reassign(world: World) -> None:
     world.workload.reassign(ELSEWHERE)
 
 
+def _reassign_throttled(world: World) -> None:
+    """A target fails on the way, and another move asks for another rate meanwhile."""
+    world.workload.reassign({A1: (2, 1), B0: (1,), B1: (1, 2)}, throttle=7_000)
+    world.settle(until=lambda: _is_moving(world, B1))
+    world.brokers[2].stop()
+    world.settle()
+    world.workload.reassign({A0: (1, 3), B0: (3, 1)}, throttle=5_000)
+    world.settle()
+    world.brokers[2].start()
+
+
+def _is_moving(world: World, tp: TopicPartition) -> bool:
+    active = world.regents[0].controller.active
+    return active is not None and tp in active.context.cluster.partitions_being_reassigned
+
+
 def _change_replicas(world: World) -> None:
     """As many as there are brokers, and then one each."""
     world.workload.change_replicas("a", {0: (1, 2, 3), 1: (2, 3, 1)})
@@ -485,6 +501,10 @@ def _delete_behind_a_failed_disk(world: World) -> None:
     """Broker 3 starts without the disk that the deleted topic is on."""
     _delete(world)
     world.settle()
+    _start_without_a_disk_and_with_it(world)
+
+
+def _start_without_a_disk_and_with_it(world: World) -> None:
     broker = world.brokers[3]
     broker.lose_disk([A0])
     broker.start()
@@ -494,8 +514,24 @@ def _delete_behind_a_failed_disk(world: World) -> None:
     broker.start()
 
 
+def _disk_returns_during_deletion(world: World) -> None:
+    """Broker 3 starts without a disk while a deletion waits for broker 2, and once more with it."""
+    refusing, broker = world.brokers[2], world.brokers[3]
+    refusing.refuses.update(dict.fromkeys(refusing.replicas))
+    broker.stop()
+    world.settle()
+    _delete(world)
+    world.settle()
+    _start_without_a_disk_and_with_it(world)
+    world.settle()
+    refusing.refuses.clear()
+    refusing.stop()
+    refusing.start()
+
+
 SCENARIOS: dict[str, Scenario] = {
     "reassignment": Scenario(_topics, _reassign),
+    "throttled reassignment": Scenario(_topics, _reassign_throttled),
     "another replication factor": Scenario(_topics, _change_replicas),
     "reassignment to a broker that is down": Scenario(_topics, _ask_for_reassignment),
     "reassignment to another target, or cancelled": Scenario(_topics, _change_of_mind),
@@ -527,6 +563,7 @@ SCENARIOS: dict[str, Scenario] = {
     "a broker refuses, and is restarted": Scenario(_topics, _refusing_broker),
     "a disconnection": Scenario(_topics, _disconnection),
     "deletion behind a failed disk": Scenario(_broker_3_is_down, _delete_behind_a_failed_disk),
+    "a disk returns during a deletion": Scenario(_topics, _disk_returns_during_deletion),
     "topics are rewritten without their ids": Scenario(_topics_with_ids, _rewrite_topics),
     "topics lose their ids unseen": Scenario(_topics_with_ids, _rewrite_topics_unseen),
     "a broker refuses for a while": Scenario(_topics, _refuse_for_a_while),

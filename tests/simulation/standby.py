@@ -109,7 +109,12 @@ class SimulatedStandby:
             self._is_woken = False
             self._begin(self._reader.refresh())
             return True
+        self._reader.prepare()
         return False
+
+    def resigned(self) -> None:
+        """The process of this cache is not the controller any more."""
+        self._reader.resigned()
 
     async def read(self) -> StandbyCopy | None:
         """What the reader gives a take-over, after a comparison with the truth."""

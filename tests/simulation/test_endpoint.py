@@ -110,6 +110,40 @@ class TestAnAnswer:
         check_isr(world, (1, 2, 3))
 
 
+class TestAFollowerThatIsAskedForWhileItCannotBeInSync:
+    """Its last fetch brings the leader to ask for it again. Whatever becomes of that must not keep
+    it out of the ISR when it is back."""
+
+    @pytest.mark.parametrize("protocol", [(2, 8), (3, 2), (3, 5)])
+    def test_because_it_is_stopping(self, protocol: tuple[int, int]) -> None:
+        world = calm_world(protocol=protocol)
+        world.orderly_stops.begin(world.brokers[3])
+        world.settle(until=lambda: sorted(world.brokers[1].replicas[A0].state.isr) == [1, 2])
+        ask_for_follower(world)
+        world.endpoint.deliver_all()
+        world.settle()
+        check_converged(world)
+        check_isr(world, (1, 2, 3))
+
+    @pytest.mark.parametrize("protocol", [(2, 8), (3, 2), (3, 5)])
+    def test_because_it_is_down(self, protocol: tuple[int, int]) -> None:
+        world = calm_world(protocol=protocol)
+        world.brokers[3].stop()
+        world.settle()
+        ask_for_follower(world)
+        world.settle()
+        assert world.brokers[1].replicas[A0].pending is None
+        world.brokers[3].start()
+        world.settle()
+        check_converged(world)
+        check_isr(world, (1, 2, 3))
+
+
+def ask_for_follower(world: World) -> None:
+    leader = world.brokers[1]
+    assert leader.requests.isr_changes.submit(A0, leader.replicas[A0], (1, 2, 3))
+
+
 def bounce_follower(world: World) -> None:
     world.brokers[3].stop()
     world.settle()

@@ -83,7 +83,7 @@ def violation_of_a_story(name: str) -> str | None:
     try:
         performed = play(scenario)
         for number, effect in enumerate(performed, start=1):
-            if isinstance(effect, fx.Write):
+            if isinstance(effect, fx.Write | fx.Multi):
                 play(scenario, cut=Cut(number, Disturbance.LOSE_AFTER))
     except InvariantViolatedError as violated:
         return str(violated)

@@ -23,6 +23,8 @@ ONCE_FAILED = {
     1000460: "a place in the first ISR was taken for proof that a replica was of the new topic",
     274: "the only replica of a topic created again was of the former one, and stayed",
     1735: "a follower that could not find its leader ignored it when it returned",
+    41191: "a place in the first ISR was taken for proof at the start of a broker, too",
+    21187: "what a broker had deleted before its restart was not asked for again, and stayed noted",
 }
 """What a seed makes of the world changes with the simulation: the reasons stay true all the same,
 and most have a test of their own."""

@@ -230,17 +230,20 @@ class Workload:
 
     def reassign_by_command(self) -> bool:
         targets = self._some_targets()
-        return bool(targets) and self.reassign(targets)
+        throttle = None if len(targets) == 1 else 1_000 * len(targets)
+        return bool(targets) and self.reassign(targets, throttle=throttle)
 
     def change_replicas(self, topic: str, targets: dict[int, tuple[int, ...]]) -> bool:
         """As a custom resource does that declares another number of replicas."""
         self._wants({TopicPartition(topic, p): target for p, target in targets.items()})
         return self.submit(ReassignTopic(topic, targets))
 
-    def reassign(self, targets: dict[TopicPartition, tuple[int, ...]]) -> bool:
+    def reassign(
+        self, targets: dict[TopicPartition, tuple[int, ...]], *, throttle: int | None = None
+    ) -> bool:
         """Ask Regent for reassignments."""
         self._wants(targets)
-        return self.submit(AlterPartitionReassignments(dict(targets)))
+        return self.submit(AlterPartitionReassignments(dict(targets), throttle=throttle))
 
     def cancel_by_command(self) -> bool:
         targets = self._some_targets()

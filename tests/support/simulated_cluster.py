@@ -108,6 +108,12 @@ class SimulatedCluster:
         node = self.call(self._world.zookeeper.get, path)
         return {} if node is None else decode_entity_config(path, node.data)
 
+    def broker_config(self, broker_id: int) -> dict[str, str]:
+        """The dynamic configuration of a broker as it is in ZooKeeper."""
+        path = paths.broker_config(broker_id)
+        node = self.call(self._world.zookeeper.get, path)
+        return {} if node is None else decode_entity_config(path, node.data)
+
     def replicas(self, topic: str) -> list[tuple[int, ...]]:
         """The replicas of each partition of a topic as they are in ZooKeeper."""
         node = self.call(self._world.zookeeper.get, paths.topic(topic))

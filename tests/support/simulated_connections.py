@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -321,6 +321,9 @@ class _Channels:
             sender = _Sender(self._name, pending, broker.broker_id, self._cluster, self._responded)
             self._open[broker.broker_id] = sender
             self._cluster.post(sender.open, self._world)
+
+    def stand_by(self, brokers: Iterable[Broker]) -> None:
+        """Opening one takes no time here."""
 
     def send(self, requests: ControlRequests) -> None:
         self._cluster.post(self._world.safety.sent, self._name, requests)

@@ -85,11 +85,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- /* The rights of Regent in the namespaces it serves. */}}
 {{- define "regent.rules" -}}
 - apiGroups: [kafka.regent.dev]
-  resources: [kafkatopics, partitionreassignments]
+  resources: [kafkatopics, partitionreassignments, brokerdrains]
   # patch: for the finalizer, which is among the metadata.
   verbs: [get, list, watch, patch]
 - apiGroups: [kafka.regent.dev]
-  resources: [kafkatopics/status, partitionreassignments/status]
+  resources: [kafkatopics/status, partitionreassignments/status, brokerdrains/status]
   verbs: [patch]
 - apiGroups: [""]
   resources: [events]

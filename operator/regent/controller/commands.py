@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
@@ -128,6 +128,11 @@ class ReassignTopic(msgspec.Struct, frozen=True):
     order: ClassVar[int] = 5
 
     @property
+    def by_partition(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """The targets by topic and partition."""
+        return {TopicPartition(self.topic, i): target for i, target in self.targets.items()}
+
+    @property
     def progress(self) -> str:
         return f"changing the replicas of {len(self.targets)} partitions"
 
@@ -161,6 +166,30 @@ class ElectLeaders(msgspec.Struct, frozen=True):
     election_type: ElectionType
     partitions: tuple[TopicPartition, ...] | None = None
 
+    order: ClassVar[int] = 6
+    progress: ClassVar[str] = "electing leaders"
+
+
+class CordonBrokers(msgspec.Struct, frozen=True):
+    """Place no new replicas on these brokers, as long as there are enough others, and on all others
+    again. It holds for the term: whoever wants brokers cordoned says so again after an election.
+
+    Attributes:
+        broker_ids: All brokers that are to be cordoned, alive or not, sorted.
+    """
+
+    broker_ids: tuple[int, ...]
+
+    order: ClassVar[int] = 0
+
+    @property
+    def progress(self) -> str:
+        return f"cordoning brokers {list(self.broker_ids)}"
+
+
+UNTHROTTLED: Final = 0
+"""Instead of a rate: what throttles copies is removed."""
+
 
 class FoundPartition(NamedTuple):
     """What a partition was when it was decided where it goes.
@@ -182,10 +211,15 @@ class AlterPartitionReassignments(msgspec.Struct, frozen=True):
             the reassignment that is in progress.
         found: A partition that is another one by now, or has or gets other replicas than then,
             stays as it is. One that is missing here is moved whatever it is.
+        throttle: Bytes a second to which the copies of these partitions are throttled, until they
+            have arrived, or been cancelled; :data:`UNTHROTTLED`: they are not, or not any more;
+            None: what throttles them stays as it is. A partition that is on its way to this very
+            target gets another throttle. One that cannot be throttled is not moved.
     """
 
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
     found: Mapping[TopicPartition, FoundPartition] = {}
+    throttle: int | None = None
 
     order: ClassVar[int] = 5
 
@@ -306,7 +340,7 @@ TopicCommand = (
 )
 """What custom resources of topics ask for."""
 
-ResourceCommand = TopicCommand | AlterPartitionReassignments
+ResourceCommand = TopicCommand | AlterPartitionReassignments | CordonBrokers | ElectLeaders
 """What custom resources of any kind ask for. Each such command has
 
 ``order``
@@ -322,6 +356,7 @@ Command = (
     | AlterPartitionReassignments
     | ListPartitionReassignments
     | ControlledShutdown
+    | CordonBrokers
     | AlterUserScramCredentials
     | UpdateFeatures
 )

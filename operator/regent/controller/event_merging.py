@@ -40,6 +40,7 @@ _READ_AGAIN: Final = frozenset(
         e.BrokerChange,
         e.TopicChange,
         e.TopicDeletion,
+        e.TopicsUnwatched,
         e.ZkPartitionReassignment,
         e.IsrChangeNotification,
         e.LogDirEventNotification,

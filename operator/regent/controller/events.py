@@ -242,6 +242,12 @@ class PartitionModifications(ControllerEvent, frozen=True):
     topics: tuple[str, ...]
 
 
+class TopicsUnwatched(ControllerEvent, frozen=True):
+    """The next topics that were not read from ZooKeeper are to be watched."""
+
+    state = ControllerState.TOPIC_CHANGE
+
+
 class TopicNodesDeleted(ControllerEvent, frozen=True):
     """The nodes of topics were deleted; there may be others of the same name by now."""
 

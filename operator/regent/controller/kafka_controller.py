@@ -34,7 +34,12 @@ from regent.controller.reassignment import reassignment_changes
 from regent.controller.term import failover, failure_policy, watch_check
 from regent.controller.term.life_cycle import LifeCycle
 from regent.controller.tokens import delegation_token_expiry
-from regent.controller.topics import topic_changes, topic_commands, topic_configuration
+from regent.controller.topics import (
+    topic_changes,
+    topic_commands,
+    topic_configuration,
+    unwatched_topics,
+)
 from regent.model.errors import ControllerError
 
 
@@ -157,6 +162,7 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.PartitionModifications: lambda active, event: topic_changes.process_partition_modifications(
         active, event.topics
     ),
+    e.TopicsUnwatched: lambda active, _: unwatched_topics.process_topics_unwatched(active),
     e.TopicNodesDeleted: lambda active, event: topic_changes.process_topic_nodes_deleted(
         active, event.topics
     ),

@@ -55,6 +55,8 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
         isr: Empty if the partition never had a leader.
         refusals: Brokers that refuse a request about this partition, each with the name
             of the error.
+        throttle: Bytes a second to which Regent throttles its copies; None: it does not, or has
+            removed the throttle.
     """
 
     partition: int
@@ -66,6 +68,7 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
     refusals: tuple[tuple[int, str], ...] = ()
+    throttle: int | None = None
 
     @property
     def has_leader(self) -> bool:
@@ -144,6 +147,7 @@ class ClusterView(msgspec.Struct, frozen=True):
             replicas, as far as topic configurations depend on it.
         cluster_id: Id of the Kafka cluster (``/cluster/id``); None if it is not known. What is said
             about a topic holds for this cluster only.
+        cordoned: Brokers that get no new replicas as long as there are enough others.
     """
 
     is_active: bool = False
@@ -155,11 +159,17 @@ class ClusterView(msgspec.Struct, frozen=True):
     cluster_id: str | None = None
     broker_facts: tuple[BrokerFacts, ...] = ()
     shutting_down: tuple[int, ...] = ()
+    cordoned: tuple[int, ...] = ()
 
     @property
     def available_brokers(self) -> frozenset[int]:
         """Brokers that may get replicas: those that are alive and do not shut down."""
         return frozenset(self.brokers).difference(self.shutting_down)
+
+    @property
+    def brokers_for_new_replicas(self) -> frozenset[int]:
+        """Available brokers that are not cordoned."""
+        return self.available_brokers.difference(self.cordoned)
 
     @property
     def may_act(self) -> bool:

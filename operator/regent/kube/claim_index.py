@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic
 
 from regent.kube.object_cache import ObjectKey
 from regent.reconcile.kinds import ClaimT, KindDescriptor
 from regent.reconcile.request import ResourceT
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +21,17 @@ class _Entry(Generic[ClaimT]):
 
 
 class ClaimIndex(Generic[ResourceT, ClaimT]):
-    """Kept by the object cache, which feeds it every version that it takes in."""
+    """Kept by the object cache, which feeds it every version that it takes in.
+
+    Attributes:
+        on_change: Called after each change of what is declared or claimed.
+    """
 
     def __init__(self, kind: KindDescriptor[ResourceT, ClaimT]) -> None:
         self._kind = kind
         self._entries: dict[ObjectKey, _Entry[ClaimT]] = {}
         self._by_subject: dict[str, dict[ObjectKey, None]] = {}
+        self.on_change: Callable[[], None] = lambda: None
 
     def keys(self, subject: str) -> tuple[ObjectKey, ...]:
         """Keys of the objects that declare a subject."""
@@ -35,8 +43,11 @@ class ClaimIndex(Generic[ResourceT, ClaimT]):
         return tuple(claim for claim in claims if claim is not None)
 
     def put(self, key: ObjectKey, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
-        """Take in a version; the keys of all that declare the same, if it is news for them."""
-        new = _Entry(self._kind.subjects(body), self._kind.claim(body))
+        """Take in a version; the keys of all that declare the same, if it is news for them.
+
+        One that cannot be read because of a defect declares nothing: the others are served on.
+        """
+        new = self._read(key, body)
         old = self._entries.get(key)
         if old == new:
             return frozenset()
@@ -45,6 +56,7 @@ class ClaimIndex(Generic[ResourceT, ClaimT]):
         self._entries[key] = new
         for subject in new.subjects:
             self._by_subject.setdefault(subject, {})[key] = None
+        self.on_change()
         return self._concerned(() if old is None else old.subjects) | self._concerned(new.subjects)
 
     def remove(self, key: ObjectKey) -> frozenset[ObjectKey]:
@@ -53,12 +65,25 @@ class ClaimIndex(Generic[ResourceT, ClaimT]):
         if old is None:
             return frozenset()
         self._unindex(key, old)
+        self.on_change()
         return self._concerned(old.subjects)
 
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()
         self._by_subject.clear()
+        self.on_change()
+
+    def _read(self, key: ObjectKey, body: Mapping[str, Any]) -> _Entry[ClaimT]:
+        try:
+            return _Entry(self._kind.subjects(body), self._kind.claim(body))
+        except Exception:
+            # All objects of the kind come through here, in one list. The defect shows again where
+            # the resource is reconciled, which is tried again.
+            logger.exception(
+                "A resource declares nothing after a defect", extra={"resource": str(key)}
+            )
+            return _Entry((), None)
 
     def _concerned(self, subjects: tuple[str, ...]) -> frozenset[ObjectKey]:
         return frozenset(key for subject in subjects for key in self.keys(subject))

@@ -80,9 +80,9 @@ class CommandBatcher:
         commands = _merged([command for pending in batch for command in pending.commands])
         self.batches += 1
         try:
-            outcomes = await asyncio.wait_for(
-                self._controller.submit(commands), timeout=self._timeout_s
-            )
+            # Not asyncio.wait_for: before Python 3.12 it drops a cancellation at this moment.
+            async with asyncio.timeout(self._timeout_s):
+                outcomes = await self._controller.submit(commands)
         except TimeoutError:
             outcomes = _refusals(
                 commands, f"the controller did not answer within {self._timeout_s:g} seconds"

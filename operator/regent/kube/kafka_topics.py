@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from regent.controller.commands import (
@@ -13,13 +13,15 @@ from regent.controller.commands import (
     AlterTopicConfig,
     CreateTopic,
     DescribeTopicConfigs,
+    ReassignTopic,
     ResourceCommand,
 )
 from regent.controller.view import ClusterView
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.metrics import ResourceMetrics
-from regent.kube.object_cache import CachedObject
+from regent.kube.moving_partitions import MovingPartitions
+from regent.kube.object_cache import CachedObject, ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_memory import TopicMemory
@@ -30,6 +32,7 @@ from regent.reconcile.topics.commands import accepted_event
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.replication_factor import waits_for_room
 from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.topics.transitions import is_foreign_deletion_news, transition_events
 from regent.reconcile.topics.unreadable import UnreadableRequest, plan_unreadable
@@ -47,15 +50,18 @@ class KafkaTopics:
     Attributes:
         index: Who claims which topic.
         configs: What is known of the configurations of topics.
+        moving: What moves in the cluster.
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
         new_topic_id: Draws the id of a topic to be created.
         absence: Returns for how long this process has not been the controller.
+        waiting: Those whose partitions wait until others have arrived.
     """
 
     index: TopicIndex
     configs: TopicConfigs
+    moving: MovingPartitions
     batcher: CommandBatcher
     metrics: ResourceMetrics
     settings: KubeSettings
@@ -64,6 +70,13 @@ class KafkaTopics:
     jitter: Callable[[], float]
     new_topic_id: Callable[[], uuid.UUID]
     absence: Callable[[], Absence] = Absence
+    waiting: dict[ObjectKey, None] = field(default_factory=dict)
+
+    def take_waiting(self) -> frozenset[ObjectKey]:
+        """Those that waited: there may be room for them now."""
+        keys = frozenset(self.waiting)
+        self.waiting.clear()
+        return keys
 
     def remember(self, known: CachedObject, *, at: float) -> TopicMemory:
         """See :class:`~regent.kube.reconciler.ReconciledKind`, as for the others."""
@@ -79,20 +92,25 @@ class KafkaTopics:
         if not isinstance(resource, KafkaTopic):
             return UnreadableRequest(resource, now=self.now())
         memory.settle(resource.status.ownership)
-        return TopicRequest(
+        at = asyncio.get_running_loop().time()
+        request = TopicRequest(
             resource=resource,
             view=self.view(),
             config=self.configs.get(resource.topic_name),
             claims=self.index.claims(resource.topic_name),
             seen_at=memory.seen_at,
-            monotonic_s=asyncio.get_running_loop().time(),
+            monotonic_s=at,
             now=self.now(),
             attempts=tuple(memory.attempts),
             created=memory.created,
             spare_topic_id=memory.spare_topic_id,
             absence=self.absence(),
             name_rules=self.settings.topic_name_rules,
+            moving_elsewhere=self.moving.elsewhere(resource.topic_name, at=at),
         )
+        if waits_for_room(request):
+            self.waiting[known.key] = None
+        return request
 
     def plan(self, request: AnyTopicRequest) -> TopicPlan:
         if isinstance(request, UnreadableRequest):
@@ -109,8 +127,12 @@ class KafkaTopics:
         if isinstance(request, UnreadableRequest):
             return events  # it has none
         as_of = self.configs.clock
-        outcomes = await self.batcher.submit(commands)
+        until = request.monotonic_s + self.settings.accepted_settle_s
+        with self.moving.sending(commands, request.view, until=until):
+            outcomes = await self.batcher.submit(commands)
         for command, outcome in zip(commands, outcomes, strict=True):
+            if isinstance(command, ReassignTopic) and not isinstance(outcome, Accepted):
+                self.moving.take_back(command.by_partition)
             memory.note(
                 command,
                 outcome,

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from regent.controller.view import ClusterView
+from regent.kube.broker_drains import BrokerDrains, DrainIndex
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.cordon_keeper import CordonKeeper
 from regent.kube.definition import DefinitionCheck
+from regent.kube.drain_news import DrainNews, wanted_cordon
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.health import KubeHealth
+from regent.kube.hosted_topics import HostedTopics
 from regent.kube.kafka_topics import KafkaTopics, TopicIndex
 from regent.kube.metrics import ResourceMetrics
-from regent.kube.moving_partitions import MovingPartitions
+from regent.kube.moving_partitions import MoveNews, MovingPartitions
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.partition_reassignments import PartitionReassignments, ReassignmentIndex
 from regent.kube.reconciler import (
@@ -33,6 +39,7 @@ from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.watching import KindWatch
+from regent.reconcile.drains.kind import BROKER_DRAIN
 from regent.reconcile.kinds import ClaimT, KindDescriptor
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
 from regent.reconcile.request import Absence, ResourceT
@@ -50,7 +57,9 @@ class KindSurroundings:
         jitter: Returns numbers from 0 to 1 that spread retries.
         enqueue: Called with the keys of objects that are to be reconciled.
         compare_everything: Called with a kind all of whose objects have just been listed.
+        moving: What moves in the cluster.
         topics: Who claims which topic.
+        reassignments: Which PartitionReassignment executes what.
     """
 
     client: KubeClient
@@ -65,37 +74,43 @@ class KindSurroundings:
     jitter: Callable[[], float]
     enqueue: Callable[[frozenset[ObjectKey]], None]
     compare_everything: Callable[[str], None]
+    moving: MovingPartitions = field(default_factory=MovingPartitions)
     topics: TopicIndex = field(default_factory=lambda: ClaimIndex(KAFKA_TOPIC))
+    reassignments: ReassignmentIndex = field(
+        default_factory=lambda: ClaimIndex(PARTITION_REASSIGNMENT)
+    )
 
 
 def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
     """What serves KafkaTopics."""
     index = around.topics
     configs = TopicConfigs()
+    moves = MoveNews(around.moving)
+    kafka_topics = KafkaTopics(
+        index=index,
+        configs=configs,
+        moving=around.moving,
+        batcher=around.batcher,
+        metrics=around.metrics,
+        settings=around.settings,
+        view=around.view,
+        absence=around.absence,
+        now=around.now,
+        jitter=around.jitter,
+        new_topic_id=uuid.uuid4,
+    )
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
-        concerned = {topic: index.keys(topic) for topic in topics}
-        for topic, keys in concerned.items():
-            if keys:
-                configs.invalidate(topic)
-        return frozenset(key for keys in concerned.values() for key in keys)
+        concerned = _concerned(topics, index, configs)
+        if moves.see_topics(around.view(), topics):
+            concerned |= kafka_topics.take_waiting()
+        return concerned
 
     return _served(
         around,
         KAFKA_TOPIC,
         index,
-        KafkaTopics(
-            index=index,
-            configs=configs,
-            batcher=around.batcher,
-            metrics=around.metrics,
-            settings=around.settings,
-            view=around.view,
-            absence=around.absence,
-            now=around.now,
-            jitter=around.jitter,
-            new_topic_id=uuid.uuid4,
-        ),
+        kafka_topics,
         topics_changed=topics_changed,
         all_changed=configs.invalidate_all,
     )
@@ -103,21 +118,16 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
 
 def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
     """What serves PartitionReassignments."""
-    index: ReassignmentIndex = ClaimIndex(PARTITION_REASSIGNMENT)
+    index = around.reassignments
     configs = TopicConfigs()
-    moving = MovingPartitions()
+    moving = around.moving
+    moves = MoveNews(moving)
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
-        concerned: set[ObjectKey] = set()
-        for topic in topics:
-            keys = index.keys(topic)
-            if keys:
-                configs.invalidate(topic)
-            concerned.update(keys)
-        if moving.see_topics(around.view(), topics):
-            # What has arrived leaves room for moves of others.
+        concerned = _concerned(topics, index, configs)
+        if moves.see_topics(around.view(), topics):
             concerned |= served.cache.keys_not_ready()
-        return frozenset(concerned)
+        return concerned
 
     def view_replaced() -> None:
         moving.see_all(around.view())
@@ -145,6 +155,65 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
     return served
 
 
+def serve_broker_drains(around: KindSurroundings) -> ServedKind:
+    """What serves BrokerDrains."""
+    index: DrainIndex = ClaimIndex(BROKER_DRAIN)
+    drains = BrokerDrains(
+        index=index,
+        configs=TopicConfigs(),
+        hosted=HostedTopics(),
+        moving=around.moving,
+        reassignments=around.reassignments,
+        batcher=around.batcher,
+        settings=around.settings,
+        view=around.view,
+        absence=around.absence,
+        now=around.now,
+        jitter=around.jitter,
+    )
+    news = DrainNews(drains)
+    keeper = CordonKeeper(
+        around.batcher,
+        wanted=lambda: wanted_cordon(served.cache),
+        view=around.view,
+        jitter=around.jitter,
+    )
+    index.on_change = keeper.changed
+    # What a PartitionReassignment does not move any more may leave its broker.
+    around.reassignments.on_change = lambda: around.enqueue(served.cache.keys_not_ready())
+
+    def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
+        keeper.changed()
+        return news.topics_changed(topics, served.cache)
+
+    def view_replaced() -> None:
+        keeper.changed()
+        news.view_replaced()
+
+    served = _served(
+        around,
+        BROKER_DRAIN,
+        index,
+        drains,
+        topics_changed=topics_changed,
+        all_changed=drains.configs.invalidate_all,
+        view_replaced=view_replaced,
+        duty=keeper.run,
+    )
+    return served
+
+
+def _concerned(
+    topics: frozenset[str], index: ClaimIndex[ResourceT, ClaimT], configs: TopicConfigs
+) -> frozenset[ObjectKey]:
+    """The resources of topics that have changed. What was read of those topics is out of date."""
+    concerned = {topic: index.keys(topic) for topic in topics}
+    for topic, keys in concerned.items():
+        if keys:
+            configs.invalidate(topic)
+    return frozenset(key for keys in concerned.values() for key in keys)
+
+
 def _served(
     around: KindSurroundings,
     descriptor: KindDescriptor[ResourceT, ClaimT],
@@ -154,6 +223,7 @@ def _served(
     topics_changed: Callable[[frozenset[str]], frozenset[ObjectKey]],
     all_changed: Callable[[], None],
     view_replaced: Callable[[], None] = lambda: None,
+    duty: Callable[[asyncio.Event], Coroutine[Any, Any, None]] | None = None,
 ) -> ServedKind:
     kind, health = descriptor.kind, around.health.of(descriptor.kind.kind)
     cache = ObjectCache(kind.kind, index, serves=around.settings.selection.serves)
@@ -188,4 +258,5 @@ def _served(
         topics_changed=topics_changed,
         all_changed=all_changed,
         view_replaced=view_replaced,
+        duty=duty,
     )

@@ -73,8 +73,10 @@ class Leadership:
             while True:
                 self._changed.clear()
                 await self._renew(lease)
+                # Not asyncio.wait_for: before Python 3.12 it drops a cancellation at this moment.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), self._retry_s)
+                    async with asyncio.timeout(self._retry_s):
+                        await self._changed.wait()
         finally:
             self.serving.set(False)
             await _release(lease)

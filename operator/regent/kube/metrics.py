@@ -15,7 +15,7 @@ RESULTS: Final = ("done", "requeued", "api_error", "defect")
 """What comes of a reconciliation: nothing is left to do, it is repeated after a while, the API
 server did not serve, the program failed."""
 
-_KINDS: Final = ("KafkaTopic", "PartitionReassignment")
+_KINDS: Final = ("KafkaTopic", "PartitionReassignment", "BrokerDrain")
 _SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)
 
 

@@ -3,8 +3,15 @@ that change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 
+from regent.controller.commands import (
+    AlterPartitionReassignments,
+    ReassignTopic,
+    ResourceCommand,
+)
 from regent.controller.view import ClusterView, PartitionView
 from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.request import SentMove
@@ -15,11 +22,15 @@ class MovingPartitions:
     """What moves now, and what was sent and does not show in the view yet.
 
     What was sent for one resource counts for the others, too: together they keep the limits.
+
+    Attributes:
+        changes: How often something began to move, or did not any more.
     """
 
     def __init__(self) -> None:
         self._by_topic: dict[str, dict[TopicPartition, PartitionView]] = {}
         self._sent: dict[TopicPartition, SentMove] = {}
+        self.changes = 0
 
     @property
     def partitions(self) -> Mapping[TopicPartition, PartitionView]:
@@ -31,9 +42,36 @@ class MovingPartitions:
         self._sent = {tp: each for tp, each in self._sent.items() if each.until > at}
         return self._sent
 
+    def elsewhere(self, topic: str, *, at: float) -> int:
+        """How many partitions of other topics move, or were sent."""
+        moving = sum(len(each) for name, each in self._by_topic.items() if name != topic)
+        sent = sum(
+            tp.topic != topic and tp not in self._by_topic.get(tp.topic, ())
+            for tp in self.sent(at=at)
+        )
+        return moving + sent
+
     def send(self, moves: Mapping[TopicPartition, SentMove]) -> None:
         """These are about to be sent."""
         self._sent.update(moves)
+
+    @contextlib.contextmanager
+    def sending(
+        self, commands: Iterable[ResourceCommand], view: ClusterView, *, until: float
+    ) -> Iterator[None]:
+        """Commands are being sent in this context. What they move counts at once, before anything
+        is awaited, so the next request sees it; if sending is cancelled, it does not any more.
+
+        Args:
+            until: As for :func:`sent_moves`.
+        """
+        targets = targets_of(commands)
+        self.send(sent_moves(targets, view, until=until))
+        try:
+            yield
+        except asyncio.CancelledError:
+            self.take_back(targets)
+            raise
 
     def take_back(self, partitions: Iterable[TopicPartition]) -> None:
         """These were refused."""
@@ -54,13 +92,73 @@ class MovingPartitions:
             tp for tp, each in self._sent.items() if tp.topic in topics and _shows(view, tp, each)
         ]
         self.take_back(shown)
-        return bool(shown) or before != after
+        is_news = bool(shown) or before != after
+        self.changes += is_news
+        return is_news
 
     def see_all(self, view: ClusterView) -> None:
         """Everything may have changed."""
         self._by_topic = {
             name: moving for name in view.topics if (moving := _moving_of(view, name))
         }
+
+
+class MoveNews:
+    """Whether something has begun to move, or does not any more, for one of several readers."""
+
+    def __init__(self, moving: MovingPartitions) -> None:
+        self._moving = moving
+        self._seen = moving.changes
+
+    def take(self) -> bool:
+        """Whether it has since the last call."""
+        seen, self._seen = self._seen, self._moving.changes
+        return seen != self._seen
+
+    def see_topics(self, view: ClusterView, topics: frozenset[str]) -> bool:
+        """Take in topics that have changed; whether that, or what others took in since the last
+        call, is news. What has arrived leaves room for other moves."""
+        self._moving.see_topics(view, topics)
+        return self.take()
+
+
+def targets_of(
+    commands: Iterable[ResourceCommand],
+) -> dict[TopicPartition, tuple[int, ...] | None]:
+    """Replicas that commands give partitions; None: they are to stay where they were."""
+    targets: dict[TopicPartition, tuple[int, ...] | None] = {}
+    for command in commands:
+        match command:
+            case AlterPartitionReassignments():
+                targets.update(command.targets)
+            case ReassignTopic():
+                targets.update(command.by_partition)
+            case _:
+                pass
+    return targets
+
+
+def sent_moves(
+    targets: Mapping[TopicPartition, tuple[int, ...] | None], view: ClusterView, *, until: float
+) -> dict[TopicPartition, SentMove]:
+    """What a command sets in motion, as far as the view knows the partitions.
+
+    Args:
+        targets: Replicas that partitions are to have; None: they are to stay where they were.
+        until: Monotonic seconds until which it is taken for under way.
+    """
+    sent: dict[TopicPartition, SentMove] = {}
+    for tp, target in targets.items():
+        topic = view.topics.get(tp.topic)
+        partition = None if topic is None else find_partition(topic, tp.partition)
+        if partition is not None and target is not None:
+            sent[tp] = SentMove(
+                target=target,
+                copies=tuple(b for b in target if b not in partition.replicas),
+                leader=partition.leader,
+                until=until,
+            )
+    return sent
 
 
 def _shows(view: ClusterView, tp: TopicPartition, sent: SentMove) -> bool:

@@ -34,12 +34,14 @@ from regent.kube.handlers import Probe
 from regent.kube.health import KubeHealth
 from regent.kube.kind_wiring import (
     KindSurroundings,
+    serve_broker_drains,
     serve_kafka_topics,
     serve_partition_reassignments,
 )
 from regent.kube.kopf_runner import KopfOptions
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
+from regent.kube.reconciler import Reconciled
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
 from regent.kube.waiting import cancel
@@ -95,8 +97,10 @@ class KubeOperator:
         )
         self.kafka_topics = serve_kafka_topics(surroundings)
         self.partition_reassignments = serve_partition_reassignments(surroundings)
+        self.broker_drains = serve_broker_drains(surroundings)
         self.kinds: dict[str, ServedKind] = {
-            served.kind.kind: served for served in (self.kafka_topics, self.partition_reassignments)
+            served.kind.kind: served
+            for served in (self.kafka_topics, self.partition_reassignments, self.broker_drains)
         }
 
     @property
@@ -174,7 +178,7 @@ class KubeOperator:
             raise RuntimeError(f"no resource has been dealt with for {stalled_s:.0f} s")
         return {"queued": float(len(self.queue)), "stalled_s": round(stalled_s, 1)}
 
-    async def _reconcile(self, key: ObjectKey) -> float | None:
+    async def _reconcile(self, key: ObjectKey) -> Reconciled:
         try:
             return await self.kinds[key.kind].reconciler.reconcile(key)
         except KubeApiError as error:
@@ -228,7 +232,8 @@ class KubeOperator:
                 self._enqueue(frozenset(served.cache.keys()))
                 continue
             if brokers != self._brokers:
-                # What cannot be done may have waited for a broker, or for another version of one.
+                # What cannot be done may have waited for a broker, for another version of one, or
+                # for the end of a cordon.
                 self._enqueue(served.cache.keys_not_ready())
             self._enqueue(served.topics_changed(topics))
 
@@ -311,9 +316,10 @@ async def _end(watches: list[asyncio.Task[None]], stop_event: asyncio.Event) -> 
         await cancel(watches)
 
 
-def _brokers_of(view: ClusterView) -> frozenset[tuple[int, int]]:
-    """The live brokers; one that was restarted is another one."""
-    return frozenset((broker_id, broker.epoch) for broker_id, broker in view.brokers.items())
+def _brokers_of(view: ClusterView) -> frozenset[tuple[int, int, bool]]:
+    """The live brokers, each with whether it gets new replicas; a restarted one is another one."""
+    hosts = view.brokers_for_new_replicas
+    return frozenset((b, broker.epoch, b in hosts) for b, broker in view.brokers.items())
 
 
 def _weak_listener(operator: KubeOperator) -> Callable[[frozenset[str] | None], None]:

@@ -23,18 +23,12 @@ from regent.kube.object_cache import CachedObject
 from regent.kube.reassignment_memory import ReassignmentMemory
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
-from regent.model.partition import TopicPartition
 from regent.reconcile.plan import PlannedEvent
 from regent.reconcile.reassignments.claims import ReassignmentClaim, moved_by_others
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
 from regent.reconcile.reassignments.planning import plan_reassignment
-from regent.reconcile.reassignments.request import (
-    DeclaredReplicas,
-    ReassignmentRequest,
-    SentMove,
-)
-from regent.reconcile.reassignments.stages import find_partition
+from regent.reconcile.reassignments.request import DeclaredReplicas, ReassignmentRequest
 from regent.reconcile.reassignments.transitions import transition_events
 from regent.reconcile.reassignments.unreadable import UnreadableRequest, plan_unreadable
 from regent.reconcile.request import Absence
@@ -126,16 +120,9 @@ class PartitionReassignments:
         if isinstance(request, UnreadableRequest):
             return ()  # it has none
         as_of = self.configs.clock
-        moves = [c for c in commands if isinstance(c, AlterPartitionReassignments)]
-        # Before anything is awaited: the next request counts it.
-        for change in moves:
-            self.moving.send(_sent_moves(change, request, settle_s=self.settings.accepted_settle_s))
-        try:
+        until = request.monotonic_s + self.settings.accepted_settle_s
+        with self.moving.sending(commands, request.view, until=until):
             outcomes = await self.batcher.submit(commands)
-        except asyncio.CancelledError:
-            for change in moves:
-                self.moving.take_back(change.targets)
-            raise
         at = asyncio.get_running_loop().time()
         for command, outcome in zip(commands, outcomes, strict=True):
             match command:
@@ -185,21 +172,3 @@ class PartitionReassignments:
         memory: ReassignmentMemory,
     ) -> tuple[PlannedEvent, ...]:
         return transition_events(over, status)
-
-
-def _sent_moves(
-    command: AlterPartitionReassignments, request: ReassignmentRequest, *, settle_s: float
-) -> dict[TopicPartition, SentMove]:
-    """What a command sets in motion, as far as the view knows the partitions."""
-    sent: dict[TopicPartition, SentMove] = {}
-    for tp, target in command.targets.items():
-        topic = request.view.topics.get(tp.topic)
-        partition = None if topic is None else find_partition(topic, tp.partition)
-        if partition is not None and target is not None:
-            sent[tp] = SentMove(
-                target=target,
-                copies=tuple(b for b in target if b not in partition.replicas),
-                leader=partition.leader,
-                until=request.monotonic_s + settle_s,
-            )
-    return sent

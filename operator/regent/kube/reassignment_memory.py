@@ -1,4 +1,5 @@
-"""What this process remembers about a PartitionReassignment beside what it does about any resource.
+"""What this process remembers about a resource that moves partitions beside what it does about any
+resource.
 
 Losing it is harmless: what moves is in ZooKeeper, and what was sent is sent once more.
 """
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from regent.controller.commands import AlterPartitionReassignments, Outcome, Rejected
-from regent.kube.memory import ObjectMemory
+from regent.kube.memory import ObjectMemory, StatusT
 from regent.kube.work_queue import backoff_s
 from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.request import RefusedMove
@@ -18,16 +19,13 @@ from regent.resources.partition_reassignment_status import PartitionReassignment
 
 
 @dataclass(slots=True, kw_only=True)
-class ReassignmentMemory(ObjectMemory[PartitionReassignmentStatus]):
-    """Memory of one PartitionReassignment.
+class MovesMemory(ObjectMemory[StatusT]):
+    """Memory of one resource that moves partitions.
 
     Attributes:
         refused: Moves that the controller has refused.
     """
 
-    is_significant: Callable[[PartitionReassignmentStatus, PartitionReassignmentStatus], bool] = (
-        is_significant
-    )
     refused: dict[TopicPartition, RefusedMove] = field(default_factory=dict)
 
     def note_moves(
@@ -49,6 +47,15 @@ class ReassignmentMemory(ObjectMemory[PartitionReassignmentStatus]):
             self.refused[tp] = RefusedMove(
                 target or (), message, at + backoff_s(count, jitter=jitter()), count
             )
+
+
+@dataclass(slots=True, kw_only=True)
+class ReassignmentMemory(MovesMemory[PartitionReassignmentStatus]):
+    """Memory of one PartitionReassignment."""
+
+    is_significant: Callable[[PartitionReassignmentStatus, PartitionReassignmentStatus], bool] = (
+        is_significant
+    )
 
 
 def _refusal(tp: TopicPartition, outcome: Outcome) -> str | None:

@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from regent.controller.commands import ResourceCommand
 from regent.controller.view import ClusterView
@@ -72,6 +72,18 @@ class ReconciledKind(Protocol[RequestT, StatusT, MemoryT]):
         ...
 
 
+class Reconciled(NamedTuple):
+    """What came of a reconciliation.
+
+    Attributes:
+        again_s: After how many seconds the resource is to be requeued; None: no need.
+        cost_s: For how many seconds planning has kept the event loop busy.
+    """
+
+    again_s: float | None
+    cost_s: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilerParts:
     """What a reconciler works with.
@@ -85,6 +97,21 @@ class ReconcilerParts:
     recorder: EventRecorder
     settings: KubeSettings
     view: Callable[[], ClusterView]
+
+
+class _Stopwatch:
+    """Adds up the time that is spent in its context."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._began_at = 0.0
+        self.elapsed_s = 0.0
+
+    def __enter__(self) -> None:
+        self._began_at = self._now()
+
+    def __exit__(self, *_: object) -> None:
+        self.elapsed_s += self._now() - self._began_at
 
 
 class Reconciler(Generic[RequestT, StatusT, MemoryT]):
@@ -102,8 +129,8 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         self._memories: dict[ObjectKey, MemoryT] = {}
         self.reconciliations = 0
 
-    async def reconcile(self, key: ObjectKey) -> float | None:
-        """Reconcile one resource; after how many seconds to requeue it, None for no need.
+    async def reconcile(self, key: ObjectKey) -> Reconciled:
+        """Reconcile one resource.
 
         Raises:
             KubeError: If the API server does not answer or refuses. Reconciling again is safe.
@@ -111,15 +138,21 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         self.reconciliations += 1
         if self._parts.cache.get(key) is None:
             self._memories.pop(key, None)
-            return None
+            return Reconciled(None)
+        stopwatch = _Stopwatch(asyncio.get_running_loop().time)
+        return Reconciled(await self._rounds(key, stopwatch), stopwatch.elapsed_s)
+
+    async def _rounds(self, key: ObjectKey, stopwatch: _Stopwatch) -> float | None:
+        """Plan and act until nothing is left to be done now; after how many seconds to requeue."""
         for _ in range(_ROUNDS_MAX):
             known = self._parts.cache.get(key)
             if known is None:
                 return None
             # It may be another generation, or another object, than in the round before.
             memory = self._memory_of(known)
-            request = self._kind.request(known, memory)
-            plan = self._kind.plan(request)
+            with stopwatch:
+                request = self._kind.request(known, memory)
+                plan = self._kind.plan(request)
             if plan.finalizer is FinalizerAction.ADD:
                 if await self._parts.writer.add_finalizer(key, known.uid) is WriteResult.WRITTEN:
                     continue

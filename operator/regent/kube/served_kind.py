@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,8 @@ class ServedKind:
         view_replaced: Called at the start, and whenever the view was made anew.
         all_changed: Called when everything may have changed and nobody says what: after an
             election, and every few minutes.
+        duty: What is to be done for the kind beside its resources, for ever; it is given what is
+            set once these are known. None: nothing.
     """
 
     kind: ResourceKind
@@ -36,10 +39,13 @@ class ServedKind:
     topics_changed: Callable[[frozenset[str]], frozenset[ObjectKey]]
     all_changed: Callable[[], None]
     view_replaced: Callable[[], None]
+    duty: Callable[[asyncio.Event], Coroutine[Any, Any, None]] | None = None
 
     def background(self) -> tuple[tuple[str, Coroutine[Any, Any, None]], ...]:
         """What has to run beside the watch, until cancelled, each with a name."""
+        duty = () if self.duty is None else (("duty", self.duty(self.resync.loaded)),)
         return (
+            *duty,
             ("confirmation", self.watch.confirm()),
             ("resync", self.resync.run()),
             ("checks", self.resync.check()),

@@ -6,7 +6,10 @@ resource are one look. The rules:
 - a key is queued at most once, and handed out to one worker at a time;
 - a key added while a worker has it is handed out again when that worker is done;
 - a failed key comes back after an exponentially growing, jittered delay, and all failed keys
-  together come back no faster than a fixed rate, so that an outage does not end in a stampede.
+  together come back no faster than a fixed rate, so that an outage does not end in a stampede;
+- a key that has cost much time rests for a multiple of that before it is handed out again: a
+  resource about many partitions, each of whose changes is news for it, leaves time for the others,
+  and for the controller.
 """
 
 from __future__ import annotations
@@ -22,6 +25,11 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 BACKOFF_FIRST_S: Final = 0.5
 BACKOFF_MAX_S: Final = 60.0
 RETRIES_PER_S: Final = 100.0
+CHEAP_S: Final = 0.02
+"""What costs no more than this needs no rest."""
+REST_PER_COST: Final = 4.0
+REST_MAX_S: Final = 5.0
+"""A change of the resource itself waits for the end of the rest, too."""
 
 
 def backoff_s(count: int, *, jitter: float) -> float:
@@ -50,6 +58,7 @@ class WorkQueue(Generic[KeyT]):
         self._handed_out: dict[KeyT, float] = {}
         self._again: set[KeyT] = set()
         self._failures: dict[KeyT, int] = {}
+        self._rests_until: dict[KeyT, float] = {}
         self._due: dict[KeyT, float] = {}
         self._timetable: list[tuple[float, int, KeyT]] = []
         self._sequence = itertools.count()
@@ -80,8 +89,13 @@ class WorkQueue(Generic[KeyT]):
         return self._now() - waiting[0] if waiting else 0.0
 
     def add(self, key: KeyT) -> None:
-        """Queue a key now. A delay it had is void."""
+        """Queue a key now, or at the end of its rest. A delay it had is void."""
         self._due.pop(key, None)
+        left_s = self._rests_until.get(key, 0.0) - self._now()
+        if left_s > 0:
+            self.add_after(key, left_s)
+            return
+        self._rests_until.pop(key, None)
         if key in self._handed_out:
             self._again.add(key)
         elif key not in self._waiting:
@@ -130,10 +144,16 @@ class WorkQueue(Generic[KeyT]):
         self._handed_out[key] = self._waiting.pop(key)
         return key
 
-    def done(self, key: KeyT) -> None:
-        """The worker is done with a key, successfully or not."""
+    def done(self, key: KeyT, *, cost_s: float = 0.0) -> None:
+        """The worker is done with a key, successfully or not.
+
+        Args:
+            cost_s: For how long it has kept the event loop busy.
+        """
         del self._handed_out[key]
         self._moved_at = self._now()
+        if cost_s > CHEAP_S:
+            self._rests_until[key] = self._now() + min(REST_MAX_S, cost_s * REST_PER_COST)
         if key in self._again:
             self._again.discard(key)
             self.add(key)

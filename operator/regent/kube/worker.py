@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable
 from regent.kube.errors import KubeApiError, KubeError
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
+from regent.kube.reconciler import Reconciled
 from regent.kube.work_queue import WorkQueue
 
 logger = logging.getLogger(__name__)
 
-Reconcile = Callable[[ObjectKey], Awaitable[float | None]]
-"""Reconciles one resource; returns after how many seconds to requeue it, None for no need."""
+Reconcile = Callable[[ObjectKey], Awaitable[Reconciled]]
+"""Reconciles one resource."""
 
 
 async def work(
@@ -24,18 +25,20 @@ async def work(
     now = asyncio.get_running_loop().time
     while True:
         key = await queue.get()
-        began_at = now()
+        began_at, cost_s = now(), 0.0
         try:
-            result = await _reconcile_one(queue, key, reconcile)
+            result, cost_s = await _reconcile_one(queue, key, reconcile)
             metrics.reconciled(key.kind, result=result, took_s=now() - began_at)
         finally:
-            queue.done(key)
+            queue.done(key, cost_s=cost_s)
 
 
-async def _reconcile_one(queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile: Reconcile) -> str:
-    """Reconcile one key; which of :data:`~regent.kube.metrics.RESULTS` came of it."""
+async def _reconcile_one(
+    queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile: Reconcile
+) -> tuple[str, float]:
+    """Reconcile one key; which of :data:`~regent.kube.metrics.RESULTS` came of it, and its cost."""
     try:
-        again_s = await reconcile(key)
+        again_s, cost_s = await reconcile(key)
     except KubeError as error:
         wanted_s = error.retry_after_s if isinstance(error, KubeApiError) else None
         delay_s = queue.retry(key, at_least_s=wanted_s or 0.0)
@@ -43,7 +46,7 @@ async def _reconcile_one(queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile:
             "A resource is requeued, the API server did not serve",
             extra={"resource": str(key), "delay_s": round(delay_s, 1), "error": str(error)},
         )
-        return "api_error"
+        return "api_error", 0.0
     except Exception:
         # A defect. It must not stop the work for all other resources, and it may depend on
         # something that changes: so it is logged with its traceback and tried again.
@@ -52,9 +55,9 @@ async def _reconcile_one(queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile:
             "A resource is requeued after a defect",
             extra={"resource": str(key), "delay_s": round(delay_s, 1)},
         )
-        return "defect"
+        return "defect", 0.0
     queue.succeed(key)
     if again_s is None:
-        return "done"
+        return "done", cost_s
     queue.add_after(key, again_s)
-    return "requeued"
+    return "requeued", cost_s

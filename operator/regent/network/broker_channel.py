@@ -14,7 +14,7 @@ import asyncio
 import functools
 import importlib.metadata
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Final, TypeVar
 
 import msgspec
@@ -68,6 +68,10 @@ _SOFTWARE_VERSION: Final = importlib.metadata.version("regent")
 _WARNING_INTERVAL: Final = 30.0
 """Seconds between two warnings about a broker that stays out of reach."""
 
+CHECK_INTERVAL: Final = 10.0
+"""Seconds between two questions to a broker that nothing is sent to yet. Brokers close connections
+that are idle for ten minutes, firewalls forget them sooner."""
+
 _FAILURES: Final = (OSError, TimeoutError, DecodeError, AuthenticationError, ConfigurationError)
 
 
@@ -111,6 +115,8 @@ class BrokerChannel:
             nothing is lost.
         on_response: Gets each response, once, in the order of the requests. Must not block.
         on_reported: Called when the broker has reported its settings.
+        stands_by: Whether to connect again whenever the connection is lost, until :meth:`begin`.
+            After that it is opened when there is something to send.
 
     Attributes:
         problem: Why the broker is not reached, while it is not.
@@ -128,6 +134,7 @@ class BrokerChannel:
         may_send: Callable[[], bool],
         on_response: Callable[[ControlResponse], None],
         on_reported: Callable[[], None],
+        stands_by: bool = False,
     ) -> None:
         self.broker = broker
         self.reported: BrokerSettings | None = None
@@ -150,6 +157,8 @@ class BrokerChannel:
         self._failures_in_a_row = 0
         self._last_warning = 0.0
         self._unsupported: set[int] = set()
+        self._stands_by = stands_by
+        self._is_asking = False
         self._closed = False
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run(), name=f"channel-{broker.broker_id}")
@@ -191,6 +200,19 @@ class BrokerChannel:
         """What waits or is in flight: see :class:`ChannelMetrics`."""
         return self._pending.size + self._requests_in_flight
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the broker has accepted us and said what it understands, and the connection is
+        open as far as is known."""
+        connection = self._connection
+        is_open = connection is not None and not connection.is_lost
+        return is_open and self.reported is not None and not self._is_asking
+
+    def begin(self) -> None:
+        """The standby has become the controller: requests will follow."""
+        self._stands_by = False
+        self._something_waits.set()
+
     def add(self, requests: ControlRequests, metadata: Metadata) -> None:
         """Add what a batch has for the broker; see :meth:`PendingRequests.add`."""
         self._pending.add(requests, metadata)
@@ -210,15 +232,41 @@ class BrokerChannel:
             # Connecting does not wait for a request: the versions are to be known before one.
             await self._until_it_works(self._connect)
             while not self._closed:
-                while not self._pending:
-                    self._something_waits.clear()
-                    await self._something_waits.wait()
+                await self._until_something_waits()
                 # Until there is a connection, what waits goes on to be merged.
                 await self._until_it_works(self._connect)
                 await self._exchange(self._pending.take())
         finally:
             self._disconnect()
             self.settled.set()
+
+    async def _until_something_waits(self) -> None:
+        while not self._pending:
+            self._something_waits.clear()
+            if self._stands_by:
+                await self._stand_by()
+            else:
+                await self._something_waits.wait()
+
+    async def _stand_by(self) -> None:
+        """Stay connected until something waits, the connection is lost, or the broker was asked."""
+        connection = await self._until_it_works(self._connect)
+        await _first_of(
+            self._something_waits.wait(), connection.wait_lost(), asyncio.sleep(CHECK_INTERVAL)
+        )
+        if self._stands_by and not connection.is_lost:
+            await self._until_it_works(self._ask_again)
+
+    async def _ask_again(self) -> None:
+        """Have the broker answer: a connection may end without a word, and a take-over must not be
+        the first to notice. Meanwhile it does not count as connected."""
+        connection = await self._connect()
+        self._is_asking = True
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout):
+                self._supported = await _ask_versions(connection)
+        finally:
+            self._is_asking = False
 
     async def _exchange(self, request: ControlRequest) -> None:
         """Send a request until it is answered."""
@@ -361,6 +409,19 @@ class BrokerChannel:
 
     def _log(self, level: int, message: str, **extra: object) -> None:
         logger.log(level, message, extra={"broker_id": self.broker.broker_id, **extra})
+
+
+async def _first_of(*waits: Coroutine[object, object, object]) -> None:
+    """Wait until one of several waits ends; the others are over, too, when this returns."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
 
 
 async def _ask_versions(connection: BrokerConnection) -> Mapping[int, VersionRange]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import ssl
 from collections.abc import Sequence
@@ -107,6 +108,13 @@ class BrokerConnection:
     def is_lost(self) -> bool:
         """Whether the broker is known to have closed the connection, as it does with idle ones."""
         return self._reader.at_eof() or self._writer.is_closing()
+
+    async def wait_lost(self) -> None:
+        """Wait until the broker closes the connection, or sends what nobody has asked for. Nothing
+        else uses the connection meanwhile; it may be used once this was cancelled."""
+        with contextlib.suppress(OSError):  # which says the same
+            await self._reader.read(1)
+        self.close()
 
     async def round_trip(
         self, api_key: int, api_version: int, body: Sequence[bytes], *, flexible: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from regent.model.cluster import Broker
 from regent.model.partition import NO_EPOCH
@@ -61,8 +61,48 @@ class ControllerChannelManager:
         self._reported_version: tuple[int, int] | None = None
         self._reported_facts: dict[int, BrokerFacts] = {}
         self._channels: dict[int, BrokerChannel] = {}
+        self._standing_by: dict[int, BrokerChannel] = {}
+        self._is_active = False
         self._closing: set[asyncio.Task[None]] = set()
         self._shared = SharedMetadata()
+
+    def stand_by(self, brokers: Iterable[Broker]) -> None:
+        """Have connections to these brokers, and to no others, through which nothing is sent.
+
+        Each is authenticated, and the broker is asked what it understands, so that a channel that
+        is opened later need not do so. While this process is the controller that is what the
+        channels do, and this does nothing.
+        """
+        if self._is_active:
+            return
+        wanted = {broker.broker_id: broker for broker in brokers}
+        for broker_id, channel in list(self._standing_by.items()):
+            if channel.broker != wanted.get(broker_id):
+                self._end(self._standing_by.pop(broker_id))
+        for broker_id, broker in wanted.items():
+            known = self._standing_by.get(broker_id)
+            if known is None or known.task.done():
+                channel = self._standing_by[broker_id] = self._channel(broker, stands_by=True)
+                channel.task.add_done_callback(functools.partial(self._standby_ended, channel))
+
+    @property
+    def standing_by(self) -> tuple[int, ...]:
+        """Brokers that :meth:`update` would find connected now."""
+        return tuple(b for b, channel in self._standing_by.items() if channel.is_connected)
+
+    def _channel(self, broker: Broker, *, stands_by: bool) -> BrokerChannel:
+        return BrokerChannel(
+            broker,
+            client_id=str(self._controller_id),
+            settings=self._settings,
+            shared=self._shared,
+            protocol_version=self.protocol_version,
+            listener=self._listener,
+            may_send=self._may_send,
+            on_response=self._on_response,
+            on_reported=functools.partial(self._broker_has_answered, broker.broker_id),
+            stands_by=stands_by,
+        )
 
     def update(
         self,
@@ -74,26 +114,28 @@ class ControllerChannelManager:
         """Close channels, then open others; the effect ``UpdateChannels``.
 
         A broker in both, or one that has a channel already, gets a fresh one: what waits for its
-        former life, under a past broker epoch, is dropped.
+        former life, under a past broker epoch, is dropped. One that :meth:`stand_by` has connected
+        to keeps that connection.
         """
+        standing_by, self._standing_by = self._standing_by, {}
+        self._is_active = True
         self._controller_epoch = controller_epoch
         for broker_id in closed:
             self._close(broker_id)
         for broker in opened:
             self._close(broker.broker_id)
-            channel = BrokerChannel(
-                broker,
-                client_id=str(self._controller_id),
-                settings=self._settings,
-                shared=self._shared,
-                protocol_version=self.protocol_version,
-                listener=self._listener,
-                may_send=self._may_send,
-                on_response=self._on_response,
-                on_reported=functools.partial(self._broker_has_answered, broker.broker_id),
-            )
+            connected = standing_by.get(broker.broker_id)
+            if connected is not None and connected.broker == broker and connected.is_connected:
+                channel = standing_by.pop(broker.broker_id)
+                channel.begin()
+            else:
+                channel = self._channel(broker, stands_by=False)
             channel.task.add_done_callback(functools.partial(self._ended, broker, controller_epoch))
             self._channels[broker.broker_id] = channel
+            if channel.reported is not None:
+                self._broker_has_answered(broker.broker_id)
+        for left in standing_by.values():
+            self._end(left)
         self._report_protocol_version()
 
     def send(self, requests: ControlRequests) -> None:
@@ -156,8 +198,11 @@ class ControllerChannelManager:
     def close_all(self) -> None:
         """Close every channel and drop what waits; no response is delivered from now on."""
         self._reported_version = None
+        self._is_active = False
         for broker_id in list(self._channels):
             self._close(broker_id)
+        while self._standing_by:
+            self._end(self._standing_by.popitem()[1])
 
     async def wait_closed(self) -> None:
         """Wait until the connections of closed channels are gone, before a loop is stopped."""
@@ -212,9 +257,22 @@ class ControllerChannelManager:
         channel = self._channels.pop(broker_id, None)
         self._reported_facts.pop(broker_id, None)
         if channel is not None:
-            self._closing.add(channel.task)
-            channel.task.add_done_callback(self._closing.discard)
-            channel.close()
+            self._end(channel)
+
+    def _end(self, channel: BrokerChannel) -> None:
+        self._closing.add(channel.task)
+        channel.task.add_done_callback(self._closing.discard)
+        channel.close()
+
+    def _standby_ended(self, channel: BrokerChannel, task: asyncio.Task[None]) -> None:
+        """A defect costs no more than the connection, which the next take-over opens."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self._standing_by.get(channel.broker.broker_id) is channel:
+            logger.error(
+                "connection of a standby ended by a defect",
+                extra={"broker_id": channel.broker.broker_id},
+                exc_info=error,
+            )
 
     def _ended(self, broker: Broker, controller_epoch: int, task: asyncio.Task[None]) -> None:
         if task.cancelled():

@@ -44,6 +44,7 @@ class ControllerGauges(msgspec.Struct, frozen=True):
     refused_replicas_count: int = 0
     reassigning_partitions_count: int = 0
     unassigned_replicas_count: int = 0
+    throttles_count: int = 0
 
 
 def gauges_of(context: ControllerContext | None) -> ControllerGauges:
@@ -68,6 +69,7 @@ def gauges_of(context: ControllerContext | None) -> ControllerGauges:
         restored_topic_ids=context.restored_topic_ids,
         refused_replicas_count=context.refusals.count,
         unassigned_replicas_count=context.unassigned_replicas.count,
+        throttles_count=context.throttles.count,
         reassigning_partitions_count=len(context.cluster.partitions_being_reassigned),
     )
 
@@ -91,6 +93,7 @@ _GAUGES = {
     "reassigning_partitions_count": "Partitions that are being reassigned.",
     "unassigned_replicas_count": "Replicas that brokers have in their log directories, and that "
     "are not assigned to them.",
+    "throttles_count": "Topics and brokers that Regent throttles while it moves partitions.",
     "refused_replicas_count": "Replicas that their brokers refuse to lead, follow or delete.",
 }
 

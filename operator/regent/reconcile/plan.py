@@ -49,6 +49,10 @@ class EventReason(enum.StrEnum):
     REASSIGNMENT_PAUSED = "ReassignmentPaused"
     REASSIGNMENT_CANCELLED = "ReassignmentCancelled"
     REASSIGNMENT_COMPLETED = "ReassignmentCompleted"
+    DRAIN_STARTED = "DrainStarted"
+    DRAIN_PAUSED = "DrainPaused"
+    DRAIN_COMPLETED = "DrainCompleted"
+    DRAIN_UNDONE = "DrainUndone"
 
 
 @dataclass(frozen=True, slots=True)

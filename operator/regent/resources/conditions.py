@@ -3,7 +3,8 @@
 The types follow kstatus, which Flux and ``kubectl wait`` understand: ``Ready`` is the summary,
 ``Reconciling`` and ``Stalled`` are abnormal when True and never True together. ``Synced`` and
 ``Healthy`` are those of a KafkaTopic: does Kafka look as declared, and are all replicas in sync.
-``PlanReady``, ``Approved``, ``Executing`` and ``Completed`` are those of a PartitionReassignment.
+``PlanReady``, ``Approved``, ``Executing`` and ``Completed`` are those of a PartitionReassignment,
+``Cordoned``, ``LeadersMoved``, ``ReplicasMoved`` and ``Drained`` those of a BrokerDrain.
 
 Reasons are an interface: people put them into alerts and scripts. Their only place is
 :class:`ConditionReason`; the table in ``docs/kafkatopic.md`` is checked against it.
@@ -37,6 +38,10 @@ class ConditionType(enum.StrEnum):
     APPROVED = "Approved"
     EXECUTING = "Executing"
     COMPLETED = "Completed"
+    CORDONED = "Cordoned"
+    LEADERS_MOVED = "LeadersMoved"
+    REPLICAS_MOVED = "ReplicasMoved"
+    DRAINED = "Drained"
 
 
 class ConditionStatus(enum.StrEnum):
@@ -109,6 +114,35 @@ class ConditionReason(enum.StrEnum):
         "MovesRefused",
         "The controller refuses to move partitions; they are tried again.",
     )
+    COPIES_STALLED = (
+        "CopiesStalled",
+        "Copies cannot go on: a partition has no leader, or a broker refuses its replica.",
+    )
+    REMOVING_THROTTLES = (
+        "RemovingThrottles",
+        "All partitions have arrived; what throttled them is still to be removed.",
+    )
+
+    # The course of a drain
+    CORDONING = "Cordoning", "The controller is asked to place no new replicas on the brokers."
+    BROKERS_CORDONED = (
+        "BrokersCordoned",
+        "New replicas are placed on the brokers only if there are too few others.",
+    )
+    CORDON_LIFTED = "CordonLifted", "New replicas may be placed on the brokers."
+    LEADERS_REMAIN = "LeadersRemain", "The brokers lead partitions, or are their preferred leaders."
+    NO_LEADERS = "NoLeaders", "The brokers lead no partition, and are the preferred leader of none."
+    REPLICAS_REMAIN = "ReplicasRemain", "The brokers have replicas."
+    NO_REPLICAS = "NoReplicas", "The brokers have no replica."
+    REPLICAS_STAY = "ReplicasStay", "The mode is Leadership: replicas are not moved."
+    VERIFYING = "Verifying", "Nothing is left to be moved; what was moved is not in sync yet."
+    BROKERS_DRAINED = "BrokersDrained", "The brokers have nothing any more that was to be moved."
+    UNDOING = "Undoing", "What the drain has moved goes back."
+    DRAIN_UNDONE = "DrainUndone", "What the drain had moved is back, as far as it could be."
+    DRAIN_TIMED_OUT = (
+        "DrainTimedOut",
+        "The drain takes longer than spec.timeoutSeconds; it goes on all the same.",
+    )
 
     # Waiting for the cluster
     CONTROLLER_INACTIVE = (
@@ -166,8 +200,8 @@ class ConditionReason(enum.StrEnum):
     # Ownership
     RESOURCE_CONFLICT = (
         "ResourceConflict",
-        "Another KafkaTopic owns the same topic, is older, or would undo what this resource asks "
-        "for; this one changes nothing.",
+        "Another resource owns the same topic, is older, or would undo what this one asks for; "
+        "this one changes nothing.",
     )
     OTHER_CLUSTER = (
         "OtherCluster",

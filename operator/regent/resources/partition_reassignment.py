@@ -28,6 +28,8 @@ from regent.resources.partition_reassignment_status import PartitionReassignment
 MAX_ASSIGNMENTS: Final = 5000
 MAX_PLAN_JSON_LENGTH: Final = 500_000
 MAX_TOPICS: Final = 1000
+MIN_BYTES_PER_SECOND: Final = 1024
+"""Kafka takes less. It is refused as a value that was meant in another unit."""
 
 _RECORD: Final = frozenset({"clusterId", "plan", "startedAt", "finishedAt"})
 """Fields of a status that nothing else says."""
@@ -138,6 +140,19 @@ class Concurrency(ApiModel):
     )
 
 
+class Throttle(ApiModel):
+    """To how much the copies are throttled (KIP-73)."""
+
+    bytes_per_second: int = Field(
+        description="Bytes a second that a broker receives, and sends as the leader, for all "
+        "partitions of throttled reassignments together. Where several resources move replicas at "
+        "the same broker the lowest value counts. It has to be more than what producers write to "
+        "these partitions: else the copies never get in sync.",
+        ge=MIN_BYTES_PER_SECOND,
+        le=2**53,
+    )
+
+
 class PartitionReassignmentSpec(ApiModel):
     """What is moved, and how."""
 
@@ -180,6 +195,11 @@ class PartitionReassignmentSpec(ApiModel):
     )
     concurrency: Concurrency = Field(
         default_factory=Concurrency, description="How much is moved at the same time."
+    )
+    throttle: Throttle | None = Field(
+        default=None,
+        description="To how much the copies are throttled. It can be set, changed and removed "
+        "while they are under way. Default: not at all.",
     )
     on_drift: DriftPolicy = Field(
         default=DriftPolicy.STOP,

@@ -32,6 +32,7 @@ class Interpreter:
         self._zookeeper = zookeeper
         self._channels = channels
         self._view = view
+        self._standby = standby
         self._enqueue = enqueue
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._perform: dict[type[fx.Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
@@ -106,6 +107,8 @@ class Interpreter:
     def _resigned(self, _: fx.Resigned) -> None:
         self.close()
         self._channels.close_all()
+        if self._standby is not None:
+            self._standby.resigned()
         self._view.reset()
 
 

@@ -6,7 +6,7 @@ the deterministic one of the simulation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from regent.controller.broker_requests import (
@@ -147,6 +147,10 @@ class StandbyPort(Protocol):
         if there is none, or a doubt about it; raises nothing."""
         ...
 
+    def resigned(self) -> None:
+        """This process is not the controller any more."""
+        ...
+
 
 class BrokerChannelsPort(Protocol):
     """One channel to each broker, which holds what the broker still has to be informed of. Answers
@@ -159,6 +163,11 @@ class BrokerChannelsPort(Protocol):
 
         What the channels report of themselves carries ``controller_epoch``.
         """
+        ...
+
+    def stand_by(self, brokers: Iterable[Broker]) -> None:
+        """Have connections to these brokers, and to no others, through which nothing is sent, so
+        that ``update`` finds them open. Does nothing between ``update`` and ``close_all``."""
         ...
 
     def send(self, requests: ControlRequests) -> None:

@@ -12,12 +12,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from typing import Final
 
 from regent.controller.state.standby_copy import StandbyCopy
+from regent.model.cluster import Broker
 from regent.model.errors import RecursiveWatchesUnsupportedError, ZooKeeperError
 from regent.runtime.collector import Collector
-from regent.runtime.ports import ConnectionsPort, RecursiveWatchesPort, ZooKeeperPort
+from regent.runtime.ports import (
+    BrokerChannelsPort,
+    ConnectionsPort,
+    RecursiveWatchesPort,
+    ZooKeeperPort,
+)
 from regent.runtime.standby_reader import StandbyReader
 from regent.standby.cache import StandbyCache
 from regent.standby.self_check import Difference
@@ -47,6 +54,7 @@ class StandbyKeeper:
     Args:
         zookeeper: Of the same session as ``watches``: the order of events and answers counts.
         watches: Nobody else uses them.
+        channels: Are connected to the brokers that the cache has.
         collector: Is told when a cluster was loaded.
         self_check_interval_s: How often the cache is compared with ZooKeeper.
     """
@@ -56,11 +64,14 @@ class StandbyKeeper:
         *,
         zookeeper: ZooKeeperPort,
         watches: RecursiveWatchesPort,
+        channels: BrokerChannelsPort,
         collector: Collector,
         self_check_interval_s: float = SELF_CHECK_INTERVAL_S,
     ) -> None:
         self._reader = StandbyReader(zookeeper=zookeeper, watches=watches, collector=collector)
         self._watches = watches
+        self._channels = channels
+        self._connected_to: Mapping[int, Broker] | None = None
         self._self_check_interval_s = self_check_interval_s
         self._phase = StandbyPhase.DISCONNECTED
         self._problem: str | None = None
@@ -74,6 +85,7 @@ class StandbyKeeper:
         return cls(
             zookeeper=connections.zookeeper,
             watches=connections.recursive_watches,
+            channels=connections.channels,
             collector=collector,
         )
 
@@ -117,6 +129,12 @@ class StandbyKeeper:
         if copy is None:
             self._wake.set()  # it may have to be loaded anew
         return copy
+
+    def resigned(self) -> None:
+        """See :class:`~regent.runtime.ports.StandbyPort`."""
+        self._reader.resigned()
+        self._connected_to = None  # all channels are closed
+        self._wake.set()
 
     async def check(self) -> list[Difference]:
         """Compare the cache with ZooKeeper, and say so if it differs."""
@@ -190,6 +208,8 @@ class StandbyKeeper:
         """Read what events report, until the connection is lost, or the cache turns out wrong."""
         next_check = time.monotonic() + self._self_check_interval_s
         while self._reader.is_current():
+            self._connect()
+            await self._prepare()
             await self._event(until=next_check)
             if not self._reader.is_current():
                 return
@@ -198,6 +218,20 @@ class StandbyKeeper:
                 if await self._reader.check():
                     self._reader.start_anew()
                 next_check = time.monotonic() + self._self_check_interval_s
+
+    def _connect(self) -> None:
+        """Have connections to the brokers that there are now."""
+        brokers = self.cache.cluster.brokers  # another mapping after each change
+        if brokers is not self._connected_to:
+            self._connected_to = brokers
+            self._channels.stand_by(brokers.values())
+
+    async def _prepare(self) -> None:
+        """Prepare what a take-over sends, until it is done or an event comes; some in any case."""
+        for _ in iter(self._reader.prepare, False):
+            if self._wake.is_set():
+                return
+            await asyncio.sleep(0)
 
     async def _event(self, *, until: float) -> None:
         """Wait for an event, and a little longer for others. What is dirty is not waited for."""

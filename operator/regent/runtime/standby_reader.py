@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 READ_AT_ONCE: Final = 2_000
 """Nodes that are taken over without letting go of the loop: some 10 ms."""
 
+PREPARED_AT_ONCE: Final = 2_000
+"""Partitions that are prepared without letting go of the loop: some 10 ms."""
+
 _EXAMPLES: Final = 10
 
 
@@ -63,6 +66,7 @@ class StandbyReader:
         self._may_have_missed = True
         self._are_watches_known = False
         self._take_overs = 0
+        self._is_taken_over = False
         self._reading = asyncio.Lock()
 
     def session_changed(self) -> None:
@@ -145,12 +149,24 @@ class StandbyReader:
 
     # The take-over
 
+    def prepare(self) -> bool:
+        """Make some of what a take-over will send brokers; whether more is to be made. After one
+        there is nothing to prepare for until :meth:`resigned`."""
+        if self._is_taken_over or not self._is_current:
+            return False
+        return self.cache.prepare(PREPARED_AT_ONCE)
+
+    def resigned(self) -> None:
+        """This process is not the controller any more: it may have to take over again."""
+        self._is_taken_over = False
+
     async def read(self) -> StandbyCopy | None:
         """See :class:`~regent.runtime.ports.StandbyPort`.
 
         What is dirty now is read; what becomes dirty meanwhile is not waited for. That has happened
         later, and is reported to the controller as after any reading.
         """
+        self._is_taken_over = True
         if not self.is_current():
             return None
         try:

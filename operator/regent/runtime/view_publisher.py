@@ -91,6 +91,7 @@ class ViewPublisher:
         self._brokers_changed |= active is not None and (
             self.view.brokers is not before.brokers
             or self.view.shutting_down != before.shutting_down
+            or self.view.cordoned != before.cordoned
         )
         self._wake.set()
 
@@ -154,6 +155,7 @@ class ViewPublisher:
             cluster_id=None if active is None else active.context.cluster.cluster_id,
             shutting_down=() if active is None else tuple(active.context.shutting_down_broker_ids),
             broker_facts=() if active is None else active.context.broker_facts.all(),
+            cordoned=() if active is None else active.context.cordoned_brokers,
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:
@@ -198,6 +200,7 @@ def topic_view(context: ControllerContext, topic: str) -> TopicView | None:
                 adding_replicas=assignment.adding_replicas,
                 removing_replicas=assignment.removing_replicas,
                 refusals=context.refusals.of_partition(tp),
+                throttle=context.throttles.rate_of(tp),
             )
         )
     return TopicView(

@@ -14,10 +14,11 @@ from collections.abc import Iterable, KeysView, Sequence
 from typing import Final, NamedTuple
 
 from regent.controller.state.cluster_state import ClusterState
-from regent.controller.state.standby_copy import StandbyCopy
+from regent.controller.state.standby_copy import NOT_TAKEN, StandbyCopy
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.standby.prepared_states import PreparedStates
 from regent.standby.reads import DirtyNodes, Listing, Reads
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker, is_controller_registration
@@ -59,6 +60,7 @@ class StandbyCache:
         self._topic_versions: dict[str, NodeVersion] = {}
         self._state_mzxids: dict[TopicPartition, int] = {}
         self._decode_state = partition_state_decoder()
+        self._prepared = PreparedStates()
 
     @property
     def dirty_count(self) -> int:
@@ -144,16 +146,30 @@ class StandbyCache:
         changes no node and so is no event."""
         self._dirty.add(tuple(self.malformed))
 
+    def prepare(self, most: int) -> bool:
+        """Make some of what a take-over sends brokers; whether more is to be made.
+
+        Args:
+            most: How many partitions are looked at.
+        """
+        return self._prepared.prepare(self.cluster, most=most)
+
     def copy(self) -> StandbyCopy:
-        """The topics as they are known, whatever becomes of the cache."""
+        """The topics as they are known, whatever becomes of the cache. What was prepared goes with
+        the copy: nobody sends anything from here."""
         malformed = (
             MalformedZNodeError(path, reason)
             for path, reason in self.malformed.items()
             if paths.partition_of_state(path) is not None
         )
-        return StandbyCopy(
-            self.cluster.copy_topics(), frozenset(self._topic_versions), tuple(malformed)
-        )
+        mzxids = {topic: version.mzxid for topic, version in self._topic_versions.items()}
+        for path in self.malformed:
+            topic = paths.topic_of(path)
+            if topic is not None and topic in mzxids:
+                mzxids[topic] = NOT_TAKEN
+        cluster = self.cluster.copy_topics()
+        cluster.announced_states = self._prepared.hand_over(self.cluster)
+        return StandbyCopy(cluster, mzxids, tuple(malformed))
 
     # What was read
 

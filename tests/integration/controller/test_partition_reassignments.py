@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from sandbox.errors import SandboxError
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, regent
+from tests.integration.controller.cluster import Cluster
 from tests.integration.controller.reassigning import (
     create_topic,
     under_way,
@@ -59,16 +58,6 @@ def wait_completed(moves: Resources, name: str) -> dict[str, Any]:
 def event_reasons(moves: Resources, name: str) -> list[str]:
     items = json.loads(moves.kubectl("get", "events", "-o", "json"))["items"]
     return [item["reason"] for item in items if item["involvedObject"]["name"] == name]
-
-
-@pytest.fixture(scope="module")
-def process(cluster: Cluster, resources: Resources) -> Iterator[RegentProcess]:
-    """A Regent that is the controller and serves the module's namespace; tests kill it."""
-    with regent(
-        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
-    ) as started:
-        started.wait_until_active()
-        yield started
 
 
 def test_exactly_the_plan_that_was_approved_is_executed(
@@ -195,6 +184,72 @@ def test_a_cancelled_reassignment_goes_back_to_where_it_was(
     moves.patch("cancelled", desiredState="Running")
     wait_completed(moves, "cancelled")
     assert cluster.znodes.assignment("cancelled") == {p: [3, 2] for p in origin}
+
+
+def bytes_on(cluster: Cluster, broker_id: int, partition: str) -> int:
+    """Records of a partition on a broker's disk."""
+    logs = cluster.broker(broker_id).state_path.glob(f"data-*/{partition}/*.log")
+    return sum(log.stat().st_size for log in logs)
+
+
+def throttles(cluster: Cluster, topic: str) -> dict[str, Any]:
+    """Everything that throttles replicas of a topic, or at brokers, and the notes about it."""
+    configs = {topic: cluster.znodes.config(topic) or {}}
+    for broker_id in cluster.broker_ids:
+        content = cluster.znodes.json(f"/config/brokers/{broker_id}") or {"config": {}}
+        configs[f"broker {broker_id}"] = content["config"]
+    notes = {
+        kind: cluster.znodes.children(f"/regent/throttles/{kind}") for kind in ("topics", "brokers")
+    }
+    return {what: found for what, found in {**configs, **notes}.items() if found}
+
+
+def test_copies_are_throttled_by_the_brokers_and_not_when_they_have_arrived(
+    cluster: Cluster, moves: Resources, process: RegentProcess, figure: Figure
+) -> None:
+    create_topic(cluster, "throttled", {0: [1]})
+    size = 64_000_000
+    cluster.tools.run(
+        "kafka-producer-perf-test",
+        "--topic=throttled",
+        f"--num-records={size // 10_000}",
+        "--record-size=10000",
+        "--throughput=-1",
+        "--producer-props",
+        f"bootstrap.servers={cluster.tools.bootstrap_servers}",
+        "acks=all",
+    )
+    moves.apply(
+        reassignment(
+            "throttled",
+            assignments=assign("throttled", {0: [2]}),
+            approval={"policy": "Automatic"},
+            throttle={"bytesPerSecond": 1024},
+        )
+    )
+    copied = cluster.wait(
+        lambda: bytes_on(cluster, 2, "throttled-0"), "the copy to begin", interval_s=0.02
+    )
+    assert under_way(cluster, "throttled"), "it was copied as if there were no throttle"
+    figure("bytes copied under the throttle", f"{copied:,} of {size:,}")
+    assert throttles(cluster, "throttled") == {
+        "throttled": {
+            "leader.replication.throttled.replicas": "0:1",
+            "follower.replication.throttled.replicas": "0:2",
+        },
+        "broker 1": {"leader.replication.throttled.rate": "1024"},
+        "broker 2": {"follower.replication.throttled.rate": "1024"},
+        "topics": ["throttled"],
+        "brokers": ["1", "2"],
+    }
+    process.kill()
+    process.start()
+    process.wait_until_active()
+    assert throttles(cluster, "throttled")["topics"] == ["throttled"]
+    moves.patch("throttled", throttle={"bytesPerSecond": 1_000_000_000})
+    wait_completed(moves, "throttled")
+    assert throttles(cluster, "throttled") == {}
+    wait_for_hosts(cluster, {("throttled", 0): [2]})
 
 
 def test_a_regent_that_is_killed_goes_on_with_the_same_plan_and_copies_nothing_twice(

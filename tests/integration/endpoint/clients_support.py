@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import KafkaTools
+from sandbox.ports import lease_port
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, cluster_of, controller_id_of, regent
 
@@ -74,7 +75,10 @@ def served_cluster(version: str) -> Iterator[ServedCluster]:
         bootstrap = cluster.kafka.bootstrap_servers
         tools = KafkaTools(bootstrap, version=version, zookeeper=cluster.kafka.zookeeper)
         tools.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3)
-        with regent(cluster, **SETTINGS) as process:
+        with (
+            lease_port() as lease,  # which it keeps over restarts
+            regent(cluster, **{**SETTINGS, "endpoint_port": lease.port}) as process,
+        ):
             process.wait_until_active()
             served = ServedCluster(cluster, process)
             served.wait_until_announced()

@@ -1,4 +1,4 @@
-"""Regents are killed, paused and restarted while leaders need an answer of them.
+"""Regents are killed, paused and restarted while brokers need an answer of them.
 
 There are two, so that the other one takes over. Brokers are at their own protocol version: leaders
 ask for every ISR change, and what was sent to a Regent that does not answer has to be asked again.
@@ -7,6 +7,7 @@ ask for every ISR change, and what was sent to a Regent that does not answer has
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.metadata import Partition
 from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.workload import Workload, consume_all, workload
+from tests.integration.endpoint.stopping import assert_stopped_cleanly, has_begun_to_stop, led_by
 from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -55,6 +57,14 @@ KILLED = Failure("killed", RegentProcess.kill, RegentProcess.start)
 PAUSED = Failure("paused for longer than its session", RegentProcess.pause, RegentProcess.resume)
 RESTARTED = Failure("restarted", RegentProcess.stop, RegentProcess.start)
 FAILURES = (KILLED, PAUSED, RESTARTED)
+STOPS = (
+    (KILLED, True),
+    (KILLED, False),
+    (PAUSED, True),
+    (PAUSED, False),
+    (RESTARTED, False),
+)
+"""How Regent fails while a broker stops, and whether that is before it has read the request."""
 
 
 class Scene:
@@ -102,9 +112,9 @@ class Scene:
         self.producer.wait_for_progress()
 
     @contextlib.contextmanager
-    def no_broker_exits(self) -> Iterator[None]:
-        """All brokers are the same processes at the end of the block."""
-        brokers = self.cluster.kafka.brokers
+    def no_broker_exits(self, *, but: int = 0) -> Iterator[None]:
+        """All brokers but one are the same processes at the end of the block."""
+        brokers = [b for b in self.cluster.kafka.brokers if b.broker_id != but]
         before = [broker.process.pid for broker in brokers]
         yield
         assert all(broker.is_running for broker in brokers)
@@ -121,6 +131,9 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         inter_broker_protocol=None,
         replica_lag_time_max_ms=LAG_MS,
         zookeeper_session_timeout_ms=BROKER_SESSION_MS,
+        # The attempts last for longer than a failover.
+        controlled_shutdown_max_retries=60,
+        controlled_shutdown_retry_backoff_ms=500,
     ) as started:
         started.wait_for_a_broker_as_controller()
         yield started
@@ -145,6 +158,44 @@ def scene_of(
         cluster.wait_for_consistency()
         assert producer.failed() == []
         assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, topic))
+
+
+def stop_while_it_fails(
+    scene: Scene, broker: KafkaBroker, failure: Failure, *, is_unanswered: bool
+) -> None:
+    """Regent fails before it has read the request, or when it has moved a leader."""
+    led = led_by(scene.cluster, broker.broker_id)
+    assert led, f"{broker.name} leads nothing"
+    leading = scene.leading()
+    with scene.no_broker_exits(but=broker.broker_id):
+        if is_unanswered:
+            leading.pause()
+        broker.process.terminate()
+        if is_unanswered:
+            scene.cluster.wait(lambda: has_begun_to_stop(broker), "the broker to ask")
+        else:
+            scene.cluster.wait(
+                lambda: len(led_by(scene.cluster, broker.broker_id)) < len(led),
+                "leaders to move",
+                interval_s=0.001,
+            )
+        scene.fail(leading, failure)
+        scene.cluster.wait(lambda: not broker.is_running, f"{broker.name} to have stopped")
+        assert_stopped_cleanly(broker)
+        assert not led_by(scene.cluster, broker.broker_id)
+        broker.start()
+        scene.settle()
+
+
+def test_brokers_stop_cleanly_while_regents_fail(
+    cluster: Cluster, tmp_path: Path, figure: Figure
+) -> None:
+    with scene_of(cluster, tmp_path, "led-by-all", [(1, 2, 3), (2, 3, 1), (3, 1, 2)]) as scene:
+        for broker, (failure, is_unanswered) in zip(
+            itertools.cycle(cluster.kafka.brokers), STOPS, strict=False
+        ):
+            stop_while_it_fails(scene, broker, failure, is_unanswered=is_unanswered)
+    figure("longest time without an acknowledgement", f"{scene.producer.longest_gap_ms()} ms")
 
 
 def test_isr_changes_are_made_by_the_next_regent(
@@ -181,6 +232,8 @@ def shrink_while_it_fails(
 ) -> float:
     """A follower stops fetching, and Regent fails before it has read that leaders ask.
 
+    The ISRs shrink because leaders ask: a broker that fails leaves them with a new leader epoch.
+
     Returns:
         When the other Regent was the controller; monotonic seconds.
     """
@@ -190,6 +243,10 @@ def shrink_while_it_fails(
         states = cluster.znodes.states(topic)
         return [tp for tp, state in states.items() if follower.broker_id in state["isr"]]
 
+    def leader_epochs() -> list[int]:
+        return [state["leader_epoch"] for state in cluster.znodes.states(topic).values()]
+
+    before = leader_epochs()
     with scene.no_broker_exits():
         asked = scene.count_in_logs(SHRINKING)
         leading.pause()
@@ -200,5 +257,5 @@ def shrink_while_it_fails(
         assert in_isrs(), "the ISRs have shrunk without the controller"
         active_at = scene.fail(leading, failure)
         cluster.wait(in_isrs, "the ISRs to shrink", until=lambda found: not found)
-    assert follower.broker_id in cluster.znodes.broker_ids(), "its session has ended before"
+    assert leader_epochs() == before, "the follower's session had to end for that"
     return active_at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -24,13 +23,7 @@ from tests.integration.endpoint.stopping import (
 )
 from tests.support.figures import Figure
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        "REGENT_ROLLING_UPGRADE" not in os.environ, reason="takes minutes: make upgrade"
-    ),
-]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 TOPIC = "led-everywhere"
 PARTITIONS = 12

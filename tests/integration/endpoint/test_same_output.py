@@ -19,6 +19,11 @@ from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
+OWN_ID = r"1\d{9}\b"
+"""Under which tests run Regents."""
+BROKERS = 3
+OFFSETS_TOPIC = "__consumer_offsets"
+
 TOPICS = """
 topics --list
 topics --create --topic=a --replica-assignment=1:2,2:3,3:1
@@ -56,6 +61,37 @@ topics --describe --topic=a
 topics --alter --topic=b --partitions=8
 topics --delete --topic=none
 topics --delete --topic=none --if-exists
+"""
+
+NODES = """
+consumer-groups --list
+{groups} --reset-offsets --group=g --topic=a --to-earliest --execute
+{groups} --reset-offsets --group=g --topic=none --to-earliest --execute
+{groups} --describe --group=g
+{groups} --describe --group=g --state
+{groups} --describe --group=g --members
+{groups} --describe --group=none
+consumer-groups --list
+{groups} --delete-offsets --group=g --topic=a
+{groups} --delete --group=g
+{groups} --delete --group=none
+log-dirs --describe --topic-list=a
+log-dirs --describe --topic-list=a --broker-list=1,2,3
+broker-api-versions
+acls --list
+acls --add --allow-principal=User:alice --operation=Read --topic=a
+configs --describe --entity-type=brokers
+configs --describe --entity-type=brokers --entity-name=1
+configs --alter --entity-type=brokers --entity-name=1 --add-config=log.cleaner.threads=2
+configs --alter --entity-type=brokers --entity-name=1 --delete-config=log.cleaner.threads
+"""
+
+CLIENTS = """
+configs --alter --entity-type=clients --entity-name=c --add-config=producer_byte_rate=1000
+configs --alter --entity-type=clients --entity-name=c --add-config=no_such_rate=1000
+configs --describe --entity-type=clients --entity-name=c
+configs --alter --entity-type=clients --entity-name=c --delete-config=producer_byte_rate
+configs --describe --entity-type=clients
 """
 
 ELECTIONS = """
@@ -136,13 +172,14 @@ def script(version: str, directory: Path) -> list[Call]:
     }
     for name, text in files.items():
         (directory / f"{name}.json").write_text(text)
-    parts = [TOPICS, ELECTIONS, CONFIGS]
+    parts = [TOPICS, NODES, ELECTIONS, CONFIGS]
     if version_tuple(version) >= (2, 6):
-        parts.append(REASSIGNMENTS)
+        parts += [REASSIGNMENTS, CLIENTS]
     if version_tuple(version) >= (2, 7):
         parts.append(USERS)
     text = "".join([*parts, REMOVAL])
     names = {name: str(directory / f"{name}.json") for name in files}
+    names["groups"] = "consumer-groups --timeout=60000"
     names["alter_user"] = "configs --alter --entity-type=users --entity-name"
     return list(calls(text.format(**names)))
 
@@ -159,9 +196,18 @@ def run_script(
                 cluster.wait_in_sync()
             if "--create" in call.arguments or "--alter" in call.arguments:
                 _wait_until_known(cluster)
-            if "--delete" in call.arguments:
+            if call.tool == "kafka-topics" and "--delete" in call.arguments:
                 _wait_until_gone(cluster, call.arguments[-1].removeprefix("--topic="))
     return printed
+
+
+def _create_offsets_topic(cluster: Cluster) -> None:
+    """The first group has it created; it is to be there before anything is compared."""
+    server = f"--bootstrap-server={cluster.kafka.bootstrap_servers}"
+    cluster.tools.run("kafka-consumer-groups", server, "--describe", "--group=first", check=False)
+    cluster.wait(lambda: OFFSETS_TOPIC in cluster.znodes.topics(), "groups to have a topic")
+    cluster.wait_in_sync(OFFSETS_TOPIC)
+    _wait_until_known(cluster)
 
 
 def _wait_until_known(cluster: Cluster) -> None:
@@ -196,20 +242,50 @@ def differences(
     return [
         f"{call}\n  broker: {a}\n  Regent: {b}"
         for call, a, b in zip(
-            wanted, map(normalized, expected), map(normalized, found), strict=True
+            wanted,
+            map(normalized, wanted, expected),
+            map(normalized, wanted, found),
+            strict=True,
         )
         if a != b
     ]
 
 
-def normalized(printed: Printed) -> Printed:
-    """Without what is drawn anew each time, and without an order where there is none."""
+def normalized(call: Call, printed: Printed) -> Printed:
+    """Without what is drawn anew each time, and without an order where there is none.
+
+    Clients see the controller's node, too: of tools that ask all nodes, its part is left out.
+    """
     text = "\n".join(printed.lines)
     text = re.sub(r"TopicId: \S+", "TopicId: drawn", text)
     text = re.sub(r"\[I@[0-9a-f]+", "[I@drawn", text)  # Java's name of an array
-    # Clients see the controller's node, too.
-    text = re.sub(r"(brokers [\d,]+),1\d{9}\b", r"\1", text)
-    return Printed(printed.exit_code, tuple(text.split("\n")))
+    text = re.sub(r"(?<=brokers )[\d,]+", _other_brokers, text)
+    lines = text.split("\n")
+    if call.tool == "kafka-broker-api-versions":
+        nodes = re.findall(r"^\S+ \(id: .*?^\)", text, re.MULTILINE | re.DOTALL)
+        lines = sorted(node for node in nodes if not re.search(rf"\(id: {OWN_ID}", node))
+        assert len(lines) == BROKERS, text
+    elif call.tool == "kafka-log-dirs":
+        lines = [_log_dirs(line) if line.startswith("{") else line for line in lines]
+    elif "--entity-type=brokers" in call.arguments:
+        lines = [line for line in lines if not re.search(rf"for broker {OWN_ID} are", line)]
+    elif call.tool == "kafka-consumer-groups":
+        lines.sort()
+    return Printed(printed.exit_code, tuple(lines))
+
+
+def _other_brokers(found: re.Match[str]) -> str:
+    others = (each for each in found[0].split(",") if not re.fullmatch(OWN_ID, each))
+    return ",".join(sorted(others))
+
+
+def _log_dirs(answer: str) -> str:
+    nodes = json.loads(answer)["brokers"]
+    for node in nodes:
+        for directory in node["logDirs"]:
+            directory["partitions"].sort(key=lambda replica: replica["partition"])
+    brokers = [node for node in nodes if not re.fullmatch(OWN_ID, str(node["broker"]))]
+    return json.dumps(sorted(brokers, key=lambda node: int(node["broker"])))
 
 
 @pytest.mark.parametrize("version", ["2.4.1", "2.8.2", "3.9.1"])
@@ -222,6 +298,7 @@ def test_the_tools_print_the_same_at_a_broker_and_at_regent(
     ) as cluster:
         cluster.wait_for_a_broker_as_controller()
         bootstrap = cluster.kafka.bootstrap_servers
+        _create_offsets_topic(cluster)
         by_broker = run_script(cluster, bootstrap, version, wanted)
         with regent(cluster, **SETTINGS) as process:
             process.wait_until_active()

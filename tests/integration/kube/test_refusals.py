@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from sandbox import wait_until_async
 from sandbox.errors import CommandError
 from tests.integration.kube.conftest import Namespace, condition, topic
 from tests.support.live_controller import LiveController
@@ -212,16 +214,25 @@ async def test_what_cannot_be_changed_does_not_stand_in_the_way(
     await namespace.wait_condition("orders", "Ready", "True")
 
 
-@pytest.mark.usefixtures("operator")
-async def test_more_replicas_than_brokers_are_waited_for_and_the_rest_goes_on(
+async def topic_that_is_to_grow(
     namespace: Namespace, controller: LiveController
-) -> None:
+) -> tuple[int, ...]:
+    """Create the topic; the replicas that its partition may be given, the last one in addition."""
     namespace.apply(topic("orders", partitions=1, replicas=2))
     await namespace.wait_condition("orders", "Ready", "True")
     (replicas,) = controller.cluster.replicas("orders")
     (added,) = {1, 2, 3} - set(replicas)
     target = (*replicas, added)
     controller.cluster.expect_move("orders", 0, target)
+    return target
+
+
+@pytest.mark.usefixtures("operator")
+async def test_more_replicas_than_brokers_are_waited_for_and_the_rest_goes_on(
+    namespace: Namespace, controller: LiveController
+) -> None:
+    target = await topic_that_is_to_grow(namespace, controller)
+    added = target[-1]
     controller.cluster.stop_broker(added)
 
     namespace.patch("orders", replicas=3, config={"retention.ms": 7})
@@ -231,6 +242,35 @@ async def test_more_replicas_than_brokers_are_waited_for_and_the_rest_goes_on(
     assert controller.cluster.config("orders") == {"retention.ms": "7"}
 
     controller.cluster.start_broker(added)
+    await namespace.wait_condition("orders", "Ready", "True")
+    assert controller.cluster.replicas("orders") == [target]
+
+
+@pytest.mark.usefixtures("operator")
+async def test_brokers_that_are_drained_are_waited_for_until_their_drain_is_gone(
+    namespace: Namespace, controller: LiveController
+) -> None:
+    target = await topic_that_is_to_grow(namespace, controller)
+    added = target[-1]
+    drain = {
+        "apiVersion": "kafka.regent.dev/v1alpha1",
+        "kind": "BrokerDrain",
+        "metadata": {"name": "maintenance"},
+        "spec": {"brokers": [added]},
+    }
+    namespace.apply(drain)
+
+    async def cordoned() -> tuple[int, ...]:
+        return controller.view.cordoned
+
+    await wait_until_async(
+        cordoned, until=lambda now: now == (added,), describe=f"cordon of {added}", timeout_s=60
+    )
+    namespace.patch("orders", replicas=3)
+    await namespace.wait_condition("orders", "Reconciling", "True", "NotEnoughBrokers")
+    await asyncio.to_thread(
+        namespace.kubectl, "delete", "brokerdrain", "maintenance", "--wait=false"
+    )
     await namespace.wait_condition("orders", "Ready", "True")
     assert controller.cluster.replicas("orders") == [target]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
-from regent.controller.state.standby_copy import StandbyCopy
+from regent.controller.state.standby_copy import NOT_TAKEN, StandbyCopy
 from regent.controller.state.term import Term
 from regent.controller.term import cluster_loading
 from regent.model.partition import TopicPartition
@@ -31,8 +31,8 @@ def check_copy(world: World, name: str, copy: StandbyCopy, *, changed_since: Ite
     changed.add(changed_since)
     truth, unreadable = _read_everything(world, name)
     listed = world.zookeeper.children(paths.BROKER_TOPICS)
-    different = [t for t in listed if t not in copy.topic_nodes]
-    different += [t for t in sorted(copy.topic_nodes) if t not in listed]
+    different = [t for t in listed if t not in copy.topic_mzxids]
+    different += [t for t in sorted(copy.topic_mzxids) if t not in listed]
     require(
         all(topic in changed.topics for topic in different),
         f"{name}: the standby has other topics than ZooKeeper: {different}",
@@ -40,6 +40,8 @@ def check_copy(world: World, name: str, copy: StandbyCopy, *, changed_since: Ite
     for topic in dict.fromkeys((*truth.topics, *copy.cluster.topics)):
         if topic not in changed.topics:
             _check_topic(name, topic, copy.cluster, truth)
+            _check_mzxid(world, name, topic, copy.topic_mzxids[topic])
+    _check_prepared(name, copy.cluster)
     malformed = [paths.partition_of_state(error.path) for error in copy.malformed_states]
     for tp in (*truth.all_partitions(), *copy.cluster.all_partitions()):
         if tp in changed.states or tp.topic in changed.topics:
@@ -65,6 +67,27 @@ def _read_everything(world: World, name: str) -> tuple[ClusterState, list[TopicP
 def _check_topic(name: str, topic: str, copied: ClusterState, truth: ClusterState) -> None:
     have, want = _described(topic, copied), _described(topic, truth)
     require(have == want, f"{name}: the standby has {topic} as {have}, ZooKeeper as {want}")
+
+
+def _check_prepared(name: str, copied: ClusterState) -> None:
+    """What the copy has prepared for brokers is what it knows."""
+    for tp, state in copied.announced_states.items():
+        assignment, current = copied.assignment(tp), copied.leadership.get(tp)
+        require(
+            (state.partition, state.leader_and_isr, state.assignment)
+            == (tp.partition, current, assignment),
+            f"{name}: the standby has prepared {tp} as {state}, but knows {current}, {assignment}",
+        )
+
+
+def _check_mzxid(world: World, name: str, topic: str, mzxid: int) -> None:
+    """A node with the mzxid of the copy is not decoded when its watch is set."""
+    node = world.zookeeper.get(paths.topic(topic))
+    stored = None if node is None else node.mzxid
+    require(
+        mzxid in (stored, NOT_TAKEN),
+        f"{name}: the standby has {topic} by transaction {mzxid}, ZooKeeper by {stored}",
+    )
 
 
 def _described(topic: str, cluster: ClusterState) -> tuple[object, ...]:

@@ -17,7 +17,6 @@ from regent.controller.producer_ids import allocate_producer_ids
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import StatesWritten
 from regent.model.partition import LeaderAndIsr, TopicPartition
-from regent.protocol.error_codes import INVALID_UPDATE_VERSION
 from regent.zk_data import paths
 from regent.zk_data.producer_ids import BLOCK_SIZE, decode_next_producer_id
 from tests.simulation.mutants.registry import defect, nothing
@@ -50,17 +49,12 @@ def late_requests_count(patch: pytest.MonkeyPatch) -> None:
 
 
 @defect(
-    caught_by="waits for ever for the ISR", story="ISR changes whose answers get lost, by names"
+    caught_by="waits for ever for the ISR",
+    story="leaders ask for a follower that is down, by names",
 )
-def repetition_refused(patch: pytest.MonkeyPatch) -> None:
-    """A leader that asks again, as it has got no answer, is told that it is out of date."""
-
-    def decide(change: IsrChange, *, current: LeaderAndIsr, **given: Any) -> Any:
-        decision = original(change, current=current, **given)
-        return INVALID_UPDATE_VERSION if decision is current else decision
-
-    original = isr_change_rules.decide
-    patch.setattr(alter_partition, "decide", decide)
+def refused_leaders_wait(patch: pytest.MonkeyPatch) -> None:
+    """A leader that is refused, and waits for a higher leader epoch, never gets one."""
+    patch.setattr(alter_partition, "is_left_waiting", lambda *_, **__: False)
 
 
 @defect(caught_by="written was|which was never written", story="ISR changes, by names")

@@ -10,13 +10,14 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import broker_changes
 from regent.controller.effects import Exists, Write
 from regent.controller.partitions import isr_changes
-from regent.controller.reassignment import reassignments, request_node
+from regent.controller.reassignment import reassignments, request_node, throttle_znodes, throttles
 from regent.controller.state.states import ReplicaState
 from regent.controller.term import failover
 from regent.controller.topics import topic_changes
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData
+from regent.zk_data.throttles import THROTTLES
 from regent.zk_data.topics import TopicZNode, encode_topic
 from tests.simulation.mutants.registry import defect, nothing
 
@@ -109,3 +110,28 @@ def a_deletion_waits_for_its_reassignment(patch: pytest.MonkeyPatch) -> None:
     """A topic that is to be deleted is moved on."""
     for module in (topic_changes, failover):
         patch.setattr(module, "abandon_reassignments", lambda *_: nothing())
+
+
+@defect(caught_by="is throttled and does not move", story="throttled reassignment")
+def throttles_not_released(patch: pytest.MonkeyPatch) -> None:
+    """Partitions have arrived, and their copies stay throttled."""
+    patch.setattr(throttles, "release", lambda *_: nothing())
+
+
+@defect(caught_by="is throttled and does not move", story="throttled reassignment")
+def throttles_of_predecessors_not_known(patch: pytest.MonkeyPatch) -> None:
+    """A failover does not read what is noted."""
+    patch.setattr(throttles, "load", lambda *_: nothing())
+
+
+@defect(caught_by="without a note", story="throttled reassignment")
+def throttles_noted_afterwards(patch: pytest.MonkeyPatch) -> None:
+    """A configuration is written first, and the note in a transaction of its own."""
+    write = throttle_znodes.write
+
+    async def write_apart(active: ActiveController, operations: Any) -> str | None:
+        notes = [each for each in operations if each.path.startswith(THROTTLES)]
+        others = [each for each in operations if each not in notes]
+        return await write(active, others) or await write(active, notes)
+
+    patch.setattr(throttle_znodes, "write", write_apart)

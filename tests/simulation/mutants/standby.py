@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from regent.controller.state.announced_states import AnnouncedStates
 from regent.controller.state.standby_copy import StandbyCopy
-from regent.controller.term import initial_state
+from regent.controller.topics import unwatched_topics
 from regent.runtime.standby_reader import StandbyReader
 from regent.standby.reads import DirtyNodes
 from tests.simulation.mutants.registry import defect, nothing
@@ -30,7 +31,23 @@ def lost_connections_ignored(patch: pytest.MonkeyPatch) -> None:
 @defect(caught_by="assignments are|partitions|never born", story="growth after a take-over")
 def topics_of_the_copy_not_watched(patch: pytest.MonkeyPatch) -> None:
     """Nobody sets the watches that a reading would have left."""
-    patch.setattr(initial_state, "Enqueue", lambda _: nothing())
+    patch.setattr(unwatched_topics, "Enqueue", lambda _: nothing())
+
+
+@defect(caught_by="assignments are|partitions|never born")
+def changes_since_the_copy_ignored(patch: pytest.MonkeyPatch) -> None:
+    """Watches on topics are set, and what has changed before that is left."""
+
+    async def ignore(_active: object, _topics: object) -> None:
+        pass
+
+    patch.setattr(unwatched_topics, "process_partition_modifications", ignore)
+
+
+@defect(caught_by="the standby has prepared")
+def prepared_states_kept(patch: pytest.MonkeyPatch) -> None:
+    """What was made for brokers stays though its partition has changed."""
+    patch.setattr(AnnouncedStates, "drop", lambda _self, _partitions: None)
 
 
 @defect(caught_by="the standby has")

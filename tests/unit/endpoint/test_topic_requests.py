@@ -13,18 +13,7 @@ from regent.endpoint.topic_requests import (
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.error_codes import POLICY_VIOLATION
-
-
-def view_of(*settings: dict[str, str] | None, live: tuple[int, ...] = (1, 2, 3)) -> ClusterView:
-    """Brokers from 1 on, with what they say of themselves."""
-    return ClusterView(
-        is_active=True,
-        brokers={number: Broker(number, epoch=1, endpoints=()) for number in live},
-        broker_facts=tuple(
-            BrokerFacts(broker_id=number, settings=each, has_answered=each is not None)
-            for number, each in enumerate(settings, 1)
-        ),
-    )
+from tests.support.broker_settings import view_of
 
 
 def test_a_policy_that_only_brokers_can_run_lets_no_topic_be_created() -> None:

@@ -175,3 +175,25 @@ def test_a_defect_is_logged_and_the_next_batch_goes_on(caplog: pytest.LogCapture
 
     run(scenario())
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_cancellation_at_the_moment_of_the_answer_ends_it() -> None:
+    class Answering(Port):
+        async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:
+            self.batches.append(tuple(commands))
+            asked.set()
+            await answered.wait()
+            return [Accepted() for _ in commands]
+
+    async def scenario() -> None:
+        batcher = CommandBatcher(Answering(), timeout_s=30)
+        running = asyncio.create_task(batcher.run())
+        asking = asyncio.create_task(batcher.submit([DeleteTopic("a")]))
+        await asked.wait()
+        answered.set()
+        running.cancel()
+        await asyncio.wait([running, asking])
+        assert running.cancelled()
+
+    asked, answered = asyncio.Event(), asyncio.Event()
+    run(scenario())

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from regent.controller.commands import ResourceCommand
 from regent.controller.view import ClusterView
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.memory import ObjectMemory
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
-from regent.kube.reconciler import Reconciler, ReconcilerParts
+from regent.kube.reconciler import Reconciled, Reconciler, ReconcilerParts
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.reconcile.kinds import KindDescriptor
@@ -85,6 +87,20 @@ def test_an_object_that_declares_several_things_is_news_for_the_rivals_of_each()
     assert cache.remove(key("b"), uid="uid-b") == {key("b"), key("c")}
 
 
+def test_an_object_that_cannot_be_read_declares_nothing_and_the_others_are_served(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    index: ClaimIndex[Drain, str] = ClaimIndex(DRAIN)
+    cache = ObjectCache("Drain", index)
+    cache.put(drain("odd", 1))
+    odd = {**drain("odd", version="2"), "spec": {}}
+    news = cache.replace_all([odd, drain("a", 1)], listed_version="2")
+    assert key("a") in news
+    assert index.claims("1") == ("uid-a",)
+    (record,) = caplog.records
+    assert record.__dict__["resource"] == "Drain shop/odd"
+
+
 def test_objects_of_two_kinds_with_one_name_are_two() -> None:
     assert ObjectKey("Drain", "shop", "a") != ObjectKey("KafkaTopic", "shop", "a")
 
@@ -151,9 +167,9 @@ def test_one_reconciler_serves_a_kind_that_knows_no_topics() -> None:
             ),
             Drains(),
         )
-        assert await reconciler.reconcile(key("a")) is None
+        assert await reconciler.reconcile(key("a")) == Reconciled(None)
         assert len(store.patches) == 2
-        assert await reconciler.reconcile(key("a")) is None
+        assert await reconciler.reconcile(key("a")) == Reconciled(None)
         assert len(store.patches) == 2, "nothing has changed"
         return store
 

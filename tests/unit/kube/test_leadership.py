@@ -177,3 +177,16 @@ def test_an_observer_that_cannot_renew_stops_before_another_one_may_begin() -> N
         assert not observer.serves
 
     _play(scenario)
+
+
+def test_a_replica_that_is_elected_at_the_moment_of_its_stop_stops() -> None:
+    async def scenario() -> None:
+        replica = Replica(LeaseServer(), "a")
+        await elapse(1)
+        replica.leadership.set_elected(True)
+        replica.task.cancel()
+        await asyncio.wait([replica.task], timeout=60)
+        assert replica.task.cancelled()
+        assert not replica.serves
+
+    run(scenario())

@@ -19,6 +19,7 @@ from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
 from regent.kube.metrics import RESULTS, ResourceMetrics, ServingCollector, ServingState
 from regent.kube.object_cache import ObjectKey
+from regent.kube.reconciler import Reconciled
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.observability.metrics import ControllerCollector
@@ -44,16 +45,16 @@ def test_every_result_of_a_reconciliation_is_counted_from_zero_on(
 
     assert [count(result) for result in RESULTS] == [0, 0, 0, 0]
 
-    async def reconcile(key: ObjectKey) -> float | None:
+    async def reconcile(key: ObjectKey) -> Reconciled:
         match key.name:
             case "again":
-                return 500.0
+                return Reconciled(500.0)
             case "refused":
                 raise KubeUnavailableError("no answer")
             case "broken":
                 raise ZeroDivisionError
             case _:
-                return None
+                return Reconciled(None)
 
     async def scenario() -> None:
         queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regent.kube.moving_partitions import MovingPartitions
+from regent.kube.moving_partitions import MoveNews, MovingPartitions
 from regent.reconcile.reassignments.request import SentMove
 from tests.unit.reconcile.reassignments.reassigning import moved, orders, tp
 from tests.unit.reconcile.requests import topic, view
@@ -71,3 +71,11 @@ def test_going_back_counts_until_the_partition_is_on_its_way_back() -> None:
     assert moving.sent(at=0.0).keys() == {tp(0)}
     moving.see_topics(STILL, ORDERS)
     assert not moving.sent(at=0.0)
+
+
+def test_each_reader_learns_once_that_something_moves() -> None:
+    moving = MovingPartitions()
+    first, second = MoveNews(moving), MoveNews(moving)
+    moving.see_topics(MOVING, ORDERS)
+    moving.see_topics(MOVING, ORDERS)
+    assert [first.take(), first.take(), second.take(), second.take()] == [True, False, True, False]

@@ -148,9 +148,10 @@ class Bench:
         tasks.extend(asyncio.create_task(recorder.run()) for recorder in recorders)
         try:
             for _ in range(times):
-                self.requeued = await asyncio.gather(
+                reconciled = await asyncio.gather(
                     *(reconcilers[name].reconcile(keys[name]) for name in names or keys)
                 )
+                self.requeued = [each.again_s for each in reconciled]
             for recorder in recorders:
                 await recorder.flush()
         finally:

@@ -30,6 +30,7 @@ from regent.kube.login import login
 from regent.kube.merge_patch import merge_patch
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
+from regent.kube.reconciler import Reconciled
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_memory import TopicMemory
@@ -183,17 +184,36 @@ class TestTopicMemory:
 
 
 class TestWorker:
+    def test_what_has_kept_the_loop_busy_rests(self) -> None:
+        looks: list[float] = []
+
+        async def reconcile(_: ObjectKey) -> Reconciled:
+            looks.append(asyncio.get_running_loop().time() - 1000)
+            return Reconciled(0.0 if len(looks) == 1 else None, cost_s=0.5)
+
+        async def scenario() -> None:
+            queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
+            queue.add(ObjectKey("KafkaTopic", "shop", "large"))
+            worker = asyncio.create_task(
+                work(queue, reconcile, metrics=ResourceMetrics(CollectorRegistry()))
+            )
+            await elapse(100)
+            worker.cancel()
+
+        run(scenario())
+        assert looks == [0, 2]
+
     def test_errors_are_retried_and_stop_nobody(self, caplog: pytest.LogCaptureFixture) -> None:
         looks: list[tuple[str, float]] = []
 
-        async def reconcile(key: ObjectKey) -> float | None:
+        async def reconcile(key: ObjectKey) -> Reconciled:
             looks.append((key.name, asyncio.get_running_loop().time() - 1000))
             seen = [name for name, _ in looks].count(key.name)
             if key.name == "busy" and seen == 1:
                 raise KubeApiError("too many requests", status=429, retry_after_s=9)
             if key.name == "broken" and seen == 1:
                 raise ZeroDivisionError
-            return 50.0 if key.name == "again" and seen == 1 else None
+            return Reconciled(50.0 if key.name == "again" and seen == 1 else None)
 
         async def scenario() -> None:
             queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)

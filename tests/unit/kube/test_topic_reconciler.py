@@ -20,6 +20,7 @@ from regent.kube.errors import KubeApiError, KubeSchemaError, KubeUnavailableErr
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.kafka_topics import KafkaTopics
 from regent.kube.metrics import ResourceMetrics
+from regent.kube.moving_partitions import MovingPartitions
 from regent.kube.reconciler import Reconciler, ReconcilerParts
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
@@ -105,6 +106,7 @@ class Bench:
             KafkaTopics(
                 index=self.index,
                 configs=TopicConfigs(),
+                moving=MovingPartitions(),
                 batcher=batcher,
                 metrics=self.metrics,
                 settings=settings,
@@ -117,7 +119,7 @@ class Bench:
         tasks = [asyncio.create_task(batcher.run()), asyncio.create_task(recorder.run())]
         try:
             for _ in range(times):
-                self.looks.append(await reconciler.reconcile(key()))
+                self.looks.append((await reconciler.reconcile(key())).again_s)
                 await elapse(every_s)
                 between()
             await recorder.flush()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from regent.kube.work_queue import (
     BACKOFF_MAX_S,
+    CHEAP_S,
     RETRIES_PER_S,
     WorkQueue,
     backoff_s,
@@ -102,6 +103,41 @@ def test_no_delay_is_now() -> None:
         return len(queue)
 
     assert run(scenario()) == 1
+
+
+def test_what_has_cost_much_rests_before_it_is_handed_out_again() -> None:
+    async def scenario() -> list[float]:
+        queue, began = _queue(), asyncio.get_running_loop().time()
+        handed_out = []
+        for cost_s in (0.5, 100.0, CHEAP_S, 0.0):
+            queue.add("a")
+            queue.add_after("a", 0.1)
+            await queue.get()
+            queue.add("a")
+            handed_out.append(asyncio.get_running_loop().time() - began)
+            queue.done("a", cost_s=cost_s)
+        return handed_out
+
+    assert run(scenario()) == pytest.approx([0, 2, 7, 7])
+
+
+def test_others_do_not_wait_for_what_rests() -> None:
+    async def scenario() -> list[str]:
+        queue = _queue()
+        queue.add("a")
+        await queue.get()
+        queue.done("a", cost_s=0.5)
+        queue.add("a")
+        queue.add("b")
+        handed_out = []
+        for _ in range(2):
+            handed_out.append(await queue.get())
+            queue.done(handed_out[-1])
+        await elapse(100)
+        assert queue.is_idle
+        return handed_out
+
+    assert run(scenario()) == ["b", "a"]
 
 
 def test_failures_in_a_row_wait_longer_until_one_succeeds() -> None:

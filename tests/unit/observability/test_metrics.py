@@ -20,6 +20,7 @@ from regent.observability.metrics import (
 )
 from regent.observability.standby_metrics import StandbyCollector
 from regent.standby.status import StandbyPhase, StandbyStatus
+from regent.zk_data.throttles import BrokerThrottle, TopicThrottle
 
 
 class Statistics:
@@ -110,6 +111,9 @@ def test_numbers_are_those_of_the_context() -> None:
     context.set_replica_state(1, TopicPartition("marked", 0), ReplicaState.DELETION_SUCCESSFUL)
     context.set_replica_state(2, TopicPartition("marked", 0), ReplicaState.DELETION_INELIGIBLE)
     context.refusals.update(1, refused={TopicPartition("kept", 0): "X"}, done=())
+    context.throttles.set_topic("kept", TopicThrottle())
+    for broker_id in (1, 2):
+        context.throttles.set_broker(broker_id, BrokerThrottle(leader_rate=5))
     context.mark_shutting_down(1)
     gauges = gauges_of(context)
     assert gauges.shutting_down_broker_count == 1
@@ -120,6 +124,7 @@ def test_numbers_are_those_of_the_context() -> None:
     assert gauges.preferred_replica_imbalance_count == 1
     assert (gauges.global_topic_count, gauges.global_partition_count) == (2, 3)
     assert gauges.reassigning_partitions_count == 1
+    assert gauges.throttles_count == 3
     assert gauges.topics_to_delete_count == 1
     assert gauges.replicas_to_delete_count == 1
     assert gauges.replicas_ineligible_to_delete_count == 1

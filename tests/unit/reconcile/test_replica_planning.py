@@ -11,6 +11,7 @@ from regent.controller.topics.replica_assignment import BrokerRack, Pattern, ass
 from regent.controller.view import PartitionView, TopicView
 from regent.reconcile.topics.replica_planning import (
     MOVING_AT_A_TIME,
+    MOVING_IN_CLUSTER,
     ReplicaPlan,
     may_begin,
     plan_replicas,
@@ -118,11 +119,13 @@ class TestReassignmentsUnderWay:
         moving = [partition(i, (1, 2), (1,), adding=(2,)) for i in range(5)]
         waiting = [partition(i, (1,)) for i in range(5, 50)]
         subject = of(*moving, *waiting)
-        assert may_begin(subject) == MOVING_AT_A_TIME - 5
+        assert may_begin(subject, moving_elsewhere=0) == MOVING_AT_A_TIME - 5
+        assert may_begin(subject, moving_elsewhere=MOVING_IN_CLUSTER - 10) == 5
+        assert may_begin(subject, moving_elsewhere=MOVING_IN_CLUSTER) == 0
         begun = plan(subject, 2, without_racks(1, 2), limit=15).targets
         assert list(begun) == list(range(5, 20))
         full = of(*[partition(i, (1, 2), (1,), adding=(2,)) for i in range(40)])
-        assert may_begin(full) == 0
+        assert may_begin(full, moving_elsewhere=0) == 0
         assert plan(subject, 2, without_racks(1, 2), limit=0) == ReplicaPlan()
 
 

@@ -214,6 +214,12 @@ class TestRefusals:
         assert plan.commands == ()
         assert state(plan)["Reconciling"] == "True/NotEnoughBrokers"
 
+    def test_a_broker_that_is_being_drained_gets_no_replica(self) -> None:
+        cordoned = msgspec.structs.replace(seen(topic()), cordoned=(3,))
+        plan = plan_topic(request(owned(replicas=3), cordoned, config={}))
+        assert plan.commands == ()
+        assert state(plan)["Reconciling"] == "True/NotEnoughBrokers"
+
     def test_racks_of_some_brokers_only(self) -> None:
         racks = {1: "a", 2: "b", 3: None}
         plan = plan_topic(request(owned(replicas=3), seen(topic(), racks=racks), config={}))

@@ -20,7 +20,7 @@ from regent.resources.conditions import (
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = ("kafkatopic.md", "partition-reassignment.md")
+PAGES = ("kafkatopic.md", "partition-reassignment.md", "broker-drain.md")
 
 
 def _verdict(status: ConditionStatus, message: str = "so it is") -> Verdict:

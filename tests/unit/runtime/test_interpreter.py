@@ -124,6 +124,26 @@ async def test_resigning_closes_channels_disarms_timers_and_empties_the_view() -
     assert process.events == [e.Startup()]
 
 
+async def test_the_standby_learns_of_a_resignation() -> None:
+    resignations: list[str] = []
+
+    class Standby:
+        async def read(self) -> None:
+            """There is no copy."""
+
+        def resigned(self) -> None:
+            resignations.append("resigned")
+
+    process = Process(standby=Standby())
+
+    async def scenario() -> None:
+        assert await fx.ReadStandby() is None
+        await fx.Resigned()
+
+    await run(process, scenario())
+    assert resignations == ["resigned"]
+
+
 async def test_answers_go_to_whoever_asked() -> None:
     process = Process()
     answers: list[Any] = []

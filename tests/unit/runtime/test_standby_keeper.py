@@ -25,6 +25,9 @@ from tests.simulation.zookeeper import (
     InMemoryZooKeeper,
     InMemoryZooKeeperPort,
 )
+from tests.support.broker_znodes import encode_broker
+from tests.unit.controller.world import make_broker
+from tests.unit.runtime.worlds import KeptChannels
 
 DEADLINE_S = 60.0
 T0 = TopicPartition("t", 0)
@@ -58,9 +61,11 @@ class World:
         self.client: InMemoryClient = self.server.connect()
         self.watches = InMemoryRecursiveWatches(self.client)
         self.port = InMemoryZooKeeperPort(self.client)
+        self.channels = KeptChannels()
         self.keeper = StandbyKeeper(
             zookeeper=self.port,
             watches=self.watches,
+            channels=self.channels,
             collector=Collector(),
             self_check_interval_s=self_check_interval_s,
         )
@@ -89,6 +94,13 @@ class World:
                 self.keeper.status.phase is StandbyPhase.CURRENT and not self.keeper.status.dirty
             )
         )
+
+    def register(self, broker_id: int) -> None:
+        content = encode_broker(make_broker(broker_id), timestamp_ms=0)
+        self.admin.multi([Create(paths.broker_id(broker_id), content)])
+
+    def prepared(self) -> list[TopicPartition]:
+        return sorted(self.keeper.cache.cluster.announced_states)
 
     def leader(self, tp: TopicPartition = T0) -> int | None:
         known = self.keeper.cache.cluster.leadership.get(tp)
@@ -327,7 +339,52 @@ class TestTakeOver:
         assert copy is not None
         assert copy.cluster.leadership[T0].leader == 2
         assert copy.cluster.leadership[TopicPartition("u", 2)].leader == 1
-        assert copy.topic_nodes == {"t", "u"}
+        assert copy.topic_mzxids.keys() == {"t", "u"}
+
+    async def test_what_it_sends_is_prepared_as_the_cluster_changes(self, make: Make) -> None:
+        world = make()
+        world.start()
+        await world.until(lambda: world.prepared() == [T0])
+        world.admin.multi([*topic("u", 2)])
+        u0, u1 = TopicPartition("u", 0), TopicPartition("u", 1)
+        await world.until(lambda: world.prepared() == [T0, u0, u1])
+        world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+        await world.until(lambda: world.leader() == 2 and world.prepared() == [T0, u0, u1])
+        copy = await world.keeper.read()
+        assert copy is not None
+        assert sorted(copy.cluster.announced_states) == [T0, u0, u1]
+        assert copy.cluster.announced_states[T0].leader_and_isr.leader == 2
+
+    async def test_brokers_that_there_are_are_connected_to(self, make: Make) -> None:
+        world = make()
+        world.register(1)
+        world.start()
+        await world.until(lambda: world.channels.standing_by == [[1]])
+        world.register(2)
+        await world.until(lambda: world.channels.standing_by == [[1], [1, 2]])
+        world.admin.multi(topic("u", 2))
+        await world.until(lambda: world.keeper.status.partitions == 3)
+        world.admin.multi([Delete(paths.broker_id(1))])
+        await world.until(lambda: world.channels.standing_by == [[1], [1, 2], [2]])
+        world.keeper.resigned()
+        await world.until(lambda: world.channels.standing_by == [[1], [1, 2], [2], [2]])
+
+    async def test_nothing_is_prepared_while_this_process_is_the_controller(
+        self, make: Make
+    ) -> None:
+        world = make()
+        world.start()
+        await world.until(lambda: world.prepared() == [T0])
+        assert await world.keeper.read() is not None
+        assert world.prepared() == []
+        world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+        await world.until(lambda: world.leader() == 2)
+        refreshes = world.keeper.status.refreshes
+        world.admin.multi([SetData(paths.partition_state(T0), state(1))])
+        await world.until(lambda: world.keeper.status.refreshes > refreshes)
+        assert world.prepared() == []
+        world.keeper.resigned()
+        await world.until(lambda: world.prepared() == [T0])
         assert world.keeper.status.copies == 1
 
     async def test_it_does_not_wait_until_changes_cease(self, make: Make) -> None:

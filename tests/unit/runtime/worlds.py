@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from regent.controller.active_controller import Chance
 from regent.controller.config import ControllerConfig
@@ -14,6 +14,7 @@ from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import ReplicaAssignment
 from regent.protocol.control_requests import ControlRequests
 from regent.runtime.interpreter import Interpreter
+from regent.runtime.ports import StandbyPort
 from regent.zk_data import paths
 from regent.zk_data.operations import Create
 from regent.zk_data.topics import TopicZNode, encode_topic
@@ -26,6 +27,7 @@ class KeptChannels:
 
     def __init__(self) -> None:
         self.open: dict[int, Broker] = {}
+        self.standing_by: list[list[int]] = []
         self.sent: list[ControlRequests] = []
 
     def update(
@@ -34,6 +36,9 @@ class KeptChannels:
         for broker_id in closed:
             self.open.pop(broker_id, None)
         self.open |= {broker.broker_id: broker for broker in opened}
+
+    def stand_by(self, brokers: Iterable[Broker]) -> None:
+        self.standing_by.append([broker.broker_id for broker in brokers])
 
     def send(self, requests: ControlRequests) -> None:
         self.sent.append(requests)
@@ -76,7 +81,7 @@ class SilentLog:
 class Process:
     """One controller process with everything in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, standby: StandbyPort | None = None) -> None:
         self.server = InMemoryZooKeeper()
         self.outsider = self.server.connect()
         self._brokers: dict[int, InMemoryClient] = {}
@@ -98,6 +103,7 @@ class Process:
             view=self.view,
             enqueue=self._enqueue,
             contend=lambda: None,
+            standby=standby,
         )
         self._arrived = asyncio.Event()
 

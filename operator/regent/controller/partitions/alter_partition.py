@@ -7,13 +7,14 @@ processes each request alone, and announces also what it has refused.)
 Until its leader has an answer, all ISR changes of that broker wait. So the answer does not wait for
 what follows, which is an event of its own: reassignments that have become complete, leaders on
 brokers that are stopping for which there is a successor now, replicas of a former topic that have
-left.
+left. Only the higher leader epoch that a refused leader would wait for is written first: nobody
+after us would know of it.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from regent.controller.active_controller import ActiveController
@@ -28,6 +29,7 @@ from regent.controller.brokers.partition_release import release_again
 from regent.controller.effects import Enqueue, PublishView
 from regent.controller.events import IsrChangesMade, PartitionReassignmentIsrChange
 from regent.controller.partitions.isr_change_rules import decide
+from regent.controller.partitions.waiting_leaders import is_left_waiting, raise_leader_epochs
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.term.cluster_loading import refresh_leadership
@@ -66,6 +68,7 @@ async def process_alter_partition(
     context = active.context
     requests = [each.request for each in asked]
     results: dict[_Place, IsrChangeResult] = {}
+    waiting: dict[TopicPartition, int] = {}
     changes = _identify(context, requests, results)
     with context.trail.because(
         CauseKind.ISR_CHANGE,
@@ -77,10 +80,14 @@ async def process_alter_partition(
         announced: dict[TopicPartition, None] = {}
         for round_ in _rounds(changes):
             announced.update(dict.fromkeys(await _make(active, round_, results)))
-    if announced:
+            waiting.update(_left_waiting(context, round_, results))
+        raised = await raise_leader_epochs(active, waiting)
+    unknown = [tp for tp in announced if tp not in raised]
+    if unknown:
         batch = ControllerBrokerRequestBatch(context)
-        batch.add_update_metadata(announced)
+        batch.add_update_metadata(unknown)
         await batch.send()
+    if announced:
         moving = tuple(tp for tp in announced if tp in context.cluster.partitions_being_reassigned)
         if moving:
             await Enqueue(PartitionReassignmentIsrChange(moving))
@@ -202,10 +209,23 @@ async def _make(
     return [*outcome.written, *read_again]
 
 
+def _left_waiting(
+    context: ControllerContext,
+    changes: Iterable[_Change],
+    results: Mapping[_Place, IsrChangeResult],
+) -> Iterator[tuple[TopicPartition, int]]:
+    """Partitions whose leader was refused, and needs a higher leader epoch than this to go on."""
+    for place, tp, sender, wanted in changes:
+        current = context.cluster.leadership.get(tp)
+        if current is not None and is_left_waiting(
+            results[place].error_code, wanted, sender=sender, current=current
+        ):
+            yield tp, current.leader_epoch
+
+
 def _outcome_of_conflict(context: ControllerContext, change: _Change) -> IsrChangeResult:
     """What is stored is another state than the change was based on, and may well be the wanted one:
-    a write that has taken effect is repeated if its answer is lost. A leader that is refused for
-    being out of date waits for a higher leader epoch, which nobody would have a reason to send."""
+    a write that has taken effect is repeated if its answer is lost."""
     current = context.cluster.leadership.get(change.tp)
     if current is not None:
         decision = decide(

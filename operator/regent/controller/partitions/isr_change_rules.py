@@ -2,8 +2,13 @@
 
 The order of the rules is that of ``KafkaController.processAlterPartition``, which its tests fix: an
 error about epochs wins over one about the contents. How the leader goes on depends on the error:
-``INELIGIBLE_REPLICA`` and ``OPERATION_NOT_ATTEMPTED`` bring it back to the stored ISR; after most
-others it keeps its pending ISR until a LeaderAndIsr with a higher leader epoch.
+``INELIGIBLE_REPLICA`` brings it back to the stored ISR; after most others it keeps its pending ISR
+until a LeaderAndIsr with a higher leader epoch.
+
+A leader that names topics (Kafka 2.7 to 3.2) has no error for a member that cannot be in sync: up
+to 3.0 it would keep its pending ISR after any of them. So a member that is stopping is granted to
+it, as by the controllers of those releases: the ISR loses it as soon as it is gone. One that is
+down is refused as if the leader were out of date, which it becomes: see ``waiting_leaders.py``.
 
 One rule differs: whether the leader may be in its ISR is not asked. A leader on a broker that is
 stopping leads on because nobody else is in sync. A broker's controller of Kafka 3.0 or newer lets
@@ -27,7 +32,6 @@ from regent.protocol.error_codes import (
     INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
     NOT_CONTROLLER,
-    OPERATION_NOT_ATTEMPTED,
 )
 
 
@@ -65,9 +69,10 @@ def decide(
     if not _is_sound(change, current, replicas=context.cluster.replicas(tp)):
         return INVALID_REQUEST
     followers = (broker_id for broker_id in change.isr if broker_id != sender)
-    if not all(_is_eligible(broker_id, change, context) for broker_id in followers):
-        by_id = isinstance(change.topic, uuid.UUID)
-        return INELIGIBLE_REPLICA if by_id else OPERATION_NOT_ATTEMPTED
+    by_id = isinstance(change.topic, uuid.UUID)
+    is_eligible = _is_eligible if by_id else _is_live
+    if not all(is_eligible(broker_id, change, context) for broker_id in followers):
+        return INELIGIBLE_REPLICA if by_id else INVALID_UPDATE_VERSION
     return LeaderAndIsr(
         current.leader,
         current.leader_epoch,
@@ -92,6 +97,10 @@ def _is_sound(change: IsrChange, current: LeaderAndIsr, *, replicas: tuple[int, 
     return (
         len(members) == len(change.isr) and current.leader in members and members <= set(replicas)
     )
+
+
+def _is_live(broker_id: int, _: IsrChange, context: ControllerContext) -> bool:
+    return context.is_broker_online(broker_id, include_shutting_down=True)
 
 
 def _is_eligible(broker_id: int, change: IsrChange, context: ControllerContext) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.log import examples
-from regent.controller.reassignment import reassignments
+from regent.controller.reassignment import reassignments, throttles
 from regent.controller.reassignment.algebra import reassign_to, target_problem
 from regent.controller.reassignment.request_node import drop_requests, read_request
 from regent.controller.topics import assignment_repair
@@ -28,9 +28,11 @@ async def process_partition_reassignment_isr_change(
 async def resume_reassignments(active: ActiveController) -> None:
     """Go on with what a predecessor has begun. The request node comes first: what it wants was
     wanted last."""
+    await throttles.load(active)
     begun = await _process_requests(active)
     moving = active.context.cluster.partitions_being_reassigned
     await reassignments.advance(active, [tp for tp in moving if tp not in begun])
+    await throttles.settle(active)
 
 
 async def _process_requests(active: ActiveController) -> Collection[TopicPartition]:

@@ -3,6 +3,8 @@ those of custom resources."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     Accepted,
@@ -15,7 +17,7 @@ from regent.controller.commands import (
     ReassignTopic,
     Rejected,
 )
-from regent.controller.reassignment import reassignments
+from regent.controller.reassignment import reassignments, throttles
 from regent.controller.reassignment.algebra import cancelled, reassign_to, target_problem
 from regent.controller.reassignment.new_epochs import Unsafe
 from regent.controller.reassignment.request_node import drop_requests
@@ -45,11 +47,26 @@ async def alter_partition_reassignments(
             results[tp] = _DONE
             wanted[tp] = decided
     if wanted:
+        failures = await _throttle(active, command, wanted)
+        allowed = {tp: new for tp, new in wanted.items() if tp not in failures}
         # What is asked for last counts.
-        await drop_requests(active, lambda tp, _: tp in wanted)
-        failures = await reassignments.begin(active, wanted)
+        await drop_requests(active, lambda tp, _: tp in allowed)
+        failures |= await reassignments.begin(active, allowed)
+        await throttles.release(active, (tp.topic for tp in failures))
         results |= {tp: _result_of(reason) for tp, reason in failures.items()}
     return Accepted(results)
+
+
+async def _throttle(
+    active: ActiveController,
+    command: AlterPartitionReassignments,
+    wanted: Mapping[TopicPartition, ReplicaAssignment],
+) -> dict[TopicPartition, str]:
+    """Throttle partitions before they move. Returns those that must not move, with reasons."""
+    if command.throttle is None:
+        return {}
+    failures = await throttles.throttle(active, wanted, command.throttle)
+    return {tp: f"its throttle cannot be set: {reason}" for tp, reason in failures.items()}
 
 
 async def reassign_topic(active: ActiveController, command: ReassignTopic) -> Outcome:

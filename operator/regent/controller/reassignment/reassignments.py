@@ -24,6 +24,7 @@ from itertools import chain
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import PublishView
 from regent.controller.log import examples
+from regent.controller.reassignment import throttles
 from regent.controller.reassignment.algebra import completed, is_complete, replicas_lost
 from regent.controller.reassignment.completion_election import COMPLETION
 from regent.controller.reassignment.new_epochs import announce, raise_epochs
@@ -199,6 +200,7 @@ async def abandon(active: ActiveController, topics: Iterable[str]) -> None:
         examples=examples(moving),
     )
     await drop_requests(active, lambda tp, _: tp in moving)
+    await throttles.release(active, (tp.topic for tp in moving))
 
 
 async def _finish(active: ActiveController, partitions: Collection[TopicPartition]) -> None:
@@ -207,6 +209,7 @@ async def _finish(active: ActiveController, partitions: Collection[TopicPartitio
         return
     replicas = {tp: active.context.cluster.replicas(tp) for tp in partitions}
     await drop_requests(active, lambda tp, wanted: replicas.get(tp) == wanted)  # B7
+    await throttles.release(active, (tp.topic for tp in partitions))
     await PublishView(frozenset(tp.topic for tp in partitions))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
+from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Protocol
@@ -64,10 +65,12 @@ class ClusterState:
         self._topics_by_id: dict[uuid.UUID, str] = {}
         self._topic_czxids: dict[str, int] = {}
         self._assignments: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
+        # Topics whose partitions another state has, too: copied before they change.
+        self._shared_topics: set[str] = set()
         self._partition_count = 0
         self._reassigning: dict[TopicPartition, None] = {}
         self._leadership: dict[TopicPartition, LeaderAndIsr] = {}
-        self._topics_by_metric_name: dict[str, dict[str, None]] = {}
+        self._topics_by_metric_name: dict[str, tuple[str, ...]] = {}
         self._changed_topics: dict[str, None] = {}
         self._changed_partitions: dict[TopicPartition, None] | None = None
 
@@ -120,7 +123,7 @@ class ClusterState:
         Args:
             czxid: Transaction that created its node; 0: as is known.
         """
-        self._partitions_to_change(topic)
+        self._add_name(topic)
         if topic_id is not None:
             self._forget_topic_id(topic)
             self._topic_ids[topic] = topic_id
@@ -128,13 +131,19 @@ class ClusterState:
         if czxid:
             self._topic_czxids[topic] = czxid
 
-    def _partitions_to_change(self, topic: str) -> dict[TopicPartition, ReplicaAssignment]:
-        """Assignments of a topic, which is added if it is new."""
+    def _add_name(self, topic: str) -> None:
         self._changed_topics[topic] = None
-        partitions = self._assignments.get(topic)
-        if partitions is None:
-            partitions = self._assignments[topic] = {}
-            self._topics_by_metric_name.setdefault(metric_name(topic), {})[topic] = None
+        if topic not in self._assignments:
+            self._assignments[topic] = {}
+            name = metric_name(topic)
+            self._topics_by_metric_name[name] = (*self.topics_with_metric_name(name), topic)
+
+    def _partitions_to_change(self, topic: str) -> dict[TopicPartition, ReplicaAssignment]:
+        """Assignments of a topic that is known, which no other state has."""
+        partitions = self._assignments[topic]
+        if topic in self._shared_topics:
+            self._shared_topics.remove(topic)
+            partitions = self._assignments[topic] = dict(partitions)
         return partitions
 
     def remove_topic(self, topic: str) -> Mapping[TopicPartition, ReplicaAssignment]:
@@ -147,6 +156,7 @@ class ClusterState:
         for tp in partitions:
             self._leadership.pop(tp, None)
             self._reassigning.pop(tp, None)
+        self._shared_topics.discard(topic)
         self._forget_metric_name(topic)
         self._forget_topic_id(topic)
         self._topic_czxids.pop(topic, None)
@@ -159,13 +169,14 @@ class ClusterState:
 
     def topics_with_metric_name(self, name: str) -> Collection[str]:
         """Topics that metrics do not distinguish: see :func:`regent.model.topic.metric_name`."""
-        return self._topics_by_metric_name.get(name, {}).keys()
+        return self._topics_by_metric_name.get(name, ())
 
     def _forget_metric_name(self, topic: str) -> None:
         name = metric_name(topic)
-        twins = self._topics_by_metric_name.get(name, {})
-        twins.pop(topic, None)
-        if not twins:
+        twins = tuple(twin for twin in self.topics_with_metric_name(name) if twin != topic)
+        if twins:
+            self._topics_by_metric_name[name] = twins
+        else:
             self._topics_by_metric_name.pop(name, None)
 
     def note_change(self, topic: str) -> None:
@@ -187,18 +198,29 @@ class ClusterState:
         changed, self._changed_partitions = self._changed_partitions, {}
         return None if changed is None else changed.keys()
 
+    def expect_all_partitions_changed(self) -> None:
+        """As before :meth:`take_changed_partitions` was first called."""
+        self._changed_partitions = None
+
     def copy_topics(self) -> ClusterState:
-        """Topics, assignments and leadership, in containers of their own. The values in them exist
-        once. Topics are in the order of their names, as where they are read."""
+        """Topics, assignments and leadership as they are now, whatever becomes of either state.
+
+        Takes a step for each topic, and none for a partition: both states have the partitions of a
+        topic until one of them changes them. Leadership is copied, but not walked over. Topics
+        are in the order of their names, as where they are read.
+        """
         copy = ClusterState()
         copy._topic_ids = dict(self._topic_ids)
         copy._topics_by_id = dict(self._topics_by_id)
         copy._topic_czxids = dict(self._topic_czxids)
-        copy._assignments = {t: dict(self._assignments[t]) for t in sorted(self._assignments)}
+        copy._assignments = {topic: self._assignments[topic] for topic in sorted(self._assignments)}
+        self._shared_topics = set(self._assignments)
+        copy._shared_topics = set(self._assignments)
         copy._partition_count = self._partition_count
         copy._reassigning = dict(self._reassigning)
-        copy._leadership = dict(self._leadership)
-        copy._topics_by_metric_name = {n: dict(t) for n, t in self._topics_by_metric_name.items()}
+        # copy() clones the table, which dict() does not where something was removed.
+        copy._leadership = self._leadership.copy()
+        copy._topics_by_metric_name = dict(self._topics_by_metric_name)
         return copy
 
     def take_topics(self, source: ClusterState) -> None:
@@ -208,10 +230,12 @@ class ClusterState:
         self._topics_by_id = source._topics_by_id
         self._topic_czxids = source._topic_czxids
         self._assignments = source._assignments
+        self._shared_topics = source._shared_topics
         self._partition_count = source._partition_count
         self._reassigning = source._reassigning
         self._leadership = source._leadership
         self._topics_by_metric_name = source._topics_by_metric_name
+        self.announced_states = source.announced_states
         self._changed_topics = dict.fromkeys(source._assignments)
         self._changed_partitions = None
 
@@ -221,8 +245,7 @@ class ClusterState:
         return self._assignments.get(topic, _NOTHING)
 
     def all_partitions(self) -> Iterator[TopicPartition]:
-        for partitions in self._assignments.values():
-            yield from partitions
+        return chain.from_iterable(self._assignments.values())
 
     @property
     def partition_count(self) -> int:
@@ -244,6 +267,9 @@ class ClusterState:
 
         The active controller changes them through its context, which keeps counts of its own.
         """
+        self._add_name(topic)
+        if not assignments:
+            return
         partitions = self._partitions_to_change(topic)
         self._partition_count -= len(partitions)
         partitions.update(assignments)

@@ -14,7 +14,7 @@ Insertion order is the only order anything iterates in, so that a simulation rep
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
@@ -28,6 +28,7 @@ from regent.controller.state.refusals import Refusals
 from regent.controller.state.state_change_trail import StateChangeTrail
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.state.term import Term
+from regent.controller.state.throttles import Throttles
 from regent.controller.state.unassigned_replicas import UnassignedReplicas
 from regent.model.cluster import Broker
 from regent.model.partition import ReplicaAssignment, TopicPartition
@@ -56,6 +57,8 @@ class ControllerContext:
         trail: How leadership has changed in this term, and why.
         elections_to_repeat: Partitions whose election failed for another reason than the want of
             an eligible replica: an unreadable znode, for instance. No watch reports its end.
+        unwatched_topics: Topics that were not read from ZooKeeper, and so are not watched yet, each
+            with the mzxid of the node as it is known.
         topics_not_removed: Topics without replicas whose znodes could not all be deleted.
         stray_replicas: By broker and topic, replicas that are noted as to be deleted and that the
             broker was asked to delete, each with the leader epoch of that request: see
@@ -68,6 +71,10 @@ class ControllerContext:
         unserved_listeners: Listeners of brokers, with their security protocols, that have been
             reported as not served.
         unassigned_replicas: Replicas that brokers have, and that are not assigned to them.
+        throttles: How partitions that move are throttled.
+        waiting_leaders: Partitions whose leader waits for a higher leader epoch than this one; it
+            could not be written.
+        cordoned_brokers: Brokers that get no new replicas as long as there are enough others.
         unconfirmed_shutdowns: Brokers that shut down for longer than that takes: each was sent a
             request, and one that answers has given it up.
     """
@@ -78,6 +85,7 @@ class ControllerContext:
         self.unclean_leader_elections = 0
         self.restored_topic_ids = 0
         self.seen_config_changes: dict[str, None] = {}
+        self.unwatched_topics: deque[tuple[str, int]] = deque()
         self.refusals = Refusals()
         self.refusal_repairs = RefusalRepairs()
         self.balance = LeaderBalance(self.cluster, leaves_out=self.is_topic_queued_for_deletion)
@@ -89,8 +97,10 @@ class ControllerContext:
         )
         self.is_registered = False
         self.unserved_listeners: Mapping[str, str] = {}
+        self.cordoned_brokers: tuple[int, ...] = ()
         self.unconfirmed_shutdowns: dict[int, None] = {}
         self.unassigned_replicas = UnassignedReplicas()
+        self.throttles = Throttles()
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self._partition_states: dict[TopicPartition, PartitionState] = {}
         self._without_leader: dict[TopicPartition, None] = {}
@@ -106,6 +116,7 @@ class ControllerContext:
         self.confirmed_strays: dict[int, dict[str, None]] = {}
         self.doubtful_replicas: dict[int, dict[TopicPartition, None]] = {}
         self.elections_to_repeat: dict[TopicPartition, None] = {}
+        self.waiting_leaders: dict[TopicPartition, int] = {}
 
     # Brokers
 
@@ -296,9 +307,9 @@ class ControllerContext:
         elif before is PartitionState.OFFLINE:
             self._count_offline(tp, -1)
 
-    def load_partition_states(self, states: Mapping[TopicPartition, PartitionState]) -> None:
-        """Set the initial states of all partitions at once."""
-        self._partition_states = dict(states)
+    def load_partition_states(self, states: dict[TopicPartition, PartitionState]) -> None:
+        """Set the initial states of all partitions at once. Nobody else has ``states``."""
+        self._partition_states = states
         values = list(states.values())
         self._without_leader = {}
         if values.count(PartitionState.ONLINE) < len(values):
@@ -391,6 +402,13 @@ class ControllerContext:
         """Put many replicas of one broker into one state (not NON_EXISTENT)."""
         self._count_deletions(broker_id, partitions, state)
         self._replica_states.setdefault(broker_id, {}).update(dict.fromkeys(partitions, state))
+
+    def load_replica_states(
+        self, broker_id: int, partitions: Collection[TopicPartition], state: ReplicaState
+    ) -> None:
+        """Set the initial states of all replicas of one broker at once (not NON_EXISTENT)."""
+        self._count_deletions(broker_id, partitions, state)
+        self._replica_states[broker_id] = dict.fromkeys(partitions, state)
 
     def _count_deletions(
         self, broker_id: int, partitions: Collection[TopicPartition], state: ReplicaState

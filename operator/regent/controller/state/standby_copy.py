@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from regent.controller.state.cluster_state import ClusterState
 from regent.model.errors import MalformedZNodeError
+
+NOT_TAKEN: Final = -2
+"""mzxid of a topic node that is not, or not wholly, in a copy. No node has it."""
 
 
 class StandbyCopy(NamedTuple):
@@ -16,11 +19,13 @@ class StandbyCopy(NamedTuple):
     was asked for.
 
     Attributes:
-        cluster: Topics, assignments and leadership.
-        topic_nodes: Names of all topic nodes, also those that could not be decoded.
+        cluster: Topics, assignments and leadership, and of some partitions, or all, what brokers
+            are to be sent.
+        topic_mzxids: Transaction that wrote each topic node as it was read; :data:`NOT_TAKEN` of
+            those that could not be decoded.
         malformed_states: Of partitions of ``cluster``, those that have no leadership in it.
     """
 
     cluster: ClusterState
-    topic_nodes: AbstractSet[str]
+    topic_mzxids: Mapping[str, int]
     malformed_states: tuple[MalformedZNodeError, ...]

@@ -3,8 +3,8 @@
 Both give the context the same: topics with their ids, assignments, leadership. Where there is no
 copy, or a doubt about it, ZooKeeper is read.
 
-The copy comes without watches. Topic nodes are read to set them once the failover is over, as after
-a reconnection: that finds whatever has changed meanwhile, too.
+The copy comes without watches. Topic nodes are read to set them once the failover is over
+(:mod:`regent.controller.topics.unwatched_topics`): that finds whatever has changed meanwhile, too.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import Enqueue, ReadChildren, ReadStandby
-from regent.controller.events import PartitionModifications
+from regent.controller.effects import ReadChildren, ReadStandby
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.term import cluster_loading
+from regent.controller.topics import unwatched_topics
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 
@@ -47,12 +47,12 @@ async def load_topics(active: ActiveController) -> TopicsLoaded:
 def _has_all(copy: StandbyCopy, topics: Sequence[str], active: ActiveController) -> bool:
     """Whether the copy has the topics that were just listed, and no others. Some may have come or
     gone since; it may also be a defect."""
-    if copy.topic_nodes == frozenset(topics):
+    if copy.topic_mzxids.keys() == frozenset(topics):
         return True
     active.log.warning(
         "The standby's copy has other topics than ZooKeeper, reading everything",
         listed=len(topics),
-        copied=len(copy.topic_nodes),
+        copied=len(copy.topic_mzxids),
     )
     return False
 
@@ -67,8 +67,7 @@ async def _take(
         tp = paths.partition_of_state(error.path)
         if tp is not None:
             unreadable.append(tp)
-    if topics:
-        await Enqueue(PartitionModifications(tuple(topics)))
+    await unwatched_topics.note(active, {topic: copy.topic_mzxids[topic] for topic in topics})
     return unreadable
 
 

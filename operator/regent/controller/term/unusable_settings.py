@@ -5,7 +5,8 @@ Only another setting helps, and so a restart; until then the cluster is left to 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from operator import attrgetter
 from typing import Final
 
 from regent.controller.config import ControllerConfig
@@ -17,6 +18,9 @@ from regent.zk_data import paths
 RESERVED_BROKER_MAX_ID: Final = 1_000
 """Brokers' default of ``reserved.broker.max.id``: up to it people give ids, above it brokers draw
 theirs in sequence."""
+
+_isr_of = attrgetter("isr")
+_replicas_of = attrgetter("replicas")
 
 
 async def refuse_id_of_a_broker(controller_id: int, brokers: Collection[int]) -> None:
@@ -60,6 +64,8 @@ def refuse_id_of_a_replica(context: ControllerContext) -> None:
         UnusableSettingError: A topic names the id.
     """
     ours = context.term.controller_id
+    if not any(ours in brokers for brokers in _lists_of_brokers(context)):
+        return
     for topic in () if context.term.served else context.cluster.topics:
         for tp, assignment in context.cluster.partitions_of(topic).items():
             if ours in assignment.replicas:
@@ -67,6 +73,15 @@ def refuse_id_of_a_replica(context: ControllerContext) -> None:
     for tp, state in context.cluster.leadership.items():
         if ours in state.isr:
             raise _id_refused(ours, f"it is the id of a replica of {tp}")
+
+
+def _lists_of_brokers(context: ControllerContext) -> Iterable[tuple[int, ...]]:
+    """All replica lists and ISRs, each once: there are few."""
+    cluster = context.cluster
+    lists = dict.fromkeys(map(_isr_of, cluster.leadership.values()))
+    for topic in cluster.topics:
+        lists |= dict.fromkeys(map(_replicas_of, cluster.partitions_of(topic).values()))
+    return lists
 
 
 def _id_refused(controller_id: int, reason: str) -> UnusableSettingError:

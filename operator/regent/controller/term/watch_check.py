@@ -24,6 +24,8 @@ from typing import Final
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import ArmTimer, Enqueue, PublishView
 from regent.controller.events import WatchCheck
+from regent.controller.partitions import waiting_leaders
+from regent.controller.reassignment import throttles
 from regent.controller.state.causes import CauseKind
 from regent.controller.term.persistent_paths import restore_persistent_paths
 from regent.controller.term.watches import NEEDED
@@ -50,9 +52,11 @@ async def _repeat_elections(active: ActiveController) -> None:
 
 async def process_watch_check(active: ActiveController) -> None:
     """Have everything looked at that watches are to report. What is watched may have been deleted,
-    and a watch needs a node."""
+    and a watch needs a node. What was refused, or overwritten, is tried again."""
     await restore_persistent_paths(active)
     await _repeat_elections(active)
+    await waiting_leaders.repeat(active)
+    await throttles.settle(active)
     for event in NEEDED:
         await Enqueue(event)
     await schedule_watch_check(active)

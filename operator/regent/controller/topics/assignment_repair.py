@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.cordon import live_broker_racks
 from regent.controller.log import examples
 from regent.controller.reassignment.stored_assignments import store_assignments
 from regent.controller.state.context import ControllerContext
 from regent.controller.topics.replica_assignment import BrokerRack
 from regent.controller.topics.replica_replacement import replace_replicas
-from regent.controller.topics.topic_placement import broker_racks
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.partition import ReplicaAssignment, TopicPartition
 
@@ -86,8 +86,10 @@ async def _repair(
             affected.setdefault(tp.topic, []).append(tp)
     wanted: dict[TopicPartition, ReplicaAssignment] = {}
     left: list[TopicPartition] = []
-    brokers, loads = broker_racks(active), _loads(context)
-    spare = _further_brokers(context, phantoms)
+    live, loads = live_broker_racks(active), _loads(context)
+    brokers = [b for b in live if b.broker_id not in context.cordoned_brokers]
+    cordoned = [b for b in live if b.broker_id in context.cordoned_brokers]
+    spare = [*cordoned, *_further_brokers(context, phantoms)]
     for topic, named in affected.items():
         if context.is_topic_queued_for_deletion(topic):
             continue

@@ -20,6 +20,7 @@ def replace_replicas(
     brokers: Sequence[BrokerRack],
     loads: Mapping[int, int],
     spare: Sequence[BrokerRack] = (),
+    full: Sequence[BrokerRack] = (),
     unborn: Collection[int] | None = None,
 ) -> dict[int, ReplicaAssignment]:
     """Assignments of a topic without phantoms, as far as another broker or another replica is left.
@@ -36,13 +37,14 @@ def replace_replicas(
         brokers: The live brokers.
         loads: Replicas in the whole cluster by broker.
         spare: Known brokers that are down.
+        full: Brokers that get nothing, and whose racks count where they have replicas already.
         unborn: Partitions that have never had a leader; None: all of them. The others get new
             replicas as by a reassignment. A phantom has no data: it is left out at once.
 
     Returns:
         The assignments that differ.
     """
-    topic = _Topic(assignments.values(), phantoms, (brokers, spare), loads)
+    topic = _Topic(assignments.values(), phantoms, (brokers, spare), loads, full=full)
     changed: dict[int, ReplicaAssignment] = {}
     for partition, before in assignments.items():
         if not any(replica in phantoms for replica in before.replicas):
@@ -69,10 +71,12 @@ class _Topic:
         phantoms: Collection[int],
         choices: Sequence[Sequence[BrokerRack]],
         loads: Mapping[int, int],
+        *,
+        full: Sequence[BrokerRack],
     ) -> None:
         self._phantoms = phantoms
         self._choices = choices
-        self._racks = {b.broker_id: b.rack for brokers in choices for b in brokers}
+        self._racks = {b.broker_id: b.rack for brokers in (*choices, full) for b in brokers}
         self._loads = loads
         self._hosted: Counter[int] = Counter()
         self._led: Counter[int] = Counter()

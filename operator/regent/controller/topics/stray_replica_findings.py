@@ -5,10 +5,11 @@ then: another controller may have sent it there, or we did without learning that
 taken place. So what counts is the present:
 
 - nothing of a topic that does not exist, or of a partition that nobody has led yet, can be lost;
-- a broker that is up for unknown time may host whatever is assigned to it, in the ISR or not: it
-  may be in the first ISR, and have died before it was sent the deletion. Its answer to the
-  LeaderAndIsr decides: with INCONSISTENT_TOPIC_ID it says that its replica is of the former topic
-  (inter.broker.protocol.version 2.8 and newer), which is deleted once the broker is not in the ISR;
+- a broker that is up for unknown time may host whatever is assigned to it, in the ISR or not. So
+  may one that has just started, if it is in the ISR. A place in the ISR is no proof: it may be in
+  the first ISR, and have died before it was sent the deletion. Its answer to the LeaderAndIsr
+  decides: with INCONSISTENT_TOPIC_ID it says that its replica is of the former topic
+  (inter.broker.protocol.version 2.8 and newer);
 - a broker that has just started hosts nothing before it is sent a LeaderAndIsr. Outside the ISR it
   has no record that the ISR lacks; so what it has may go while a replica of the ISR is alive. If
   none is, it may be all that is left, and an unclean election may have to make do with it;
@@ -37,8 +38,6 @@ class Finding(enum.Enum):
 
     STRAY = enum.auto()
     """It may be deleted: nothing is lost."""
-    HOSTED = enum.auto()
-    """It belongs to a topic that exists: the note is void."""
     HOSTED_SINCE_WHEN = enum.auto()
     """It may be of the topic that exists or of the former one: the broker will say."""
     DOUBTFUL = enum.auto()
@@ -112,11 +111,9 @@ def _by_state(
     state = read.states.get(tp)
     if state is None:
         return Finding.STRAY
-    if not has_just_started:
-        # In the ISR or not: it may be in the first one, and never have been sent the deletion.
+    if not has_just_started or broker_id in state.isr:
+        # In the ISR, too: it may be in the first one, and never have been sent the deletion.
         return Finding.HOSTED_SINCE_WHEN
-    if broker_id in state.isr:
-        return Finding.HOSTED
     alive = any(context.is_replica_online(member, tp) for member in state.isr)
     return Finding.STRAY if alive else Finding.DOUBTFUL
 

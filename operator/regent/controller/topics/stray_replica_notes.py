@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from regent.controller.effects import Write
@@ -29,17 +29,31 @@ Note = tuple[int, str]
 Notes = Mapping[Note, Sequence[TopicPartition]]
 """Replicas that are noted, by broker and topic."""
 
+Replicas = Mapping[int, Collection[TopicPartition]]
+"""Replicas by broker."""
+
 ATTEMPTS: Final = 5
 """At notes that somebody else changes at the same time."""
 
 
-async def remember(
-    context: ControllerContext, replicas: Mapping[int, Iterable[TopicPartition]], log: ControllerLog
-) -> set[str]:
+async def remember(context: ControllerContext, replicas: Replicas, log: ControllerLog) -> set[str]:
     """Note replicas that their broker is to delete, before nobody else knows of them any more.
 
     The answer of a live broker that is asked to delete them, under the present leader epoch or
     whatever epoch it knows, removes the note.
+
+    Returns:
+        The topics of which a replica could not be noted.
+    """
+    failed = await write(context, replicas, log)
+    for broker_id, partitions in replicas.items():
+        if broker_id in context.cluster.brokers:
+            _expect_answer(context, broker_id, [tp for tp in partitions if tp.topic not in failed])
+    return failed
+
+
+async def write(context: ControllerContext, replicas: Replicas, log: ControllerLog) -> set[str]:
+    """Note replicas, without expecting an answer yet.
 
     Returns:
         The topics of which a replica could not be noted.
@@ -69,9 +83,6 @@ async def remember(
             examples=examples(failed),
             answers=sorted({answer.value for answer in answers.values()}),
         )
-    for (broker_id, topic), numbers in notes.items():
-        if broker_id in context.cluster.brokers and topic not in failed:
-            _expect_answer(context, broker_id, [TopicPartition(topic, n) for n in numbers])
     return failed
 
 

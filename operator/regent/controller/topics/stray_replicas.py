@@ -8,9 +8,9 @@ Somebody may have created a topic of the same name meanwhile. What the broker ha
 stay, so a replica is deleted only where ZooKeeper says that this loses nothing
 (``stray_replica_findings.py``).
 
-A note goes when the broker has confirmed the deletion while all of its log directories are online,
-or when it became void. While a broker is the controller nothing happens with it. KAFKA-10548
-describes the problem.
+A note goes when the broker has confirmed the deletion, or hosts the partition again, while all of
+its log directories are online. While a broker is the controller nothing happens with it.
+KAFKA-10548 describes the problem.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Final
 from regent.controller.active_controller import ActiveController
 from regent.controller.log import examples
 from regent.controller.state.context import ControllerContext
+from regent.controller.state.states import ReplicaState
 from regent.controller.topics.stray_replica_findings import Finding, find
 from regent.controller.topics.stray_replica_notes import (
     Note,
@@ -28,6 +29,7 @@ from regent.controller.topics.stray_replica_notes import (
     brokers_with_notes,
     forget,
     read,
+    write,
 )
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import NO_EPOCH, TopicPartition
@@ -44,8 +46,20 @@ _OF_ANOTHER_TOPIC: Final = error_name(INCONSISTENT_TOPIC_ID)
 async def delete_on_started(active: ActiveController, broker_ids: Sequence[int]) -> None:
     """Have brokers that have just started delete what was left on them.
 
-    To be called before they are sent a LeaderAndIsr.
+    To be called before they are sent a LeaderAndIsr. Replicas of topics whose deletion is in
+    progress are sent none, so nobody learns that one is in an offline log directory, and the broker
+    confirms its deletion. Those are noted before they are deleted.
     """
+    context = active.context
+    being_deleted = {
+        broker_id: [
+            tp
+            for tp in context.replica_states_on(broker_id)
+            if tp.topic in context.topics_with_deletion_started
+        ]
+        for broker_id in broker_ids
+    }
+    await write(context, being_deleted, active.log)
     await _delete(active, await read(broker_ids, active.log), have_just_started=True)
 
 
@@ -184,15 +198,18 @@ def _may_go(context: ControllerContext, broker_id: int, tp: TopicPartition) -> b
     """Whether a broker that has a replica of the former topic may start empty.
 
     An in-sync broker that starts empty may lead, and others then truncate to what it has. So it
-    may only where nobody else can have records: the first state of the partition still stands (its
-    leader has never changed the ISR, and a follower counts from its first fetch), or there is no
-    other replica.
+    may only where nobody else can have committed records: no leader has ever changed the ISR, or
+    there is no other replica.
+
+    A controller raises the leader epoch with each write, a leader that changes the ISR does not. A
+    broker that does not host the partition is in such an ISR since the first state, so nothing was
+    committed without it, or because of an unclean election.
     """
     cluster = context.cluster
-    leader_and_isr = cluster.leadership[tp]
+    state = cluster.leadership[tp]
     return (
-        broker_id not in leader_and_isr.isr
-        or leader_and_isr.partition_epoch == 0
+        broker_id not in state.isr
+        or state.partition_epoch in (0, state.leader_epoch)
         or cluster.replicas(tp) == (broker_id,)
     )
 
@@ -226,9 +243,9 @@ def _is_doubtful(context: ControllerContext, broker_id: int, topic: str) -> bool
 
 
 async def _delete(active: ActiveController, notes: Notes, *, have_just_started: bool) -> None:
-    """Ask brokers to delete their stray replicas; forget the notes that have become void.
+    """Ask brokers to delete their stray replicas.
 
-    A topic of the same name that is being deleted gets rid of its own replicas, and the broker's
+    The deletion of a topic of the same name asks for what it has yet to delete, and the broker's
     confirmation of that counts here, too.
     """
     if not notes:
@@ -236,33 +253,26 @@ async def _delete(active: ActiveController, notes: Notes, *, have_just_started: 
     context = active.context
     findings = await find(context, notes, active.log, have_just_started=have_just_started)
     batch = ControllerBrokerRequestBatch(context)
-    void: list[Note] = []
     doubtful: list[Note] = []
     for note, partitions in notes.items():
         broker_id, topic = note
         found = {tp: findings[broker_id, tp] for tp in partitions}
-        remaining = dict.fromkeys(tp for tp in found if found[tp] is not Finding.HOSTED)
-        if not remaining:
-            void.append(note)
-            continue
         if Finding.DOUBTFUL in found.values():
             doubtful.append(note)
-        hosted = dict.fromkeys(tp for tp in remaining if found[tp] is Finding.HOSTED_SINCE_WHEN)
+        hosted = dict.fromkeys(tp for tp in found if found[tp] is Finding.HOSTED_SINCE_WHEN)
         if hosted:
             context.doubtful_replicas.setdefault(broker_id, {}).update(hosted)
         # What is doubtful is not confirmed, so the note stays until the next start of the broker.
-        others = dict.fromkeys(tp for tp in remaining if tp not in hosted)
+        others = dict.fromkeys(tp for tp in found if tp not in hosted)
         if not others:
             continue
         asked = context.stray_replicas.setdefault(broker_id, {}).setdefault(topic, {})
         fresh = [tp for tp in others if tp not in asked]  # the others: in this very term
         asked.update(dict.fromkeys(others, NO_EPOCH))
-        deletes_itself = context.is_topic_queued_for_deletion(topic)
-        replicas = context.cluster.replicas
         stopped = [
             tp
             for tp in fresh
-            if found[tp] is Finding.STRAY and not (deletes_itself and broker_id in replicas(tp))
+            if found[tp] is Finding.STRAY and not _is_still_to_be_deleted(context, broker_id, tp)
         ]
         batch.add_stray_deletion(broker_id, stopped)
     await batch.send()
@@ -272,13 +282,19 @@ async def _delete(active: ActiveController, notes: Notes, *, have_just_started: 
             examples=_names(doubtful),
             count=len(doubtful),
         )
-    if void:
-        active.log.warning(
-            "Stray replicas left alone: their broker hosts a topic of that name again",
-            examples=_names(void),
-            count=len(void),
-        )
-        await forget(context, void)
+
+
+def _is_still_to_be_deleted(context: ControllerContext, broker_id: int, tp: TopicPartition) -> bool:
+    """Whether the deletion of its topic will ask the broker to delete a replica.
+
+    It asks once. A broker that confirmed that and has restarted since may see a log directory now
+    that it did not see then.
+    """
+    return (
+        context.is_topic_queued_for_deletion(tp.topic)
+        and broker_id in context.cluster.replicas(tp)
+        and context.replica_state(broker_id, tp) is not ReplicaState.DELETION_SUCCESSFUL
+    )
 
 
 def _names(notes: Iterable[Note]) -> list[str]:

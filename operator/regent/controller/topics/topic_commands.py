@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.controlled_shutdown import shut_down_brokers
+from regent.controller.brokers.cordon import cordon_brokers
 from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
@@ -26,6 +27,7 @@ from regent.controller.commands import (
     AlterUserScramCredentials,
     Command,
     ControlledShutdown,
+    CordonBrokers,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -162,6 +164,7 @@ async def _list_partition_reassignments(
 
 _SINGLE: Final[Mapping[type[Command], Callable[[ActiveController, Any], Awaitable[Outcome]]]] = {
     AlterTopicConfig: alter_topic_config,
+    CordonBrokers: cordon_brokers,
     DescribeTopicConfigs: describe_topic_configs,
     ElectLeaders: process_elect_leaders,
     AlterPartitionReassignments: alter_partition_reassignments,

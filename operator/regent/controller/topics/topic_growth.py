@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.cordon import brokers_for_new_replicas
 from regent.controller.commands import Accepted, CreatePartitions, Outcome, Reason, Rejected
 from regent.controller.effects import ReadData, Write
 from regent.controller.topics.replica_assignment import (
@@ -14,7 +15,6 @@ from regent.controller.topics.replica_assignment import (
     continue_assignment,
 )
 from regent.controller.topics.topic_placement import (
-    broker_racks,
     given_assignment,
     placement_refused,
 )
@@ -137,4 +137,6 @@ def _growth(active: ActiveController, command: CreatePartitions, znode: TopicZNo
     new = range(first_new, first_new + command.total - len(existing))
     if command.assignment is not None:
         return given_assignment(active, command.assignment, new)
-    return continue_assignment(broker_racks(active), existing, partitions=len(new))
+    factor = len(existing[min(existing)])
+    brokers = brokers_for_new_replicas(active, replication_factor=factor)
+    return continue_assignment(brokers, existing, partitions=len(new))

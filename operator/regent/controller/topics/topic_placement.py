@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.cordon import brokers_for_new_replicas
 from regent.controller.commands import CreateTopic, Reason, Rejected
 from regent.controller.topics.replica_assignment import (
-    BrokerRack,
     Pattern,
     Placement,
     PlacementError,
@@ -31,7 +31,7 @@ def place_new_topic(active: ActiveController, command: CreateTopic) -> Placement
     factor = command.replication_factor
     if factor is None:
         factor = active.config.default_replication_factor
-    brokers = broker_racks(active)
+    brokers = brokers_for_new_replicas(active, replication_factor=factor)
     if not brokers:
         raise PlacementError("no broker is live; start the brokers", awaits_brokers=True)
     start = active.chance.below(len(brokers))
@@ -85,11 +85,6 @@ def given_assignment(
             "assignment",
         )
     return {partition: tuple(replicas) for partition, replicas in sorted(assignment.items())}
-
-
-def broker_racks(active: ActiveController) -> list[BrokerRack]:
-    brokers = active.context.cluster.brokers
-    return [BrokerRack(b, brokers[b].rack) for b in active.context.live_broker_ids]
 
 
 def placement_refused(topic: str, error: PlacementError) -> Rejected:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
+from operator import itemgetter
 
 from regent.controller.effects import SendRequests
 from regent.controller.state.context import ControllerContext
@@ -24,6 +25,8 @@ from regent.model.partition import (
 )
 from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
 from regent.protocol.partition_state import PartitionState
+
+_topic_of = itemgetter(0)
 
 
 class ControllerBrokerRequestBatch:
@@ -83,6 +86,23 @@ class ControllerBrokerRequestBatch:
                     entries.setdefault(tp, False)
         if receivers:
             self.add_update_metadata(receivers)
+
+    def add_first_leader_and_isr(
+        self,
+        replicas: Mapping[int, dict[TopicPartition, bool]],
+        announced: Iterable[TopicPartition],
+    ) -> None:
+        """The same for all brokers at a failover, before anything else is in this batch.
+
+        Args:
+            replicas: By broker the partitions of its replicas, and whether they are new. They have
+                leadership. Nobody else changes the mappings.
+            announced: All of those, the partitions of one topic next to each other. Each is looked
+                up once, not once for each of its replicas.
+        """
+        self._leader_and_isr.update(replicas)
+        if replicas:
+            self.add_update_metadata(announced)
 
     def repeat_leader_and_isr(
         self, broker_id: int, replicas: Mapping[TopicPartition, bool]
@@ -212,30 +232,32 @@ class ControllerBrokerRequestBatch:
 
         A value is made once for a leadership and an assignment, and with it its bytes.
         """
-        context = self._context
-        announced = context.cluster.announced_states
+        context, cluster = self._context, self._context.cluster
+        announced, leader_and_isr_of = cluster.announced_states, cluster.leadership.get
         nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), context.term.epoch, 0)
         wanted = self._update_metadata
         known = dict(zip(wanted, map(announced.get, wanted), strict=True))
         if all(known.values()):
             return known  # type: ignore[return-value]
-        states: dict[TopicPartition, PartitionState] = {}
-        topic, assignments, is_deleted = "", context.cluster.partitions_of(""), False
+        left_out: list[TopicPartition] = []
+        topic, assignments, is_deleted = "", cluster.partitions_of(""), False
         for tp, state in known.items():
-            if state is None:
-                if tp[0] != topic:
-                    topic = tp[0]
-                    assignments = context.cluster.partitions_of(topic)
-                    is_deleted = topic in context.topics_to_be_deleted
-                assignment = assignments.get(tp)
-                current = context.cluster.leadership.get(tp)
-                if assignment is None or (current is None and not is_deleted):
-                    continue
-                state = PartitionState(tp[1], current or nothing, assignment)
-                if current is not None:
-                    announced[tp] = state
-            states[tp] = state
-        return states
+            if state is not None:
+                continue
+            if tp[0] != topic:
+                topic = tp[0]
+                assignments = cluster.partitions_of(topic)
+                is_deleted = topic in context.topics_to_be_deleted
+            assignment, current = assignments.get(tp), leader_and_isr_of(tp)
+            if assignment is None or (current is None and not is_deleted):
+                left_out.append(tp)
+            elif current is None:
+                known[tp] = PartitionState(tp[1], nothing, assignment)
+            else:
+                known[tp] = announced[tp] = PartitionState(tp[1], current, assignment)
+        for tp in left_out:
+            del known[tp]
+        return known  # type: ignore[return-value]
 
     def _topic_ids(
         self,
@@ -245,7 +267,7 @@ class ControllerBrokerRequestBatch:
         known = self._context.cluster.topic_ids
         if not known:
             return {}
-        topics = {tp.topic: None for tp in chain(partitions, *stop_replica.values())}
+        topics = dict.fromkeys(map(_topic_of, chain(partitions, *stop_replica.values())))
         return {topic: known[topic] for topic in topics if topic in known}
 
     def _stop_entries(

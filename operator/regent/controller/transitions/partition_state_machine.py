@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from regent.controller.configs.unclean_election_config import unclean_election_flags
@@ -36,6 +37,8 @@ from regent.controller.transitions.partition_state_znodes import (
     write_partition_states,
 )
 from regent.model.partition import LeaderAndIsr, TopicPartition
+
+_leader_of = attrgetter("leader")
 
 
 class _Decision(NamedTuple):
@@ -68,9 +71,10 @@ class PartitionStateMachine:
             for tp in states:
                 if tp not in leadership:
                     states[tp] = PartitionState.NEW
-        for tp, current in leadership.items():
-            if current.leader not in live:
-                states[tp] = PartitionState.OFFLINE
+        if not live.issuperset(map(_leader_of, leadership.values())):
+            for tp, current in leadership.items():
+                if current.leader not in live:
+                    states[tp] = PartitionState.OFFLINE
         states.update(dict.fromkeys(unreadable, PartitionState.OFFLINE))
         context.load_partition_states(states)
 

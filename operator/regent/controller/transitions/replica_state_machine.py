@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -50,31 +51,36 @@ class ReplicaStateMachine:
         only to be deleted.
         """
         context, leadership = self._context, self._context.cluster.leadership
-        hosted: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-        for topic in context.cluster.topics:
-            for tp, assignment in context.cluster.partitions_of(topic).items():
-                for broker_id in assignment.replicas:
-                    hosted[broker_id].append(tp)
         # The transition from Online to Online needs no validation: nothing else is there yet.
         batch = ControllerBrokerRequestBatch(context)
-        offline: dict[int, list[TopicPartition]] = {}
+        started: dict[int, dict[TopicPartition, bool]] = {}
+        offline: dict[int, Iterable[TopicPartition]] = {}
         all_led = len(leadership) == context.cluster.partition_count
         leaving = _leaving_replicas(context)
+        hosted = _hosted(context)
         for broker_id, partitions in hosted.items():
             if broker_id in context.cluster.brokers:
-                context.set_replica_states(broker_id, partitions, ReplicaState.ONLINE)
-                led = partitions if all_led else [tp for tp in partitions if tp in leadership]
+                context.load_replica_states(broker_id, partitions, ReplicaState.ONLINE)
+                led = partitions
+                if not all_led:
+                    led = {tp: False for tp in partitions if tp in leadership}
                 if broker_id in context.shutting_down_broker_ids:
                     stopped = [tp for tp in led if broker_id not in leadership[tp].isr]
                     context.set_replica_states(broker_id, stopped, ReplicaState.OFFLINE)
-                    led = [tp for tp in led if broker_id in leadership[tp].isr]
+                    led = {tp: False for tp in led if broker_id in leadership[tp].isr}
                 if broker_id in leaving:
-                    led = [tp for tp in led if tp not in leaving[broker_id]]
+                    led = {tp: False for tp in led if tp not in leaving[broker_id]}
                 if led:
-                    batch.add_leader_and_isr((broker_id,), led, is_new=False)
+                    started[broker_id] = led
             else:
-                context.set_replica_states(broker_id, partitions, ReplicaState.DELETION_INELIGIBLE)
+                context.load_replica_states(broker_id, partitions, ReplicaState.DELETION_INELIGIBLE)
                 offline[broker_id] = partitions
+        batch.add_first_leader_and_isr(
+            started,
+            context.cluster.all_partitions()
+            if all_led and all(started.get(b) is partitions for b, partitions in hosted.items())
+            else chain.from_iterable(started.values()),
+        )
         await batch.send()
         await self.handle_state_changes(offline, ReplicaState.OFFLINE)
 
@@ -318,6 +324,22 @@ class ReplicaStateMachine:
             if assignment is not None:
                 self._context.set_assignment(tp, assignment.remove_replica(broker_id))
             self._context.set_replica_state(broker_id, tp, ReplicaState.NON_EXISTENT)
+
+
+def _hosted(context: ControllerContext) -> dict[int, dict[TopicPartition, bool]]:
+    """By broker the partitions that are assigned to it, those of one topic next to each other, as a
+    LeaderAndIsr names them: no replica is new."""
+    hosted: dict[int, dict[TopicPartition, bool]] = {}
+    hosts: dict[tuple[int, ...], list[dict[TopicPartition, bool]]] = {}
+    for topic in context.cluster.topics:
+        for tp, assignment in context.cluster.partitions_of(topic).items():
+            replicas = assignment.replicas
+            found = hosts.get(replicas)
+            if found is None:  # few partitions have others than those before
+                found = hosts[replicas] = [hosted.setdefault(b, {}) for b in replicas]
+            for partitions in found:
+                partitions[tp] = False
+    return hosted
 
 
 def _leaving_replicas(context: ControllerContext) -> dict[int, dict[TopicPartition, None]]:

@@ -84,10 +84,14 @@ def moved_by_others(
     cluster_id: str | None,
 ) -> dict[TopicPartition, str]:
     """The partitions that a resource leaves alone, each with the resource that moves it."""
-    before = {
-        claim.uid: claim
-        for claim in claims
-        if claim.cluster_id == cluster_id and claim.goes_before(resource)
-    }
-    ordered = sorted(before.values(), key=lambda claim: (claim.started_at, claim.uid), reverse=True)
+    before = (claim for claim in claims if claim.goes_before(resource))
+    return moved_partitions(before, cluster_id=cluster_id)
+
+
+def moved_partitions(
+    claims: Iterable[ReassignmentClaim], *, cluster_id: str | None
+) -> dict[TopicPartition, str]:
+    """Partitions of a cluster that are claimed, each with the resource that moves it: the first."""
+    known = {claim.uid: claim for claim in claims if claim.cluster_id == cluster_id}
+    ordered = sorted(known.values(), key=lambda claim: (claim.started_at, claim.uid), reverse=True)
     return {tp: str(claim) for claim in ordered for tp in claim.partitions}

@@ -7,17 +7,28 @@ a crash, under another process or another controller, without a repeated and wit
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from regent.controller.commands import AlterPartitionReassignments, FoundPartition
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import TopicPartition
 from regent.reconcile.plan import Plan
+from regent.reconcile.reassignments.alterations import alter_reassignments
 from regent.reconcile.reassignments.batching import next_batch, present_traffic
+from regent.reconcile.reassignments.hindrances import (
+    HINDRANCES,
+    blocked_by_another,
+    with_hindrance,
+)
 from regent.reconcile.reassignments.move_plan import MovePlan
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
 from regent.reconcile.reassignments.status import planned_verdict, progress_fields, status_in
+from regent.reconcile.reassignments.throttling import (
+    rate_changes,
+    throttled_still,
+    wanted_rate,
+)
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import (
     ConditionReason,
@@ -31,6 +42,11 @@ from regent.resources.partition_reassignment import DesiredState, DriftPolicy
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
 
 ReassignmentPlan = Plan[PartitionReassignmentStatus]
+
+PAUSED: Final = Assessment(
+    Progress.READY, ConditionReason.PAUSED, "nothing is moved while spec.desiredState is Paused"
+)
+"""Of a resource that is paused, before its execution has begun or later."""
 
 _NAMED = 5
 """Partitions that a message names."""
@@ -48,7 +64,7 @@ class Course:
 
 def plan_execution(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
     """What has to be done now for a plan whose execution has begun."""
-    course = Course(tuple(_with_hindrance(request, move) for move in _seen(request, plan)))
+    course = Course(tuple(with_hindrance(request, move) for move in _seen(request, plan)))
     if request.resource.spec.desired_state is DesiredState.CANCELLED:
         return _cancelling(request, plan, course)
     return _moving(request, plan, course)
@@ -65,29 +81,9 @@ def _seen(request: ReassignmentRequest, plan: MovePlan) -> tuple[MoveStatus, ...
         goal = move.next_goal(one_by_one=one_by_one)
         if request.is_sent(move.move.tp, goal):
             return dataclasses.replace(move, state=MoveState.RUNNING, goal=goal)
-        problem = request.waits_for(move.move) or request.undone_by(move.move)
-        if problem is None:
-            return move
-        return dataclasses.replace(move, state=MoveState.BLOCKED, problem=problem)
+        return blocked_by_another(request, move)
 
     return tuple(map(with_sent, statuses(plan, request.view)))
-
-
-def _with_hindrance(request: ReassignmentRequest, move: MoveStatus) -> MoveStatus:
-    """The move with what keeps it from going on."""
-    problem = ""
-    if move.state in (MoveState.PENDING, MoveState.RUNNING):
-        goal = move.goal or move.move.target
-        present = () if move.state is MoveState.RUNNING else move.stage
-        dead = [b for b in goal if b not in present and b not in request.view.brokers]
-        refused = request.refused.get(move.move.tp)
-        if dead:
-            problem = f"brokers {dead} are not alive"
-        elif refused is not None and (
-            move.state is MoveState.PENDING or refused.target == move.stage
-        ):
-            problem = refused.message
-    return dataclasses.replace(move, problem=problem) if problem else move
 
 
 def _moving(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
@@ -102,7 +98,8 @@ def _moving(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Rea
             "spec.onDrift is Skip"
         )
         if running:
-            return _under_way(request, plan, course, ConditionReason.PARTITIONS_DRIFTED, message)
+            going = _under_way(request, plan, course, ConditionReason.PARTITIONS_DRIFTED, message)
+            return dataclasses.replace(going, commands=rate_changes(request, course.moves))
         assessment = Assessment(Progress.STALLED, ConditionReason.PARTITIONS_DRIFTED, message)
         return Plan(status=_status(request, plan, course, Phase.STOPPED, assessment))
     if spec.desired_state is DesiredState.PAUSED:
@@ -117,43 +114,38 @@ def _going_on(request: ReassignmentRequest, plan: MovePlan, course: Course) -> R
         request.resource.spec.concurrency,
     )
     reason, message = _what_happens(request, course)
-    plan_ = _under_way(request, plan, course, reason, message)
-    return dataclasses.replace(plan_, commands=_commands(batch, course))
+    going = _under_way(request, plan, course, reason, message)
+    begin = alter_reassignments(batch, course.moves, throttle=wanted_rate(request))
+    return dataclasses.replace(going, commands=(*begin, *rate_changes(request, course.moves)))
 
 
 def _startable(request: ReassignmentRequest, course: Course) -> list[MoveStatus]:
     """Pending moves that may begin, as far as they themselves are concerned."""
-    available = request.view.available_brokers
+    available = request.view.brokers_for_new_replicas
 
     def may_begin(move: MoveStatus) -> bool:
         refused = request.refused.get(move.move.tp)
         if refused is not None and refused.retry_at > request.monotonic_s:
             return False
-        return all(b in available for b in move.move.target if b not in move.stage)
+        return available.issuperset(move.still_adding)
 
     return [move for move in course.of(MoveState.PENDING) if may_begin(move)]
 
 
 def _what_happens(request: ReassignmentRequest, course: Course) -> tuple[ConditionReason, str]:
     """Why it is not completed yet."""
-    hindered = [move for move in course.moves if move.problem]
-    held = [move for move in hindered if move.state is not MoveState.DRIFTED]
+    held = [move for move in course.moves if move.reason is not None]
     text = (
         f"the plan for {len(course.moves)} partitions is being executed; status.progress says how "
         "far it is"
     )
+    rate = wanted_rate(request)
+    if rate is not None:
+        text += f"; each broker may copy {rate:,} bytes a second (spec.throttle)"
     if not held:
         return ConditionReason.MOVING, text
-    dead = any("not alive" in move.problem for move in held)
-    blocked = [move for move in held if move.state is MoveState.BLOCKED]
-    if dead:
-        reason = ConditionReason.BROKERS_UNAVAILABLE
-    elif any(request.undone_by(move.move) for move in blocked):
-        reason = ConditionReason.RESOURCE_CONFLICT
-    elif blocked:
-        reason = ConditionReason.REASSIGNMENT_IN_PROGRESS
-    else:
-        reason = ConditionReason.MOVES_REFUSED
+    reasons = {move.reason for move in held}
+    reason = next(each for each in HINDRANCES if each in reasons)
     return reason, f"{text}{_waits(held)}"
 
 
@@ -196,15 +188,11 @@ def _pausing(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Re
     running = course.of(MoveState.RUNNING)
     if running:
         message = f"{len(running)} partitions are on their way and arrive; nothing more is begun"
-        return _under_way(
+        going = _under_way(
             request, plan, course, ConditionReason.PAUSING, message, phase=Phase.PAUSING
         )
-    assessment = Assessment(
-        Progress.READY,
-        ConditionReason.PAUSED,
-        "nothing is moved while spec.desiredState is Paused",
-    )
-    return Plan(status=_status(request, plan, course, Phase.PAUSED, assessment))
+        return dataclasses.replace(going, commands=rate_changes(request, course.moves))
+    return Plan(status=_status(request, plan, course, Phase.PAUSED, PAUSED))
 
 
 def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
@@ -213,6 +201,9 @@ def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) ->
     if not running:
         if not course.of(MoveState.PENDING) and not course.of(MoveState.BLOCKED):
             return _ended(request, plan, course)
+        releasing = _releasing(request, plan, course, Phase.CANCELLING)
+        if releasing is not None:
+            return releasing
         assessment = Assessment(
             Progress.READY,
             ConditionReason.REASSIGNMENT_CANCELLED,
@@ -235,32 +226,30 @@ def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) ->
         f"{len(running)} partitions go back to where they were{_waits(running)}",
         phase=Phase.CANCELLING,
     )
-    return dataclasses.replace(going, commands=_commands(back, course))
+    return dataclasses.replace(going, commands=alter_reassignments(back, course.moves))
 
 
-def _commands(
-    targets: Mapping[TopicPartition, tuple[int, ...]], course: Course
-) -> tuple[AlterPartitionReassignments, ...]:
-    """What sends partitions to their targets, unless they are others by then than in the view."""
-    if not targets:
-        return ()
-    found = {
-        move.move.tp: FoundPartition(
-            move.move.czxid,
-            ReplicaAssignment(
-                move.partition.replicas,
-                move.partition.adding_replicas,
-                move.partition.removing_replicas,
-            ),
-        )
-        for move in course.moves
-        if move.partition is not None and move.move.tp in targets
-    }
-    return (AlterPartitionReassignments(targets, found),)
+def _releasing(
+    request: ReassignmentRequest, plan: MovePlan, course: Course, phase: Phase
+) -> ReassignmentPlan | None:
+    """Nothing moves any more; None: nor is anything throttled."""
+    throttled = throttled_still(course.moves)
+    if not throttled:
+        return None
+    message = (
+        f"nothing moves any more; the throttles of {len(throttled)} partitions are still to be "
+        f"removed, of {enumerate_some([str(tp) for tp in throttled], limit=_NAMED)}"
+    )
+    return _under_way(
+        request, plan, course, ConditionReason.REMOVING_THROTTLES, message, phase=phase
+    )
 
 
 def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
-    """Nothing is left to be moved."""
+    """Nothing is left to be moved. It is not over as long as something of it is throttled."""
+    releasing = _releasing(request, plan, course, Phase.EXECUTING)
+    if releasing is not None:
+        return releasing
     drifted = course.of(MoveState.DRIFTED)
     if drifted:
         assessment = Assessment(

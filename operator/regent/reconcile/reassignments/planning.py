@@ -16,6 +16,7 @@ from regent.reconcile.dispatch import dispatch
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.approval import approval_verdict
 from regent.reconcile.reassignments.execution import (
+    PAUSED,
     ReassignmentPlan,
     begun_verdict,
     plan_execution,
@@ -163,17 +164,7 @@ def _not_begun(request: ReassignmentRequest) -> ReassignmentPlan:
         assessment = Assessment(Progress.STALLED, approved.reason, approved.message)
         return _idle(request, plan, approved, Phase.AWAITING_APPROVAL, assessment)
     if spec.desired_state is DesiredState.PAUSED:
-        return _idle(
-            request,
-            plan,
-            approved,
-            Phase.PAUSED,
-            Assessment(
-                Progress.READY,
-                ConditionReason.PAUSED,
-                "nothing is moved while spec.desiredState is Paused",
-            ),
-        )
+        return _idle(request, plan, approved, Phase.PAUSED, PAUSED)
     return _begin(request, plan)
 
 

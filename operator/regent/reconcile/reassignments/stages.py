@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.reconcile.reassignments.move_plan import Move, MovePlan
+from regent.resources.conditions import ConditionReason
 
 
 class MoveState(enum.StrEnum):
@@ -35,6 +36,7 @@ class MoveStatus:
             running: those that it has left.
         goal: While running: where it is going.
         problem: What is wrong with it, for people.
+        reason: Why it does not go on, if that is known and it is on the way of the plan.
     """
 
     move: Move
@@ -43,6 +45,12 @@ class MoveStatus:
     stage: tuple[int, ...] = ()
     goal: tuple[int, ...] = ()
     problem: str = ""
+    reason: ConditionReason | None = None
+
+    @property
+    def still_adding(self) -> tuple[int, ...]:
+        """While pending: brokers of the target that have no replica yet."""
+        return tuple(b for b in self.move.target if b not in self.stage)
 
     def next_goal(self, *, one_by_one: bool) -> tuple[int, ...]:
         """Where a pending partition goes next."""
@@ -91,6 +99,8 @@ def status_of(move: Move, topic: TopicView | None) -> MoveStatus:
         return _moving(move, partition)
     if partition.replicas == move.target:
         return MoveStatus(move, MoveState.DONE, partition)
+    if partition.replicas == move.replicas:
+        return MoveStatus(move, MoveState.PENDING, partition, stage=move.replicas)
     path = stages(move.replicas, move.target)
     position = _position(path, partition.replicas)
     if position < 0:
@@ -114,6 +124,7 @@ def _moving(move: Move, partition: PartitionView) -> MoveStatus:
             MoveState.BLOCKED,
             partition,
             problem=f"something else is moving it to {list(goal)}",
+            reason=ConditionReason.REASSIGNMENT_IN_PROGRESS,
         )
     position = _position(path, origin)
     stage = origin if position < 0 else path[position]

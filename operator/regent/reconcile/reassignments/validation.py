@@ -126,7 +126,7 @@ def _targets(
     wanted = explicit_targets(spec)
     if spec.replication_factor is None:
         return wanted.targets, wanted.fields, wanted.findings
-    hosts = request.view.available_brokers
+    hosts = request.view.brokers_for_new_replicas
     placement = ReplicaPlacement(request.view, hosts=hosts)
     for name, factor in sorted(spec.replication_factor.items()):
         at = f"spec.replicationFactor[{name}]"
@@ -140,7 +140,8 @@ def _targets(
             wanted.findings.append(
                 Finding(
                     ConditionReason.NOT_ENOUGH_BROKERS,
-                    f"{factor} replicas need as many brokers; alive are {sorted(hosts)}",
+                    f"{factor} replicas need as many brokers; alive and not cordoned are "
+                    f"{sorted(hosts)}",
                     at,
                     is_transient=True,
                 )
@@ -198,6 +199,20 @@ def _live_brokers(subject: PlannedMove) -> Finding | None:
         ConditionReason.BROKERS_UNAVAILABLE,
         f"partition {subject.move.tp} goes to brokers {missing}, which are not alive or shut "
         f"down; alive are {sorted(subject.available)}",
+        subject.field,
+        is_transient=True,
+    )
+
+
+def _not_cordoned(subject: PlannedMove) -> Finding | None:
+    """It would be moved off again."""
+    cordoned = [b for b in subject.move.adding if b in subject.view.cordoned]
+    if not cordoned:
+        return None
+    return Finding(
+        ConditionReason.BROKERS_CORDONED,
+        f"partition {subject.move.tp} goes to brokers {cordoned}, which a BrokerDrain has "
+        "cordoned; choose others, or delete the BrokerDrain",
         subject.field,
         is_transient=True,
     )
@@ -289,6 +304,7 @@ def _not_undone(subject: PlannedMove) -> Finding | None:
 MOVE_CHECKS: Final[tuple[Check[PlannedMove], ...]] = (
     _replica_list,
     _live_brokers,
+    _not_cordoned,
     _min_insync_replicas,
     _racks,
     _not_moving,

@@ -8,10 +8,12 @@ from typing import Final, assert_never
 from regent.controller.commands import (
     AlterPartitionReassignments,
     AlterTopicConfig,
+    CordonBrokers,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
+    ElectLeaders,
     ReassignTopic,
     ResourceCommand,
 )
@@ -58,7 +60,12 @@ def accepted_event(request: TopicRequest, command: ResourceCommand) -> PlannedEv
                 f"started the deletion of topic {command.topic}",
                 is_occurrence=True,
             )
-        case DescribeTopicConfigs() | AlterPartitionReassignments():
+        case (
+            DescribeTopicConfigs()
+            | AlterPartitionReassignments()
+            | CordonBrokers()
+            | ElectLeaders()
+        ):
             return None
     assert_never(command)
 

@@ -26,6 +26,10 @@ MOVING_AT_A_TIME: Final = 20
 """Partitions of a topic that are reassigned at the same time. The next ones follow as soon as the
 view shows that some have arrived."""
 
+MOVING_IN_CLUSTER: Final = 50
+"""Partitions of the cluster that are reassigned at the same time, by whomever, when more are put on
+their way. It is the default of PartitionReassignments, too."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPlan:
@@ -75,9 +79,14 @@ def plan_replicas(
     return ReplicaPlan(targets=targets, unplaced=tuple(unplaced))
 
 
-def may_begin(topic: TopicView) -> int:
-    """How many partitions may be put on their way now."""
-    return max(0, MOVING_AT_A_TIME - sum(p.is_being_reassigned for p in topic.partitions))
+def may_begin(topic: TopicView, *, moving_elsewhere: int) -> int:
+    """How many partitions may be put on their way now.
+
+    Args:
+        moving_elsewhere: How many partitions of other topics are on their way.
+    """
+    moving = sum(p.is_being_reassigned for p in topic.partitions)
+    return max(0, min(MOVING_AT_A_TIME, MOVING_IN_CLUSTER - moving_elsewhere) - moving)
 
 
 class _Planner:

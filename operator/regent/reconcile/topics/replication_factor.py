@@ -16,7 +16,11 @@ from regent.controller.topics.replica_assignment import BrokerRack
 from regent.controller.view import PartitionView, TopicView
 from regent.model.topic_config import MIN_INSYNC_REPLICAS, parse_int
 from regent.reconcile.checks import Finding
-from regent.reconcile.topics.replica_planning import may_begin, plan_replicas
+from regent.reconcile.topics.replica_planning import (
+    MOVING_IN_CLUSTER,
+    may_begin,
+    plan_replicas,
+)
 from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
@@ -49,9 +53,10 @@ def replica_change(request: TopicRequest) -> ReplicaChange:
     if obstacle is not None:
         return ReplicaChange(findings=(obstacle,))
     live = [BrokerRack(b.broker_id, b.rack) for b in request.view.brokers.values()]
-    available = request.view.available_brokers
+    available = request.view.brokers_for_new_replicas
     eligible = [b for b in live if b.broker_id in available]
-    plan = plan_replicas(topic, factor=factor, live=live, eligible=eligible, limit=may_begin(topic))
+    limit = may_begin(topic, moving_elsewhere=request.moving_elsewhere)
+    plan = plan_replicas(topic, factor=factor, live=live, eligible=eligible, limit=limit)
     command = ReassignTopic(topic.name, plan.targets, topic.topic_id) if plan.targets else None
     findings = (_too_few_brokers(factor, eligible, plan.unplaced),) if plan.unplaced else ()
     return ReplicaChange(command, findings)
@@ -155,6 +160,17 @@ def _too_few_brokers(
     )
 
 
+def waits_for_room(request: TopicRequest) -> bool:
+    """Whether partitions of other topics have to arrive before any of this one may be moved."""
+    topic, factor = request.topic, request.resource.spec.replicas
+    return (
+        topic is not None
+        and factor is not None
+        and request.moving_elsewhere >= MOVING_IN_CLUSTER
+        and any(len(p.target_replicas) != factor for p in topic.partitions)
+    )
+
+
 def replica_change_assessment(request: TopicRequest) -> Assessment | None:
     """Progressing while partitions do not have the declared number of replicas, otherwise None.
 
@@ -177,4 +193,9 @@ def replica_change_assessment(request: TopicRequest) -> Assessment | None:
         dead = [broker for broker in brokers if broker not in request.view.brokers]
         if dead:
             text += f"; of these {dead[:_SHOWN]} are not alive, and are waited for"
+    if waits_for_room(request):
+        text += (
+            f"; {request.moving_elsewhere} partitions of other topics are being reassigned, and "
+            f"further ones wait while there are {MOVING_IN_CLUSTER} or more"
+        )
     return Assessment(Progress.PROGRESSING, ConditionReason.REPLICAS_CHANGING, text)

@@ -43,6 +43,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
             does not record the topic as created.
         name_rules: Which namespaces may declare which topics.
         spare_topic_id: A fresh id for a topic to be created.
+        moving_elsewhere: How many partitions of other topics are being reassigned, or about to.
     """
 
     config: Mapping[str, str] | None
@@ -50,6 +51,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     spare_topic_id: uuid.UUID
     created: CreateTopic | None = None
     name_rules: TopicNameRules = field(default_factory=TopicNameRules)
+    moving_elsewhere: int = 0
 
     @property
     def topic_name(self) -> str:

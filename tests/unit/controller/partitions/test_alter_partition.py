@@ -17,10 +17,12 @@ from regent.controller.broker_requests import (
     IsrChange,
     IsrChangeResult,
 )
+from regent.controller.partitions import waiting_leaders
 from regent.controller.partitions.alter_partition import (
     process_alter_partition,
     process_isr_changes_made,
 )
+from regent.controller.partitions.waiting_leaders import raise_leader_epochs
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import (
@@ -29,8 +31,8 @@ from regent.protocol.error_codes import (
     INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
     NOT_CONTROLLER,
-    OPERATION_NOT_ATTEMPTED,
     STALE_BROKER_EPOCH,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
@@ -248,6 +250,82 @@ class TestARepeatedRequest:
         assert once.results[0].state == world.state(T0)
 
 
+class TestALeaderThatNamesTopics:
+    """Up to Kafka 3.0 it keeps its pending ISR after any refusal."""
+
+    def test_it_is_granted_a_member_that_is_stopping(self) -> None:
+        world, active = cluster()
+        active.context.mark_shutting_down(3)
+        assert error_of(ask(world, active, request(active, change(1, 2, 3)))) == 0
+
+    def test_it_gets_a_higher_leader_epoch_where_a_member_is_down(self) -> None:
+        world, active = cluster()
+        active.context.remove_live_brokers([3])
+        wanted = request(active, change(1, 2, 3))
+        assert error_of(ask(world, active, wanted)) == INVALID_UPDATE_VERSION
+        state = world.state(T0)
+        assert state is not None
+        assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 2), EPOCH + 1)
+        assert set(world.driver.sent[-1].leader_and_isr) == {1, 2}
+
+
+class TestALeaderThatWouldWait:
+    """It is refused in the leader epoch that is stored, so nobody has news for it."""
+
+    @pytest.mark.parametrize("topic", ["t", ID], ids=["by name", "by id"])
+    def test_it_gets_a_higher_leader_epoch(self, topic: str | uuid.UUID) -> None:
+        world, active = cluster()
+        world.set_state(T0, 1, (1, 2, 3), leader_epoch=EPOCH)
+        wanted = request(active, change(1, topic=topic))
+        assert error_of(ask(world, active, wanted)) == INVALID_UPDATE_VERSION
+        state = world.state(T0)
+        assert state is not None
+        assert (state.isr, state.leader_epoch) == ((1, 2, 3), EPOCH + 1)
+        assert T0 in world.driver.sent[-1].leader_and_isr[1]
+        assert world.driver.views[-1] == frozenset({"t"})
+
+    def test_not_if_the_leader_epoch_has_risen_meanwhile(self) -> None:
+        world, active = cluster()
+        world.run(raise_leader_epochs(active, {T0: EPOCH - 1}))
+        assert world.driver.sent == []
+        assert world.driver.views == []
+
+    def test_not_if_the_topic_is_gone(self) -> None:
+        world, active = cluster()
+        world.run(raise_leader_epochs(active, {TopicPartition("gone", 0): EPOCH}))
+        assert world.driver.sent == []
+
+    @pytest.mark.parametrize(
+        "wanted",
+        [
+            change(1, leader_epoch=EPOCH - 1),
+            change(2, 1, partition=1, partition_epoch=-1),
+            change(1, leader_epoch=EPOCH + 1),
+            change(1, 2),
+        ],
+        ids=["news is under way", "not the leader", "another controller knows", "granted"],
+    )
+    def test_who_does_not_wait_gets_none(self, wanted: IsrChange) -> None:
+        world, active = cluster()
+        ask(world, active, request(active, wanted))
+        assert active.context.cluster.leadership[T0].leader_epoch == EPOCH
+        assert active.context.cluster.leadership[T1].leader_epoch == EPOCH
+
+    def test_if_nothing_can_be_written_it_gets_one_as_soon_as_that_is_possible(self) -> None:
+        world, active = cluster()
+        world.delete(paths.partition_state(T0))
+        assert error_of(ask(world, active, request(active, change(1)))) == UNKNOWN_SERVER_ERROR
+        world.run(waiting_leaders.repeat(active))
+        assert len(world.log.errors("Leaders wait: their leader epochs cannot be raised")) == 2
+        world.set_state(T0, 1, (1, 2), leader_epoch=EPOCH)
+        world.run(waiting_leaders.repeat(active))
+        state = world.state(T0)
+        assert state is not None
+        assert (state.isr, state.leader_epoch) == ((1, 2), EPOCH + 1)
+        assert T0 in world.driver.sent[-1].leader_and_isr[1]
+        assert not active.context.waiting_leaders
+
+
 class TestRefusals:
     def test_of_a_former_life_of_a_broker_and_of_an_unknown_one(self) -> None:
         world, active = cluster()
@@ -267,7 +345,6 @@ class TestRefusals:
             (change(1, partition_epoch=1), NOT_CONTROLLER),
             (change(1, leader_epoch=EPOCH - 1, partition_epoch=1), NOT_CONTROLLER),
             (change(1, leader_epoch=EPOCH - 1), FENCED_LEADER_EPOCH),
-            (change(1, partition_epoch=-1), INVALID_UPDATE_VERSION),
             (change(), INVALID_REQUEST),
             (change(2), INVALID_REQUEST),
             (change(1, 4), INVALID_REQUEST),
@@ -291,14 +368,11 @@ class TestRefusals:
         wanted = change(4, leader_epoch=EPOCH - 1)
         assert error_of(ask(world, active, request(active, wanted))) == FENCED_LEADER_EPOCH
 
-    @pytest.mark.parametrize(
-        ("topic", "error"), [("t", OPERATION_NOT_ATTEMPTED), (ID, INELIGIBLE_REPLICA)]
-    )
-    def test_of_a_member_that_is_stopping(self, topic: str | uuid.UUID, error: int) -> None:
+    def test_of_a_member_that_is_stopping(self) -> None:
         world, active = cluster()
         active.context.mark_shutting_down(3)
-        wanted = change(1, 2, 3, topic=topic)
-        assert error_of(ask(world, active, request(active, wanted))) == error
+        wanted = change(1, 2, 3, topic=ID)
+        assert error_of(ask(world, active, request(active, wanted))) == INELIGIBLE_REPLICA
 
     def test_of_a_member_that_is_down(self) -> None:
         world, active = cluster()

@@ -76,10 +76,14 @@ class Cluster:
         self.world.driver.performed.clear()
 
     def alter(
-        self, targets: Targets, found: Mapping[TopicPartition, FoundPartition] | None = None
+        self,
+        targets: Targets,
+        found: Mapping[TopicPartition, FoundPartition] | None = None,
+        *,
+        throttle: int | None = None,
     ) -> dict[TopicPartition, PartitionResult]:
         """Ask by command. The result of each partition."""
-        command = AlterPartitionReassignments(targets, found or {})
+        command = AlterPartitionReassignments(targets, found or {}, throttle)
         (outcome,) = self.world.run(process_commands(self.active, [command]))
         assert isinstance(outcome, Accepted), outcome
         results: dict[TopicPartition, PartitionResult] = outcome.result

@@ -14,7 +14,12 @@ from regent.controller.term.failover import (
     on_controller_failover,
 )
 from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.partition import (
+    NO_LEADER,
+    LeaderAndIsr,
+    ReplicaAssignment,
+    TopicPartition,
+)
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import Create
@@ -369,3 +374,31 @@ class TestDeletions:
         assert list(context.topics_with_deletion_started) == ["t"]
         deleted = [(b, d) for b, _, _, d in stop_replica(world.driver.sent) if d]
         assert deleted == [(2, True), (1, True)]
+
+
+def test_partitions_of_a_topic_are_announced_next_to_each_other() -> None:
+    """Whichever brokers host them: a request names each topic once then."""
+    world = World()
+    world.start_broker(1, 2, 3)
+    for topic in ("b", "a"):
+        world.create_topic(topic, {0: (1, 2), 1: (2, 3), 2: (3, 1)})
+        for partition, leader in enumerate((1, 2, 3)):
+            world.set_state(TopicPartition(topic, partition), leader, (leader,), leader_epoch=5)
+    world.fail_over()
+    announced = next(list(batch.partitions) for batch in world.driver.sent if batch.partitions)
+    assert announced == [TopicPartition(topic, p) for topic in ("a", "b") for p in range(3)]
+
+
+def test_what_no_live_broker_hosts_is_announced_once_it_has_no_leader() -> None:
+    """Its former leader is dead: nobody is to be sent there."""
+    world = World()
+    world.start_broker(1)
+    hosted, dead = TopicPartition("t", 0), TopicPartition("t", 1)
+    world.create_topic("t", {0: (1, 2), 1: (2,)})
+    world.set_state(hosted, 1, (1,), leader_epoch=5)
+    world.set_state(dead, 2, (2,), leader_epoch=5)
+    world.fail_over()
+    sent = [batch.partitions for batch in world.driver.sent if batch.partitions]
+    assert list(sent[0]) == [hosted]
+    assert all(p[dead].leader_and_isr.leader == NO_LEADER for p in sent if dead in p)
+    assert any(dead in p for p in sent)

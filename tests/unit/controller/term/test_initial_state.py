@@ -9,12 +9,13 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
-from regent.controller.events import PartitionModifications
+from regent.controller.events import TopicsUnwatched
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.state.states import PartitionState
-from regent.controller.topics.topic_changes import process_partition_modifications
+from regent.controller.topics.unwatched_topics import process_topics_unwatched
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.standby.cache import StandbyCache
+from regent.standby.prepared_states import PreparedStates
 from regent.standby.reads import LISTED, Listing
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
@@ -161,9 +162,8 @@ def test_what_changes_after_the_copy_is_found_when_its_watches_are_set(world: Wo
 
     world.driver.after = once(effects.ReadStandby, change)
     active = world.fail_over()
-    (event,) = [e for e in world.driver.enqueued if isinstance(e, PartitionModifications)]
-    assert event == PartitionModifications(("t", "u", "w"))
-    world.run(process_partition_modifications(active, event.topics))
+    assert world.driver.enqueued == [TopicsUnwatched()]
+    world.run(process_topics_unwatched(active))
     assert dict(active.context.cluster.partitions_of("t")) == {T0: ReplicaAssignment((2,))}
     assert active.context.cluster.leadership[T0].leader == 2
     assert active.context.cluster.leadership[TopicPartition("u", 1)].leader == 2
@@ -208,8 +208,30 @@ def test_a_malformed_topic_is_left_out_and_watched(world: World) -> None:
     active = world.fail_over()
     assert loaded_from(world) == ["standby"]
     assert not active.context.cluster.has_topic("bad")
-    (event,) = [e for e in world.driver.enqueued if isinstance(e, PartitionModifications)]
-    assert "bad" in event.topics
+    world.run(process_topics_unwatched(active))
+    (error,) = world.log.errors("Malformed topic skipped")
+    assert error["path"] == paths.topic("bad")
+    world.create_topic("bad", {0: (1,)})
+    repaired = WatchedEvent(WatchedEventType.NODE_DATA_CHANGED, paths.topic("bad"))
+    assert repaired in world.driver.client.take_events()
+
+
+def test_what_was_prepared_is_sent_as_it_is(world: World) -> None:
+    """Of v, whose leader is alive; the others get another leader or another ISR."""
+    v0 = TopicPartition("v", 0)
+    world.create_topic("v", {0: (1, 2)}, topic_id=uuid.UUID(int=10))
+    world.set_state(v0, 2, (2,), leader_epoch=5)
+    copy = copy_of(world)
+    prepared = PreparedStates()
+    while prepared.prepare(copy.cluster, most=1):
+        pass
+    made = dict(copy.cluster.announced_states)
+    world.driver.standby = lambda: copy
+    active = world.fail_over()
+    (first,) = [batch for batch in world.driver.sent if v0 in batch.partitions]
+    assert first.partitions[v0] is made[v0]
+    last = next(batch for batch in reversed(world.driver.sent) if T0 in batch.partitions)
+    assert last.partitions[T0].leader_and_isr == active.context.cluster.leadership[T0]
 
 
 def test_the_copy_is_its_takers(world: World) -> None:

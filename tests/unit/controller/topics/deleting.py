@@ -75,6 +75,16 @@ def start_broker_3(world: World, active: ActiveController) -> None:
     world.run(process_broker_change(active))
 
 
+def delete_after_a_restart(world: World, active: ActiveController) -> None:
+    """Broker 3 starts anew, is asked to delete both replicas again, and has: the note goes."""
+    world.bounce_broker(3)
+    world.run(process_broker_change(active))
+    assert deletions(world) == [(3, T0), (3, T1)]
+    answer(world, active, 3, T0, T1)
+    describe_log_dirs(world, active)
+    assert not world.exists(NOTE)
+
+
 def deny(world: World, *closed: str) -> None:
     """ZooKeeper refuses every request that reads one of these nodes or the list of its children."""
 

@@ -23,6 +23,7 @@ def replaced(
     *,
     loads: dict[int, int] | None = None,
     spare: tuple[BrokerRack, ...] = (),
+    full: tuple[BrokerRack, ...] = (),
 ) -> dict[int, tuple[int, ...]]:
     changed = replace_replicas(
         {p: A(replicas) for p, replicas in assignments.items()},
@@ -30,6 +31,7 @@ def replaced(
         brokers=live,
         loads=loads or {},
         spare=spare,
+        full=full,
     )
     assert not any(a.is_being_reassigned for a in changed.values())
     return {p: a.replicas for p, a in changed.items()}
@@ -113,3 +115,10 @@ def test_no_phantom_no_broker_twice_and_as_many_replicas_as_there_can_be(
         assert len(set(replicas)) == len(replicas) == min(len(before), 4)
         kept = [replica for replica in before if replica != PHANTOM]
         assert [replica for replica in replicas if replica in kept] == kept
+
+
+def test_the_rack_of_a_broker_that_gets_nothing_counts() -> None:
+    live = brokers(1, 2, racks="ab")
+    full = BrokerRack(3, "a")
+    assert replaced({0: (PHANTOM, 3)}, live, full=(full,)) == {0: (2, 3)}
+    assert replaced({0: (PHANTOM, 4)}, live, full=(full,)) == {0: (1, 4)}

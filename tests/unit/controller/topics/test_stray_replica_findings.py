@@ -8,6 +8,7 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.partitions.isr_changes import process_isr_change_notification
+from regent.controller.state.states import ReplicaState
 from regent.controller.topics import stray_replica_notes, topic_changes
 from regent.model.partition import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import (
@@ -26,6 +27,7 @@ from tests.unit.controller.topics.deleting import (
     asked_for_log_dirs,
     cluster,
     delete,
+    delete_after_a_restart,
     deletions,
     describe_log_dirs,
     start_broker_3,
@@ -109,7 +111,7 @@ class TestATopicOfThatNameAgain:
 
     def test_a_member_of_the_isr_keeps_what_it_holds_whatever_it_says(self) -> None:
         world, active = self.back_under_another_controller()
-        in_sync = LeaderAndIsr(1, 9, (1, 3), 1, 9)
+        in_sync = LeaderAndIsr(1, 9, (1, 3), 1, 10)  # a leader has changed the ISR
         active.context.cluster.set_leadership({T0: in_sync})
         self.obey(world, active, INCONSISTENT_TOPIC_ID)
         assert stop_replica(world.driver.sent) == []
@@ -119,7 +121,8 @@ class TestATopicOfThatNameAgain:
         ("replicas", "partition_epoch"),
         [
             pytest.param((1, 3), 0, id="first state"),
-            pytest.param((3,), 9, id="only replica"),
+            pytest.param((1, 3), 9, id="no leader has changed the ISR"),
+            pytest.param((3,), 10, id="only replica"),
         ],
     )
     def test_a_member_of_the_isr_starts_empty_where_nobody_can_have_records(
@@ -190,12 +193,36 @@ class TestATopicOfThatNameAgain:
         describe_log_dirs(world, active)
         assert not world.exists(NOTE)
 
-    def test_a_note_that_has_become_void_is_dropped(self) -> None:
-        world, active = self.created_again(isr=(1,))
-        world.put(NOTE, b'{"version":1,"partitions":[0]}')
-        world.set_state(T0, NO_LEADER, (3,))
-        start_broker_3(world, active)
+    def test_a_note_goes_when_a_member_of_the_isr_obeys(self) -> None:
+        world, active = self.in_the_isr_at_its_start()
+        self.obey(world, active, None)
+        assert deletions(world) == []
+        describe_log_dirs(world, active)
         assert world.zookeeper.children(strays_on(3)) == ()
+
+    def test_a_member_of_the_isr_that_never_hosted_the_partition_starts_empty(self) -> None:
+        """It died before it was sent the deletion, and before its death was known the topic was
+        created again with it as the only live replica."""
+        world, active = self.in_the_isr_at_its_start()
+        self.obey(world, active, INCONSISTENT_TOPIC_ID)
+        assert deletions(world) == [(3, T0)]
+        assert leader_and_isr(world.driver.sent) == {3: {T0: False}}
+        answer(world, active, 3, T0)
+        describe_log_dirs(world, active)
+        assert world.zookeeper.children(strays_on(3)) == ()
+
+    def in_the_isr_at_its_start(self) -> tuple[World, ActiveController]:
+        world, _ = self.created_again(isr=(1,))
+        world.put(NOTE, b'{"version":1,"partitions":[0]}')
+        world.set_state(T0, NO_LEADER, (3,), leader_epoch=2)
+        active = world.fail_over()
+        start_broker_3(world, active)
+        assert deletions(world) == []
+        state = active.context.cluster.leadership[T0]
+        assert state.leader == 3
+        assert state.leader_epoch == state.partition_epoch  # no leader has changed the ISR
+        world.driver.take_sent()
+        return world, active
 
     def test_one_that_is_being_deleted_goes_its_own_way(self) -> None:
         world, active = self.created_again(isr=(1,))
@@ -203,7 +230,26 @@ class TestATopicOfThatNameAgain:
         world.run(topic_changes.process_topic_deletion(active))
         world.driver.take_sent()
         start_broker_3(world, active)
+        assert deletions(world) == [(3, T1)]
         assert world.exists(NOTE)
+        world.driver.take_sent()
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T1)
+        assert deletions(world) == [(3, T0)]
+
+    def test_what_it_deleted_before_a_restart_while_its_topic_goes_is_asked_for_again(self) -> None:
+        """A failed disk hid the replica from the broker that has confirmed its deletion. The disk
+        is back while the deletion of the topic still waits for other brokers."""
+        world, active = self.created_again(isr=(1,))
+        start_broker_3(world, active)
+        world.mark_for_deletion("t")
+        world.run(topic_changes.process_topic_deletion(active))
+        world.driver.take_sent()
+        answer(world, active, 3, T0, T1)
+        describe_log_dirs(world, active, offline=True)
+        assert active.context.replica_state(3, T0) is ReplicaState.DELETION_SUCCESSFUL
+        world.driver.take_sent()
+        delete_after_a_restart(world, active)
 
 
 class TestANoteThatHasOutlivedItsReplica:

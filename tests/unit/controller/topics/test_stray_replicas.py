@@ -25,6 +25,7 @@ from tests.unit.controller.topics.deleting import (
     asked_for_log_dirs,
     cluster,
     delete,
+    delete_after_a_restart,
     deletions,
     deny,
     describe_log_dirs,
@@ -172,12 +173,21 @@ class TestReturn:
         assert world.exists(NOTE)
         (warning,) = (r for r in world.log.records if r.message.startswith("Notes about stray"))
         assert warning.fields["offline_log_dirs"] == (["/data-1"] if offline else [])
-        world.bounce_broker(3)
-        world.run(process_broker_change(active))
-        assert deletions(world) == [(3, T0), (3, T1)]
-        answer(world, active, 3, T0, T1)
-        describe_log_dirs(world, active)
-        assert not world.exists(NOTE)
+        delete_after_a_restart(world, active)
+
+    def test_what_a_broker_deletes_after_a_start_during_the_deletion_is_noted_before(self) -> None:
+        """It is sent no LeaderAndIsr that would say whether the replica is on a failed disk."""
+        world, active = cluster()
+        world.mark_for_deletion("t")
+        world.run(topic_changes.process_topic_deletion(active))
+        start_broker_3(world, active)
+        assert world.exists(NOTE)
+        for broker_id, tps in {1: [T0], 2: [T1], 3: [T0, T1]}.items():
+            answer(world, active, broker_id, *tps)
+        assert is_gone(world, active)
+        describe_log_dirs(world, active, offline=True)
+        assert world.exists(NOTE)
+        delete_after_a_restart(world, active)
 
     def test_what_is_noted_between_the_question_and_its_answer_is_not_forgotten(self) -> None:
         world, active = cluster()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from regent.controller.topic_defaults import TopicDefaults, topic_defaults
-from regent.controller.view import ClusterView
-from regent.model.cluster import Broker
-from regent.model.topic_config import BrokerFacts
+from tests.support.broker_settings import view_of
 
 OWN = {
     "num.partitions": "6",
@@ -13,18 +11,6 @@ OWN = {
     "min.insync.replicas": "2",
 }
 OTHER = {"num.partitions": "1", "default.replication.factor": "1"}
-
-
-def view_of(*settings: dict[str, str] | None, live: tuple[int, ...] = (1, 2, 3)) -> ClusterView:
-    """Brokers from 1 on, with what they say of themselves."""
-    return ClusterView(
-        is_active=True,
-        brokers={number: Broker(number, epoch=1, endpoints=()) for number in live},
-        broker_facts=tuple(
-            BrokerFacts(broker_id=number, settings=each, has_answered=each is not None)
-            for number, each in enumerate(settings, 1)
-        ),
-    )
 
 
 def test_they_are_those_of_the_first_live_broker_that_says_them() -> None:

@@ -392,3 +392,14 @@ def shown(index: int, assignment: ReplicaAssignment) -> PartitionView:
         adding=assignment.adding_replicas,
         removing=assignment.removing_replicas,
     )
+
+
+def test_moves_to_a_broker_that_was_cordoned_since_wait_and_say_so() -> None:
+    """The BrokerDrain would move them off again."""
+    origin = view(orders((1, 2), (4, 1), (1, 2)), brokers=5)
+    subject = begun(resource(assignments=assign((1, 4), (4, 2), (1, 3))), origin)
+    cordoned = msgspec.structs.replace(origin, cordoned=(4,))
+    plan = plan_reassignment(request(subject, cordoned))
+    assert targets(plan) == {tp(1): (4, 2), tp(2): (1, 3)}
+    assert state(plan)["Reconciling"] == "True/BrokersCordoned"
+    assert "orders-0: a BrokerDrain has cordoned brokers [4]" in message(plan)

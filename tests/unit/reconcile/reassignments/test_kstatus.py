@@ -12,6 +12,7 @@ import pytest
 
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.reconcile.request import ObservedStatus
 from regent.resources.conditions import ConditionStatus, ConditionType, find_condition
 from regent.resources.partition_reassignment import PartitionReassignment
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
@@ -60,7 +61,7 @@ def status_in(phase: Phase) -> PartitionReassignmentStatus:
     return status
 
 
-def kstatus(status: PartitionReassignmentStatus, *, generation: int) -> str:
+def kstatus(status: ObservedStatus, *, generation: int) -> str:
     """The rules, in their order."""
     truth = {condition.type: condition.status for condition in status.conditions}
     if status.observed_generation != generation:

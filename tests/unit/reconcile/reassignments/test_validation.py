@@ -161,6 +161,19 @@ WAITS = {
         ("BrokersUnavailable", "spec.assignments[0]"),
         "alive are [1, 2]",
     ),
+    "a broker that is being drained": (
+        msgspec.structs.replace(view(orders((1, 2))), cordoned=(3,)),
+        {"assignments": assign((1, 3))},
+        ("BrokersCordoned", "spec.assignments[0]"),
+        "partition orders-0 goes to brokers [3], which a BrokerDrain has cordoned; choose others, "
+        "or delete the BrokerDrain",
+    ),
+    "too few brokers that are not being drained": (
+        msgspec.structs.replace(view(orders((1, 2))), cordoned=(3,)),
+        {"replicationFactor": {"orders": 3}},
+        ("NotEnoughBrokers", "spec.replicationFactor[orders]"),
+        "3 replicas need as many brokers; alive and not cordoned are [1, 2]",
+    ),
     "a partition that is being moved": (
         view(orders(moved(0, (1, 2), (2, 3)))),
         {"assignments": assign((2, 3))},
@@ -171,7 +184,7 @@ WAITS = {
         view(orders((1, 2))),
         {"replicationFactor": {"orders": 4}},
         ("NotEnoughBrokers", "spec.replicationFactor[orders]"),
-        "4 replicas need as many brokers; alive are [1, 2, 3]",
+        "4 replicas need as many brokers; alive and not cordoned are [1, 2, 3]",
     ),
 }
 

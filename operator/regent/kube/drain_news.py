@@ -1,0 +1,52 @@
+"""Which changes of the cluster are news for which BrokerDrains."""
+
+from __future__ import annotations
+
+from regent.kube.broker_drains import BrokerDrains
+from regent.kube.moving_partitions import MoveNews
+from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.reconcile.drains.kind import BROKER_DRAIN
+
+
+class DrainNews:
+    """Keeps what BrokerDrains know of the cluster up to date."""
+
+    def __init__(self, drains: BrokerDrains) -> None:
+        self._drains = drains
+        self._moves = MoveNews(drains.moving)
+        self._cordoned = drains.view().cordoned
+
+    def topics_changed(self, topics: frozenset[str], cache: ObjectCache) -> frozenset[ObjectKey]:
+        """Topics, or what concerns the whole cluster, have changed; the drains that it is news
+        for."""
+        drains, view, keys = self._drains, self._drains.view(), cache.keys()
+        has_moved = self._moves.see_topics(view, topics)
+        if not keys:
+            drains.hosted.forget()
+            return frozenset()
+        for topic in topics:
+            drains.configs.invalidate(topic)
+        for gone in drains.planned_topics.keys() - set(keys):
+            del drains.planned_topics[gone]
+        brokers = drains.hosted.see_topics(view, topics)
+        concerned = {key for broker in sorted(brokers) for key in drains.index.keys(str(broker))}
+        concerned |= {key for key in keys if topics & drains.planned_topics.get(key, frozenset())}
+        if has_moved:
+            concerned |= cache.keys_not_ready()
+        if view.cordoned != self._cordoned:
+            self._cordoned = view.cordoned
+            concerned.update(keys)
+        return frozenset(concerned)
+
+    def view_replaced(self) -> None:
+        """Everything may have changed."""
+        self._drains.hosted.forget()
+        self._drains.moving.see_all(self._drains.view())
+
+
+def wanted_cordon(cache: ObjectCache) -> tuple[int, ...]:
+    """Brokers that are to be cordoned, by all BrokerDrains."""
+    known = map(cache.get, cache.keys())
+    claims = (BROKER_DRAIN.claim(each.body) for each in known if each is not None)
+    cordoning = (claim for claim in claims if claim is not None and claim.cordons)
+    return tuple(sorted({broker for claim in cordoning for broker in claim.brokers}))

@@ -1,0 +1,1 @@
+"""BrokerDrain: from what is known to what has to be done. Pure."""

@@ -1,0 +1,102 @@
+"""The moves of a drain, carried out as those of a PartitionReassignment: in the same batches, with
+the same limits, and as safe to interrupt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from regent.controller.commands import ResourceCommand
+from regent.reconcile.drains.request import DrainRequest
+from regent.reconcile.reassignments.execution import plan_execution
+from regent.reconcile.reassignments.move_plan import Move, MovePlan
+from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.resources.conditions import ConditionReason, ConditionType, find_condition
+from regent.resources.partition_reassignment import (
+    Concurrency,
+    DesiredState,
+    DriftPolicy,
+    PartitionReassignment,
+    PartitionReassignmentSpec,
+)
+from regent.resources.partition_reassignment_status import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What has to be done for moves now, and how they are doing.
+
+    Attributes:
+        reason: Why they are in this phase; ``message`` says it for people.
+        fields: Progress as a status has it.
+    """
+
+    phase: Phase
+    reason: ConditionReason
+    message: str
+    commands: tuple[ResourceCommand, ...]
+    requeue_after_s: float | None
+    fields: dict[str, Any]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to be moved. What somebody else has moved is left to them."""
+        return self.phase in (Phase.COMPLETED, Phase.INCOMPLETE)
+
+
+def execute(request: DrainRequest, plan: MovePlan, desired: DesiredState) -> Execution:
+    """What has to be done for a plan whose execution has begun."""
+    result = plan_execution(_as_reassignment(request, desired), plan)
+    status = result.status
+    assert status is not None, "an execution always has a status"
+    assert status.phase is not None, "an execution always has a phase"
+    ready = find_condition(status.conditions, ConditionType.READY)
+    assert ready is not None, "a status always has the condition Ready"
+    return Execution(
+        phase=status.phase,
+        reason=next(reason for reason in ConditionReason if reason.value == ready.reason),
+        message=ready.message,
+        commands=result.commands,
+        requeue_after_s=result.requeue_after_s,
+        fields={
+            "progress": status.progress,
+            "summary": status.summary,
+            "partitions": status.partitions,
+        },
+    )
+
+
+def reversed_plan(plan: MovePlan) -> MovePlan:
+    """The plan that takes everything back."""
+    return MovePlan.of(
+        plan.cluster_id,
+        (Move(m.topic, m.partition, m.czxid, m.target, m.replicas) for m in plan.moves),
+    )
+
+
+def _as_reassignment(request: DrainRequest, desired: DesiredState) -> ReassignmentRequest:
+    spec, limits = request.resource.spec, request.resource.spec.concurrency
+    return ReassignmentRequest(
+        resource=PartitionReassignment(
+            metadata=request.resource.metadata,
+            spec=PartitionReassignmentSpec(
+                desired_state=desired,
+                concurrency=Concurrency(per_broker=limits.per_broker, total=limits.total),
+                throttle=spec.throttle,
+                on_drift=DriftPolicy.SKIP,
+                racks=spec.racks,
+            ),
+        ),
+        view=request.view,
+        topics=(),
+        configs={},
+        moving=request.moving,
+        sent=request.sent,
+        refused=request.refused,
+        moved_by_others=request.moved_by_others,
+        seen_at=request.seen_at,
+        monotonic_s=request.monotonic_s,
+        now=request.now,
+        attempts=request.attempts,
+        absence=request.absence,
+    )

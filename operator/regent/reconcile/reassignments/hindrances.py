@@ -1,0 +1,106 @@
+"""What keeps a move from going on."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from regent.controller.view import PartitionView
+from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.reconcile.reassignments.stages import MoveState, MoveStatus
+from regent.reconcile.reassignments.throttling import has_another_rate
+from regent.resources.conditions import ConditionReason
+
+HINDRANCES: Final = (
+    ConditionReason.BROKERS_UNAVAILABLE,
+    ConditionReason.BROKERS_CORDONED,
+    ConditionReason.COPIES_STALLED,
+    ConditionReason.RESOURCE_CONFLICT,
+    ConditionReason.REASSIGNMENT_IN_PROGRESS,
+    ConditionReason.MOVES_REFUSED,
+)
+"""Reasons why moves do not go on. The first one that applies to any of them is shown."""
+
+_Hindrance = tuple[ConditionReason, str]
+
+
+def blocked_by_another(request: ReassignmentRequest, move: MoveStatus) -> MoveStatus:
+    """The pending move; blocked if another resource keeps it from beginning."""
+    waits_for, undone_by = request.waits_for(move.move), request.undone_by(move.move)
+    if waits_for is not None:
+        reason, problem = ConditionReason.REASSIGNMENT_IN_PROGRESS, waits_for
+    elif undone_by is not None:
+        reason, problem = ConditionReason.RESOURCE_CONFLICT, undone_by
+    else:
+        return move
+    return dataclasses.replace(move, state=MoveState.BLOCKED, reason=reason, problem=problem)
+
+
+def with_hindrance(request: ReassignmentRequest, move: MoveStatus) -> MoveStatus:
+    """The move with what keeps it from going on."""
+    if move.state not in (MoveState.PENDING, MoveState.RUNNING):
+        return move
+    found = (
+        _dead_brokers(request, move)
+        or _cordoned_brokers(request, move)
+        or _stalled_copy(move)
+        or _refusal(request, move)
+    )
+    if found is None:
+        return move
+    reason, problem = found
+    return dataclasses.replace(move, reason=reason, problem=problem)
+
+
+def _dead_brokers(request: ReassignmentRequest, move: MoveStatus) -> _Hindrance | None:
+    goal = move.goal or move.move.target
+    present = () if move.state is MoveState.RUNNING else move.stage
+    dead = [b for b in goal if b not in present and b not in request.view.brokers]
+    return (ConditionReason.BROKERS_UNAVAILABLE, f"brokers {dead} are not alive") if dead else None
+
+
+def _cordoned_brokers(request: ReassignmentRequest, move: MoveStatus) -> _Hindrance | None:
+    """It would be moved off again."""
+    if move.state is not MoveState.PENDING:
+        return None
+    cordoned = [b for b in move.still_adding if b in request.view.cordoned]
+    if not cordoned:
+        return None
+    return ConditionReason.BROKERS_CORDONED, f"a BrokerDrain has cordoned brokers {cordoned}"
+
+
+def _stalled_copy(move: MoveStatus) -> _Hindrance | None:
+    """A copy that is under way comes from the leader, and is made by the broker that gets it."""
+    partition = move.partition
+    if move.state is not MoveState.RUNNING or partition is None or not partition.adding_replicas:
+        return None
+    if not partition.has_leader:
+        return ConditionReason.COPIES_STALLED, "it has no leader that its records can come from"
+    refused = _refused_copies(partition)
+    if refused:
+        return ConditionReason.COPIES_STALLED, f"refused by {', '.join(refused)}"
+    return None
+
+
+def _refused_copies(partition: PartitionView) -> list[str]:
+    """Brokers that refuse to send or to receive copies."""
+    concerned = (partition.leader, *partition.adding_replicas)
+    return [
+        f"broker {broker_id} ({error})"
+        for broker_id, error in partition.refusals
+        if broker_id in concerned
+    ]
+
+
+def _refusal(request: ReassignmentRequest, move: MoveStatus) -> _Hindrance | None:
+    """What was asked of the controller in vain: to begin, to go back, or another throttle."""
+    refused = request.refused.get(move.move.tp)
+    if refused is None:
+        return None
+    if (
+        move.state is MoveState.PENDING
+        or refused.target == move.stage
+        or (refused.target == move.goal and has_another_rate(request, move))
+    ):
+        return ConditionReason.MOVES_REFUSED, refused.message
+    return None

@@ -1,0 +1,363 @@
+"""Throttles are set before partitions move, and removed whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from regent.controller import effects
+from regent.controller.commands import PartitionResult
+from regent.controller.reassignment.reassignments import abandon
+from regent.controller.term.watch_check import process_watch_check
+from regent.model.errors import ZooKeeperUnavailableError
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.runtime.view_publisher import topic_view
+from regent.zk_data import paths
+from regent.zk_data.config import decode_config_change, decode_entity_config, encode_entity_config
+from regent.zk_data.operations import SetData
+from regent.zk_data.throttles import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    THROTTLED_BROKERS,
+    THROTTLED_TOPICS,
+    throttled_topic,
+)
+from regent.zk_data.topics import TopicZNode, encode_topic
+from tests.unit.controller.driving import once, raising
+from tests.unit.controller.reassignment.moving import T0, T1, Cluster
+
+RATE = 10_000_000
+BROKERS = (1, 2, 3, 4, 5)
+NOTHING: Mapping[int, Mapping[str, str]] = {broker_id: {} for broker_id in BROKERS}
+
+
+def config_at(cluster: Cluster, path: str) -> dict[str, str]:
+    node = cluster.world.zookeeper.get(path)
+    return {} if node is None else decode_entity_config(path, node.data)
+
+
+def lists(cluster: Cluster) -> tuple[str | None, str | None]:
+    """Throttled replicas of the topic, where they lead and where they follow."""
+    config = config_at(cluster, paths.topic_config("t"))
+    return config.get(LEADER_REPLICAS), config.get(FOLLOWER_REPLICAS)
+
+
+def rates(cluster: Cluster) -> dict[int, tuple[str | None, str | None]]:
+    """Rates of brokers that have any, for what they send and for what they receive."""
+    configs = {b: config_at(cluster, paths.broker_config(b)) for b in BROKERS}
+    found = {b: (c.get(LEADER_RATE), c.get(FOLLOWER_RATE)) for b, c in configs.items()}
+    return {b: each for b, each in found.items() if each != (None, None)}
+
+
+def notified(cluster: Cluster) -> set[str]:
+    """Entities whose changes were announced to the brokers."""
+    zookeeper = cluster.world.zookeeper
+    nodes = map(paths.config_change, zookeeper.children(paths.CONFIG_CHANGES))
+    found = set()
+    for path in nodes:
+        node = zookeeper.get(path)
+        assert node is not None
+        found.add(decode_config_change(path, node.data).entity_path)
+    return found
+
+
+def assert_nothing_is_left(cluster: Cluster) -> None:
+    assert lists(cluster) == (None, None)
+    assert rates(cluster) == {}
+    zookeeper = cluster.world.zookeeper
+    assert not zookeeper.children(THROTTLED_TOPICS)
+    assert not zookeeper.children(THROTTLED_BROKERS)
+
+
+def set_topic_config(cluster: Cluster, **config: str) -> None:
+    cluster.world.put(
+        paths.topic_config("t"),
+        encode_entity_config({key.replace("_", "."): value for key, value in config.items()}),
+    )
+
+
+def set_broker_config(cluster: Cluster, broker_id: int, config: Mapping[str, str]) -> None:
+    cluster.world.put(paths.broker_config(broker_id), encode_entity_config(config))
+
+
+def test_copies_are_throttled_before_they_begin_and_not_when_they_have_arrived() -> None:
+    cluster = Cluster((1, 2), (1, 2)).start()
+    throttled_at_first: list[tuple[str | None, str | None]] = []
+
+    def moves(effect: effects.Effect[object]) -> None:
+        if isinstance(effect, effects.Write) and any(
+            isinstance(op, SetData) and op.path == paths.topic("t") for op in effect.operations
+        ):
+            throttled_at_first.append(lists(cluster))
+
+    cluster.world.driver.before = moves
+    assert cluster.alter({T0: (2, 3)}, throttle=RATE) == {T0: PartitionResult()}
+    assert throttled_at_first == [("0:2,0:1", "0:3")]
+    assert rates(cluster) == {
+        1: (str(RATE), None),
+        2: (str(RATE), None),
+        3: (None, str(RATE)),
+    }
+    assert notified(cluster) == {"topics/t", "brokers/1", "brokers/2", "brokers/3"}
+    cluster.sync(1, 2, 3)
+    assert cluster.stored().replicas == (2, 3)
+    assert_nothing_is_left(cluster)
+
+
+def test_the_view_says_what_is_throttled() -> None:
+    cluster = Cluster((1, 2), (1, 2)).start()
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+
+    def shown() -> list[int | None]:
+        view = topic_view(cluster.active.context, "t")
+        assert view is not None
+        return [partition.throttle for partition in view.partitions]
+
+    assert shown() == [RATE, None]
+    cluster.world.driver.views.clear()
+    cluster.sync(1, 2, 3)
+    assert shown() == [None, None]
+    assert frozenset({"t"}) in cluster.world.driver.views
+
+
+def test_a_move_without_copies_is_not_throttled() -> None:
+    cluster = Cluster((1, 2, 3)).start()
+    cluster.alter({T0: (2, 1)}, throttle=RATE)
+    assert_nothing_is_left(cluster)
+
+
+def test_each_partition_is_released_by_itself() -> None:
+    cluster = Cluster((1, 2), (1, 2)).start()
+    cluster.alter({T0: (2, 3), T1: (2, 4)}, throttle=RATE)
+    cluster.sync(1, 2, 3)
+    assert lists(cluster) == ("1:2,1:1", "1:4")
+    assert 3 not in rates(cluster)
+    assert 4 in rates(cluster)
+    cluster.sync(1, 2, 4, tp=T1)
+    assert_nothing_is_left(cluster)
+
+
+@pytest.mark.parametrize(("low", "high"), [(T0, T1), (T1, T0)])
+@pytest.mark.parametrize("is_lowered", [True, False])
+def test_where_moves_ask_for_several_rates_the_lowest_counts(
+    low: TopicPartition, high: TopicPartition, is_lowered: bool
+) -> None:
+    cluster = Cluster((1, 2), (1, 2)).start()
+    asked = [(high, RATE), (low, 5)]
+    for tp, rate in asked if is_lowered else reversed(asked):
+        cluster.alter({tp: (2, 3)}, throttle=rate)
+    assert rates(cluster)[3] == (None, "5")
+    cluster.sync(1, 2, 3, tp=low)
+    assert rates(cluster)[3] == (None, str(RATE))
+
+
+@pytest.mark.parametrize("rate", [5, 3 * RATE])
+def test_a_partition_on_its_way_gets_another_rate(rate: int) -> None:
+    cluster = Cluster((1, 2)).start()
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+    epoch = cluster.leadership()[2]
+    assert cluster.alter({T0: (2, 3)}, throttle=rate) == {T0: PartitionResult()}
+    assert rates(cluster)[3] == (None, str(rate))
+    assert cluster.leadership()[2] == epoch
+    assert cluster.alter({T0: (2, 3)}, throttle=0) == {T0: PartitionResult()}
+    assert_nothing_is_left(cluster)
+    assert cluster.stored().is_being_reassigned
+
+
+def test_who_says_nothing_of_throttles_leaves_them() -> None:
+    cluster = Cluster((1, 2)).start()
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+    cluster.alter({T0: (2, 4)})
+    assert rates(cluster)[1] == (str(RATE), None)
+    cluster.sync(1, 2, 4)
+    assert_nothing_is_left(cluster)
+
+
+def test_a_cancelled_move_leaves_no_throttle() -> None:
+    cluster = Cluster((1, 2)).start()
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+    cluster.alter({T0: (1, 2)})
+    assert_nothing_is_left(cluster)
+
+
+def test_a_deletion_of_the_topic_leaves_no_throttle() -> None:
+    cluster = Cluster((1, 2)).start()
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+    cluster.world.run(abandon(cluster.active, ["t"]))
+    assert_nothing_is_left(cluster)
+
+
+def test_what_others_throttle_stays() -> None:
+    cluster = Cluster((1, 2)).start()
+    set_topic_config(cluster, retention_ms="7", follower_replication_throttled_replicas="0:3,1:9")
+    set_broker_config(cluster, 3, {FOLLOWER_RATE: "77", "log.cleaner.threads": "2"})
+    set_broker_config(cluster, 1, {"log.cleaner.threads": "2"})
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+    assert lists(cluster) == ("0:2,0:1", "0:3,1:9")
+    assert rates(cluster)[3] == (None, "77")
+    cluster.sync(1, 2, 3)
+    assert config_at(cluster, paths.topic_config("t")) == {
+        "retention.ms": "7",
+        FOLLOWER_REPLICAS: "0:3,1:9",
+    }
+    assert config_at(cluster, paths.broker_config(1)) == {"log.cleaner.threads": "2"}
+    assert config_at(cluster, paths.broker_config(3)) == {
+        FOLLOWER_RATE: "77",
+        "log.cleaner.threads": "2",
+    }
+    assert not cluster.world.exists(throttled_topic("t"))
+
+
+def test_a_topic_all_of_which_others_throttle_keeps_its_list() -> None:
+    cluster = Cluster((1, 2)).start()
+    set_topic_config(cluster, follower_replication_throttled_replicas="*")
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+    assert lists(cluster) == ("0:2,0:1", "*")
+    assert rates(cluster)[3] == (None, str(RATE))
+    cluster.sync(1, 2, 3)
+    assert lists(cluster) == (None, "*")
+    assert rates(cluster) == {}
+
+
+def test_what_a_tool_removes_meanwhile_is_set_again() -> None:
+    """``kafka-reassign-partitions --verify`` removes everybody's throttles."""
+    cluster = Cluster((1, 2)).start()
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+    set_topic_config(cluster)
+    set_broker_config(cluster, 3, {})
+    cluster.world.run(process_watch_check(cluster.active))
+    assert lists(cluster) == ("0:2,0:1", "0:3")
+    assert rates(cluster)[3] == (None, str(RATE))
+    cluster.sync(1, 2, 3)
+    assert_nothing_is_left(cluster)
+
+
+def test_a_look_at_what_is_throttled_writes_nothing_where_nothing_has_changed() -> None:
+    cluster = Cluster((1, 2)).start()
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+    cluster.forget()
+    cluster.world.driver.views.clear()
+    cluster.world.run(process_watch_check(cluster.active))
+    assert not [e for e in cluster.world.driver.performed if isinstance(e, effects.Multi)]
+    assert frozenset({"t"}) not in cluster.world.driver.views
+
+
+class TestInterruptions:
+    def test_a_controller_that_follows_removes_what_has_ended_meanwhile(self) -> None:
+        """A broker's controller completes reassignments, and knows nothing of throttles."""
+        cluster = Cluster((1, 2)).start()
+        cluster.alter({T0: (2, 3)}, throttle=RATE)
+        cluster.world.put(
+            paths.topic("t"),
+            encode_topic(TopicZNode(None, {0: ReplicaAssignment((2, 3))})),
+        )
+        cluster.fail_over()
+        assert_nothing_is_left(cluster)
+
+    def test_a_controller_that_follows_removes_what_arrives_under_it(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.alter({T0: (2, 3)}, throttle=RATE)
+        cluster.start()
+        assert rates(cluster)[3] == (None, str(RATE))
+        cluster.sync(1, 2, 3)
+        assert_nothing_is_left(cluster)
+
+    @pytest.mark.parametrize("skip", range(12))
+    @pytest.mark.parametrize("is_lost", [False, True], ids=["not written", "answer lost"])
+    def test_wherever_it_stops_no_throttle_stays(self, skip: int, is_lost: bool) -> None:
+        cluster = Cluster((1, 2)).start()
+        stop = raising(ZooKeeperUnavailableError("a test"))
+        hook = once(effects.Multi, stop, skip=skip)
+        if is_lost:
+            cluster.world.driver.after = hook
+        else:
+            cluster.world.driver.before = hook
+        try:
+            cluster.alter({T0: (2, 3)}, throttle=RATE)
+            cluster.sync(1, 2, 3)
+        except ZooKeeperUnavailableError:
+            cluster.world.driver.before = cluster.world.driver.after = lambda _: None
+            cluster.fail_over()
+        if cluster.stored().is_being_reassigned:
+            cluster.sync(1, 2, 3)
+        assert_nothing_is_left(cluster)
+
+    def test_a_topic_that_was_created_again_keeps_the_throttles_it_got_from_others(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.alter({T0: (2, 3)}, throttle=RATE)
+        cluster.world.delete(paths.topic("t"))
+        cluster.world.create_topic("t", {0: (1, 2)})
+        set_topic_config(cluster, follower_replication_throttled_replicas="0:3")
+        cluster.fail_over()
+        assert lists(cluster) == (None, "0:3")
+        assert rates(cluster) == {}
+        assert not cluster.world.exists(throttled_topic("t"))
+
+
+class TestWhatCannotBeWritten:
+    def test_a_partition_that_cannot_be_throttled_does_not_move(self) -> None:
+        cluster = Cluster((1, 2), (1, 2)).start()
+        cluster.world.put(paths.broker_config(3), b"{")
+        results = cluster.alter({T0: (2, 3), T1: (2, 4)}, throttle=RATE)
+        assert "/config/brokers/3" in results[T0].message
+        assert results[T1] == PartitionResult()
+        assert not cluster.stored(0).is_being_reassigned
+        assert cluster.stored(1).is_being_reassigned
+        assert lists(cluster) == ("1:2,1:1", "1:4")
+
+    def test_a_topic_whose_configuration_cannot_be_read_does_not_move(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.world.put(paths.topic_config("t"), b"{")
+        results = cluster.alter({T0: (2, 3)}, throttle=RATE)
+        assert "/config/topics/t" in results[T0].message
+        assert not cluster.stored().is_being_reassigned
+        assert rates(cluster) == {}
+
+    def test_a_removal_that_failed_is_tried_again(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.alter({T0: (2, 3)}, throttle=RATE)
+        good = cluster.world.zookeeper.get(paths.broker_config(3))
+        assert good is not None
+        cluster.world.put(paths.broker_config(3), b"{")
+        cluster.sync(1, 2, 3)
+        assert cluster.world.log.errors("Throttles of brokers not changed")
+        cluster.world.put(paths.broker_config(3), good.data)
+        cluster.world.run(process_watch_check(cluster.active))
+        assert_nothing_is_left(cluster)
+
+    def test_a_configuration_that_somebody_changes_at_the_same_time_keeps_both_changes(
+        self,
+    ) -> None:
+        cluster = Cluster((1, 2)).start()
+        set_topic_config(cluster)
+        cluster.world.driver.before = once(
+            effects.Multi, lambda: set_topic_config(cluster, retention_ms="7")
+        )
+        assert cluster.alter({T0: (2, 3)}, throttle=RATE) == {T0: PartitionResult()}
+        assert lists(cluster) == ("0:2,0:1", "0:3")
+        assert config_at(cluster, paths.topic_config("t"))["retention.ms"] == "7"
+
+    def test_a_note_that_does_not_decode_is_left_alone_and_logged(self) -> None:
+        cluster = Cluster((1, 2))
+        cluster.world.put(throttled_topic("t"), b"{")
+        cluster.start()
+        assert cluster.world.log.errors("Malformed note")
+        assert cluster.world.exists(throttled_topic("t"))
+
+
+def test_partitions_of_topics_without_a_throttle_cost_nothing() -> None:
+    cluster = Cluster((1, 2)).start()
+    cluster.move(2, 3)
+    cluster.sync(1, 2, 3)
+    touched = [
+        path
+        for effect in cluster.world.driver.performed
+        if isinstance(effect, effects.ReadData)
+        for path in effect.paths
+        if path.startswith(paths.CONFIG)
+    ]
+    assert touched == []
+    assert TopicPartition("t", 0) in cluster.active.context.cluster.leadership

@@ -1,0 +1,65 @@
+"""KafkaTopics from the resource to the brokers: the real controller over a simulated cluster, whose
+safety checker follows every step, and an API server in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from regent.controller.commands import Accepted, AlterPartitionReassignments
+from regent.kube.kind_wiring import serve_kafka_topics
+from regent.model.partition import TopicPartition
+from regent.reconcile.topics.replica_planning import MOVING_IN_CLUSTER
+from sandbox import wait_until_async
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
+from tests.unit.kube.serving_moves import ServedResource
+
+
+async def message_of(resource: ServedResource) -> str:
+    conditions = resource.status.get("conditions", [])
+    return "".join(each["message"] for each in conditions if each["type"] == "Ready")
+
+
+async def test_more_replicas_wait_while_much_of_the_cluster_moves_and_come_when_it_has() -> None:
+    with SimulatedCluster(brokers=3) as cluster, LiveController(cluster) as controller:
+        cluster.create_topic("large", [(1,)] * MOVING_IN_CLUSTER, {})
+        for i in range(MOVING_IN_CLUSTER):
+            cluster.expect_move("large", i, (3,))
+        for target in ((1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)):
+            cluster.expect_move("move", 0, target)
+
+        async def replicas() -> int:
+            if "move" not in controller.view.topics:
+                return 0
+            return len((await asyncio.to_thread(cluster.replicas, "move"))[0])
+
+        topic = ServedResource(
+            serve_kafka_topics, "KafkaTopic", partitions=1, replicas=1, deletionPolicy="Retain"
+        )
+        async with topic.served(controller) as serving:
+            await wait_until_async(
+                replicas, until=lambda n: n == 1, timeout_s=60, describe="the topic"
+            )
+            cluster.pause_broker(3)
+            large = {TopicPartition("large", i): (3,) for i in range(MOVING_IN_CLUSTER)}
+            (outcome,) = await controller.submit([AlterPartitionReassignments(large)])
+            assert isinstance(outcome, Accepted), outcome
+            await wait_until_async(
+                partial(serving.around.moving.elsewhere, "move", at=0.0),
+                until=lambda n: n == MOVING_IN_CLUSTER,
+                timeout_s=60,
+                describe="the other topic to move",
+            )
+            serving.change(replicas=2)
+            await wait_until_async(
+                lambda: message_of(topic),
+                until=lambda message: f"{MOVING_IN_CLUSTER} partitions of other topics" in message,
+                timeout_s=60,
+                describe="the topic to wait",
+            )
+            assert await replicas() == 1
+            cluster.resume_broker(3)
+            await wait_until_async(
+                replicas, until=lambda n: n == 2, timeout_s=60, describe="the second replica"
+            )
