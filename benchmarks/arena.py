@@ -13,7 +13,7 @@ from benchmarks.contenders import Contender, KafkaController, RegentController
 from benchmarks.errors import BenchmarkError
 from benchmarks.stub.exchanges import StubStatus
 from benchmarks.stub.process import StubBrokers
-from benchmarks.zookeeper import Election, SetData, ZooKeeperSession, clock_offset
+from benchmarks.zookeeper import Election, SetData, ZooKeeperSession
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.topics import encode_partition_state
@@ -26,7 +26,6 @@ ZOOKEEPER_HEAP_BYTES_PER_PARTITION = 4096  # two znodes and what watches and sna
 SESSIONS_GONE_TIMEOUT_S = 60.0
 QUIET_S = 1.0
 IDLE_SHARE = 0.15  # of the processors, before a measurement
-LARGEST_CLOCK_STEP_NS = 5_000_000
 SMALLEST_ENTRY_BYTES = 40  # of a partition in UpdateMetadata
 
 
@@ -36,16 +35,9 @@ class Usage:
     def __init__(self, cpu: dict[str, float]) -> None:
         self.at = time.monotonic_ns()
         self.cpu = cpu
-        self.clock_offset = clock_offset()
 
     def since(self, before: "Usage") -> dict[str, float]:
-        """What was used meanwhile; "others" have nothing to do with the measurement.
-
-        Raises:
-            BenchmarkError: the machine's clock was set meanwhile.
-        """
-        if abs(self.clock_offset - before.clock_offset) > LARGEST_CLOCK_STEP_NS:
-            raise BenchmarkError("the machine's clock was set meanwhile")
+        """What was used meanwhile; "others" have nothing to do with the measurement."""
         used = {name: self.cpu[name] - before.cpu.get(name, 0.0) for name in self.cpu}
         used["others"] = max(used.pop("machine") - sum(used.values()), 0.0)
         return used

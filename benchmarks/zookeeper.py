@@ -28,6 +28,7 @@ _NODES_IN_A_TRANSACTION = 1000
 _TRANSACTIONS_IN_FLIGHT = 8
 _EMPTY_CONFIG = b'{"version":1,"config":{}}'
 _NS_IN_MS = 1_000_000
+LARGEST_CLOCK_STEP_NS = 5_000_000
 
 POLL_S = 0.01
 """How exactly the end of something in ZooKeeper is known."""
@@ -259,8 +260,10 @@ class ZooKeeperSession:
         """Wait until somebody is the controller, and say since when.
 
         Raises:
-            BenchmarkError: no controller was elected, or another one.
+            BenchmarkError: no controller was elected, or another one, or the wall clock was set
+                meanwhile, so that ZooKeeper's time of the election means nothing here.
         """
+        offset_before = clock_offset()
         deadline = time.monotonic() + timeout_s
         while (node := self._read(paths.CONTROLLER, watch=True)) is None:
             if time.monotonic() > deadline:
@@ -275,6 +278,8 @@ class ZooKeeperSession:
         if epoch_stat.mzxid != stat.czxid:
             raise BenchmarkError("the controller has changed again")
         offset = clock_offset()
+        if abs(offset - offset_before) > LARGEST_CLOCK_STEP_NS:
+            raise BenchmarkError("the machine's clock was set during the election")
         return Election(
             controller_id=elected,
             epoch=int(epoch),
