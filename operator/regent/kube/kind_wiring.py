@@ -174,7 +174,7 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
     news = DrainNews(drains)
     keeper = CordonKeeper(
         around.batcher,
-        wanted=lambda: wanted_cordon(served.cache),
+        wanted=lambda: wanted_cordon(served.cache, around.view()),
         view=around.view,
         jitter=around.jitter,
     )

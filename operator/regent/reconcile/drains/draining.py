@@ -47,7 +47,7 @@ _DRAINED_TEXT: Final = {
 def keep_drained(request: DrainRequest, plan: MovePlan) -> DrainPlan:
     """What has to be done for brokers that are to be drained."""
     moves = statuses(plan, request.view)
-    if _stays_drained(request, moves):
+    if _stays_drained(request):
         return _drained(request, plan, moves)
     if not plan.moves and not request.is_cordoned:
         message = "waiting for the controller to place no new replicas on the brokers"
@@ -78,14 +78,10 @@ def _is_clear(request: DrainRequest) -> bool:
     return not left.replicas
 
 
-def _stays_drained(request: DrainRequest, moves: Sequence[MoveStatus]) -> bool:
-    """Whether it was drained and still is. Replicas elsewhere may fall out of sync later on: that
-    has nothing to do with the drain any more."""
-    return (
-        request.resource.status.phase is DrainPhase.DRAINED
-        and _is_clear(request)
-        and not any(move.state in _COVERED for move in moves)
-    )
+def _stays_drained(request: DrainRequest) -> bool:
+    """Whether it was drained and still is. Replicas elsewhere may fall out of sync later on, or be
+    moved on by somebody else: that has nothing to do with the drain any more."""
+    return request.resource.status.phase is DrainPhase.DRAINED and _is_clear(request)
 
 
 def _unread_topics(request: DrainRequest) -> tuple[str, ...]:
@@ -175,7 +171,7 @@ def _store(request: DrainRequest, plan: MovePlan, obstacles: Sequence[Obstacle])
         assessment,
         blockers=blockers_of(obstacles),
         plan=stored_plan(plan),
-        started_at=request.resource.status.started_at or rfc3339(request.now),
+        started_at=_began_at(request) or rfc3339(request.now),
         finished_at=None,
         **execution.fields,
     )
@@ -214,6 +210,7 @@ def _go_on(
         phase,
         assessment,
         blockers=blockers_of(found.obstacles),
+        started_at=_began_at(request),
         finished_at=None,
         **_progress_fields(request, execution),
     )
@@ -305,9 +302,16 @@ def _not_in_sync(request: DrainRequest, moves: Sequence[MoveStatus]) -> list[str
     ]
 
 
+def _began_at(request: DrainRequest) -> str | None:
+    """When the first move began, of those since the brokers were drained the last time."""
+    status = request.resource.status
+    was_drained = status.started_at is not None and status.finished_at is not None
+    return rfc3339(request.now) if was_drained else status.started_at
+
+
 def _time_limit(request: DrainRequest, phase: DrainPhase) -> tuple[float, str] | None:
     """Seconds left of the time that the drain may take, and what to say afterwards."""
-    timeout_s, started = request.resource.spec.timeout_seconds, request.resource.status.started_at
+    timeout_s, started = request.resource.spec.timeout_seconds, _began_at(request)
     if timeout_s is None or started is None or phase is DrainPhase.PAUSED:
         return None
     took_s = (request.now - datetime.fromisoformat(started)).total_seconds()
@@ -316,6 +320,9 @@ def _time_limit(request: DrainRequest, phase: DrainPhase) -> tuple[float, str] |
 
 def _drained(request: DrainRequest, plan: MovePlan, moves: Sequence[MoveStatus]) -> DrainPlan:
     text = _DRAINED_TEXT[request.resource.spec.mode]
+    absent = sorted(request.brokers - request.view.brokers.keys())
+    if absent:
+        text += f"; brokers {absent} are not alive"
     assessment = Assessment(Progress.READY, ConditionReason.BROKERS_DRAINED, text)
     fields = {}
     if plan.moves:

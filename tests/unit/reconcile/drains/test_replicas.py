@@ -326,6 +326,56 @@ def test_a_drain_that_takes_too_long_is_stalled_and_goes_on() -> None:
     assert drain.truth()["Stalled"] == "False/NotStalled"
 
 
+def test_what_comes_to_a_drained_broker_later_has_the_whole_time_again() -> None:
+    cluster = Cluster({"t": [(1,)]})
+    drain = Drain(cluster, 1, timeoutSeconds=60)
+    drain.finish()
+    drain.after_s = 3600
+    cluster.create("u", (1,))
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINING)
+    assert drain.truth()["Stalled"] == "False/NotStalled"
+    drain.after_s += 60
+    drain.settle()
+    assert drain.truth()["Stalled"] == "True/DrainTimedOut"
+
+
+def test_what_comes_back_to_a_drained_broker_has_the_whole_time_again() -> None:
+    cluster = Cluster({"t": [(1,)]})
+    drain = Drain(cluster, 1, timeoutSeconds=60)
+    drain.finish()
+    drain.after_s = 3600
+    cluster.put("t", partition(0, (1,)))
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINING)
+    assert drain.truth()["Stalled"] == "False/NotStalled"
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED)
+
+
+def test_it_stays_drained_while_somebody_else_moves_on_what_it_has_moved() -> None:
+    cluster = Cluster({"t": [(1, 2)]}, brokers=5)
+    drain = Drain(cluster, 1)
+    drain.finish()
+    (moved,) = cluster.replicas("t")
+    elsewhere = next(b for b in (3, 4, 5) if b not in moved)
+    tp = TopicPartition("t", 0)
+    cluster.carry_out(AlterPartitionReassignments({tp: (2, elsewhere)}))
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINED)
+    cluster.arrive(tp)
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINED)
+
+
+def test_brokers_that_are_not_alive_are_named_since_their_ids_may_be_mistyped() -> None:
+    cluster = Cluster({"t": [(1,)]})
+    drain = Drain(cluster, 2, 14)
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINED)
+    assert "brokers [14] are not alive" in drain.message
+
+
 @pytest.mark.parametrize(
     ("changes", "counts"),
     [({}, False), ({"created": "2026-06-01T10:00:00Z"}, True), ({"has_begun": True}, False)],
