@@ -89,7 +89,7 @@ def _seen(request: ReassignmentRequest, plan: MovePlan) -> tuple[MoveStatus, ...
 def _moving(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
     drifted, running = course.of(MoveState.DRIFTED), course.of(MoveState.RUNNING)
     rest = [*course.of(MoveState.PENDING), *course.of(MoveState.BLOCKED), *running]
-    if not rest:
+    if not rest or _has_given_up(request):
         return _ended(request, plan, course)
     spec = request.resource.spec
     if drifted and spec.on_drift is DriftPolicy.STOP:
@@ -105,6 +105,15 @@ def _moving(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Rea
     if spec.desired_state is DesiredState.PAUSED:
         return _pausing(request, plan, course)
     return _going_on(request, plan, course)
+
+
+def _has_given_up(request: ReassignmentRequest) -> bool:
+    """Whether it has left partitions to others, and its spec was not changed since.
+
+    What others move then is left to them, too, also if it had arrived: two that are incomplete
+    would move a partition to and fro without end.
+    """
+    return request.is_answered and request.resource.status.phase is Phase.INCOMPLETE
 
 
 def _going_on(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
@@ -250,12 +259,13 @@ def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Reas
     releasing = _releasing(request, plan, course, Phase.EXECUTING)
     if releasing is not None:
         return releasing
-    drifted = course.of(MoveState.DRIFTED)
-    if drifted:
+    elsewhere = [move for move in course.moves if move.state is not MoveState.DONE]
+    if elsewhere:
         assessment = Assessment(
             Progress.STALLED,
             ConditionReason.PARTITIONS_DRIFTED,
-            f"all others have arrived; {_describe_drift(drifted)}",
+            f"all others have arrived; {_describe_drift(elsewhere)}; to go on with what is where "
+            "it was planned, change spec.desiredState to Paused and back",
         )
         return Plan(status=_status(request, plan, course, Phase.INCOMPLETE, assessment))
     assessment = Assessment(
@@ -268,8 +278,15 @@ def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Reas
 
 
 def _describe_drift(drifted: Sequence[MoveStatus]) -> str:
-    named = enumerate_some([f"{m.move.tp}: {m.problem}" for m in drifted], limit=_NAMED)
+    named = enumerate_some([f"{m.move.tp}: {_whereabouts(m)}" for m in drifted], limit=_NAMED)
     return f"{len(drifted)} partitions are not where the plan has them: {named}"
+
+
+def _whereabouts(move: MoveStatus) -> str:
+    """Where a partition is that is not at its target."""
+    if move.problem or move.partition is None:
+        return move.problem
+    return f"its replicas are {list(move.partition.replicas)}, not {list(move.move.target)}"
 
 
 def _status(
