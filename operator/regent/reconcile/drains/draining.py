@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from regent.controller.commands import DescribeTopicConfigs, ResourceCommand
 from regent.reconcile.dispatch import dispatch
-from regent.reconcile.drains.execution import Execution, execute
+from regent.reconcile.drains.execution import Execution, call_back, execute
 from regent.reconcile.drains.leadership_moves import election_off, leadership_moves
 from regent.reconcile.drains.obstacles import Obstacle
 from regent.reconcile.drains.replica_moves import FoundMoves, leaving_replicas, replica_moves
@@ -184,6 +184,8 @@ def _go_on(
     is_paused = request.resource.spec.desired_state is DesiredDrainState.PAUSED
     execution = execute(request, plan, DesiredState.PAUSED if is_paused else DesiredState.RUNNING)
     commands = execution.commands
+    if not is_paused:
+        commands = (*commands, *call_back(request, moves))
     waits = [execution.requeue_after_s]
     elects = request.resource.spec.mode is DrainMode.LEADERSHIP and not is_paused
     election = election_off(request) if elects else None

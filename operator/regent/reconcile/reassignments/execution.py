@@ -223,9 +223,7 @@ def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) ->
     back: dict[TopicPartition, tuple[int, ...]] = {}
     for move in running:
         tp = move.move.tp
-        refused = request.refused.get(tp)
-        waits = refused is not None and refused.retry_at > request.monotonic_s
-        if tp in request.moving and not request.is_sent(tp, move.stage) and not waits:
+        if tp in request.moving and request.may_ask_for(tp, move.stage):
             back[tp] = move.stage
     going = _under_way(
         request,

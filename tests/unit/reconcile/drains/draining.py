@@ -226,7 +226,7 @@ class Drain:
             sent={},
             refused={},
             moved_by_others=self.moved_by_others,
-            claims=self.claims,
+            claims=tuple(each for each in self.claims if not brokers.isdisjoint(each.brokers)),
             seen_at=MONOTONIC_S,
             monotonic_s=MONOTONIC_S,
             now=NOW + timedelta(seconds=self.after_s),

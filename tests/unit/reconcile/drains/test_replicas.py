@@ -326,6 +326,41 @@ def test_a_drain_that_takes_too_long_is_stalled_and_goes_on() -> None:
     assert drain.truth()["Stalled"] == "False/NotStalled"
 
 
+def test_a_move_to_a_dead_broker_waits_until_that_one_is_drained_too() -> None:
+    cluster = Cluster({"t": [(1, 2)] * 4})
+    drain = Drain(cluster, 1, concurrency={"total": 1})
+    drain.settle()
+    ((tp, target),) = cluster.asked
+    (dead,) = (b for b in target if b != 2)
+    cluster.stop(dead)
+    drain.settle()
+    assert drain.truth()["Ready"] == "False/BrokersUnavailable"
+    assert cluster.asked == [(tp, target)]
+    (own,) = drain.claims
+    drain.others.append(older(own, brokers=(dead,)))
+    drain.settle()
+    assert cluster.asked[1] == (tp, (1, 2)), "it is called back"
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED)
+    assert cluster.on(1, dead) == 0
+    drain.change(desiredState="Undone")
+    drain.finish()
+    assert cluster.replicas("t") == [(1, 2)] * 4
+
+
+def test_a_move_to_a_broker_that_is_drained_as_well_arrives_first_if_it_is_alive() -> None:
+    cluster = Cluster({"t": [(1, 2)]})
+    drain = Drain(cluster, 1)
+    drain.settle()
+    ((_, target),) = cluster.asked
+    (own,) = drain.claims
+    drain.others.append(older(own, brokers=target[:1]))
+    drain.settle()
+    assert len(cluster.asked) == 1
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED)
+
+
 def test_what_comes_to_a_drained_broker_later_has_the_whole_time_again() -> None:
     cluster = Cluster({"t": [(1,)]})
     drain = Drain(cluster, 1, timeoutSeconds=60)
