@@ -251,7 +251,11 @@ def _served(
         resync=resync,
         watch=KindWatch(kind, cache, resync, around.settings),
         definition=DefinitionCheck(
-            around.client, kind, descriptor.spec_fields, around.settings, health=health
+            around.client,
+            kind,
+            {"spec": descriptor.spec_fields, "status": descriptor.status_fields},
+            around.settings,
+            health=health,
         ),
         writer=writer,
         reconciler=Reconciler(parts, reconciled),

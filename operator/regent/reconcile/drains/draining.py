@@ -57,6 +57,8 @@ def keep_drained(request: DrainRequest, plan: MovePlan) -> DrainPlan:
         reading = _reading(request, unread)
         if reading is not None:
             return reading
+    if plan.moves and request.resource.status.started_at is None:
+        return _store(request, plan, ())  # it was stored in part: nothing may have been moved
     found = _found(request, moves)
     is_paused = request.resource.spec.desired_state is DesiredDrainState.PAUSED
     if found.moves and not is_paused:

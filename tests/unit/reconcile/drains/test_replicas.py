@@ -326,6 +326,21 @@ def test_a_drain_that_takes_too_long_is_stalled_and_goes_on() -> None:
     assert drain.truth()["Stalled"] == "False/NotStalled"
 
 
+def test_nothing_moves_before_all_of_its_record_is_stored() -> None:
+    """An API server with an older definition stores the plan, and not when it began."""
+    cluster = Cluster({"t": [(1, 2)]})
+    drain = Drain(cluster, 1)
+    assert drain.round()
+    drain.status = drain.status.model_copy(update={"started_at": None})
+    plan = drain.plan()
+    assert plan.status_first
+    assert plan.commands == ()
+    assert plan.status is not None
+    assert plan.status.started_at is not None
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED)
+
+
 def test_a_move_to_a_dead_broker_waits_until_that_one_is_drained_too() -> None:
     cluster = Cluster({"t": [(1, 2)] * 4})
     drain = Drain(cluster, 1, concurrency={"total": 1})
