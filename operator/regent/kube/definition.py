@@ -85,7 +85,8 @@ async def dropped_fields(
 
 def _names(part: Mapping[str, Any] | None) -> Set[str]:
     """Names of the fields that the schema of a part of an object has."""
-    return (part or {}).get("properties", {}).keys()
+    names: Mapping[str, Any] = (part or {}).get("properties", {})
+    return names.keys()
 
 
 def _problem(kind: ResourceKind, dropped: tuple[str, ...]) -> str:

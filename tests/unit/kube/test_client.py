@@ -304,7 +304,8 @@ async def test_what_is_no_list_is_not_taken_for_an_empty_one(
 
 
 async def test_an_empty_list_is_one(client: KubeClient, server: Server) -> None:
-    for items in ([], None):
+    nothing: list[object] = []
+    for items in (nothing, None):
         server.answers = [web.json_response({"metadata": {"resourceVersion": "3"}, "items": items})]
         listed = await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=10)
         assert listed == ([], "3")

@@ -111,7 +111,7 @@ def _has_given_up(request: ReassignmentRequest) -> bool:
     """Whether it has left partitions to others, and its spec was not changed since.
 
     What others move then is left to them, too, also if it had arrived: two that are incomplete
-    would move a partition to and fro without end.
+    would move a partition back and forth without end.
     """
     return request.is_answered and request.resource.status.phase is Phase.INCOMPLETE
 

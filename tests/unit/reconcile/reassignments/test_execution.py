@@ -308,7 +308,7 @@ BACK = view(orders((1, 5), (2, 1), (5, 3)), brokers=5)
     ids=["moved back", "on its way back"],
 )
 def test_what_is_incomplete_moves_nothing_again_that_had_arrived(seen: ClusterView) -> None:
-    """Two of them would move a partition to and fro without end."""
+    """Two of them would move a partition back and forth without end."""
     plan = plan_reassignment(request(incomplete(), seen))
     assert targets(plan) == {}
     assert plan.status is not None
