@@ -137,9 +137,13 @@ def test_a_drain_goes_on_without_a_receiving_broker_once_that_is_drained_too(
     cluster.broker(2).pause()  # it stays registered for a while, and receives nothing
     drains.apply(drain_of("four", 4, racks="Ignore"))
     cluster.wait(
-        lambda: under_way(cluster, "received").get("adding_replicas", {}),
+        lambda: [
+            replicas
+            for topic in ("moved", "received")
+            for replicas in under_way(cluster, topic).get("adding_replicas", {}).values()
+        ],
         "replicas to be on their way to broker 2",
-        until=lambda adding: any(2 in replicas for replicas in adding.values()),
+        until=lambda adding: [2] in adding,
         interval_s=0.05,
     )
     cluster.wait(cluster.znodes.broker_ids, "broker 2 to be gone", until=lambda ids: 2 not in ids)
