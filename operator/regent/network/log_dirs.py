@@ -15,7 +15,7 @@ from regent.model.errors import ConfigurationError
 from regent.model.log_dirs import LogDirs
 from regent.network.api_versions import ask_versions
 from regent.network.connection import BrokerConnection
-from regent.network.connection_problem import connection_problem
+from regent.network.connection_problem import connection_problem, endpoint_text
 from regent.network.settings import ChannelSettings
 from regent.protocol import log_dirs
 from regent.protocol.api_versions import UnsupportedBrokerError
@@ -59,9 +59,13 @@ async def _ask_one(broker: Broker, settings: ChannelSettings) -> LogDirs | str:
     problem = "it has no listener that the settings for brokers (broker_*) can use"
     for endpoint in settings.candidates(broker):
         try:
-            return await _ask_at(endpoint, settings)
+            answer = await _ask_at(endpoint, settings)
         except _FAILURES as error:
             problem = str(connection_problem(error, endpoint=endpoint, settings=settings))
+        else:
+            if isinstance(answer, LogDirs):
+                return answer
+            problem = f"{endpoint_text(endpoint)}: it answers DescribeLogDirs with {answer}"
     return problem
 
 
