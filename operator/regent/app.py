@@ -28,6 +28,7 @@ from regent.kube.metrics import ResourceMetrics, ServingCollector, ServingState
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.model.topic_name_rules import TopicNameRules
+from regent.network.log_dirs import ask_log_dirs
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.metrics import ControllerCollector, EventMetrics
@@ -148,6 +149,8 @@ class App:
     def _kubernetes_side(self, *, on_signal: Callable[[], None]) -> KubernetesSide | None:
         if self._settings.without_kubernetes:
             return None
+        from regent.kube.planner_process import PlannerProcess
+        from regent.kube.rebalance_planning import PlanningTools
         from regent.kube.settings import KubeSettings
         from regent.kube.side import KubernetesSide
 
@@ -168,6 +171,13 @@ class App:
             on_signal=on_signal,
             health=self._kube_health,
             metrics=self._resource_metrics,
+            planning=PlanningTools(
+                ask_log_dirs=partial(ask_log_dirs, settings=channel_settings(self._settings)),
+                runner=PlannerProcess(
+                    timeout_s=self._settings.planner_timeout_s,
+                    memory_bytes=self._settings.planner_memory_bytes,
+                ),
+            ),
         )
 
     def _serving_state(self) -> ServingState:

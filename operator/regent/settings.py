@@ -286,6 +286,20 @@ class Settings(EndpointOptions, BaseSettings):
         "with rules, only what one of them allows. As option and in the environment separated by "
         "commas.",
     )
+    planner_timeout_s: float = Field(
+        default=900.0,
+        ge=1.0,
+        le=86_400.0,
+        description="How long the planner of `spec.rebalance` may take for a plan, in seconds; "
+        "then it is ended.",
+    )
+    planner_memory_bytes: int = Field(
+        default=512 * 1024**2,
+        ge=256 * 1024**2,
+        le=2**50,
+        description="How much memory the planner of `spec.rebalance` may take. It is a process in "
+        "the same container, whose limit has to have room for it beside Regent.",
+    )
     http_host: str = Field(
         default="127.0.0.1",
         description="Address of the HTTP endpoint (`/metrics`, `/healthz`, `/readyz`, `/status`, "

@@ -25,6 +25,7 @@ from regent.kube.metrics import ResourceMetrics
 from regent.kube.moving_partitions import MoveNews, MovingPartitions
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.partition_reassignments import PartitionReassignments, ReassignmentIndex
+from regent.kube.rebalance_planning import PlanningTools, RebalancePlanning
 from regent.kube.reconciler import (
     MemoryT,
     ReconciledKind,
@@ -57,6 +58,7 @@ class KindSurroundings:
         jitter: Returns numbers from 0 to 1 that spread retries.
         enqueue: Called with the keys of objects that are to be reconciled.
         compare_everything: Called with a kind all of whose objects have just been listed.
+        planning: What plans for spec.rebalance are made with; None: there is nothing.
         moving: What moves in the cluster.
         topics: Who claims which topic.
         reassignments: Which PartitionReassignment executes what.
@@ -74,6 +76,7 @@ class KindSurroundings:
     jitter: Callable[[], float]
     enqueue: Callable[[frozenset[ObjectKey]], None]
     compare_everything: Callable[[str], None]
+    planning: PlanningTools | None = None
     moving: MovingPartitions = field(default_factory=MovingPartitions)
     topics: TopicIndex = field(default_factory=lambda: ClaimIndex(KAFKA_TOPIC))
     reassignments: ReassignmentIndex = field(
@@ -122,6 +125,12 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
     configs = TopicConfigs()
     moving = around.moving
     moves = MoveNews(moving)
+    planning = RebalancePlanning(
+        around.planning,
+        view=around.view,
+        rules=around.settings.topic_name_rules,
+        on_news=around.enqueue,
+    )
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
         concerned = _concerned(topics, index, configs)
@@ -147,10 +156,13 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
             absence=around.absence,
             now=around.now,
             jitter=around.jitter,
+            planned=planning.outcome_for,
         ),
         topics_changed=topics_changed,
         all_changed=configs.invalidate_all,
         view_replaced=view_replaced,
+        duty=planning.run,
+        planning=planning,
     )
     return served
 
@@ -224,6 +236,7 @@ def _served(
     all_changed: Callable[[], None],
     view_replaced: Callable[[], None] = lambda: None,
     duty: Callable[[asyncio.Event], Coroutine[Any, Any, None]] | None = None,
+    planning: RebalancePlanning | None = None,
 ) -> ServedKind:
     kind, health = descriptor.kind, around.health.of(descriptor.kind.kind)
     cache = ObjectCache(kind.kind, index, serves=around.settings.selection.serves)
@@ -244,6 +257,7 @@ def _served(
         recorder=around.recorder,
         settings=around.settings,
         view=around.view,
+        planning=planning,
     )
     return ServedKind(
         kind=kind,

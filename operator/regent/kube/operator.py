@@ -41,6 +41,7 @@ from regent.kube.kind_wiring import (
 from regent.kube.kopf_runner import KopfOptions
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
+from regent.kube.rebalance_planning import PlanningTools
 from regent.kube.reconciler import Reconciled
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
@@ -63,6 +64,7 @@ class KubeOperator:
         metrics: ResourceMetrics | None,
         health: KubeHealth,
         why_inactive: Callable[[], str | None],
+        planning: PlanningTools | None,
     ) -> None:
         def now() -> datetime:
             return datetime.now(UTC)
@@ -94,6 +96,7 @@ class KubeOperator:
             jitter=jitter,
             enqueue=self._enqueue,
             compare_everything=self._compare_everything,
+            planning=planning,
         )
         self.kafka_topics = serve_kafka_topics(surroundings)
         self.partition_reassignments = serve_partition_reassignments(surroundings)
@@ -251,6 +254,7 @@ async def run_kube(
     health: KubeHealth | None = None,
     why_inactive: Callable[[], str | None] = lambda: None,
     on_operator: Callable[[KubeOperator], None] | None = None,
+    planning: PlanningTools | None = None,
 ) -> None:
     """Serve the custom resources until ``stop_event`` is set.
 
@@ -265,6 +269,7 @@ async def run_kube(
         health: Where namespaces that cannot be read are named; default: nowhere.
         why_inactive: Returns why this process is not the controller, for people.
         on_operator: Called with the operator before it starts, for metrics and tests.
+        planning: What plans for spec.rebalance are made with; None: there is no planner.
 
     Raises:
         Exception: A defect in one of the tasks that do the work. Whatever is wrong with the API
@@ -285,6 +290,7 @@ async def run_kube(
             metrics=metrics,
             health=health or KubeHealth(),
             why_inactive=why_inactive,
+            planning=planning,
         )
         stack.callback(operator.close)
         if on_operator is not None:

@@ -11,6 +11,7 @@ from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
     DescribeTopicConfigs,
+    ElectLeaders,
     Outcome,
     ResourceCommand,
 )
@@ -19,10 +20,11 @@ from regent.kube.claim_index import ClaimIndex
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.kafka_topics import TopicIndex
 from regent.kube.moving_partitions import MovingPartitions
-from regent.kube.object_cache import CachedObject
+from regent.kube.object_cache import CachedObject, ObjectKey
 from regent.kube.reassignment_memory import ReassignmentMemory
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
+from regent.planning.orders import PlanningOutcome
 from regent.reconcile.plan import PlannedEvent
 from regent.reconcile.reassignments.claims import ReassignmentClaim, moved_by_others
 from regent.reconcile.reassignments.execution import ReassignmentPlan
@@ -52,6 +54,7 @@ class PartitionReassignments:
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
         absence: Returns for how long this process has not been the controller.
+        planned: Returns what has come of the plan that an object, by its key and uid, wants.
     """
 
     index: ReassignmentIndex
@@ -64,6 +67,7 @@ class PartitionReassignments:
     now: Callable[[], datetime]
     jitter: Callable[[], float]
     absence: Callable[[], Absence] = Absence
+    planned: Callable[[ObjectKey, str], PlanningOutcome | None] = lambda _, __: None
 
     def remember(self, known: CachedObject, *, at: float) -> ReassignmentMemory:
         """See :class:`~regent.kube.reconciler.ReconciledKind`, as for the others."""
@@ -74,7 +78,9 @@ class PartitionReassignments:
         if not isinstance(resource, PartitionReassignment):
             return UnreadableRequest(resource, now=self.now())
         at = asyncio.get_running_loop().time()
-        topics = PARTITION_REASSIGNMENT.subjects(known.body)
+        planned = self.planned(known.key, known.uid)
+        subjects = PARTITION_REASSIGNMENT.subjects(known.body)
+        topics = tuple(dict.fromkeys((*subjects, *(() if planned is None else planned.topics))))
         configs = {topic: self.configs.get(topic) for topic in topics}
         view = self.view()
         claims = (claim for topic in topics for claim in self.index.claims(topic))
@@ -89,6 +95,7 @@ class PartitionReassignments:
             moved_by_others=moved_by_others(resource, claims, cluster_id=view.cluster_id),
             declared=self._declared(topics, cluster_id=view.cluster_id),
             name_rules=self.settings.topic_name_rules,
+            planned=planned,
             seen_at=memory.seen_at,
             monotonic_s=at,
             now=self.now(),
@@ -131,6 +138,15 @@ class PartitionReassignments:
                     self.moving.take_back(tp for tp in command.targets if tp in memory.refused)
                 case DescribeTopicConfigs():
                     self._note_reading(command, outcome, request, memory, as_of=as_of)
+                case ElectLeaders():
+                    memory.note_attempt(
+                        command,
+                        outcome,
+                        controller_epoch=request.view.controller_epoch,
+                        at=at,
+                        settings=self.settings,
+                        jitter=self.jitter,
+                    )
                 case _:
                     raise AssertionError(f"no reassignment asks for {command}")
         return ()

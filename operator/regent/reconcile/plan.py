@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from regent.controller.commands import ResourceCommand
+from regent.planning.orders import PlanningOrder
 
 StatusT = TypeVar("StatusT")
 
@@ -83,6 +84,8 @@ class Plan(Generic[StatusT]):
         finalizer: Adding comes before the commands, removing after everything else.
         events: To be recorded once the plan is carried out.
         requeue_after_s: When to requeue even if nothing happens; None: no need.
+        planning: The plan that is to be made for the resource beside, or whose outcome it still
+            needs; None: none. The outcome is news for the resource.
     """
 
     status: StatusT | None = None
@@ -91,3 +94,4 @@ class Plan(Generic[StatusT]):
     finalizer: FinalizerAction = FinalizerAction.LEAVE
     events: tuple[PlannedEvent, ...] = ()
     requeue_after_s: float | None = None
+    planning: PlanningOrder | None = None

@@ -123,6 +123,11 @@ class ConditionReason(enum.StrEnum):
         "All partitions have arrived; what throttled them is still to be removed.",
     )
 
+    ELECTING_LEADERS = (
+        "ElectingLeaders",
+        "All partitions have arrived; their preferred leaders are being elected.",
+    )
+
     # The course of a drain
     CORDONING = "Cordoning", "The controller is asked to place no new replicas on the brokers."
     BROKERS_CORDONED = (
@@ -280,6 +285,19 @@ class ConditionReason(enum.StrEnum):
         "BelowMinInsyncReplicas",
         "Partitions would get fewer replicas than min.insync.replicas.",
     )
+    INVALID_REBALANCE = (
+        "InvalidRebalance",
+        "spec.rebalance names what the cluster does not have, or contradicts itself.",
+    )
+    GOALS_INFEASIBLE = (
+        "GoalsInfeasible",
+        "No plan meets the hard goals of spec.rebalance; status.problems has the reasons.",
+    )
+    PLANNER_MISSING = (
+        "PlannerMissing",
+        "spec.rebalance needs the planner, which is not installed where Regent runs.",
+    )
+    PLANNER_FAILED = "PlannerFailed", "The planner has ended without a plan; it is tried again."
     CONCURRENT_CHANGE = "ConcurrentChange", "Somebody else changed the topic at the same moment."
     NOT_CONTROLLER = "NotController", "The controller moved while the change was being made."
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper did not answer in time."

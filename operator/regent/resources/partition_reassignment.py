@@ -24,6 +24,7 @@ from regent.resources.kafka_topic import ReplicaList
 from regent.resources.kafka_topic_status import MAX_REPLICAS
 from regent.resources.kind import Cel, PrinterColumn, ResourceKind
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus
+from regent.resources.rebalance import Rebalance
 
 MAX_ASSIGNMENTS: Final = 5000
 MAX_PLAN_JSON_LENGTH: Final = 500_000
@@ -34,7 +35,7 @@ MIN_BYTES_PER_SECOND: Final = 1024
 _RECORD: Final = frozenset({"clusterId", "plan", "startedAt", "finishedAt"})
 """Fields of a status that nothing else says."""
 
-SOURCES: Final = ("assignments", "planJSON", "replicationFactor")
+SOURCES: Final = ("assignments", "planJSON", "replicationFactor", "rebalance")
 """Fields that say what is to be moved, exactly one of which is set."""
 
 
@@ -184,6 +185,11 @@ class PartitionReassignmentSpec(ApiModel):
         "chooses the brokers. Immutable.",
         min_length=1,
         max_length=MAX_TOPICS,
+    )
+    rebalance: Rebalance | None = Field(
+        default=None,
+        description="Goals for the whole cluster; the planner (regent[planner]) chooses what is "
+        "moved. Immutable.",
     )
     approval: Approval = Field(
         default_factory=Approval, description="Under which condition the plan is executed."

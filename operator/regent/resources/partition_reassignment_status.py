@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ MAX_DOCUMENT_LENGTH: Final = 400_000
 
 MAX_PROBLEMS: Final = 100
 MAX_SAMPLE: Final = 50
+MAX_REMARKS: Final = 20
 
 
 class Phase(enum.StrEnum):
@@ -48,6 +49,36 @@ class StoredPlan(ApiModel):
         description="The moves: partitions with their replicas before and their target, as JSON, "
         "compressed (zlib) and in base64.",
         max_length=MAX_DOCUMENT_LENGTH,
+    )
+
+
+class UnmetGoal(ApiModel):
+    """A soft goal that the plan does not meet."""
+
+    goal: str = Field(description="Name of the goal.", max_length=64)
+    reason: str = Field(description="Why, as the planner says it.", max_length=512)
+
+
+class RebalanceStatus(ApiModel):
+    """What the planner says of a plan for spec.rebalance."""
+
+    bytes: int = Field(description="Bytes that are copied, as far as sizes are known.", ge=0)
+    leader_changes: int = Field(description="Partitions that get another leader.", ge=0)
+    lower_bound: int = Field(
+        description="No plan that comes as close to the goals copies fewer replicas.", ge=0
+    )
+    unmet_goals: tuple[UnmetGoal, ...] = Field(
+        default=(),
+        description="Soft goals that the plan does not meet.",
+        max_length=8,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    remarks: tuple[Annotated[str, Field(max_length=512)], ...] = Field(
+        default=(),
+        description="What the snapshot lacked that the plan was made from, such as sizes that a "
+        "broker did not tell; the first ones if many.",
+        max_length=MAX_REMARKS,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
 
 
@@ -118,6 +149,9 @@ class PartitionReassignmentStatus(ApiModel):
     )
     phase: Phase | None = Field(default=None, description="Where it is, for people.")
     plan: StoredPlan | None = Field(default=None, description="The plan, once there is one.")
+    rebalance: RebalanceStatus | None = Field(
+        default=None, description="What the planner says of the plan, if it has made it."
+    )
     progress: Progress | None = Field(default=None, description="How far it is.")
     summary: str | None = Field(default=None, description="Partitions done/in the plan.")
     started_at: Rfc3339 | None = Field(

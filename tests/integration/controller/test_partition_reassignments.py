@@ -124,8 +124,11 @@ def test_mistakes_are_refused_by_the_api_server_or_all_named_at_once(
     create_topic(cluster, "mistaken", {0: [1, 2]})
     good = assign("mistaken", {0: [1, 3]})
     for spec, text in (
-        ({}, "set exactly one of assignments, planJSON, replicationFactor"),
+        ({}, "set exactly one of assignments, planJSON, replicationFactor, rebalance"),
         ({"assignments": good, "replicationFactor": {"mistaken": 1}}, "set exactly one of"),
+        ({"assignments": good, "rebalance": {}}, "set exactly one of"),
+        ({"rebalance": {"goals": ["CpuUsageDistributionGoal"]}}, "Unsupported value"),
+        ({"rebalance": {"drainedBrokers": [1, 1]}}, "Duplicate value"),
         ({"assignments": good, "throttel": 1}, 'unknown field "throttel"'),
         ({"assignments": assign("mistaken", {0: [1, 1]})}, "Duplicate value"),
         ({"replicationFactor": {"mistaken": 0}}, "greater than or equal to 1"),

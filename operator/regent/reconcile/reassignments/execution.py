@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from regent.model.partition import TopicPartition
+from regent.reconcile.dispatch import dispatch
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.alterations import alter_reassignments
 from regent.reconcile.reassignments.batching import next_batch, present_traffic
+from regent.reconcile.reassignments.elections import election_of
 from regent.reconcile.reassignments.hindrances import (
     HINDRANCES,
     blocked_by_another,
@@ -250,6 +252,9 @@ def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Reas
     releasing = _releasing(request, plan, course, Phase.EXECUTING)
     if releasing is not None:
         return releasing
+    electing = _electing(request, plan, course)
+    if electing is not None:
+        return electing
     drifted = course.of(MoveState.DRIFTED)
     if drifted:
         assessment = Assessment(
@@ -265,6 +270,25 @@ def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Reas
     )
     status = _status(request, plan, course, Phase.COMPLETED, assessment)
     return Plan(status=status.model_copy(update={"finished_at": rfc3339(request.now)}))
+
+
+def _electing(
+    request: ReassignmentRequest, plan: MovePlan, course: Course
+) -> ReassignmentPlan | None:
+    """Everything has arrived; None: and the plan's leaders lead, as far as they can."""
+    election = election_of(request, course.moves)
+    if election is None:
+        return None
+    sent = dispatch(request, (election,), fields={})
+    partitions = [str(tp) for tp in election.partitions or ()]
+    message = (
+        f"all partitions have arrived; the preferred leaders of {len(partitions)} are being "
+        f"elected, of {enumerate_some(partitions, limit=_NAMED)}"
+    )
+    if sent.findings:
+        message += f"; refused: {sent.findings[0].text}"
+    going = _under_way(request, plan, course, ConditionReason.ELECTING_LEADERS, message)
+    return dataclasses.replace(going, commands=sent.send, requeue_after_s=sent.wait_s)
 
 
 def _describe_drift(drifted: Sequence[MoveStatus]) -> str:

@@ -7,7 +7,8 @@ moment at which its execution begins, before anything is moved.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from regent.controller.commands import DescribeTopicConfigs
@@ -22,6 +23,7 @@ from regent.reconcile.reassignments.execution import (
     plan_execution,
 )
 from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
+from regent.reconcile.reassignments.rebalancing import Rebalancing, rebalancing
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, statuses
 from regent.reconcile.reassignments.status import (
@@ -49,10 +51,11 @@ from regent.resources.conditions import (
     rfc3339,
 )
 from regent.resources.partition_reassignment import DesiredState
-from regent.resources.partition_reassignment_status import Phase
+from regent.resources.partition_reassignment_status import Phase, RebalanceStatus
 
 _WITHOUT_PLAN: Final[dict[str, Any]] = {
     "plan": None,
+    "rebalance": None,
     "progress": None,
     "summary": None,
     "partitions": (),
@@ -150,22 +153,62 @@ def _begun(request: ReassignmentRequest) -> ReassignmentPlan:
 def _not_begun(request: ReassignmentRequest) -> ReassignmentPlan:
     if request.resource.spec.desired_state is DesiredState.CANCELLED:
         return _cancelled(request)
+    rebalance = request.resource.spec.rebalance
+    if rebalance is not None:
+        return _rebalancing(request, rebalancing(request, rebalance))
     unread = _unread_topics(request)
     if unread:
         return _reading(request, unread)
     plan, findings = _present_plan(request)
     if findings:
         return _invalid(request, findings)
+    return _with_plan(request, plan)
+
+
+def _rebalancing(request: ReassignmentRequest, found: Rebalancing) -> ReassignmentPlan:
+    """A plan of the planner, or what it waits for."""
+    if found.findings:
+        known = _invalid(request, found.findings, plan=found.plan)
+    elif found.plan is not None:
+        known = _with_plan(request, found.plan, rebalance=found.status)
+    else:
+        known = _being_planned(request)
+    return dataclasses.replace(known, planning=found.order, requeue_after_s=found.wait_s)
+
+
+def _being_planned(request: ReassignmentRequest) -> ReassignmentPlan:
+    message = "the planner is at work; the plan comes when it is ready"
+    assessment = Assessment(Progress.PROGRESSING, ConditionReason.PLANNING, message)
+    status = status_in(
+        request,
+        Phase.PENDING,
+        assessment,
+        planned=unplanned_verdict(assessment.reason, message),
+        approved=unapproved_verdict(message),
+        **_WITHOUT_PLAN,
+    )
+    return Plan(status=status)
+
+
+def _with_plan(
+    request: ReassignmentRequest, plan: MovePlan, *, rebalance: RebalanceStatus | None = None
+) -> ReassignmentPlan:
+    """What follows from a valid plan.
+
+    Args:
+        rebalance: What the planner says of it, if it is new and was made by the planner.
+    """
+    fields = {} if rebalance is None else {"rebalance": rebalance}
     if not plan.moves:
-        return _nothing_to_move(request, plan)
+        return _nothing_to_move(request, plan, **fields)
     spec = request.resource.spec
     approved = approval_verdict(spec.approval, plan)
     if approved.status is not ConditionStatus.TRUE:
         assessment = Assessment(Progress.STALLED, approved.reason, approved.message)
-        return _idle(request, plan, approved, Phase.AWAITING_APPROVAL, assessment)
+        return _idle(request, plan, approved, Phase.AWAITING_APPROVAL, assessment, **fields)
     if spec.desired_state is DesiredState.PAUSED:
-        return _idle(request, plan, approved, Phase.PAUSED, PAUSED)
-    return _begin(request, plan)
+        return _idle(request, plan, approved, Phase.PAUSED, PAUSED, **fields)
+    return _begin(request, plan, **fields)
 
 
 def _cancelled(request: ReassignmentRequest) -> ReassignmentPlan:
@@ -242,8 +285,14 @@ def _is_current(request: ReassignmentRequest, plan: MovePlan) -> bool:
     )
 
 
-def _invalid(request: ReassignmentRequest, findings: Sequence[Finding]) -> ReassignmentPlan:
-    """Everything that is wrong is said at once. What may heal is waited for."""
+def _invalid(
+    request: ReassignmentRequest, findings: Sequence[Finding], *, plan: MovePlan | None = None
+) -> ReassignmentPlan:
+    """Everything that is wrong is said at once. What may heal is waited for.
+
+    Args:
+        plan: The stored plan, if it stays.
+    """
     permanent = [finding for finding in findings if not finding.is_transient]
     first = permanent[0] if permanent else findings[0]
     message = f"{len(findings)} problems, listed in status.problems: " if len(findings) > 1 else ""
@@ -258,22 +307,23 @@ def _invalid(request: ReassignmentRequest, findings: Sequence[Finding]) -> Reass
         planned=unplanned_verdict(first.reason, message),
         approved=unapproved_verdict("there is no valid plan"),
         problems=problems_of(findings),
-        **_WITHOUT_PLAN,
+        **(_WITHOUT_PLAN if plan is None else {}),
     )
     return Plan(status=status)
 
 
-def _nothing_to_move(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
-    assessment = Assessment(
-        Progress.READY,
-        ConditionReason.REASSIGNED,
-        "every partition has the replicas that the resource asks for",
-    )
+def _nothing_to_move(
+    request: ReassignmentRequest, plan: MovePlan, **fields: Any
+) -> ReassignmentPlan:
+    message = "every partition has the replicas that the resource asks for"
+    if request.resource.spec.rebalance is not None:
+        message = "no move brings the cluster closer to the goals"
+    assessment = Assessment(Progress.READY, ConditionReason.REASSIGNED, message)
     status = status_in(
         request,
         Phase.COMPLETED,
         assessment,
-        planned=planned_verdict(plan),
+        planned=_planned_verdict(request, plan, fields),
         approved=Verdict(
             ConditionType.APPROVED,
             ConditionStatus.TRUE,
@@ -283,6 +333,7 @@ def _nothing_to_move(request: ReassignmentRequest, plan: MovePlan) -> Reassignme
         plan=stored_plan(plan),
         finished_at=rfc3339(request.now),
         **progress_fields(()),
+        **fields,
     )
     return Plan(status=status)
 
@@ -293,21 +344,29 @@ def _idle(
     approved: Verdict,
     phase: Phase,
     assessment: Assessment,
+    **fields: Any,
 ) -> ReassignmentPlan:
     """There is a plan, and it is not executed now."""
     status = status_in(
         request,
         phase,
         assessment,
-        planned=planned_verdict(plan),
+        planned=_planned_verdict(request, plan, fields),
         approved=approved,
         plan=stored_plan(plan),
         **progress_fields(statuses(plan, request.view)),
+        **fields,
     )
     return Plan(status=status)
 
 
-def _begin(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
+def _planned_verdict(
+    request: ReassignmentRequest, plan: MovePlan, fields: Mapping[str, Any]
+) -> Verdict:
+    return planned_verdict(plan, fields.get("rebalance") or request.resource.status.rebalance)
+
+
+def _begin(request: ReassignmentRequest, plan: MovePlan, **fields: Any) -> ReassignmentPlan:
     """Store what is about to be executed. Nothing is moved before that is done."""
     assessment = Assessment(
         Progress.PROGRESSING, ConditionReason.MOVING, "the execution of the plan begins"
@@ -316,10 +375,11 @@ def _begin(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
         request,
         Phase.EXECUTING,
         assessment,
-        planned=planned_verdict(plan),
+        planned=_planned_verdict(request, plan, fields),
         approved=begun_verdict(plan),
         plan=stored_plan(plan),
         started_at=rfc3339(request.now),
         **progress_fields(statuses(plan, request.view)),
+        **fields,
     )
     return Plan(status=status, status_first=True)

@@ -13,10 +13,12 @@ from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus
 from regent.reconcile.verdicts import Assessment, summary_verdicts, unknown_verdict
 from regent.resources.conditions import (
+    MAX_MESSAGE_LENGTH,
     ConditionReason,
     ConditionStatus,
     ConditionType,
     Verdict,
+    enumerate_some,
     shorten,
     update_conditions,
 )
@@ -28,6 +30,7 @@ from regent.resources.partition_reassignment_status import (
     Phase,
     Problem,
     Progress,
+    RebalanceStatus,
     StoredPlan,
 )
 
@@ -41,13 +44,22 @@ _URGENCY: Final = {
 _EXECUTING_PHASES: Final = (Phase.EXECUTING, Phase.PAUSING, Phase.CANCELLING)
 
 
-def planned_verdict(plan: MovePlan) -> Verdict:
-    """``PlanReady`` for a valid plan."""
+def planned_verdict(plan: MovePlan, rebalance: RebalanceStatus | None = None) -> Verdict:
+    """``PlanReady`` for a valid plan.
+
+    Args:
+        rebalance: What the planner says of it, if it has made it.
+    """
+    unmet = () if rebalance is None else rebalance.unmet_goals
+    message = f"the plan is {plan.hash}"
+    if unmet:
+        reasons = [f"{goal.goal}: {goal.reason}" for goal in unmet]
+        message += f"; it does not meet {enumerate_some(reasons, limit=2)}"
     return Verdict(
         ConditionType.PLAN_READY,
         ConditionStatus.TRUE,
         ConditionReason.PLANNED,
-        f"the plan is {plan.hash}",
+        shorten(message, limit=MAX_MESSAGE_LENGTH),
     )
 
 
