@@ -223,7 +223,7 @@ def test_replicas_avoid_each_others_nodes_unless_told_otherwise(render: Render) 
         "labelSelector": selector,
     }
     assert affinity(replicas=1) is None
-    own = {"nodeAffinity": {}}
+    own: dict[str, Any] = {"nodeAffinity": {}}
     assert affinity(affinity=own) == own
 
 
