@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 HAND_OVER_MAX_S: Final = 5.0
 """So long a successor has to take over, while this replica goes on to lead."""
 
+DEFECT_PAUSE_S: Final = 60.0
+"""After an exception that nobody expects."""
+
 RETRY_PAUSE_S: Final = 1.0
 """After what no reconnection explains: a right that is missing, for instance."""
 
@@ -73,7 +76,6 @@ class ReplicaKeeper:
         self._is_active = is_active
         self._loop = asyncio.get_running_loop()
         self._peers: dict[int, ReplicaPresence] = {}
-        self._own: ReplicaPresence | None = None
         self._is_contending = asyncio.Event()
         self._is_connected = asyncio.Event()
         self._wake = asyncio.Event()
@@ -123,24 +125,32 @@ class ReplicaKeeper:
         """Know the others until cancelled."""
         await self._is_contending.wait()
         host = await asyncio.to_thread(self._own_host)
-        self._own = ReplicaPresence(
+        own = ReplicaPresence(
             self._heartbeats.instance, self._controller_id, Address(host, self._heartbeats.port)
         )
         await asyncio.to_thread(self._start)
         while True:
             await self._is_connected.wait()
             self._wake.clear()
-            pause_s: float | None = None
-            try:
-                await self._register(self._own)
-                await self._look()
-                self._problem = None
-            except ZooKeeperError as error:
-                self._fail(error)
-                pause_s = RETRY_PAUSE_S
+            pause_s = await self._know_others(own)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._wake.wait()
+
+    async def _know_others(self, own: ReplicaPresence) -> float | None:
+        """Be registered, and know who else is. Returns when to try again; None: when woken."""
+        try:
+            await self._register(own)
+            await self._look()
+        except ZooKeeperError as error:
+            self._fail(error)
+            return RETRY_PAUSE_S
+        except Exception as error:  # the controller goes on without knowing the others
+            logger.exception("A defect keeps replicas from knowing each other; trying again later")
+            self._problem = f"a defect: {error!r}"
+            return DEFECT_PAUSE_S
+        self._problem = None
+        return None
 
     def _start(self) -> None:
         self._heartbeats.start(
@@ -236,6 +246,8 @@ class ReplicaKeeper:
                 extra={"named": str(successor), "error": str(error) or "not in time"},
             )
             return
+        if self._is_active():
+            return  # the processing of events has ended
         logger.info(
             "Another replica has taken over",
             extra={
