@@ -14,7 +14,7 @@ import msgspec
 
 from regent.controller import events as e
 from regent.controller.effects import ReadChildren, ReadData
-from regent.zk_data.operations import Delete, ZNode
+from regent.zk_data.operations import Check, Delete, ZNode
 from regent.zk_data.replicas import queue_order
 
 
@@ -23,11 +23,11 @@ class Predecessors(msgspec.Struct, frozen=True):
 
     Attributes:
         sessions: Those of the replicas that it may take over from.
-        places: Deletes the nodes before its own in the queue.
+        places: Deletes the nodes before its own in the queue, if its own is still there.
     """
 
     sessions: tuple[int, ...]
-    places: tuple[Delete, ...]
+    places: tuple[Delete | Check, ...]
 
     def include(self, holder: ZNode | None) -> bool:
         """Whether one of them holds ``/controller``. A broker never does: it has no such session.
@@ -48,12 +48,13 @@ async def find_predecessors(event: e.ReplicasAbsent, election_path: str) -> Pred
     names = [f"{election_path}/{name}" for name in queue_order(children or ())]
     nodes = await ReadData(names)
     absent = [replica.session_id for replica in event.absent]
-    places: list[Delete] = []
+    places: list[Delete | Check] = []
     for path, node in zip(names, nodes, strict=True):
         if node is None:
             continue
         if node.ephemeral_owner == event.session_id:
-            return Predecessors(tuple(absent), tuple(places))
+            own = Check(path, node.version)
+            return Predecessors(tuple(absent), (*places, own))
         if node.ephemeral_owner not in absent and not event.is_named:
             return None
         places.append(Delete(path, node.version))

@@ -91,7 +91,7 @@ def test_one_transaction_fences_the_other_and_moves_the_node_and_the_queue(
     assert standby.world.holder() == CONTROLLER_ID
     assert standby.queue() == [standby.session_id]
     (election,) = [x for x in standby.world.driver.performed if isinstance(x, effects.Multi)]
-    assert len(election.operations) == 4
+    assert len(election.operations) == 5
     (reported,) = [r for r in standby.world.log.records if r.message.startswith("Taken over")]
     assert reported.fields == {"epoch": 8, "reason": "dead"}
 
@@ -183,6 +183,13 @@ def test_a_place_that_is_left_meanwhile_leaves_it_to_the_next_attempt(standby: S
     standby.world.driver.before = lambda _: None
     standby.absent(standby.other)
     assert standby.world.holder() == CONTROLLER_ID
+
+
+def test_its_own_place_that_is_lost_meanwhile_takes_the_right_away(standby: Standby) -> None:
+    lost = once(effects.Multi, lambda: standby.world.delete(standby.place))
+    standby.world.driver.before = lost
+    standby.absent(standby.other)
+    assert standby.world.holder() == OTHER
 
 
 @pytest.mark.parametrize("took_place", [True, False])
