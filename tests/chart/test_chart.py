@@ -120,6 +120,39 @@ class TestRendering:
         ]
         assert "env" not in container
 
+    @pytest.mark.parametrize(
+        "values", [{"warmStandby__enabled": True}, {"settings__warm_standby": True}]
+    )
+    def test_a_warm_standby_takes_over_from_the_old_pod(
+        self, render: Render, values: dict[str, Any]
+    ) -> None:
+        rendered = render(**values)
+        deployment = rendered["Deployment", "demo-regent"]["spec"]
+        assert deployment["strategy"] == {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
+        }
+        (container,) = deployment["template"]["spec"]["containers"]
+        assert container["env"] == [
+            {
+                "name": "REGENT_REPLICA_ADVERTISED_HOST",
+                "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}},
+            }
+        ]
+        assert {"name": "replicas", "containerPort": 9096} in container["ports"]
+        settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+        assert (settings["warm_standby"], settings["replica_port"]) == (True, 9096)
+        Settings(**settings)
+
+    def test_pods_are_replaced_as_the_strategy_says(self, render: Render) -> None:
+        for values, expected in (
+            ({}, "Recreate"),
+            ({"warmStandby__enabled": True, "strategy__type": "Recreate"}, "Recreate"),
+            ({"strategy__type": "RollingUpdate"}, "RollingUpdate"),
+        ):
+            deployment = render(**values)["Deployment", "demo-regent"]["spec"]
+            assert deployment["strategy"] == {"type": expected}
+
     def test_defaults(self, render: Render) -> None:
         rendered = render()
         assert sorted(kind for kind, _ in rendered) == [
