@@ -94,7 +94,7 @@ class TestTls:
 
     def test_files_that_cannot_be_used_are_named(self, tmp_path: Path) -> None:
         files = Authority(tmp_path).issue("regent")
-        with pytest.raises(ConfigurationError, match="TLS between replicas.*missing"):
+        with pytest.raises(ConfigurationError, match=r"TLS between replicas.*missing"):
             replica_settings(
                 settings(
                     replica_tls=True,
