@@ -246,6 +246,9 @@ class ReplicaKeeper:
                 extra={"named": str(successor), "error": str(error) or "not in time"},
             )
             return
+        except Exception:  # the brokers get it instead
+            logger.exception("A defect keeps this replica from handing over to another one")
+            return
         if self._is_active():
             return  # the processing of events has ended
         logger.info(

@@ -271,6 +271,8 @@ class LifeCycle:
         try:
             if await controller_election.release(self._unreleased, self._log):
                 self._is_registered = False
+            else:
+                self._suspicions.note_deposed()
         except ZooKeeperError as error:
             # The node is ephemeral: at the latest it goes with our session.
             self._log.warning("Controller node not deleted", reason=str(error))

@@ -223,6 +223,19 @@ class TestLimits:
         standby.absent(standby.other)
         assert standby.world.holder() == OTHER
 
+    def test_who_was_deposed_knows_it_from_its_place_in_the_queue_as_well(
+        self, standby: Standby
+    ) -> None:
+        """What is heard first, the end of its place or that of its node, is chance."""
+        standby.absent(standby.other, is_named=True)
+        standby.process(e.Eligible())
+        standby.lead(standby.other)
+        standby.world.put(paths.CONTROLLER_EPOCH, b"20")
+        standby.process(e.NotEligible())
+        assert standby.controller.active is None
+        standby.absent(standby.other)
+        assert standby.world.holder() == OTHER
+
     def test_a_take_over_by_suspicion_is_followed_by_a_wait(self, standby: Standby) -> None:
         standby.absent(standby.other)
         self.deposed(standby)
