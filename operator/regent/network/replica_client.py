@@ -95,7 +95,7 @@ class ReplicaClient:
             return
         except (OSError, TimeoutError) as error:
             self.suspicion.unreached(time.monotonic())
-            self._fail(f"not reached: {error or 'no answer in time'}")
+            self._fail(f"not reached: {str(error) or 'no answer in time'}")
             return
         self.suspicion.accepted()
         try:

@@ -47,15 +47,12 @@ def tls_between_replicas(*, authorities: Path, certificate: Path, key: Path) -> 
         made.load_cert_chain(certificate, key, password="")
         return made
 
-    files = (authorities, certificate, key)
-    return ReplicaTls(
-        *(
-            ReloadingTls(
-                "TLS between replicas",
-                files,
-                lambda protocol=protocol: context(protocol),
-                certificate=certificate,
-            )
-            for protocol in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT)
+    def tls(protocol: int) -> ReloadingTls:
+        return ReloadingTls(
+            "TLS between replicas",
+            (authorities, certificate, key),
+            lambda: context(protocol),
+            certificate=certificate,
         )
-    )
+
+    return ReplicaTls(tls(ssl.PROTOCOL_TLS_SERVER), tls(ssl.PROTOCOL_TLS_CLIENT))

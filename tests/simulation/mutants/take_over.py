@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from regent.controller.effects import ReadData
-from regent.controller.term import controller_election, take_over
-from regent.controller.term.take_over import Predecessors
+from regent.controller.term import controller_election, life_cycle
+from regent.controller.term.take_over import Predecessors, find_predecessors
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData
 from tests.simulation.mutants.registry import defect
@@ -20,7 +20,7 @@ def elections_not_conditional(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(controller_election, "SetData", lambda path, data, _version: SetData(path, data))
 
 
-@defect(caught_by="active controllers|writes under epoch")
+@defect(caught_by="nobody has won|both reign")
 def lost_elections_held_to_be_won(patch: pytest.MonkeyPatch) -> None:
     """The owner of the node is not read after a lost answer."""
 
@@ -43,8 +43,7 @@ def places_left(patch: pytest.MonkeyPatch) -> None:
     """Those who stand before it in the queue go on to do so: they will take it back."""
 
     async def find(*args: Any) -> Predecessors | None:
-        found = await original(*args)
+        found = await find_predecessors(*args)
         return None if found is None else Predecessors(found.sessions, ())
 
-    original = take_over.find_predecessors
-    patch.setattr(take_over, "find_predecessors", find)
+    patch.setattr(life_cycle, "find_predecessors", find)

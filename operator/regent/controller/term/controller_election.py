@@ -34,7 +34,16 @@ from regent.zk_data.controller import (
     encode_controller_epoch,
     is_kraft_controller,
 )
-from regent.zk_data.operations import Check, Create, Delete, SetData, Written, ZkError, ZNode
+from regent.zk_data.operations import (
+    Check,
+    Create,
+    Delete,
+    Operation,
+    SetData,
+    Written,
+    ZkError,
+    ZNode,
+)
 
 NO_CONTROLLER = -1
 UNKNOWN_CONTROLLER = -2
@@ -93,9 +102,11 @@ async def elect(
     content = encode_controller(
         config.controller_id, await CurrentTime(), election_path=config.election_path
     )
-    take_over = [] if holder is None else [Delete(paths.CONTROLLER, holder.version)]
+    take_over: list[Operation] = []
+    if holder is not None:
+        take_over.append(Delete(paths.CONTROLLER, holder.version))
     if predecessors is not None:
-        take_over += predecessors.places
+        take_over.extend(predecessors.places)
     try:
         results = await Multi(
             [

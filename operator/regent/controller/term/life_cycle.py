@@ -27,9 +27,9 @@ from regent.controller.term import (
     controller_election,
     failover,
     reconnection,
-    take_over,
 )
 from regent.controller.term.suspicion_limit import SuspicionLimit
+from regent.controller.term.take_over import Predecessors, find_predecessors
 from regent.controller.term.unusable_settings import refuse_id_of_a_broker
 from regent.model.errors import ZooKeeperError, ZooKeeperUnavailableError
 
@@ -185,7 +185,7 @@ class LifeCycle:
         now_ms = await CurrentTime()
         if not event.is_named and not self._suspicions.allows(now_ms):
             return
-        predecessors = await take_over.find_predecessors(event, self._config.election_path)
+        predecessors = await find_predecessors(event, self._config.election_path)
         if predecessors is None:
             return
         context = await self._elect(predecessors)
@@ -200,9 +200,7 @@ class LifeCycle:
         )
         await self._begin_term(context)
 
-    async def _elect(
-        self, predecessors: take_over.Predecessors | None = None
-    ) -> ControllerContext | None:
+    async def _elect(self, predecessors: Predecessors | None = None) -> ControllerContext | None:
         await self.check_cluster()
         brokers = await cluster_loading.read_brokers(self._log)
         cluster_loading.refuse_unsupported(brokers.values(), self._config)
