@@ -74,7 +74,7 @@ async def elect(
 
     Args:
         predecessors: If given, only one of these is deposed, and their places in the election
-            among the replicas are deleted with its node.
+            among the replicas are deleted with its node, and its registration, if it has one.
 
     Returns:
         The context of the new epoch, or None if somebody else changed the nodes meanwhile: the
@@ -107,6 +107,8 @@ async def elect(
         take_over.append(Delete(paths.CONTROLLER, holder.version))
     if predecessors is not None:
         take_over.extend(predecessors.places)
+        # It would outlive its controller, and a broker's controller would take it for a broker.
+        take_over.extend(await own_registration.deletion(_holder_id(holder, log)))
     try:
         results = await Multi(
             [

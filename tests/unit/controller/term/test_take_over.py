@@ -8,11 +8,12 @@ from regent.controller import effects
 from regent.controller import events as e
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.zk_data import paths
+from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.controller import encode_controller
 from regent.zk_data.operations import Create, Written
 from tests.simulation.zookeeper import InMemoryClient
 from tests.unit.controller.driving import once, raising
-from tests.unit.controller.world import CONTROLLER_ID, World
+from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
 
 ELECTION = "/regent/election"
 OTHER = 1_000_000_777
@@ -94,6 +95,16 @@ def test_one_transaction_fences_the_other_and_moves_the_node_and_the_queue(
     assert len(election.operations) == 5
     (reported,) = [r for r in standby.world.log.records if r.message.startswith("Taken over")]
     assert reported.fields == {"epoch": 8, "reason": "dead"}
+
+
+def test_the_registration_of_the_other_goes_with_its_node(standby: Standby) -> None:
+    """A broker's controller that follows before the session ends must not see it."""
+    path = paths.broker_id(OTHER)
+    registration = encode_controller_registration(make_broker(OTHER), 0)
+    standby.other.multi([Create(path, registration, ephemeral=True)])
+    standby.absent(standby.other)
+    assert standby.controller.active is not None
+    assert not standby.world.exists(path)
 
 
 def test_brokers_are_told_of_the_epoch_before_anything_else(standby: Standby) -> None:
