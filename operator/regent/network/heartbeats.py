@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import logging
 import socket
 import threading
@@ -98,9 +99,10 @@ class Heartbeats:
 
     def close(self) -> None:
         """Close all connections, and the listener."""
-        if self._thread.is_alive() and self._loop is not None and self._stop is not None:
-            self._loop.call_soon_threadsafe(self._stop.set)
         if self._thread.ident is not None:
+            concurrent.futures.wait([self._started])
+            if self._stop is not None:
+                self._post(self._stop.set)
             self._thread.join()
         self._listening.close()
 
@@ -126,8 +128,9 @@ class Heartbeats:
         }
 
     def _post(self, function: Callable[..., None], *args: object) -> None:
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(function, *args)
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(function, *args)
 
     # The thread of the heartbeats
 
