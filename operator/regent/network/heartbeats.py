@@ -97,6 +97,10 @@ class Heartbeats:
         self._thread.start()
         self._started.result()
 
+    def leave(self) -> None:
+        """See :class:`~regent.runtime.ports.HeartbeatsPort`."""
+        self._post(self._server.leave)
+
     def close(self) -> None:
         """Close all connections, and the listener."""
         if self._thread.ident is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import ssl
 import time
@@ -67,6 +66,7 @@ class ReplicaClient:
         self._on_change = on_change
         self._on_named = on_named
         self._is_problem_logged = False
+        self._was_heard = False
         self.suspicion = Suspicion(settings)
         self.problem: str | None = "not connected yet"
 
@@ -126,14 +126,18 @@ class ReplicaClient:
                     self.suspicion.replaced()
                     self._fail(f"another process answers, instance {answer.instance}")
                     return
+                if answer.leaves:
+                    self.suspicion.left()
+                    self._fail("it has stopped")
+                    return
                 self._answered()
                 if answer.take_over:
                     self._on_named()
             self._fail("the connection has ended")
         finally:
             asking.cancel()
-            with contextlib.suppress(asyncio.CancelledError, OSError):
-                await asking
+            # Not suppressing: it may be this task that is cancelled meanwhile.
+            await asyncio.gather(asking, return_exceptions=True)
 
     async def _ask(self, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -145,13 +149,14 @@ class ReplicaClient:
         was_suspected = self.suspicion.reason is not None
         self.suspicion.answered(time.monotonic())
         self.problem = None
+        self._was_heard = True
         self._is_problem_logged = False
         if was_suspected:
             self._on_change()
 
     def _fail(self, problem: str) -> None:
         self.problem = problem
-        if not self._is_problem_logged and not self.suspicion.was_heard:
+        if not self._is_problem_logged and not self._was_heard:
             self._is_problem_logged = True
             logger.warning(
                 "Another replica is not reached: its end will be noticed by its session only",

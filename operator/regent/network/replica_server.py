@@ -90,6 +90,12 @@ class ReplicaServer:
             if connection.instance == instance:
                 connection.writer.write(encode(Answer(self._instance, take_over=True)))
 
+    def leave(self) -> None:
+        """Say that this process ends as it should, so that nobody suspects it."""
+        for connection in self._connections:
+            if connection.instance is not None:
+                connection.writer.write(encode(Answer(self._instance, leaves=True)))
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None

@@ -1,8 +1,8 @@
 """What replicas say to each other: one JSON object a line, ended by a newline.
 
-Whoever connects asks, over and over. Whoever was connected to answers each, and says once more,
-without being asked, that the other one is to take over. Members that are not known are ignored, so
-that replicas of different versions understand each other.
+Whoever connects asks, over and over. Whoever was connected to answers each, and says without being
+asked that the other one is to take over, and that it leaves. Members that are not known are
+ignored, so that replicas of different versions understand each other.
 """
 
 from __future__ import annotations
@@ -42,10 +42,12 @@ class Answer(msgspec.Struct, frozen=True, rename="camel"):
     Attributes:
         instance: Who answers.
         take_over: Whether who has asked is to take over: who answers leads, and leaves.
+        leaves: Whether who answers ends now, as it should.
     """
 
     instance: _Instance
     take_over: bool = False
+    leaves: bool = False
 
 
 def encode(message: Ask | Answer) -> bytes:

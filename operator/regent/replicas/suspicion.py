@@ -71,11 +71,6 @@ class Suspicion:
         self._refused_since: float | None = None
 
     @property
-    def was_heard(self) -> bool:
-        """Whether it has ever answered."""
-        return self._heard_at is not None
-
-    @property
     def is_in_doubt(self) -> bool:
         """Whether the next attempt to connect decides, so that it should come soon."""
         return self._lost_at is not None and self.reason is None
@@ -84,6 +79,10 @@ class Suspicion:
         """It has answered."""
         self._heard_at = now
         self._lost_at = self._refused_since = self.reason = None
+
+    def left(self) -> None:
+        """It has said that it ends: what happens to its connection now is as it should be."""
+        self._heard_at = self._lost_at = self._refused_since = self.reason = None
 
     def lost(self, now: float) -> None:
         """Its connection has ended."""

@@ -205,8 +205,12 @@ class HeartbeatsPort(Protocol):
         """Other replica, for people -> why it does not answer, None if it does."""
         ...
 
+    def leave(self) -> None:
+        """Say that this process ends as it should: nobody suspects it from now on."""
+        ...
+
     def close(self) -> None:
-        """End. Others see that."""
+        """End. Others see that, and suspect it unless it was said before."""
         ...
 
 

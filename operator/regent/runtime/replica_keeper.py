@@ -280,5 +280,6 @@ class ReplicaKeeper:
                 processed.cancel()
 
     async def close(self) -> None:
-        """End the heartbeats: others see that this process ends."""
+        """End the heartbeats. This process has nothing any more that others could take over."""
+        self._heartbeats.leave()
         await asyncio.to_thread(self._heartbeats.close)

@@ -19,6 +19,7 @@ from tests.integration.controller.cluster import (
     controller_id_of,
     regent,
 )
+from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.workload import consume_all, workload
 from tests.integration.controller.znodes import difference
 from tests.support.figures import Figure
@@ -107,7 +108,7 @@ def pair(cluster: Cluster) -> Iterator[Pair]:
 @contextmanager
 def written(cluster: Cluster, topic: str, directory: Path, figure: Figure) -> Iterator[None]:
     """Records are written meanwhile, and each that was acknowledged is there afterwards."""
-    cluster.tools.create_topic(topic, partitions=6, replication_factor=3)
+    create_topic(cluster, topic, {p: [1 + (p + i) % 3 for i in range(3)] for p in range(6)})
     with workload(cluster.tools, topic, directory) as producer:
         producer.wait_for_progress()
         yield

@@ -79,6 +79,17 @@ def test_an_end_alone_is_nothing_if_it_answers_again(suspicion: Suspicion) -> No
     assert not suspicion.is_in_doubt
 
 
+def test_one_that_has_said_that_it_ends_is_not_suspected(suspicion: Suspicion) -> None:
+    suspicion.answered(5.0)
+    suspicion.left()
+    suspicion.lost(5.1)
+    for now in (5.2, 5.3, 9.0):
+        suspicion.refused(now)
+        suspicion.unreached(now)
+        suspicion.looked(now)
+    assert suspicion.reason is None
+
+
 def test_silence_is_a_process_that_is_frozen(suspicion: Suspicion) -> None:
     suspicion.answered(5.0)
     for look in range(9):

@@ -78,7 +78,7 @@ class Replica:
         self._running.cancel()
         self.processing.cancel()
         await asyncio.gather(self._running, self.processing, return_exceptions=True)
-        await self.keeper.close()
+        await asyncio.to_thread(self.heartbeats.close)
 
     def _told(self, event: Event) -> None:
         if isinstance(event, WatchedEvent):
@@ -147,6 +147,15 @@ async def test_one_that_dies_is_an_event_that_names_its_session(world: World) ->
     assert [replica.session_id for replica in event.absent] == [b.session_id]
     assert "port refuses" in event.absent[0].reason
     assert not event.is_named
+
+
+async def test_one_that_ends_as_it_should_is_not_suspected(world: World) -> None:
+    a, b = world.add("a"), world.add("b")
+    await a.knows(b)
+    await b.keeper.close()
+    await until(lambda: "it has stopped" in str(a.heartbeats.problems()), "the end of b")
+    assert a.events == []
+    assert sum(a.keeper.suspicions.values()) == 0
 
 
 async def test_the_controller_itself_suspects_nobody(world: World) -> None:
