@@ -34,6 +34,7 @@ from regent.observability.http import HttpEndpoint
 from regent.observability.metrics import ControllerCollector, EventMetrics
 from regent.observability.standby_metrics import StandbyCollector
 from regent.reconcile.selection import ClusterSelection
+from regent.replica_settings import replica_settings
 from regent.settings import Settings
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class App:
             metrics=EventMetrics(registry),
             serve=None if endpoint is None else endpoint.serve,
             warm_standby=settings.warm_standby,
+            replicas=replica_settings(settings),
         )
         registry.register(ControllerCollector(self._controller))
         if settings.warm_standby:
@@ -246,4 +248,5 @@ def controller_config(
         announced_listeners=frozenset(map(str.upper, settings.endpoint_announced_listeners)),
         inter_broker_listener=None if listener is None else listener.upper(),
         election_path=settings.election_path,
+        suspicion_backoff_ms=settings.suspicion_backoff_seconds * 1000,
     )

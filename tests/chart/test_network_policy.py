@@ -83,3 +83,13 @@ def test_peers_and_ports_narrow_it(render: Render) -> None:
     assert api_server == {"to": BROKERS, "ports": tcp(443)}
     assert servers == {"to": PROMETHEUS, "ports": tcp(12181)}
     assert brokers == {"to": BROKERS, "ports": tcp(9091, 9092)}
+
+
+@pytest.mark.parametrize(
+    "values", [{"warmStandby__enabled": True}, {"settings__warm_standby": True}]
+)
+def test_pods_that_know_each_other_reach_each_other(render: Render, values: dict[str, Any]) -> None:
+    spec = policy(render, warmStandby__port=9999, **values)
+    pods = [{"podSelector": spec["podSelector"]}]
+    assert spec["ingress"] == [{"ports": tcp(9999), "from": pods}]
+    assert spec["egress"][-1] == {"ports": tcp(9999), "to": pods}

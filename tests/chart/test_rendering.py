@@ -232,6 +232,24 @@ def test_two_pods_that_elect_one_are_the_default(render: Render) -> None:
     assert (spec["replicas"], spec["strategy"]) == (2, {"type": "RollingUpdate"})
 
 
+@pytest.mark.parametrize(
+    "values", [{"warmStandby__enabled": True}, {"settings__warm_standby": True}]
+)
+def test_pods_of_a_warm_standby_know_each_other(render: Render, values: dict[str, Any]) -> None:
+    rendered = render(**values)
+    (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
+    assert container["env"] == [
+        {
+            "name": "REGENT_REPLICA_ADVERTISED_HOST",
+            "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}},
+        }
+    ]
+    assert {"name": "replicas", "containerPort": 9096} in container["ports"]
+    settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    assert (settings["warm_standby"], settings["replica_port"]) == (True, 9096)
+    Settings(**settings)
+
+
 def test_definitions_can_be_left_out_or_given_up(render: Render) -> None:
     name = ("CustomResourceDefinition", "kafkatopics.kafka.regent.dev")
     assert render()[name]["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}

@@ -155,3 +155,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{- /* Whether pods know each other; empty if they do not. */}}
+{{- define "regent.warmStandby" -}}
+{{- if or .Values.warmStandby.enabled (dig "warm_standby" false (default dict .Values.settings)) }}true{{ end }}
+{{- end }}
