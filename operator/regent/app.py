@@ -28,6 +28,7 @@ from regent.kube.metrics import ResourceMetrics, ServingCollector, ServingState
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.model.topic_name_rules import TopicNameRules
+from regent.network.broker_questions import BrokerQuestions
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.metrics import ControllerCollector, EventMetrics
@@ -168,6 +169,10 @@ class App:
             on_signal=on_signal,
             health=self._kube_health,
             metrics=self._resource_metrics,
+            broker_questions=BrokerQuestions(
+                client_id=str(self._settings.controller_id),
+                settings=channel_settings(self._settings),
+            ),
         )
 
     def _serving_state(self) -> ServingState:

@@ -14,6 +14,7 @@ from regent.kube.broker_drains import BrokerDrains, DrainIndex
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.copy_watch import CopyWatch
 from regent.kube.cordon_keeper import CordonKeeper
 from regent.kube.definition import DefinitionCheck
 from regent.kube.drain_news import DrainNews, wanted_cordon
@@ -57,6 +58,7 @@ class KindSurroundings:
         jitter: Returns numbers from 0 to 1 that spread retries.
         enqueue: Called with the keys of objects that are to be reconciled.
         compare_everything: Called with a kind all of whose objects have just been listed.
+        copies: How far copies are.
         moving: What moves in the cluster.
         topics: Who claims which topic.
         reassignments: Which PartitionReassignment executes what.
@@ -74,6 +76,7 @@ class KindSurroundings:
     jitter: Callable[[], float]
     enqueue: Callable[[frozenset[ObjectKey]], None]
     compare_everything: Callable[[str], None]
+    copies: CopyWatch
     moving: MovingPartitions = field(default_factory=MovingPartitions)
     topics: TopicIndex = field(default_factory=lambda: ClaimIndex(KAFKA_TOPIC))
     reassignments: ReassignmentIndex = field(
@@ -141,6 +144,7 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
             topics=around.topics,
             configs=configs,
             moving=moving,
+            copies=around.copies,
             batcher=around.batcher,
             settings=around.settings,
             view=around.view,
@@ -163,6 +167,7 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
         configs=TopicConfigs(),
         hosted=HostedTopics(),
         moving=around.moving,
+        copies=around.copies,
         reassignments=around.reassignments,
         batcher=around.batcher,
         settings=around.settings,

@@ -28,6 +28,7 @@ from prometheus_client import CollectorRegistry
 from regent.controller.view import ClusterView
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.copy_watch import CopyWatch
 from regent.kube.errors import KubeApiError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
@@ -48,7 +49,7 @@ from regent.kube.waiting import cancel
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.reconcile.request import Absence
-from regent.runtime.ports import ControllerPort
+from regent.runtime.ports import BrokerQuestionsPort, ControllerPort
 
 
 class KubeOperator:
@@ -63,6 +64,7 @@ class KubeOperator:
         metrics: ResourceMetrics | None,
         health: KubeHealth,
         why_inactive: Callable[[], str | None],
+        broker_questions: BrokerQuestionsPort | None = None,
     ) -> None:
         def now() -> datetime:
             return datetime.now(UTC)
@@ -81,6 +83,9 @@ class KubeOperator:
         self.queue: WorkQueue[ObjectKey] = WorkQueue(jitter=jitter)
         self.batcher = CommandBatcher(controller, timeout_s=settings.submit_timeout_s)
         self.recorder = EventRecorder(client, now=now, instance=socket.gethostname())
+        self.copies = CopyWatch(
+            broker_questions, view=lambda: controller.view, now=now, on_news=self._enqueue
+        )
         surroundings = KindSurroundings(
             client=client,
             settings=settings,
@@ -94,6 +99,7 @@ class KubeOperator:
             jitter=jitter,
             enqueue=self._enqueue,
             compare_everything=self._compare_everything,
+            copies=self.copies,
         )
         self.kafka_topics = serve_kafka_topics(surroundings)
         self.partition_reassignments = serve_partition_reassignments(surroundings)
@@ -118,7 +124,11 @@ class KubeOperator:
         self._controller.subscribe(_weak_listener(self))
         for served in self.kinds.values():
             served.view_replaced()
-        names = [("command batcher", self.batcher.run()), ("event recorder", self.recorder.run())]
+        names = [
+            ("command batcher", self.batcher.run()),
+            ("event recorder", self.recorder.run()),
+            ("copy watch", self.copies.run()),
+        ]
         for kind, served in self.kinds.items():
             names.extend((f"{name} {kind}", each) for name, each in served.background())
         names.extend(
@@ -251,6 +261,7 @@ async def run_kube(
     health: KubeHealth | None = None,
     why_inactive: Callable[[], str | None] = lambda: None,
     on_operator: Callable[[KubeOperator], None] | None = None,
+    broker_questions: BrokerQuestionsPort | None = None,
 ) -> None:
     """Serve the custom resources until ``stop_event`` is set.
 
@@ -265,6 +276,8 @@ async def run_kube(
         health: Where namespaces that cannot be read are named; default: nowhere.
         why_inactive: Returns why this process is not the controller, for people.
         on_operator: Called with the operator before it starts, for metrics and tests.
+        broker_questions: Asks brokers what only they know; None: statuses do without it. Its
+            connections are closed at the end.
 
     Raises:
         Exception: A defect in one of the tasks that do the work. Whatever is wrong with the API
@@ -285,8 +298,11 @@ async def run_kube(
             metrics=metrics,
             health=health or KubeHealth(),
             why_inactive=why_inactive,
+            broker_questions=broker_questions,
         )
         stack.callback(operator.close)
+        if broker_questions is not None:
+            stack.callback(broker_questions.close)
         if on_operator is not None:
             on_operator(operator)
         tasks = operator.start()

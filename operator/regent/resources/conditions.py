@@ -116,7 +116,8 @@ class ConditionReason(enum.StrEnum):
     )
     COPIES_STALLED = (
         "CopiesStalled",
-        "Copies cannot go on: a partition has no leader, or a broker refuses its replica.",
+        "Copies cannot go on: no leader, a broker that refuses its replica, or no growth for "
+        "minutes.",
     )
     REMOVING_THROTTLES = (
         "RemovingThrottles",

@@ -234,6 +234,10 @@ class PartitionReassignment(CustomResource):
             PrinterColumn("Age", "date", ".metadata.creationTimestamp"),
             PrinterColumn("Percent", "integer", ".status.progress.percent", wide=True),
             PrinterColumn("Copies", "integer", ".status.plan.replicaMoves", wide=True),
+            PrinterColumn("Bytes", "integer", ".status.progress.bytesTotal", wide=True),
+            PrinterColumn("Copied", "integer", ".status.progress.bytesCopied", wide=True),
+            PrinterColumn("Bytes/s", "integer", ".status.progress.bytesPerSecond", wide=True),
+            PrinterColumn("End", "string", ".status.progress.estimatedEnd", wide=True),
             PrinterColumn("Plan", "string", ".status.plan.hash", wide=True),
             PrinterColumn("Cluster", "string", ".spec.clusterRef.name", wide=True),
             PrinterColumn(

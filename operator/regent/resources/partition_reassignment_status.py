@@ -67,6 +67,26 @@ class Progress(ApiModel):
         ge=0,
     )
     percent: int = Field(default=0, description="Of the partitions that are done.", ge=0, le=100)
+    bytes_total: int | None = Field(
+        default=None,
+        description="Bytes of all copies of the plan: as many as their leaders have now. Absent if "
+        "not known.",
+        ge=0,
+    )
+    bytes_copied: int | None = Field(
+        default=None, description="Bytes of them that are there. Absent if not known.", ge=0
+    )
+    bytes_per_second: int | None = Field(
+        default=None,
+        description="Bytes a second that all copies of the plan together got in the last minute.",
+        ge=0,
+    )
+    estimated_end: Rfc3339 | None = Field(
+        default=None, description="When they are there, if they go on at this rate."
+    )
+    bytes_unknown: str | None = Field(
+        default=None, description="Why the bytes are not known.", max_length=512
+    )
 
 
 class MoveSample(ApiModel):

@@ -19,6 +19,8 @@ from regent.controller.commands import Command, Outcome
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.view import ClusterView, TopicView
 from regent.model.cluster import Broker
+from regent.model.partition import TopicPartition
+from regent.model.replica_sizes import ReplicaSizes
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests, ControlResponse
 from regent.zk_data.operations import (
@@ -309,6 +311,24 @@ class ControllerPort(Protocol):
         """Call ``listener`` after each new view with the names of the topics that changed (none of
         them if only the brokers did), None for "anything". It is called in the controller's thread
         and must not block."""
+        ...
+
+
+class BrokerQuestionsPort(Protocol):
+    """Asks brokers as a client does, on connections of its own: no answer of theirs keeps the
+    controller waiting. Everything belongs into one event loop.
+
+    Methods raise ``BrokerQuestionError`` if a broker does not answer, in time or at all.
+    """
+
+    async def replica_sizes(
+        self, broker: Broker, partitions: Collection[TopicPartition]
+    ) -> ReplicaSizes:
+        """How many bytes a broker has of these partitions."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections. The next question opens another one."""
         ...
 
 

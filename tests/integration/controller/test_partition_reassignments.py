@@ -192,6 +192,20 @@ def bytes_on(cluster: Cluster, broker_id: int, partition: str) -> int:
     return sum(log.stat().st_size for log in logs)
 
 
+def produce(cluster: Cluster, topic: str, size: int) -> None:
+    """Write so many bytes of records."""
+    cluster.tools.run(
+        "kafka-producer-perf-test",
+        f"--topic={topic}",
+        f"--num-records={size // 10_000}",
+        "--record-size=10000",
+        "--throughput=-1",
+        "--producer-props",
+        f"bootstrap.servers={cluster.tools.bootstrap_servers}",
+        "acks=all",
+    )
+
+
 def throttles(cluster: Cluster, topic: str) -> dict[str, Any]:
     """Everything that throttles replicas of a topic, or at brokers, and the notes about it."""
     configs = {topic: cluster.znodes.config(topic) or {}}
@@ -209,16 +223,7 @@ def test_copies_are_throttled_by_the_brokers_and_not_when_they_have_arrived(
 ) -> None:
     create_topic(cluster, "throttled", {0: [1]})
     size = 64_000_000
-    cluster.tools.run(
-        "kafka-producer-perf-test",
-        "--topic=throttled",
-        f"--num-records={size // 10_000}",
-        "--record-size=10000",
-        "--throughput=-1",
-        "--producer-props",
-        f"bootstrap.servers={cluster.tools.bootstrap_servers}",
-        "acks=all",
-    )
+    produce(cluster, "throttled", size)
     moves.apply(
         reassignment(
             "throttled",
@@ -288,3 +293,46 @@ def test_a_regent_that_is_killed_goes_on_with_the_same_plan_and_copies_nothing_t
     log = cluster.broker(3).log_path.read_text()
     created = Counter(re.findall(r"Created log for partition (killed-\d+) ", log))
     assert created == {f"killed-{p}": 1 for p in range(partitions)}
+
+
+def test_the_status_says_how_many_bytes_are_copied_how_fast_and_until_when(
+    cluster: Cluster, moves: Resources, process: RegentProcess, figure: Figure
+) -> None:
+    create_topic(cluster, "measured", {0: [1]})
+    size, rate = 64_000_000, 1_000_000
+    produce(cluster, "measured", size)
+    moves.apply(
+        reassignment(
+            "measured",
+            assignments=assign("measured", {0: [2]}),
+            approval={"policy": "Automatic"},
+            throttle={"bytesPerSecond": rate},
+        )
+    )
+
+    def progress() -> dict[str, Any]:
+        found: dict[str, Any] = moves.get("measured").get("status", {}).get("progress", {})
+        return found
+
+    found = cluster.wait(progress, "a rate", until=lambda each: each.get("bytesPerSecond", 0) > 0)
+    figure(
+        "bytes, of all, a second", [found[f"bytes{n}"] for n in ("Copied", "Total", "PerSecond")]
+    )
+    assert found["bytesTotal"] == bytes_on(cluster, 1, "measured-0") >= size
+    assert 0 < found["bytesCopied"] < found["bytesTotal"]
+    assert found["estimatedEnd"] > moves.get("measured")["status"]["startedAt"]
+
+    cluster.broker(2).pause()
+    try:
+        silent = cluster.wait(
+            progress, "the figures to be left out", until=lambda each: "bytesUnknown" in each
+        )
+    finally:
+        cluster.broker(2).resume()
+    assert "broker 2 does not say" in silent["bytesUnknown"]
+    assert "bytesTotal" not in silent
+    cluster.wait(progress, "figures again", until=lambda each: "bytesTotal" in each)
+    moves.patch("measured", throttle={"bytesPerSecond": 1_000_000_000})
+    done = wait_completed(moves, "measured")["progress"]
+    assert done["bytesCopied"] == done["bytesTotal"] == found["bytesTotal"]
+    assert "estimatedEnd" not in done

@@ -15,6 +15,7 @@ from regent.model.partition import TopicPartition
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.alterations import alter_reassignments
 from regent.reconcile.reassignments.batching import next_batch, present_traffic
+from regent.reconcile.reassignments.copies import figures
 from regent.reconcile.reassignments.hindrances import (
     HINDRANCES,
     blocked_by_another,
@@ -285,7 +286,7 @@ def _status(
         assessment,
         planned=planned_verdict(plan),
         approved=begun_verdict(plan),
-        **progress_fields(course.moves),
+        **progress_fields(course.moves, figures(plan, request.view, request.copies)),
     )
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from regent.reconcile.checks import Finding
-from regent.reconcile.reassignments.move_plan import MovePlan
+from regent.reconcile.reassignments.copies import CopyFigures, UnknownFigures
+from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus
 from regent.reconcile.verdicts import Assessment, summary_verdicts, unknown_verdict
@@ -17,6 +18,7 @@ from regent.resources.conditions import (
     ConditionStatus,
     ConditionType,
     Verdict,
+    rfc3339,
     shorten,
     update_conditions,
 )
@@ -125,6 +127,16 @@ def stored_plan(plan: MovePlan) -> StoredPlan:
     )
 
 
+def readable_plan(stored: StoredPlan | None) -> MovePlan | None:
+    """The plan that a status has; None: there is none, or it cannot be read."""
+    if stored is None:
+        return None
+    try:
+        return read_plan(stored.document, expected_hash=stored.hash)
+    except PlanDocumentError:
+        return None
+
+
 def problems_of(findings: Sequence[Finding]) -> tuple[Problem, ...]:
     """Findings as the status has them."""
     return tuple(
@@ -137,8 +149,14 @@ def problems_of(findings: Sequence[Finding]) -> tuple[Problem, ...]:
     )
 
 
-def progress_fields(moves: Sequence[MoveStatus]) -> dict[str, Any]:
-    """Fields that say how far the moves are."""
+def progress_fields(
+    moves: Sequence[MoveStatus], copies: CopyFigures | UnknownFigures | None = None
+) -> dict[str, Any]:
+    """Fields that say how far the moves are.
+
+    Args:
+        copies: How many bytes that is; None: nothing was begun.
+    """
     counts = Counter(move.state for move in moves)
     total, done = len(moves), counts[MoveState.DONE]
     progress = Progress(
@@ -149,12 +167,29 @@ def progress_fields(moves: Sequence[MoveStatus]) -> dict[str, Any]:
         blocked=counts[MoveState.BLOCKED],
         drifted=counts[MoveState.DRIFTED],
         percent=100 if not total else 100 * done // total,
+        **_byte_fields(copies),
     )
     return {
         "progress": progress,
         "summary": f"{done}/{total}",
         "partitions": _sample(moves),
     }
+
+
+def _byte_fields(copies: CopyFigures | UnknownFigures | None) -> dict[str, Any]:
+    match copies:
+        case CopyFigures():
+            end = copies.estimated_end
+            return {
+                "bytes_total": copies.bytes_total,
+                "bytes_copied": copies.bytes_copied,
+                "bytes_per_second": copies.bytes_per_second,
+                "estimated_end": None if end is None else rfc3339(end),
+            }
+        case UnknownFigures() if copies.reason:
+            return {"bytes_unknown": shorten(copies.reason, limit=512)}
+        case _:
+            return {}
 
 
 def _sample(moves: Sequence[MoveStatus]) -> tuple[MoveSample, ...]:
