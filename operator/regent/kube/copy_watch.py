@@ -81,6 +81,11 @@ class CopyWatch:
             self._on_news(frozenset(followed))
             await asyncio.sleep(self._interval_s)  # the bound on the rate
 
+    def close(self) -> None:
+        """Close the connections to the brokers."""
+        if self._questions is not None:
+            self._questions.close()
+
     async def _ask(self, asked: BrokerQuestionsPort, plans: Collection[MovePlan]) -> None:
         view = self._view()
         if not view.may_act:

@@ -169,8 +169,9 @@ class KubeOperator:
             ready_flag.set()
 
     def close(self) -> None:
-        """Ignore events and views from now on."""
+        """Ignore events and views from now on, and ask brokers nothing."""
         self._is_open = False
+        self.copies.close()
         self.queue.close()
 
     def on_event(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> None:
@@ -276,8 +277,7 @@ async def run_kube(
         health: Where namespaces that cannot be read are named; default: nowhere.
         why_inactive: Returns why this process is not the controller, for people.
         on_operator: Called with the operator before it starts, for metrics and tests.
-        broker_questions: Asks brokers what only they know; None: statuses do without it. Its
-            connections are closed at the end.
+        broker_questions: Asks brokers what only they know; None: statuses do without it.
 
     Raises:
         Exception: A defect in one of the tasks that do the work. Whatever is wrong with the API
@@ -301,8 +301,6 @@ async def run_kube(
             broker_questions=broker_questions,
         )
         stack.callback(operator.close)
-        if broker_questions is not None:
-            stack.callback(broker_questions.close)
         if on_operator is not None:
             on_operator(operator)
         tasks = operator.start()
