@@ -336,3 +336,64 @@ def test_the_status_says_how_many_bytes_are_copied_how_fast_and_until_when(
     done = wait_completed(moves, "measured")["progress"]
     assert done["bytesCopied"] == done["bytesTotal"] == found["bytesTotal"]
     assert "estimatedEnd" not in done
+
+
+def test_what_was_moved_is_undone_after_a_kill_and_the_resource_goes_when_its_time_is_over(
+    cluster: Cluster, moves: Resources, process: RegentProcess
+) -> None:
+    origin = {p: [1 + p % 2, 3] for p in range(40)}
+    create_topic(cluster, "undone", origin)
+    targets = {p: [3, 1 + p % 2] if p % 4 == 0 else [2 - p % 2, 3] for p in origin}
+    moves.apply(
+        reassignment(
+            "undone",
+            assignments=assign("undone", targets),
+            approval={"policy": "Automatic"},
+            concurrency={"total": 2},
+        )
+    )
+    done = wait_completed(moves, "undone")
+    wait_until_moved(cluster, {("undone", p): r for p, r in targets.items()})
+    assert done["plan"]["document"]
+
+    moves.patch("undone", desiredState="Undone")
+
+    def back() -> int:
+        found = cluster.znodes.assignment("undone") or {}
+        return sum(found[p] == origin[p] for p in origin)
+
+    cluster.wait(back, "some to be back", until=lambda n: n >= 5, interval_s=0.02)
+    process.kill()
+    process.start()
+    process.wait_until_active()
+    moves.wait_for_condition("undone", "Ready", "True", "ReassignmentUndone")
+    status = moves.get("undone")["status"]
+    assert status["phase"] == "Undone"
+    assert "document" not in status["plan"]
+    assert cluster.znodes.assignment("undone") == origin
+    wait_until_moved(cluster, {("undone", p): r for p, r in origin.items()})
+    assert event_reasons(moves, "undone").count("ReassignmentUndone") == 1
+
+    moves.patch("undone", ttlSecondsAfterFinished=0)
+    moves.kubectl("wait", "--for=delete", f"--timeout={TIMEOUT_S}s", "reassignment/undone")
+
+
+def test_a_reassignment_that_was_completed_too_long_ago_is_not_undone(
+    cluster: Cluster, moves: Resources, process: RegentProcess
+) -> None:
+    create_topic(cluster, "late", {0: [1, 2]})
+    moves.apply(
+        reassignment(
+            "late",
+            assignments=assign("late", {0: [3, 2]}),
+            approval={"policy": "Automatic"},
+            undoWindowSeconds=0,
+        )
+    )
+    wait_completed(moves, "late")
+    moves.patch("late", desiredState="Undone")
+    found = moves.wait_for_condition("late", "Stalled", "True", "UndoWindowOver")
+    assert "create another PartitionReassignment for the way back" in found["message"]
+    assert cluster.znodes.assignment("late") == {0: [3, 2]}
+    moves.patch("late", desiredState="Running")
+    moves.wait_for_condition("late", "Ready", "True", "Reassigned")

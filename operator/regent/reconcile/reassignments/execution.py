@@ -40,7 +40,11 @@ from regent.resources.conditions import (
     rfc3339,
 )
 from regent.resources.partition_reassignment import DesiredState, DriftPolicy
-from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
+from regent.resources.partition_reassignment_status import (
+    PartitionReassignmentStatus,
+    Phase,
+    StoredPlan,
+)
 
 ReassignmentPlan = Plan[PartitionReassignmentStatus]
 
@@ -290,7 +294,7 @@ def _status(
     )
 
 
-def begun_verdict(plan: MovePlan) -> Verdict:
+def begun_verdict(plan: MovePlan | StoredPlan) -> Verdict:
     """``Approved`` for a plan whose execution has begun: it stays approved."""
     return Verdict(
         ConditionType.APPROVED,

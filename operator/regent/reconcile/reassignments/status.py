@@ -40,10 +40,11 @@ _URGENCY: Final = {
     MoveState.PENDING: 3,
 }
 
-_EXECUTING_PHASES: Final = (Phase.EXECUTING, Phase.PAUSING, Phase.CANCELLING)
+_EXECUTING_PHASES: Final = (Phase.EXECUTING, Phase.PAUSING, Phase.CANCELLING, Phase.UNDOING)
+_COMPLETED_PHASES: Final = (Phase.COMPLETED, Phase.UNDO_REFUSED)
 
 
-def planned_verdict(plan: MovePlan) -> Verdict:
+def planned_verdict(plan: MovePlan | StoredPlan) -> Verdict:
     """``PlanReady`` for a valid plan."""
     return Verdict(
         ConditionType.PLAN_READY,
@@ -72,7 +73,7 @@ def course_verdicts(phase: Phase, assessment: Assessment) -> tuple[Verdict, Verd
 
     return (
         of(ConditionType.EXECUTING, phase in _EXECUTING_PHASES),
-        of(ConditionType.COMPLETED, phase is Phase.COMPLETED),
+        of(ConditionType.COMPLETED, phase in _COMPLETED_PHASES),
     )
 
 
@@ -92,7 +93,7 @@ def status_in(
         approved,
         *course_verdicts(phase, assessment),
     )
-    return _status(
+    return with_verdicts(
         request,
         verdicts,
         phase=phase,
@@ -113,7 +114,7 @@ def blind_status(
         ConditionType.COMPLETED,
     )
     unknown = (unknown_verdict(kind, assessment.message) for kind in kinds)
-    return _status(request, (*summary_verdicts(assessment), *unknown))
+    return with_verdicts(request, (*summary_verdicts(assessment), *unknown))
 
 
 def stored_plan(plan: MovePlan) -> StoredPlan:
@@ -213,9 +214,10 @@ def _sample(moves: Sequence[MoveStatus]) -> tuple[MoveSample, ...]:
     )
 
 
-def _status(
+def with_verdicts(
     request: ReassignmentRequest, verdicts: tuple[Verdict, ...], **fields: Any
 ) -> PartitionReassignmentStatus:
+    """The status of a resource with other conditions and fields; what else it has stays."""
     metadata, previous = request.resource.metadata, request.resource.status
     return previous.model_copy(
         update={
