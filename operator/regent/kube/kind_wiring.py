@@ -39,6 +39,7 @@ from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
+from regent.kube.usage_watch import UsageWatch
 from regent.kube.watching import KindWatch
 from regent.reconcile.drains.kind import BROKER_DRAIN
 from regent.reconcile.kinds import ClaimT, KindDescriptor
@@ -59,6 +60,7 @@ class KindSurroundings:
         enqueue: Called with the keys of objects that are to be reconciled.
         compare_everything: Called with a kind all of whose objects have just been listed.
         copies: How far copies are.
+        usage: Which topics are in use.
         moving: What moves in the cluster.
         topics: Who claims which topic.
         reassignments: Which PartitionReassignment executes what.
@@ -77,6 +79,7 @@ class KindSurroundings:
     enqueue: Callable[[frozenset[ObjectKey]], None]
     compare_everything: Callable[[str], None]
     copies: CopyWatch
+    usage: UsageWatch
     moving: MovingPartitions = field(default_factory=MovingPartitions)
     topics: TopicIndex = field(default_factory=lambda: ClaimIndex(KAFKA_TOPIC))
     reassignments: ReassignmentIndex = field(
@@ -93,6 +96,7 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         index=index,
         configs=configs,
         moving=around.moving,
+        usage=around.usage,
         batcher=around.batcher,
         metrics=around.metrics,
         settings=around.settings,

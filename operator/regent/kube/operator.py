@@ -45,6 +45,7 @@ from regent.kube.object_cache import ObjectKey
 from regent.kube.reconciler import Reconciled
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
+from regent.kube.usage_watch import UsageWatch
 from regent.kube.waiting import cancel
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
@@ -86,6 +87,9 @@ class KubeOperator:
         self.copies = CopyWatch(
             broker_questions, view=lambda: controller.view, now=now, on_news=self._enqueue
         )
+        self.usage = UsageWatch(
+            broker_questions, view=lambda: controller.view, now=now, on_news=self._enqueue
+        )
         surroundings = KindSurroundings(
             client=client,
             settings=settings,
@@ -100,6 +104,7 @@ class KubeOperator:
             enqueue=self._enqueue,
             compare_everything=self._compare_everything,
             copies=self.copies,
+            usage=self.usage,
         )
         self.kafka_topics = serve_kafka_topics(surroundings)
         self.partition_reassignments = serve_partition_reassignments(surroundings)
@@ -128,6 +133,7 @@ class KubeOperator:
             ("command batcher", self.batcher.run()),
             ("event recorder", self.recorder.run()),
             ("copy watch", self.copies.run()),
+            ("usage watch", self.usage.run()),
         ]
         for kind, served in self.kinds.items():
             names.extend((f"{name} {kind}", each) for name, each in served.background())

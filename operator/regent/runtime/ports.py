@@ -327,6 +327,20 @@ class BrokerQuestionsPort(Protocol):
         """How many bytes a broker has of these partitions."""
         ...
 
+    async def records_since(
+        self, broker: Broker, topic: str, partitions: Collection[int], *, since_ms: int
+    ) -> Collection[int]:
+        """Which of these partitions, which the broker leads, have records at or after a time
+        (milliseconds since 1970)."""
+        ...
+
+    async def groups_using(
+        self, broker: Broker, topic: str, partitions: Collection[int]
+    ) -> Mapping[str, str]:
+        """The consumer groups that the broker coordinates and that use a topic, each with how:
+        by committed offsets, or by a member that subscribes to it. Raises if it may not say all."""
+        ...
+
     def close(self) -> None:
         """Close all connections. The next question opens another one."""
         ...

@@ -24,6 +24,7 @@ from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
+from regent.kube.usage_watch import UsageWatch
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.reconcile.request import Absence
@@ -119,6 +120,12 @@ class Serving:
             on_news=self._enqueue,
             interval_s=0.05,
         )
+        self.usage = UsageWatch(
+            resource.broker_questions,
+            view=lambda: controller.view,
+            now=now,
+            on_news=self._enqueue,
+        )
         self.around = KindSurroundings(
             client=resource.store,
             settings=KubeSettings(status_detail_interval_s=0.1),
@@ -133,6 +140,7 @@ class Serving:
             enqueue=self._enqueue,
             compare_everything=lambda _: None,
             copies=self.copies,
+            usage=self.usage,
         )
         self._kind = resource.serve(self.around)
 
@@ -143,6 +151,7 @@ class Serving:
         reconcile = self._kind.reconciler.reconcile
         return [
             asyncio.create_task(self.copies.run()),
+            asyncio.create_task(self.usage.run()),
             asyncio.create_task(self._batcher.run()),
             asyncio.create_task(self._recorder.run()),
             asyncio.create_task(work(self.queue, reconcile, metrics=self._metrics)),

@@ -126,6 +126,101 @@ async def test_a_question_that_is_cancelled_leaves_no_answer_for_the_next() -> N
         asking.close()
 
 
+def text(value: str) -> bytes:
+    return struct.pack(">h", len(value)) + value.encode()
+
+
+def coordinator(
+    broker: RawBroker, groups: dict[str, tuple[bool, int]], *, directories: bytes, code: int = 0
+) -> None:
+    """Let it coordinate groups.
+
+    Args:
+        groups: Whether a member is subscribed to ``orders``, and the committed offset.
+        directories: What it answers to DescribeLogDirs.
+        code: What it answers to OffsetFetch.
+    """
+
+    def answer(header: RequestHeader, frame: bytes) -> bytes:
+        match header.api_key:
+            case 18:
+                body = versions(broker)
+            case 35:
+                body = directories
+            case 16:
+                listed = b"".join(text(name) + text("consumer") for name in groups)
+                body = struct.pack(">hi", 0, len(groups)) + listed
+            case 15:
+                body = struct.pack(">i", len(groups)) + b"".join(
+                    b"\0\0"
+                    + text(name)
+                    + text("Stable")
+                    + text("consumer")
+                    + text("range")
+                    + struct.pack(">i", 1)
+                    + text("m")
+                    + text("c")
+                    + text("h")
+                    + struct.pack(">i", 14)
+                    + struct.pack(">hi", 0, 1)
+                    + text("orders" if subscribed else "others")
+                    + struct.pack(">i", 0)
+                    for name, (subscribed, _) in groups.items()
+                )
+            case 9:
+                name = next(each for each in groups if text(each) in frame)
+                offset = struct.pack(">iq", 0, groups[name][1]) + text("") + struct.pack(">h", code)
+                body = struct.pack(">i", 1) + text("orders") + struct.pack(">i", 1) + offset
+            case other:
+                raise AssertionError(f"nobody asks for API {other}")
+        return answer_of(header, body)
+
+    broker.answer = answer
+
+
+async def test_groups_use_a_topic_by_offsets_or_by_a_subscription() -> None:
+    groups = {"idle": (False, -1), "late": (False, 0), "live": (True, -1), "both": (True, 9)}
+    async with raw_brokers((3, 9)) as (broker,):
+        asking = questions()
+        coordinator(broker, groups, directories=log_dirs(1))
+        found = await asking.groups_using(registration(broker), "orders", (0,))
+        assert found == {
+            "late": "committed offsets",
+            "live": "subscribed",
+            "both": "subscribed",
+        }
+        coordinator(broker, {}, directories=log_dirs(1))
+        assert await asking.groups_using(registration(broker), "orders", (0,)) == {}
+        asking.close()
+
+
+async def test_who_is_not_told_all_groups_is_told_none() -> None:
+    async with raw_brokers((3, 9)) as (broker,):
+        asking = questions()
+        coordinator(broker, {}, directories=struct.pack(">ii", 0, 0))
+        with pytest.raises(BrokerQuestionError, match="may not describe the cluster"):
+            await asking.groups_using(registration(broker), "orders", (0,))
+        coordinator(broker, {"a": (False, -1)}, directories=log_dirs(1), code=30)
+        with pytest.raises(BrokerQuestionError, match="GROUP_AUTHORIZATION_FAILED for group a"):
+            await asking.groups_using(registration(broker), "orders", (0,))
+        asking.close()
+
+
+async def test_records_since_a_time() -> None:
+    async with raw_brokers((3, 9)) as (broker,):
+        asking = questions()
+        found = struct.pack(">ihqq", 0, 0, -1, -1) + struct.pack(">ihqq", 3, 0, 5, 7)
+        answer_with(broker, struct.pack(">i", 1) + text("orders") + struct.pack(">i", 2) + found)
+        since = asking.records_since(registration(broker), "orders", (0, 3), since_ms=4)
+        assert await since == {3}
+        header = request_header(broker.frames[-1])
+        assert (header.api_key, header.api_version) == (2, 1)
+        answer_with(broker, b"")
+        with pytest.raises(BrokerQuestionError, match="answers ListOffsets with nonsense"):
+            await asking.records_since(registration(broker), "orders", (0, 3), since_ms=4)
+        asking.close()
+
+
 async def test_why_nobody_answers_is_said() -> None:
     async with raw_brokers((3, 9)) as (stopped,):
         nowhere = registration(stopped)
