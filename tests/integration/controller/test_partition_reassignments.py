@@ -130,6 +130,8 @@ def test_mistakes_are_refused_by_the_api_server_or_all_named_at_once(
         ({"assignments": assign("mistaken", {0: [1, 1]})}, "Duplicate value"),
         ({"replicationFactor": {"mistaken": 0}}, "greater than or equal to 1"),
         ({"assignments": good, "approval": {"planHash": "yes"}}, "planHash"),
+        ({"assignments": good, "undoWindowSeconds": -1}, "greater than or equal to 0"),
+        ({"assignments": good, "ttlSecondsAfterFinished": -1}, "greater than or equal to 0"),
     ):
         with pytest.raises(SandboxError, match=re.escape(text)):
             moves.apply(reassignment("mistaken", **spec))

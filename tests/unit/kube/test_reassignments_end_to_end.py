@@ -227,6 +227,20 @@ async def test_however_often_processes_end_what_was_moved_is_undone_and_then_del
         assert controller.view.topics["orders"].partitions[0].replicas == (1, 2)
 
 
+async def test_a_completed_one_goes_by_itself_when_its_time_is_over() -> None:
+    origin, target = [(1, 2)] * 4, [(3, 2)] * 4
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create(cluster, origin, target)
+        move = reassignment(assignments=assign(*target), ttlSecondsAfterFinished=0)
+        async with move.served(controller):
+            await wait_until_async(
+                lambda: asyncio.to_thread(lambda: move.store.stored is None),
+                timeout_s=60,
+                describe="the resource to be deleted",
+            )
+        assert cluster.replicas("orders") == target
+
+
 class Disks:
     """What the brokers of a simulated cluster say of their disks."""
 

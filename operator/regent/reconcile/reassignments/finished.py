@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import datetime
 from typing import Final
 
@@ -41,6 +42,12 @@ def may_be_undone(request: ReassignmentRequest) -> bool:
         and bool(status.plan.document)
         and _window_left_s(request) > 0
     )
+
+
+def look_again(plan: ReassignmentPlan) -> ReassignmentPlan:
+    """The plan by which a reassignment is over: its time begins with that, and what is stored is no
+    news for whoever has stored it."""
+    return dataclasses.replace(plan, requeue_after_s=0.0)
 
 
 def plan_finished(request: ReassignmentRequest) -> ReassignmentPlan:

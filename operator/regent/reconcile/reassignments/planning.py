@@ -21,7 +21,12 @@ from regent.reconcile.reassignments.execution import (
     begun_verdict,
     plan_execution,
 )
-from regent.reconcile.reassignments.finished import is_finished, may_be_undone, plan_finished
+from regent.reconcile.reassignments.finished import (
+    is_finished,
+    look_again,
+    may_be_undone,
+    plan_finished,
+)
 from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, statuses
@@ -135,8 +140,11 @@ def _course(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
     """There or back. Which of both was stored is carried out; what is asked for is stored first."""
     desired = request.resource.spec.desired_state
     if request.resource.status.undo_started_at is None:
-        is_on_its_way = desired is not DesiredState.UNDONE
-        return plan_execution(request, plan) if is_on_its_way else begin_undoing(request, plan)
+        if desired is DesiredState.UNDONE:
+            return begin_undoing(request, plan)
+        execution = plan_execution(request, plan)
+        is_over = execution.status is not None and execution.status.phase is Phase.COMPLETED
+        return look_again(execution) if is_over else execution
     is_on_its_way_back = desired is not DesiredState.RUNNING
     return undo(request, plan) if is_on_its_way_back else begin_again(request, plan)
 
@@ -283,7 +291,7 @@ def _nothing_to_move(request: ReassignmentRequest, plan: MovePlan) -> Reassignme
         finished_at=rfc3339(request.now),
         **progress_fields(()),
     )
-    return Plan(status=status)
+    return look_again(Plan(status=status))
 
 
 def _idle(

@@ -17,6 +17,7 @@ from regent.reconcile.reassignments.execution import (
     begun_verdict,
     plan_execution,
 )
+from regent.reconcile.reassignments.finished import look_again
 from regent.reconcile.reassignments.move_plan import Move, MovePlan
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
@@ -194,7 +195,7 @@ def _undone(request: ReassignmentRequest, plan: MovePlan, back: MovePlan) -> Rea
             f"; {len(elsewhere)} are left where they are, since somebody else has moved them: "
             f"{enumerate_some(elsewhere, limit=_NAMED)}"
         )
-    return Plan(
+    over: ReassignmentPlan = Plan(
         status=_status(
             request,
             plan,
@@ -207,6 +208,7 @@ def _undone(request: ReassignmentRequest, plan: MovePlan, back: MovePlan) -> Rea
             partitions=(),
         )
     )
+    return look_again(over)
 
 
 def _status(

@@ -448,6 +448,21 @@ def test_a_finished_one_is_deleted_when_its_time_is_over() -> None:
     assert job.deleted
 
 
+@pytest.mark.parametrize("state", ["Running", "Undone"])
+def test_its_time_begins_with_the_end(state: str) -> None:
+    job = completed() if state == "Undone" else Job(Cluster({"t": BEFORE}))
+    job.change(desiredState=state, ttlSecondsAfterFinished=100)
+    job.settle()
+    while job.cluster.moving():
+        job.cluster.arrive(next(iter(job.cluster.moving())))
+        plan = job.plan()
+        job.settle()
+    assert (plan.status is not None, plan.requeue_after_s) == (True, 0.0), "nobody else looks"
+    assert job.requeue_after_s == 100
+    nothing = Job(Cluster({"t": TARGETS}))
+    assert nothing.plan().requeue_after_s == 0.0
+
+
 def test_one_that_was_undone_counts_from_then() -> None:
     job = completed(ttlSecondsAfterFinished=100)
     job.after_s = 50
