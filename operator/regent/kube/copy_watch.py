@@ -19,7 +19,7 @@ from regent.model.errors import BrokerQuestionError
 from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.copies import CopyLedger, observe, questions
 from regent.reconcile.reassignments.move_plan import MovePlan
-from regent.runtime.ports import BrokerQuestionsPort
+from regent.runtime.ports import ReplicaSizesPort
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class CopyWatch:
     """Knows how far copies are.
 
     Args:
-        questions: Asks a broker; None: nobody is asked, and nothing is known.
+        broker_questions: Asks a broker; None: nobody is asked, and nothing is known.
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
         on_news: Called with the resources for which answers are news.
@@ -43,7 +43,7 @@ class CopyWatch:
 
     def __init__(
         self,
-        broker_questions: BrokerQuestionsPort | None,
+        broker_questions: ReplicaSizesPort | None,
         *,
         view: Callable[[], ClusterView],
         now: Callable[[], datetime],
@@ -71,22 +71,16 @@ class CopyWatch:
 
     async def run(self) -> None:
         """Ask whenever something moves, until cancelled."""
-        if self._questions is None:
-            return await asyncio.Event().wait()
         while True:
             await self._something_moves.wait()
             self._something_moves.clear()
             followed, self._followed = self._followed, {}
-            await self._ask(self._questions, tuple(followed.values()))
+            if self._questions is not None:
+                await self._ask(self._questions, tuple(followed.values()))
             self._on_news(frozenset(followed))
             await asyncio.sleep(self._interval_s)  # the bound on the rate
 
-    def close(self) -> None:
-        """Close the connections to the brokers."""
-        if self._questions is not None:
-            self._questions.close()
-
-    async def _ask(self, asked: BrokerQuestionsPort, plans: Collection[MovePlan]) -> None:
+    async def _ask(self, asked: ReplicaSizesPort, plans: Collection[MovePlan]) -> None:
         view = self._view()
         if not view.may_act:
             return  # what has moved since is not known here

@@ -74,6 +74,7 @@ class KubeOperator:
         self._controller = controller
         self._settings = settings
         self._why_inactive = why_inactive
+        self._broker_questions = broker_questions
         self._was_active_at = asyncio.get_running_loop().time()
         self._loop = asyncio.get_running_loop()
         self._is_open = True
@@ -177,7 +178,8 @@ class KubeOperator:
     def close(self) -> None:
         """Ignore events and views from now on, and ask brokers nothing."""
         self._is_open = False
-        self.copies.close()
+        if self._broker_questions is not None:
+            self._broker_questions.close()
         self.queue.close()
 
     def on_event(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> None:

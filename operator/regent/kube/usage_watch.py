@@ -23,7 +23,7 @@ from regent.reconcile.topics.usage import (
     coordinators,
     leaders_of,
 )
-from regent.runtime.ports import BrokerQuestionsPort
+from regent.runtime.ports import TopicUsagePort
 
 _KEPT_S: Final = 10 * ASKED_AGAIN_S
 """For so long an answer is remembered that nobody asks for any more."""
@@ -41,7 +41,7 @@ class UsageWatch:
 
     def __init__(
         self,
-        broker_questions: BrokerQuestionsPort | None,
+        broker_questions: TopicUsagePort | None,
         *,
         view: Callable[[], ClusterView],
         now: Callable[[], datetime],
@@ -105,7 +105,7 @@ class UsageWatch:
 class _Inquiry:
     """What brokers have answered about one topic so far."""
 
-    def __init__(self, asked: BrokerQuestionsPort, question: UsageQuestion, *, since: int) -> None:
+    def __init__(self, asked: TopicUsagePort, question: UsageQuestion, *, since: int) -> None:
         self.recent: list[int] = []
         self.groups: dict[str, str] = {}
         self.unknown: list[str] = []

@@ -314,18 +314,23 @@ class ControllerPort(Protocol):
         ...
 
 
-class BrokerQuestionsPort(Protocol):
-    """Asks brokers as a client does, on connections of its own: no answer of theirs keeps the
-    controller waiting. Everything belongs into one event loop.
-
-    Methods raise ``BrokerQuestionError`` if a broker does not answer, in time or at all.
-    """
+class ReplicaSizesPort(Protocol):
+    """Asks brokers how much they have of partitions."""
 
     async def replica_sizes(
         self, broker: Broker, partitions: Collection[TopicPartition]
     ) -> ReplicaSizes:
-        """How many bytes a broker has of these partitions."""
+        """How many bytes a broker has of these partitions.
+
+        Raises:
+            BrokerQuestionError: If it does not say.
+        """
         ...
+
+
+class TopicUsagePort(Protocol):
+    """Asks brokers whether topics are in use. Methods raise ``BrokerQuestionError`` if a broker
+    does not say, or may not say everything."""
 
     async def records_since(
         self, broker: Broker, topic: str, partitions: Collection[int], *, since_ms: int
@@ -337,9 +342,14 @@ class BrokerQuestionsPort(Protocol):
     async def groups_using(
         self, broker: Broker, topic: str, partitions: Collection[int]
     ) -> Mapping[str, str]:
-        """The consumer groups that the broker coordinates and that use a topic, each with how:
-        by committed offsets, or by a member that subscribes to it. Raises if it may not say all."""
+        """The consumer groups that the broker coordinates and that use a topic, each with how: by
+        committed offsets, or by a member that subscribes to it."""
         ...
+
+
+class BrokerQuestionsPort(ReplicaSizesPort, TopicUsagePort, Protocol):
+    """Asks brokers as a client does, on connections of its own: no answer of theirs keeps the
+    controller waiting. Everything belongs into one event loop."""
 
     def close(self) -> None:
         """Close all connections. The next question opens another one."""

@@ -28,7 +28,7 @@ from regent.kube.usage_watch import UsageWatch
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.reconcile.request import Absence
-from regent.runtime.ports import BrokerQuestionsPort
+from regent.runtime.ports import ReplicaSizesPort
 from sandbox import wait_until_async
 from tests.support.live_controller import LiveController
 from tests.unit.kube.test_status_writer import Store
@@ -44,12 +44,12 @@ class ServedResource:
         name: Of the kind.
 
     Attributes:
-        broker_questions: Answers what brokers are asked; None: they are not asked.
+        replica_sizes: Answers how far copies are; None: brokers are not asked.
     """
 
     def __init__(self, serve: Serve, name: str, **spec: Any) -> None:
         self.serve = serve
-        self.broker_questions: BrokerQuestionsPort | None = None
+        self.replica_sizes: ReplicaSizesPort | None = None
         self.key = ObjectKey(name, "shop", "move")
         self.store = Store(
             {
@@ -114,18 +114,13 @@ class Serving:
         self._batcher = CommandBatcher(controller, timeout_s=30)
         self._recorder = EventRecorder(resource.store, now=now, instance="pod")
         self.copies = CopyWatch(
-            resource.broker_questions,
+            resource.replica_sizes,
             view=lambda: controller.view,
             now=now,
             on_news=self._enqueue,
             interval_s=0.05,
         )
-        self.usage = UsageWatch(
-            resource.broker_questions,
-            view=lambda: controller.view,
-            now=now,
-            on_news=self._enqueue,
-        )
+        self.usage = UsageWatch(None, view=lambda: controller.view, now=now, on_news=self._enqueue)
         self.around = KindSurroundings(
             client=resource.store,
             settings=KubeSettings(status_detail_interval_s=0.1),

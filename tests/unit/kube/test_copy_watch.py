@@ -52,9 +52,6 @@ class Disks:
         sizes = {each: held[each] for each in partitions if each in held}
         return ReplicaSizes(sizes, self.failed.get(broker.broker_id, ()))
 
-    def close(self) -> None:
-        """There are no connections."""
-
 
 class Watching:
     """A watch, and the resources that it tells of news: each looks again, as if reconciled."""

@@ -252,9 +252,6 @@ class Disks:
     ) -> ReplicaSizes:
         return ReplicaSizes(dict.fromkeys(partitions, self.sizes[broker.broker_id]))
 
-    def close(self) -> None:
-        """There are no connections."""
-
 
 async def test_the_status_follows_what_the_brokers_say_of_the_copies() -> None:
     origin, target = [(1, 2)] * 4, [(3, 2)] * 4
@@ -263,7 +260,7 @@ async def test_the_status_follows_what_the_brokers_say_of_the_copies() -> None:
         cluster.pause_broker(3)  # nothing is copied there
         move = reassignment(assignments=assign(*target))
         disks = Disks(broker_1=1000, broker_2=1000, broker_3=300)
-        move.broker_questions = disks
+        move.replica_sizes = disks
 
         def progress() -> dict[str, Any]:
             found: dict[str, Any] = move.status.get("progress", {})
@@ -272,11 +269,13 @@ async def test_the_status_follows_what_the_brokers_say_of_the_copies() -> None:
         async with move.served(controller):
             for size in (300, 600):
                 disks.sizes[3] = size
+                wanted = 4 * size
+
+                async def is_shown(wanted: int = wanted) -> bool:
+                    return progress().get("bytesCopied") == wanted
+
                 await wait_until_async(
-                    lambda: asyncio.to_thread(progress),
-                    until=lambda now, size=size: now.get("bytesCopied") == 4 * size,
-                    timeout_s=60,
-                    describe=f"{size} bytes of each to be copied",
+                    is_shown, timeout_s=60, describe=f"{size} bytes of each to be copied"
                 )
             assert progress()["bytesTotal"] == 4000
             assert progress()["bytesPerSecond"] > 0

@@ -15,8 +15,6 @@ from regent.kube.object_cache import ObjectKey
 from regent.kube.usage_watch import UsageWatch
 from regent.model.cluster import Broker
 from regent.model.errors import BrokerQuestionError
-from regent.model.partition import TopicPartition
-from regent.model.replica_sizes import ReplicaSizes
 from regent.reconcile.topics.usage import ASKED_AGAIN_S, FRESH_S, TopicUsage, UsageQuestion
 from tests.unit.kube.jumping_clock import run
 from tests.unit.reconcile.requests import partition, view
@@ -40,11 +38,6 @@ class Records:
         self.meanwhile: Callable[[], None] = lambda: None
         self.later: ClusterView | None = None
 
-    async def replica_sizes(
-        self, broker: Broker, partitions: Collection[TopicPartition]
-    ) -> ReplicaSizes:
-        raise AssertionError("nobody asks for sizes")
-
     async def records_since(
         self, broker: Broker, topic: str, partitions: Collection[int], *, since_ms: int
     ) -> Collection[int]:
@@ -62,9 +55,6 @@ class Records:
         self.asked.append((what, broker.broker_id))
         if broker.broker_id in self.silent:
             raise BrokerQuestionError(self.silent[broker.broker_id])
-
-    def close(self) -> None:
-        """There are no connections."""
 
 
 class Asking:

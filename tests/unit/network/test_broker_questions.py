@@ -48,8 +48,8 @@ def registration(broker: RawBroker) -> Broker:
     return broker.as_upstream().broker
 
 
-def questions(**settings: str) -> BrokerQuestions:
-    return BrokerQuestions(client_id="9", settings=ChannelSettings(**settings))
+def questions() -> BrokerQuestions:
+    return BrokerQuestions(client_id="9", settings=ChannelSettings())
 
 
 async def test_a_broker_is_asked_again_on_the_same_connection() -> None:

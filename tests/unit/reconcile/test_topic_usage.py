@@ -36,7 +36,7 @@ from tests.unit.reconcile.requests import (
     view,
 )
 
-PROTECTED = {"deletionPolicy": "Protect", "deleteWhenIdleSeconds": 3600}
+PROTECTED: dict[str, Any] = {"deletionPolicy": "Protect", "deleteWhenIdleSeconds": 3600}
 
 
 def deleted(others: Any = (), **spec: Any) -> TopicRequest:

@@ -158,8 +158,8 @@ def _under_way(
     assert status is not None, "an execution always has a status"
     ready = find_condition(status.conditions, ConditionType.READY)
     assert ready is not None, "a status always has the condition Ready"
-    reason, phase = ConditionReason(ready.reason), _phase(execution)
-    phase = _PHASES.get(phase, phase)
+    reason = next(each for each in ConditionReason if each.value == ready.reason)
+    phase = _PHASES.get(_phase(execution), _phase(execution))
     if phase is Phase.CANCELLING and request.resource.spec.desired_state is DesiredState.UNDONE:
         phase = Phase.UNDOING
     progress = Progress.READY if phase in _READY_PHASES else Progress.PROGRESSING
