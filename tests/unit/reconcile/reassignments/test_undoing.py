@@ -37,7 +37,6 @@ class Job:
     Attributes:
         after_s: The present, in seconds.
         events: So far.
-        deleted: Whether Regent has deleted it.
     """
 
     def __init__(self, cluster: Cluster, *, name: str = "job", **spec: Any) -> None:
@@ -54,8 +53,8 @@ class Job:
         self.others: list[ReassignmentClaim] = []
         self.seen: ClusterView | None = None
         self.events: list[str] = []
-        self.deleted = False
-        self.requeue_after_s: float | None = None
+        self._is_deleted = False
+        self._requeue_after_s: float | None = None
 
     @property
     def body(self) -> dict[str, Any]:
@@ -106,7 +105,7 @@ class Job:
 
     def round(self) -> bool:
         plan = self.plan()
-        self.deleted, self.requeue_after_s = plan.is_to_be_deleted, plan.requeue_after_s
+        self._is_deleted, self._requeue_after_s = plan.is_to_be_deleted, plan.requeue_after_s
         for command in () if plan.status_first else plan.commands:
             self.cluster.carry_out(command)
         if plan.status is None or plan.status == self.status:
@@ -134,6 +133,14 @@ class Job:
 
     def is_in(self, phase: Phase) -> bool:
         return self.status.phase is phase
+
+    def is_deleted(self) -> bool:
+        """Whether Regent has deleted it in the last round."""
+        return self._is_deleted
+
+    def requeues_after_s(self) -> float | None:
+        """When it is looked at again after the last round."""
+        return self._requeue_after_s
 
     def truth(self) -> dict[str, str]:
         """Conditions as ``Type: Status/Reason``."""
@@ -228,13 +235,13 @@ def test_going_back_keeps_the_limits_and_the_throttle() -> None:
 
 def test_when_the_window_is_over_it_cannot_be_undone_and_says_so() -> None:
     job = completed(undoWindowSeconds=600)
-    assert job.requeue_after_s == 600
+    assert job.requeues_after_s() == 600
     job.after_s = 600
     job.settle()
     assert job.status.plan is not None
     assert job.status.plan.document == "", "it leaves the memory"
     assert job.is_in(Phase.COMPLETED)
-    assert job.requeue_after_s == None
+    assert job.requeues_after_s() is None
     asked, events = len(job.cluster.asked), list(job.events)
     job.change(desiredState="Undone")
     job.settle()
@@ -446,13 +453,13 @@ def test_the_plan_that_is_undone_is_the_one_that_was_executed() -> None:
 
 def test_a_finished_one_is_deleted_when_its_time_is_over() -> None:
     job = completed(ttlSecondsAfterFinished=100)
-    assert (job.deleted, job.requeue_after_s) == (False, 100)
+    assert (job.is_deleted(), job.requeues_after_s()) == (False, 100)
     job.after_s = 99
     job.settle()
-    assert (job.deleted, job.requeue_after_s) == (False, 1)
+    assert (job.is_deleted(), job.requeues_after_s()) == (False, 1)
     job.after_s = 100
     job.settle()
-    assert job.deleted
+    assert job.is_deleted()
 
 
 @pytest.mark.parametrize("state", ["Running", "Undone"])
@@ -466,7 +473,7 @@ def test_its_time_begins_with_the_end(state: str) -> None:
     assert plan.status is not None
     assert plan.requeue_after_s == 0.0, "nobody else looks"
     job.settle()
-    assert job.requeue_after_s == 100
+    assert job.requeues_after_s() == 100
     nothing = Job(Cluster({"t": TARGETS}))
     assert nothing.plan().requeue_after_s == 0.0
 
@@ -478,10 +485,10 @@ def test_one_that_was_undone_counts_from_then() -> None:
     job.finish()
     job.after_s = 149
     job.settle()
-    assert not job.deleted
+    assert not job.is_deleted()
     job.after_s = 150
     job.settle()
-    assert job.deleted
+    assert job.is_deleted()
 
 
 @pytest.mark.parametrize("state", ["Paused", "Cancelled", "Running"])
@@ -492,33 +499,33 @@ def test_what_is_not_finished_stays(state: str) -> None:
     job.settle()
     job.after_s = 1e6
     job.settle()
-    assert not job.deleted
+    assert not job.is_deleted()
 
 
 def test_what_is_throttled_still_is_not_deleted() -> None:
     job = completed(ttlSecondsAfterFinished=0, throttle={"bytesPerSecond": 4096})
-    assert job.deleted
+    assert job.is_deleted()
     kept = msgspec.structs.replace(job.cluster.topics["t"][0], throttle=4096)
     job.cluster.put("t", kept)
     job.settle()
-    assert not job.deleted
+    assert not job.is_deleted()
     job.seen = msgspec.structs.replace(job.cluster.view, is_complete=False)
     job.settle()
-    assert not job.deleted, "nobody can see whether something is throttled"
+    assert not job.is_deleted(), "nobody can see whether something is throttled"
     job.seen = ClusterView()
     job.settle()
-    assert not job.deleted
+    assert not job.is_deleted()
     job.seen = None
     job.cluster.put("t", msgspec.structs.replace(kept, throttle=None))
     job.settle()
-    assert job.deleted
+    assert job.is_deleted()
 
 
 def test_a_time_that_cannot_be_read_deletes_nothing_and_allows_nothing() -> None:
     job = completed(ttlSecondsAfterFinished=0)
     job.status = job.status.model_copy(update={"finished_at": "yesterday"})
     job.settle()
-    assert not job.deleted
+    assert not job.is_deleted()
     job.change(desiredState="Undone")
     job.settle()
     assert job.is_in(Phase.UNDO_REFUSED)
