@@ -28,7 +28,7 @@ from regent.kube.usage_watch import UsageWatch
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.reconcile.request import Absence
-from regent.runtime.ports import ReplicaSizesPort
+from regent.runtime.ports import ReplicaSizesPort, TopicUsagePort
 from sandbox import wait_until_async
 from tests.support.live_controller import LiveController
 from tests.unit.kube.test_status_writer import Store
@@ -45,11 +45,13 @@ class ServedResource:
 
     Attributes:
         replica_sizes: Answers how far copies are; None: brokers are not asked.
+        topic_usage: Answers whether a topic is in use; likewise.
     """
 
     def __init__(self, serve: Serve, name: str, **spec: Any) -> None:
         self.serve = serve
         self.replica_sizes: ReplicaSizesPort | None = None
+        self.topic_usage: TopicUsagePort | None = None
         self.key = ObjectKey(name, "shop", "move")
         self.store = Store(
             {
@@ -120,7 +122,9 @@ class Serving:
             on_news=self._enqueue,
             interval_s=0.05,
         )
-        self.usage = UsageWatch(None, view=lambda: controller.view, now=now, on_news=self._enqueue)
+        self.usage = UsageWatch(
+            resource.topic_usage, view=lambda: controller.view, now=now, on_news=self._enqueue
+        )
         self.around = KindSurroundings(
             client=resource.store,
             settings=KubeSettings(status_detail_interval_s=0.1),
