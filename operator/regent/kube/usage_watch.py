@@ -52,7 +52,8 @@ class UsageWatch:
         self._now = now
         self._on_news = on_news
         self._known: dict[UsageQuestion, TopicUsage] = {}
-        self._wanted: dict[ObjectKey, UsageQuestion] = {}
+        self._wanted: dict[UsageQuestion, dict[ObjectKey, None]] = {}
+        self._asking: dict[UsageQuestion, dict[ObjectKey, None]] = {}
         self._something_is_wanted = asyncio.Event()
 
     def ask(self, key: ObjectKey, question: UsageQuestion, *, at: float) -> TopicUsage | None:
@@ -60,8 +61,11 @@ class UsageWatch:
         is news for the resource."""
         known = self._known.get(question)
         if known is None or known.is_outdated(at=at):
-            self._wanted[key] = question
-            self._something_is_wanted.set()
+            keys = self._asking.get(question)
+            if keys is None:
+                keys = self._wanted.setdefault(question, {})
+                self._something_is_wanted.set()
+            keys[key] = None  # of one that is being asked the answer is enough
         return known
 
     async def run(self) -> None:
@@ -69,12 +73,12 @@ class UsageWatch:
         while True:
             await self._something_is_wanted.wait()
             self._something_is_wanted.clear()
-            wanted, self._wanted = self._wanted, {}
+            self._asking, self._wanted = self._wanted, {}
             at = asyncio.get_running_loop().time()
             self._known = {q: each for q, each in self._known.items() if at - each.at < _KEPT_S}
-            for question in dict.fromkeys(wanted.values()):
+            for question in tuple(self._asking):
                 self._known[question] = await self._find_out(question)
-                self._on_news(frozenset(key for key, each in wanted.items() if each == question))
+                self._on_news(frozenset(self._asking.pop(question)))
 
     async def _find_out(self, question: UsageQuestion) -> TopicUsage:
         at, before = asyncio.get_running_loop().time(), self._view()

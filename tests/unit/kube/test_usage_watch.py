@@ -190,3 +190,20 @@ def test_brokers_are_asked_again_when_the_answer_is_old_and_not_before() -> None
             assert second.is_outdated(at=second.at + FRESH_S)
 
     run(story())
+
+
+def test_what_is_asked_for_while_brokers_are_asked_is_not_asked_again() -> None:
+    async def story() -> None:
+        records = Records()
+        asking = Asking(records)
+        records.meanwhile = lambda: _look(asking)
+        async with asking.running():
+            asking.look()
+            await asking.answer()
+        assert len(records.asked) == 5
+
+    run(story())
+
+
+def _look(asking: Asking) -> None:
+    assert asking.look() is None
