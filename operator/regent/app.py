@@ -28,6 +28,7 @@ from regent.kube.metrics import ResourceMetrics, ServingCollector, ServingState
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.model.topic_name_rules import TopicNameRules
+from regent.network.broker_questions import BrokerQuestions
 from regent.network.log_dirs import ask_log_dirs
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
@@ -179,6 +180,10 @@ class App:
                     timeout_s=self._settings.planner_timeout_s,
                     memory_bytes=self._settings.planner_memory_bytes,
                 ),
+            ),
+            broker_questions=BrokerQuestions(
+                client_id=str(self._settings.controller_id),
+                settings=channel_settings(self._settings),
             ),
         )
 

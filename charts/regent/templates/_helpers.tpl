@@ -94,6 +94,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   # patch: for the finalizer, which is among the metadata.
   verbs: [get, list, watch, patch]
 - apiGroups: [kafka.regent.dev]
+  resources: [partitionreassignments]
+  # those whose spec.ttlSecondsAfterFinished is over
+  verbs: [delete]
+- apiGroups: [kafka.regent.dev]
   resources: [kafkatopics/status, partitionreassignments/status, brokerdrains/status]
   verbs: [patch]
 - apiGroups: [""]

@@ -14,6 +14,7 @@ from regent.kube.broker_drains import BrokerDrains, DrainIndex
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.copy_watch import CopyWatch
 from regent.kube.cordon_keeper import CordonKeeper
 from regent.kube.definition import DefinitionCheck
 from regent.kube.drain_news import DrainNews, wanted_cordon
@@ -39,6 +40,7 @@ from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
+from regent.kube.usage_watch import UsageWatch
 from regent.kube.watching import KindWatch
 from regent.reconcile.drains.kind import BROKER_DRAIN
 from regent.reconcile.kinds import ClaimT, KindDescriptor
@@ -58,6 +60,8 @@ class KindSurroundings:
         jitter: Returns numbers from 0 to 1 that spread retries.
         enqueue: Called with the keys of objects that are to be reconciled.
         compare_everything: Called with a kind all of whose objects have just been listed.
+        copies: How far copies are.
+        usage: Which topics are in use.
         planning: What plans for spec.rebalance are made with; None: there is nothing.
         moving: What moves in the cluster.
         topics: Who claims which topic.
@@ -76,6 +80,8 @@ class KindSurroundings:
     jitter: Callable[[], float]
     enqueue: Callable[[frozenset[ObjectKey]], None]
     compare_everything: Callable[[str], None]
+    copies: CopyWatch
+    usage: UsageWatch
     planning: PlanningTools | None = None
     moving: MovingPartitions = field(default_factory=MovingPartitions)
     topics: TopicIndex = field(default_factory=lambda: ClaimIndex(KAFKA_TOPIC))
@@ -93,6 +99,7 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         index=index,
         configs=configs,
         moving=around.moving,
+        usage=around.usage,
         batcher=around.batcher,
         metrics=around.metrics,
         settings=around.settings,
@@ -150,6 +157,7 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
             topics=around.topics,
             configs=configs,
             moving=moving,
+            copies=around.copies,
             batcher=around.batcher,
             settings=around.settings,
             view=around.view,
@@ -175,6 +183,7 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
         configs=TopicConfigs(),
         hosted=HostedTopics(),
         moving=around.moving,
+        copies=around.copies,
         reassignments=around.reassignments,
         batcher=around.batcher,
         settings=around.settings,

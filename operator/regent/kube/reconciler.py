@@ -167,6 +167,8 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
                 request = self._kind.request(known, memory)
                 plan = self._kind.plan(request)
             self._keep_planning(key, known.uid, plan.planning)
+            if plan.is_to_be_deleted:
+                return await self._delete(known)
             if plan.finalizer is FinalizerAction.ADD:
                 if await self._parts.writer.add_finalizer(key, known.uid) is WriteResult.WRITTEN:
                     continue
@@ -193,6 +195,14 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             memory = self._memories[known.key] = self._kind.remember(known, at=at)
         memory.see(known.generation, at=at)
         return memory
+
+    async def _delete(self, known: CachedObject) -> float | None:
+        """Delete the object as it is known; one that has changed meanwhile is looked at again."""
+        result = await self._parts.writer.delete(known)
+        if result is WriteResult.CHANGED:
+            return 0.0
+        logger.info("A resource is deleted: its time is over", extra={"resource": str(known.key)})
+        return None
 
     async def _finish(
         self, known: CachedObject, plan: Plan[StatusT], memory: MemoryT

@@ -21,7 +21,7 @@ from regent.kube.rebalance_planning import PlanningTools
 from regent.kube.settings import KubeSettings
 from regent.kube.supervisor import supervise
 from regent.kube.waiting import cancel, first_of, unless_set
-from regent.runtime.ports import ControllerPort
+from regent.runtime.ports import BrokerQuestionsPort, ControllerPort
 
 
 class KubernetesSide:
@@ -31,6 +31,7 @@ class KubernetesSide:
         why_inactive: Returns why there is no controller here; called in the main loop.
         on_signal: Called for SIGTERM and SIGINT.
         planning: What plans for spec.rebalance are made with; None: there is no planner.
+        broker_questions: As for :func:`~regent.kube.operator.run_kube`.
 
     Attributes:
         operator: What serves now; None while another replica does.
@@ -46,6 +47,7 @@ class KubernetesSide:
         health: KubeHealth,
         metrics: ResourceMetrics,
         planning: PlanningTools | None = None,
+        broker_questions: BrokerQuestionsPort | None = None,
     ) -> None:
         self.operator: KubeOperator | None = None
         self._controller = controller
@@ -55,6 +57,7 @@ class KubernetesSide:
         self._health = health
         self._metrics = metrics
         self._planning = planning
+        self._broker_questions = broker_questions
         self._leadership = Leadership(
             duration_s=settings.lease_duration_s, retry_s=settings.lease_retry_s
         )
@@ -119,6 +122,7 @@ class KubernetesSide:
                 why_inactive=self._why_inactive,
                 on_operator=self._set_operator,
                 planning=self._planning,
+                broker_questions=self._broker_questions,
             )
         finally:
             self.operator = None

@@ -106,6 +106,14 @@ class ConditionReason(enum.StrEnum):
         "The reassignment was cancelled: nothing is moved any more.",
     )
     REASSIGNED = "Reassigned", "Every partition of the plan has the replicas that it has there."
+    REASSIGNMENT_UNDONE = (
+        "ReassignmentUndone",
+        "What the reassignment had moved is back, as far as it could be.",
+    )
+    UNDO_WINDOW_OVER = (
+        "UndoWindowOver",
+        "It was completed longer ago than spec.undoWindowSeconds, and cannot be undone any more.",
+    )
     PARTITIONS_DRIFTED = (
         "PartitionsDrifted",
         "Somebody else has moved, deleted or recreated partitions of the plan.",
@@ -116,7 +124,8 @@ class ConditionReason(enum.StrEnum):
     )
     COPIES_STALLED = (
         "CopiesStalled",
-        "Copies cannot go on: a partition has no leader, or a broker refuses its replica.",
+        "Copies cannot go on: no leader, a broker that refuses its replica, or no growth for "
+        "minutes.",
     )
     REMOVING_THROTTLES = (
         "RemovingThrottles",
@@ -142,7 +151,7 @@ class ConditionReason(enum.StrEnum):
     REPLICAS_STAY = "ReplicasStay", "The mode is Leadership: replicas are not moved."
     VERIFYING = "Verifying", "Nothing is left to be moved; what was moved is not in sync yet."
     BROKERS_DRAINED = "BrokersDrained", "The brokers have nothing any more that was to be moved."
-    UNDOING = "Undoing", "What the drain has moved goes back."
+    UNDOING = "Undoing", "What was moved goes back."
     DRAIN_UNDONE = "DrainUndone", "What the drain had moved is back, as far as it could be."
     DRAIN_TIMED_OUT = (
         "DrainTimedOut",

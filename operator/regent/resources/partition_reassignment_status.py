@@ -33,6 +33,9 @@ class Phase(enum.StrEnum):
     CANCELLED = "Cancelled"
     INCOMPLETE = "Incomplete"
     COMPLETED = "Completed"
+    UNDOING = "Undoing"
+    UNDONE = "Undone"
+    UNDO_REFUSED = "UndoRefused"
 
 
 class StoredPlan(ApiModel):
@@ -46,8 +49,9 @@ class StoredPlan(ApiModel):
     replica_moves: int = Field(description="Replicas that are copied to another broker.", ge=0)
     leader_changes: int = Field(description="Partitions that get another preferred leader.", ge=0)
     document: str = Field(
+        default="",
         description="The moves: partitions with their replicas before and their target, as JSON, "
-        "compressed (zlib) and in base64.",
+        "compressed (zlib) and in base64. It is removed when it cannot be undone any more.",
         max_length=MAX_DOCUMENT_LENGTH,
     )
 
@@ -98,6 +102,26 @@ class Progress(ApiModel):
         ge=0,
     )
     percent: int = Field(default=0, description="Of the partitions that are done.", ge=0, le=100)
+    bytes_total: int | None = Field(
+        default=None,
+        description="Bytes of all copies of the plan: as many as their leaders have now. Absent if "
+        "not known.",
+        ge=0,
+    )
+    bytes_copied: int | None = Field(
+        default=None, description="Bytes of them that are there. Absent if not known.", ge=0
+    )
+    bytes_per_second: int | None = Field(
+        default=None,
+        description="Bytes a second that all copies of the plan together got in the last minute.",
+        ge=0,
+    )
+    estimated_end: Rfc3339 | None = Field(
+        default=None, description="When they are there, if they go on at this rate."
+    )
+    bytes_unknown: str | None = Field(
+        default=None, description="Why the bytes are not known.", max_length=512
+    )
 
 
 class MoveSample(ApiModel):
@@ -129,7 +153,8 @@ class Problem(ApiModel):
 
 
 class PartitionReassignmentStatus(ApiModel):
-    """What Regent last saw and did. Everything but the plan can be rebuilt from the cluster."""
+    """What Regent last saw and did. Everything but the plan, and when something began and ended,
+    can be rebuilt from the cluster."""
 
     observed_generation: int | None = Field(
         default=None, description="metadata.generation that this status was computed for.", ge=0
@@ -158,7 +183,13 @@ class PartitionReassignmentStatus(ApiModel):
         default=None,
         description="When the execution began. From then on this plan is executed and no other.",
     )
-    finished_at: Rfc3339 | None = Field(default=None, description="When it was completed.")
+    undo_started_at: Rfc3339 | None = Field(
+        default=None,
+        description="When its undoing began. From then on the plan is executed in reverse.",
+    )
+    finished_at: Rfc3339 | None = Field(
+        default=None, description="When it was completed, or undone."
+    )
     problems: tuple[Problem, ...] = Field(
         default=(),
         description="Everything that keeps it from being planned; the first ones if many.",
@@ -176,3 +207,8 @@ class PartitionReassignmentStatus(ApiModel):
         description="Epoch of the Kafka controller that last changed this status.",
         ge=0,
     )
+
+    @property
+    def begun_at(self) -> str | None:
+        """When what is being executed began: the plan, or its undoing."""
+        return self.undo_started_at or self.started_at

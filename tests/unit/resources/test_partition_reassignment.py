@@ -60,7 +60,7 @@ def test_nothing_is_executed_unasked_and_little_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        ({"desiredState": "Undone"}, "spec.desiredState"),
+        ({"desiredState": "Elsewhere"}, "spec.desiredState"),
         ({"assignments": [{"topic": "orders", "partition": -1, "replicas": [1]}]}, "partition"),
         ({"approval": {"planHash": "sha256:12"}}, "spec.approval.planHash"),
         ({"rebalance": {"goals": ["DiskUsageDistributionGoal"]}}, "spec.rebalance.goals"),

@@ -16,6 +16,7 @@ from regent.reconcile.dispatch import dispatch
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.alterations import alter_reassignments
 from regent.reconcile.reassignments.batching import next_batch, present_traffic
+from regent.reconcile.reassignments.copies import figures
 from regent.reconcile.reassignments.elections import election_of
 from regent.reconcile.reassignments.hindrances import (
     HINDRANCES,
@@ -41,7 +42,11 @@ from regent.resources.conditions import (
     rfc3339,
 )
 from regent.resources.partition_reassignment import DesiredState, DriftPolicy
-from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
+from regent.resources.partition_reassignment_status import (
+    PartitionReassignmentStatus,
+    Phase,
+    StoredPlan,
+)
 
 ReassignmentPlan = Plan[PartitionReassignmentStatus]
 
@@ -309,11 +314,11 @@ def _status(
         assessment,
         planned=planned_verdict(plan),
         approved=begun_verdict(plan),
-        **progress_fields(course.moves),
+        **progress_fields(course.moves, figures(plan, request.view, request.copies)),
     )
 
 
-def begun_verdict(plan: MovePlan) -> Verdict:
+def begun_verdict(plan: MovePlan | StoredPlan) -> Verdict:
     """``Approved`` for a plan whose execution has begun: it stays approved."""
     return Verdict(
         ConditionType.APPROVED,

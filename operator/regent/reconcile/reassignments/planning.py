@@ -22,6 +22,12 @@ from regent.reconcile.reassignments.execution import (
     begun_verdict,
     plan_execution,
 )
+from regent.reconcile.reassignments.finished import (
+    is_finished,
+    look_again,
+    may_be_undone,
+    plan_finished,
+)
 from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
 from regent.reconcile.reassignments.rebalancing import Rebalancing, rebalancing
 from regent.reconcile.reassignments.request import ReassignmentRequest
@@ -36,6 +42,7 @@ from regent.reconcile.reassignments.status import (
     unapproved_verdict,
     unplanned_verdict,
 )
+from regent.reconcile.reassignments.undoing import begin_again, begin_undoing, undo
 from regent.reconcile.reassignments.validation import (
     make_plan,
     plan_findings,
@@ -68,8 +75,8 @@ def plan_reassignment(request: ReassignmentRequest) -> ReassignmentPlan:
     resource = request.resource
     if resource.metadata.is_being_deleted:
         return Plan()  # nothing holds it: what is on its way arrives, nothing more is begun
-    if resource.status.finished_at is not None or resource.status.phase is Phase.COMPLETED:
-        return _completed(request)
+    if is_finished(request) and not may_be_undone(request):
+        return plan_finished(request)
     if not request.view.may_act:
         return _outside_term(request)
     recorded, actual = resource.status.cluster_id, request.view.cluster_id
@@ -77,27 +84,9 @@ def plan_reassignment(request: ReassignmentRequest) -> ReassignmentPlan:
         return _loading(request)
     if recorded is not None and recorded != actual:
         return _other_cluster(request)
-    if resource.status.started_at is not None:
+    if resource.status.begun_at is not None or is_finished(request):
         return _begun(request)
     return _not_begun(request)
-
-
-def _completed(request: ReassignmentRequest) -> ReassignmentPlan:
-    """It stays completed, whatever becomes of the cluster or of the resource. A status that has
-    been shown for this generation is left alone."""
-    if request.is_answered:
-        return Plan()
-    status = request.resource.status
-    generation = request.resource.metadata.generation
-    conditions = tuple(
-        condition.model_copy(update={"observed_generation": generation})
-        for condition in status.conditions
-    )
-    return Plan(
-        status=status.model_copy(
-            update={"observed_generation": generation, "conditions": conditions}
-        )
-    )
 
 
 def _outside_term(request: ReassignmentRequest) -> ReassignmentPlan:
@@ -147,11 +136,24 @@ def _begun(request: ReassignmentRequest) -> ReassignmentPlan:
             "PartitionReassignment for the rest",
         )
         return Plan(status=blind_status(request, assessment))
-    return plan_execution(request, plan)
+    return _course(request, plan)
+
+
+def _course(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
+    """There or back. Which of both was stored is carried out; what is asked for is stored first."""
+    desired = request.resource.spec.desired_state
+    if request.resource.status.undo_started_at is None:
+        if desired is DesiredState.UNDONE:
+            return begin_undoing(request, plan)
+        execution = plan_execution(request, plan)
+        is_over = execution.status is not None and execution.status.phase is Phase.COMPLETED
+        return look_again(execution) if is_over else execution
+    is_on_its_way_back = desired is not DesiredState.RUNNING
+    return undo(request, plan) if is_on_its_way_back else begin_again(request, plan)
 
 
 def _not_begun(request: ReassignmentRequest) -> ReassignmentPlan:
-    if request.resource.spec.desired_state is DesiredState.CANCELLED:
+    if request.resource.spec.desired_state in (DesiredState.CANCELLED, DesiredState.UNDONE):
         return _cancelled(request)
     rebalance = request.resource.spec.rebalance
     if rebalance is not None:
@@ -212,12 +214,17 @@ def _with_plan(
 
 
 def _cancelled(request: ReassignmentRequest) -> ReassignmentPlan:
-    """It was cancelled before anything was moved: nothing is planned, nothing can be wrong."""
-    message = "spec.desiredState is Cancelled: nothing was moved"
-    assessment = Assessment(Progress.READY, ConditionReason.REASSIGNMENT_CANCELLED, message)
+    """It was cancelled, or is to be undone, before anything was moved: nothing is planned, nothing
+    can be wrong."""
+    desired = request.resource.spec.desired_state
+    phase, reason = Phase.CANCELLED, ConditionReason.REASSIGNMENT_CANCELLED
+    if desired is DesiredState.UNDONE:
+        phase, reason = Phase.UNDONE, ConditionReason.REASSIGNMENT_UNDONE
+    message = f"spec.desiredState is {desired}: nothing was moved"
+    assessment = Assessment(Progress.READY, reason, message)
     status = status_in(
         request,
-        Phase.CANCELLED,
+        phase,
         assessment,
         planned=unplanned_verdict(assessment.reason, message),
         approved=unapproved_verdict(message),
@@ -335,7 +342,7 @@ def _nothing_to_move(
         **progress_fields(()),
         **fields,
     )
-    return Plan(status=status)
+    return look_again(Plan(status=status))
 
 
 def _idle(
