@@ -119,6 +119,9 @@ class KubeTopics:
             finally:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+                # Closing would wait for TLS's good-bye, which the end of the loop does not.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
 
     async def _follow(self, response: aiohttp.ClientResponse) -> None:
         async for line in response.content:
