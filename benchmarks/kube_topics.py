@@ -25,8 +25,9 @@ _REQUEST_TIMEOUT_S = 60.0
 _CREATORS = 16
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata(msgspec.Struct, rename="camel"):
     name: str
+    resource_version: str
 
 
 class _Condition(msgspec.Struct):
@@ -55,12 +56,14 @@ class Readiness:
         ready_at: When the KafkaTopics that are Ready became so, in that order; monotonic seconds.
         events: How many events there were, so how many writes: creations, finalizers, statuses.
         last_event_at: When the last one arrived; monotonic seconds.
+        version: resourceVersion of the last one.
     """
 
     def __init__(self) -> None:
         self.ready_at: dict[str, float] = {}
         self.events = 0
         self.last_event_at = time.monotonic()
+        self.version = ""
         self._decoder = msgspec.json.Decoder(_Event)
 
     def take(self, line: bytes) -> None:
@@ -74,6 +77,7 @@ class Readiness:
         except msgspec.MsgspecError as error:
             raise BenchmarkError(f"the watch says {line[:200]!r}") from error
         self.events += 1
+        self.version = event.object.metadata.resource_version
         self.last_event_at = time.monotonic()
         conditions = event.object.status.conditions
         ready = any(c.type == "Ready" and c.status == "True" for c in conditions)
@@ -104,26 +108,48 @@ class KubeTopics:
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[asyncio.Task[None]]:
-        """Watch from now on; the task ends, with an error, when the watch does."""
+        """Watch from now on; the task ends only with an error."""
         async with self._session.get(_COLLECTION, params={"limit": "1"}) as response:
             listed = await _answer(response, HTTPStatus.OK)
-        version = listed["metadata"]["resourceVersion"]
-        parameters = {"watch": "true", "resourceVersion": version}
-        unlimited = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_TIMEOUT_S)
-        async with self._session.get(_COLLECTION, params=parameters, timeout=unlimited) as response:
+        self.seen.version = listed["metadata"]["resourceVersion"]
+        task = asyncio.create_task(self._watch())
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        """Follow all events. The API server ends every watch some time, and that of a client which
+        falls behind at once: then it goes on from the last event.
+
+        Raises:
+            BenchmarkError: The API server does not answer, or has forgotten that event.
+        """
+        while True:
+            try:
+                await self._follow()
+            except aiohttp.ClientPayloadError:
+                continue  # the connection ended in the middle of an event
+            except aiohttp.ClientError as error:
+                raise BenchmarkError(f"the API server does not answer: {error!r}") from error
+
+    async def _follow(self) -> None:
+        """One watch, until the API server ends it."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_TIMEOUT_S)
+        parameters = {"watch": "true", "resourceVersion": self.seen.version}
+        async with self._session.get(_COLLECTION, params=parameters, timeout=timeout) as response:
             if response.status != HTTPStatus.OK:
                 await _answer(response, HTTPStatus.OK)
-            task = asyncio.create_task(self._follow(response))
             try:
-                yield task
+                async for line in response.content:
+                    if line.endswith(b"\n"):  # else it ended in the middle of an event
+                        self.seen.take(line)
             finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-
-    async def _follow(self, response: aiohttp.ClientResponse) -> None:
-        async for line in response.content:
-            self.seen.take(line)
-        raise BenchmarkError("the API server has ended the watch")
+                # Closing would wait for TLS's good-bye, which the end of the loop does not.
+                connection = response.connection
+                if connection is not None and connection.transport is not None:
+                    connection.transport.abort()
 
     async def create(self, names: Iterable[str]) -> None:
         """Create KafkaTopics of one partition with one replica, several at a time.

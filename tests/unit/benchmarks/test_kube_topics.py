@@ -10,10 +10,13 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.kube_topics import Readiness
 
 
-def event(name: str, ready: str | None = None, *, type_: str = "MODIFIED") -> bytes:
+def event(
+    name: str, ready: str | None = None, *, type_: str = "MODIFIED", version: str = "1"
+) -> bytes:
     conditions = [] if ready is None else [{"type": "Ready", "status": ready, "reason": "R"}]
     status = {} if ready is None else {"status": {"conditions": conditions}}
-    return json.dumps({"type": type_, "object": {"metadata": {"name": name}, **status}}).encode()
+    metadata = {"name": name, "resourceVersion": version}
+    return json.dumps({"type": type_, "object": {"metadata": metadata, **status}}).encode()
 
 
 def test_a_topic_is_ready_while_its_condition_is_true() -> None:
@@ -30,6 +33,13 @@ def test_a_topic_is_ready_while_its_condition_is_true() -> None:
     seen.take(event("a", "True", type_="DELETED"))
     assert seen.ready_at == {}
     assert seen.events == 7
+
+
+def test_a_watch_goes_on_from_the_last_event() -> None:
+    seen = Readiness()
+    seen.take(event("a", version="7"))
+    seen.take(event("b", version="9"))
+    assert seen.version == "9"
 
 
 def test_what_is_no_event_of_a_topic_ends_the_benchmark() -> None:
