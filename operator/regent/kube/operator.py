@@ -260,6 +260,12 @@ class KubeOperator:
             self._enqueue(served.topics_changed(topics))
 
 
+def _client(settings: KubeSettings) -> KubeClient:
+    return KubeClient(
+        max_connections=settings.max_connections, request_timeout_s=settings.request_timeout_s
+    )
+
+
 async def run_kube(
     controller: ControllerPort,
     settings: KubeSettings,
@@ -297,17 +303,10 @@ async def run_kube(
             server is logged and tried again.
     """
     async with contextlib.AsyncExitStack() as stack:
-        if client is None:
-            client = await stack.enter_async_context(
-                KubeClient(
-                    max_connections=settings.max_connections,
-                    request_timeout_s=settings.request_timeout_s,
-                )
-            )
         operator = KubeOperator(
             controller,
             settings,
-            client=client,
+            client=client or await stack.enter_async_context(_client(settings)),
             metrics=metrics,
             health=health or KubeHealth(),
             why_inactive=why_inactive,

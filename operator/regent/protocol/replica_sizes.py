@@ -1,23 +1,18 @@
 """DescribeLogDirs (KIP-113) for some partitions: how many bytes of them a broker has.
 
-What the controller asks for itself is in :mod:`regent.protocol.describe_log_dirs`. Versions 0 and 1
-have the same bytes.
+Versions 0 and 1 have the same bytes. For everything that a broker has:
+:mod:`regent.protocol.log_dirs`, which reads the answers to this question, too.
 """
 
 from __future__ import annotations
 
 import itertools
-import struct
 from collections.abc import Collection
-from typing import Final
 
 from regent.model.partition import TopicPartition
 from regent.model.replica_sizes import ReplicaSizes
-from regent.protocol.error_codes import NONE
-from regent.protocol.primitives import LEGACY, Reader
-
-_REPLICA: Final = struct.Struct(">iqq?")
-"""Partition, bytes, offset lag, and whether it is a copy between two directories."""
+from regent.protocol import log_dirs
+from regent.protocol.primitives import LEGACY
 
 
 def encode_replica_sizes_request(partitions: Collection[TopicPartition]) -> bytes:
@@ -34,25 +29,15 @@ def encode_replica_sizes_request(partitions: Collection[TopicPartition]) -> byte
 def decode_replica_sizes_response(body: bytes) -> ReplicaSizes | None:
     """What a broker has answered; None: it does not tell us, who may not describe the cluster.
 
-    A broker has at least one log directory, and lists none to those without the right. These
-    versions have no error code for the whole answer.
-
     Raises:
         DecodeError: If the body is malformed.
     """
-    reader = Reader(body)
-    reader.int32()  # throttle time
-    sizes: dict[TopicPartition, int] = {}
-    failed: list[str] = []
-    directories = reader.array_length()
-    for _ in range(directories):
-        code, directory = reader.int16(), reader.string()
-        if code != NONE:
-            failed.append(directory)
-        for _ in range(reader.array_length()):
-            topic = reader.string()
-            replicas = reader.fixed_size_array(_REPLICA.size)
-            for partition, size, _, is_future in _REPLICA.iter_unpack(replicas):
-                if not is_future:
-                    sizes[TopicPartition(topic, partition)] = size
-    return ReplicaSizes(sizes, tuple(failed)) if directories else None
+    found = log_dirs.decode_response(body, version=1)
+    if isinstance(found, str):
+        return None
+    sizes = {
+        TopicPartition(topic, partition): size
+        for topic, partitions in found.sizes.items()
+        for partition, size in partitions.items()
+    }
+    return ReplicaSizes(sizes, found.offline)
