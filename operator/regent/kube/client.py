@@ -33,6 +33,9 @@ from regent.kube.login import login
 
 CREDENTIALS_MAX_AGE_S: Final = 60.0
 
+RETRY_AFTER_MAX_S: Final = 60.0
+"""API servers ask for a second or two. What stands in front of them may ask for anything."""
+
 MERGE_PATCH: Final = "application/merge-patch+json"
 
 
@@ -123,7 +126,7 @@ class KubeClient:
             return answer.body
         except ValueError as error:
             raise KubeUnavailableError(
-                f"{method} {path}: the answer is not JSON: {error}"
+                f"{method} {path}: the answer is no JSON object: {error}"
             ) from error
 
     async def _send(
@@ -186,8 +189,11 @@ class _Answer:
 
     @property
     def body(self) -> dict[str, Any]:
-        decoded = json.loads(self._payload) if self._payload else {}
-        return decoded if isinstance(decoded, dict) else {}
+        """The object that it has; ValueError if it has none."""
+        decoded = json.loads(self._payload)
+        if not isinstance(decoded, dict):
+            raise ValueError(f"it is {self._payload[:200]!r}")
+        return decoded
 
     @property
     def details(self) -> dict[str, Any]:
@@ -226,10 +232,17 @@ def _error(answer: _Answer, what: str) -> KubeApiError:
     message = f"{what}: {details.get('message') or f'HTTP {answer.status}'}"
     reason = str(details.get("reason", ""))
     kinds = {404: KubeNotFoundError, 409: KubeConflictError}
-    after = answer.retry_after
     return kinds.get(answer.status, KubeApiError)(
         message,
         status=answer.status,
         reason=reason,
-        retry_after_s=float(after) if after is not None and after.isdigit() else None,
+        retry_after_s=_seconds(answer.retry_after),
     )
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """The seconds that a server asks for, as far as they are waited for. The header may name a
+    date; API servers do not."""
+    if retry_after is None or not retry_after.isdecimal():
+        return None
+    return min(float(retry_after), RETRY_AFTER_MAX_S)

@@ -1,13 +1,16 @@
 """Finds out whether the API server's CustomResourceDefinition is older than this Regent.
 
 The API server drops fields that it does not know, and reports no error. Without
-``spec.clusterRef`` a resource that is for another Kafka cluster is served by the default Regent.
+``spec.clusterRef`` a resource that is for another Kafka cluster is served by the default Regent;
+without a field of its status Regent forgets what it has done, or says less than it should. Helm
+leaves definitions as they are when it upgrades.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Mapping, Set
+from typing import Any, Final
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeError
@@ -23,7 +26,7 @@ class DefinitionCheck:
     """Compares the definition of one kind with what is needed.
 
     Args:
-        fields: Names of the fields of the kind's spec.
+        fields: Names of the fields of the kind's spec and status, by part.
         health: Where it is said what is missing.
     """
 
@@ -31,7 +34,7 @@ class DefinitionCheck:
         self,
         client: KubeClient,
         kind: ResourceKind,
-        fields: frozenset[str],
+        fields: Mapping[str, Set[str]],
         settings: KubeSettings,
         *,
         health: KindHealth,
@@ -57,9 +60,13 @@ class DefinitionCheck:
 
 
 async def dropped_fields(
-    client: KubeClient, kind: ResourceKind, fields: frozenset[str]
-) -> frozenset[str] | None:
-    """Those of the fields that the API server does not know; None: it does not say."""
+    client: KubeClient, kind: ResourceKind, fields: Mapping[str, Set[str]]
+) -> tuple[str, ...] | None:
+    """Paths of those fields that the API server does not know, sorted; None: it does not say.
+
+    Args:
+        fields: Names of fields by the part of an object that has them.
+    """
     try:
         document = await client.get(_SCHEMAS)
     except KubeError:
@@ -67,15 +74,26 @@ async def dropped_fields(
     for schema in document.get("components", {}).get("schemas", {}).values():
         names = schema.get("x-kubernetes-group-version-kind", ())
         if any(name.get("kind") == kind.kind for name in names):
-            spec = schema.get("properties", {}).get("spec", {})
-            return fields.difference(spec.get("properties", {}))
+            parts = schema.get("properties", {})
+            return tuple(
+                f"{part}.{name}"
+                for part in sorted(fields)
+                for name in sorted(fields[part] - _names(parts.get(part)))
+            )
     return None
 
 
-def _problem(kind: ResourceKind, dropped: frozenset[str]) -> str:
-    named = ", ".join(f"spec.{field}" for field in sorted(dropped))
-    return (
+def _names(part: Mapping[str, Any] | None) -> Set[str]:
+    """Names of the fields that the schema of a part of an object has."""
+    names: Mapping[str, Any] = (part or {}).get("properties", {})
+    return names.keys()
+
+
+def _problem(kind: ResourceKind, dropped: tuple[str, ...]) -> str:
+    problem = (
         f"the CustomResourceDefinition {kind.crd_name} is older than this Regent: the API server "
-        f"drops {named}; `regent crds | kubectl apply -f -` updates it, and {kind.kind}s that have "
-        "these fields must be applied again"
+        f"drops {', '.join(dropped)}; `regent crds | kubectl apply -f -` updates it"
     )
+    if any(field.startswith("spec.") for field in dropped):
+        problem += f", and {kind.kind}s that have these fields must be applied again"
+    return problem

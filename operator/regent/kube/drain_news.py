@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from regent.controller.view import ClusterView
 from regent.kube.broker_drains import BrokerDrains
 from regent.kube.moving_partitions import MoveNews
 from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.reconcile.drains.claims import brokers_to_cordon
 from regent.reconcile.drains.kind import BROKER_DRAIN
 
 
@@ -44,9 +46,10 @@ class DrainNews:
         self._drains.moving.see_all(self._drains.view())
 
 
-def wanted_cordon(cache: ObjectCache) -> tuple[int, ...]:
+def wanted_cordon(cache: ObjectCache, view: ClusterView) -> tuple[int, ...]:
     """Brokers that are to be cordoned, by all BrokerDrains."""
     known = map(cache.get, cache.keys())
     claims = (BROKER_DRAIN.claim(each.body) for each in known if each is not None)
-    cordoning = (claim for claim in claims if claim is not None and claim.cordons)
-    return tuple(sorted({broker for claim in cordoning for broker in claim.brokers}))
+    return brokers_to_cordon(
+        (claim for claim in claims if claim is not None), cluster_id=view.cluster_id
+    )

@@ -195,7 +195,7 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
     news = DrainNews(drains)
     keeper = CordonKeeper(
         around.batcher,
-        wanted=lambda: wanted_cordon(served.cache),
+        wanted=lambda: wanted_cordon(served.cache, around.view()),
         view=around.view,
         jitter=around.jitter,
     )
@@ -274,7 +274,11 @@ def _served(
         resync=resync,
         watch=KindWatch(kind, cache, resync, around.settings),
         definition=DefinitionCheck(
-            around.client, kind, descriptor.spec_fields, around.settings, health=health
+            around.client,
+            kind,
+            {"spec": descriptor.spec_fields, "status": descriptor.status_fields},
+            around.settings,
+            health=health,
         ),
         writer=writer,
         reconciler=Reconciler(parts, reconciled),

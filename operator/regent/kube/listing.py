@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeApiError, KubeNotFoundError
+from regent.kube.errors import KubeApiError, KubeNotFoundError, KubeUnavailableError
 from regent.kube.rights import LIST, describe_missing, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
 from regent.resources.kind import ALL_NAMESPACES, ResourceKind
+
+_ATTEMPTS: Final = 5
+"""At a list that the API server forgets before all its pages are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,10 @@ async def list_namespace(
     Raises:
         KubeError: As the client does; ``KubeNotFoundError`` if there is no CRD.
     """
-    path = kind.collection_path(namespace)
-    bodies: list[dict[str, Any]] = []
-    query = {"limit": str(page_size)}
+    expired = 0
     while True:
         try:
-            page = await client.get(path, query=query)
+            return await _list_pages(client, kind, namespace, page_size=page_size)
         except KubeNotFoundError as error:
             raise KubeNotFoundError(
                 f"the API server does not know {kind.kind}s: the CustomResourceDefinition "
@@ -93,11 +94,39 @@ async def list_namespace(
                 status=error.status,
                 reason=error.reason,
             ) from error
-        bodies.extend(page.get("items", ()))
-        metadata = page.get("metadata", {})
+        except KubeApiError as error:
+            expired += 1
+            if error.status != HTTPStatus.GONE or expired >= _ATTEMPTS:
+                raise
+
+
+async def _list_pages(
+    client: KubeClient, kind: ResourceKind, namespace: str, *, page_size: int
+) -> tuple[list[dict[str, Any]], str]:
+    """One attempt. The API server answers 410 if it has forgotten the version that is listed."""
+    path = kind.collection_path(namespace)
+    bodies: list[dict[str, Any]] = []
+    query = {"limit": str(page_size)}
+    while True:
+        page = await client.get(path, query=query)
+        metadata, items = page.get("metadata"), page.get("items", "")
+        if items is None:  # a list of Go without elements
+            items = []
+        if (
+            not isinstance(metadata, Mapping)
+            or not metadata.get("resourceVersion")
+            or not isinstance(items, list)
+        ):
+            raise KubeUnavailableError(
+                f"GET {path}: the answer is no list of {kind.kind}s: {str(page)[:200]}; is there "
+                "an API server at this address?"
+            )
+        bodies.extend(items)
         token = metadata.get("continue")
         if not token:
-            return bodies, str(metadata.get("resourceVersion", ""))
+            return bodies, str(metadata["resourceVersion"])
+        if token == query.get("continue"):
+            raise KubeUnavailableError(f"GET {path}: the API server answers the same page again")
         query = {"limit": str(page_size), "continue": token}
 
 

@@ -303,10 +303,12 @@ async def run_kube(
             server is logged and tried again.
     """
     async with contextlib.AsyncExitStack() as stack:
+        if client is None:
+            client = await stack.enter_async_context(_client(settings))
         operator = KubeOperator(
             controller,
             settings,
-            client=client or await stack.enter_async_context(_client(settings)),
+            client=client,
             metrics=metrics,
             health=health or KubeHealth(),
             why_inactive=why_inactive,

@@ -19,7 +19,7 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
 
     Attributes:
         kind: Its names, and its paths in the API.
-        spec_fields: Names of the fields of its spec.
+        spec_fields: Names of the fields of its spec, ``status_fields`` of its status.
         parse: Reads an object; one whose spec cannot be read becomes a value that says so.
         finalizer: What Regent puts on its objects; None: nothing keeps them.
         conditions: Types of the conditions in its status, in their order.
@@ -31,6 +31,7 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
 
     kind: ResourceKind
     spec_fields: frozenset[str]
+    status_fields: frozenset[str]
     parse: Callable[[Mapping[str, Any]], ResourceT]
     finalizer: str | None
     conditions: tuple[ConditionType, ...]

@@ -24,8 +24,12 @@ from regent.resources.broker_drain_status import BrokerDrainStatus
 from regent.resources.kafka_topic import BrokerId
 from regent.resources.kind import Cel, PrinterColumn, ResourceKind
 from regent.resources.partition_reassignment import RackPolicy, Throttle
+from regent.resources.status_reading import first_problem, read_status
 
 MAX_BROKERS: Final = 100
+
+_RECORD: Final = frozenset({"clusterId", "plan", "startedAt"})
+"""Fields of a status that nothing else says."""
 
 
 class DrainMode(enum.StrEnum):
@@ -156,10 +160,10 @@ class BrokerDrain(CustomResource):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableDrain:
-    """A BrokerDrain whose spec this Regent cannot read.
+    """A BrokerDrain that this Regent cannot read.
 
     Attributes:
-        field: The first field concerned.
+        field: The first field concerned. If it is one of ``status``, what was stored must be kept.
         problem: What is wrong with it, as a sentence.
     """
 
@@ -170,20 +174,17 @@ class UnreadableDrain:
 
 
 def parse_broker_drain(body: Mapping[str, Any]) -> BrokerDrain | UnreadableDrain:
-    """Read an object of the API. A status that cannot be read counts as absent.
+    """Read an object of the API. What cannot be read of a status, see :func:`read_status`.
 
     Raises:
         pydantic.ValidationError: If not even the metadata can be read.
     """
     metadata = ObjectMeta.model_validate(body["metadata"])
-    try:
-        status = BrokerDrainStatus.model_validate(body.get("status") or {})
-    except ValidationError:
-        status = BrokerDrainStatus()
+    status, problem = read_status(BrokerDrainStatus, body.get("status") or {}, record=_RECORD)
+    if problem is not None:
+        return UnreadableDrain(metadata, status, *problem)
     try:
         spec = BrokerDrainSpec.model_validate(body.get("spec"))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(("spec", *map(str, first["loc"])))
-        return UnreadableDrain(metadata, status, field, first["msg"])
+        return UnreadableDrain(metadata, status, *first_problem("spec", error))
     return BrokerDrain(metadata=metadata, spec=spec, status=status)

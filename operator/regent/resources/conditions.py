@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Final, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from regent.resources.base import ApiModel
 
@@ -317,7 +317,16 @@ class ConditionReason(enum.StrEnum):
     INTERNAL_ERROR = "InternalError", "The controller failed unexpectedly; its log says why."
 
 
-Rfc3339 = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+def _check_rfc3339(text: str) -> str:
+    """The API server's ``date-time`` accepts the year 0 and offsets of days."""
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("it has no time zone")
+    return text
+
+
+Rfc3339 = Annotated[
+    str, AfterValidator(_check_rfc3339), Field(json_schema_extra={"format": "date-time"})
+]
 """A point in time as Kubernetes writes it: UTC, whole seconds, trailing Z."""
 
 

@@ -30,6 +30,7 @@ from regent.resources.kafka_topic_status import (
     KafkaTopicStatus,
 )
 from regent.resources.kind import Cel, PrinterColumn, ResourceKind
+from regent.resources.status_reading import read_status
 
 FINALIZER: Final = "kafka.regent.dev/topic"
 """Keeps a resource until its topic is deleted, or while its topic protects it."""
@@ -342,16 +343,13 @@ class UnreadableTopic:
 
 
 def parse_kafka_topic(body: Mapping[str, Any]) -> KafkaTopic | UnreadableTopic:
-    """Read an object of the API. A status that cannot be read counts as absent.
+    """Read an object of the API. Fields of a status that cannot be read count as absent.
 
     Raises:
         pydantic.ValidationError: If not even the metadata can be read.
     """
     metadata = ObjectMeta.model_validate(body["metadata"])
-    try:
-        status = KafkaTopicStatus.model_validate(body.get("status") or {})
-    except ValidationError:
-        status = KafkaTopicStatus()
+    status, _ = read_status(KafkaTopicStatus, body.get("status") or {})
     try:
         spec = KafkaTopicSpec.model_validate(body.get("spec"))
     except ValidationError as error:

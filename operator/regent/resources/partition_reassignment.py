@@ -25,6 +25,7 @@ from regent.resources.kafka_topic_status import MAX_REPLICAS
 from regent.resources.kind import Cel, PrinterColumn, ResourceKind
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus
 from regent.resources.rebalance import Rebalance
+from regent.resources.status_reading import first_problem, read_status
 
 MAX_ASSIGNMENTS: Final = 5000
 MAX_PLAN_JSON_LENGTH: Final = 500_000
@@ -307,40 +308,19 @@ class UnreadableReassignment:
 def parse_partition_reassignment(
     body: Mapping[str, Any],
 ) -> PartitionReassignment | UnreadableReassignment:
-    """Read an object of the API.
-
-    Fields of a status that cannot be read count as absent: a newer Regent has phases that this one
-    does not know. But for those that say what has been begun or completed: without them a job that
-    is over would begin again.
+    """Read an object of the API. What cannot be read of a status, see :func:`read_status`.
 
     Raises:
         pydantic.ValidationError: If not even the metadata can be read.
     """
     metadata = ObjectMeta.model_validate(body["metadata"])
-    status, problem = _read_status(body.get("status") or {})
+    status, problem = read_status(
+        PartitionReassignmentStatus, body.get("status") or {}, record=_RECORD
+    )
     if problem is not None:
         return UnreadableReassignment(metadata, status, *problem)
     try:
         spec = PartitionReassignmentSpec.model_validate(body.get("spec"))
     except ValidationError as error:
-        return UnreadableReassignment(metadata, status, *_first_problem("spec", error))
+        return UnreadableReassignment(metadata, status, *first_problem("spec", error))
     return PartitionReassignment(metadata=metadata, spec=spec, status=status)
-
-
-def _read_status(
-    stored: Mapping[str, Any],
-) -> tuple[PartitionReassignmentStatus, tuple[str, str] | None]:
-    """What can be read of a status; and the field and the problem if that is not enough."""
-    try:
-        return PartitionReassignmentStatus.model_validate(stored), None
-    except ValidationError as error:
-        unreadable = {each["loc"][0] for each in error.errors(include_url=False)}
-        problem = _first_problem("status", error) if unreadable & _RECORD else None
-    rest = {name: value for name, value in stored.items() if name not in unreadable}
-    return PartitionReassignmentStatus.model_validate(rest), problem
-
-
-def _first_problem(part: str, error: ValidationError) -> tuple[str, str]:
-    """Field and message of the first of several problems."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    return ".".join((part, *map(str, first["loc"]))), first["msg"]

@@ -12,7 +12,7 @@ from sandbox import KafkaCluster, ZooKeeper
 from sandbox.errors import SandboxError
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
-from tests.integration.controller.reassigning import create_topic, wait_for_hosts
+from tests.integration.controller.reassigning import create_topic, under_way, wait_for_hosts
 from tests.integration.controller.resources import TIMEOUT_S, Resources, condition
 from tests.integration.controller.znodes import Znodes
 
@@ -128,6 +128,31 @@ def test_a_drained_broker_can_be_stopped_for_good_and_the_drain_be_undone(
     assert cluster.znodes.assignment("moved") == before
     cluster.wait_in_sync("moved")
     drains.delete("four")
+
+
+def test_a_drain_goes_on_without_a_receiving_broker_once_that_is_drained_too(
+    cluster: Cluster, drains: Resources, process: RegentProcess
+) -> None:
+    create_topic(cluster, "received", {p: [4, 1] for p in range(4)})
+    cluster.broker(2).pause()  # it stays registered for a while, and receives nothing
+    drains.apply(drain_of("four", 4, racks="Ignore"))
+    cluster.wait(
+        lambda: under_way(cluster, "received").get("adding_replicas", {}),
+        "replicas to be on their way to broker 2",
+        until=lambda adding: any(2 in replicas for replicas in adding.values()),
+        interval_s=0.05,
+    )
+    cluster.wait(cluster.znodes.broker_ids, "broker 2 to be gone", until=lambda ids: 2 not in ids)
+    drains.wait_for_condition("four", "Ready", "False", "BrokersUnavailable")
+    drains.apply(drain_of("two", 2, racks="Ignore"))
+    wait_drained(drains, "four")
+    wait_drained(drains, "two")
+    for replicas in (cluster.znodes.assignment("received") or {}).values():
+        assert {2, 4}.isdisjoint(replicas), replicas
+    drains.delete("four", "two")
+    cluster.broker(2).resume()
+    cluster.wait(cluster.znodes.broker_ids, "broker 2 to be back", until=lambda ids: 2 in ids)
+    cluster.wait_in_sync("received")
 
 
 def test_leaders_leave_for_a_maintenance_and_what_would_fail_is_named(

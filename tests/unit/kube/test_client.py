@@ -139,7 +139,7 @@ async def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
 
 async def test_an_answer_that_is_not_from_an_api_server(client: KubeClient, server: Server) -> None:
     server.answers.append(web.Response(text="<html>Please log in</html>"))
-    with pytest.raises(KubeUnavailableError, match="GET /a: the answer is not JSON"):
+    with pytest.raises(KubeUnavailableError, match="GET /a: the answer is no JSON object"):
         await client.get("/a")
 
 
@@ -283,3 +283,84 @@ async def test_listing_without_the_definition_says_what_is_missing(
         raised.value
     )
     assert "regent crds | kubectl apply -f -" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"kind": "KafkaTopicList", "items": []},
+        {"kind": "KafkaTopicList", "metadata": {"resourceVersion": "3"}},
+        {"status": "all is well", "metadata": None, "items": "none"},
+    ],
+)
+async def test_what_is_no_list_is_not_taken_for_an_empty_one(
+    client: KubeClient, server: Server, answer: dict[str, object]
+) -> None:
+    """Else `regent release` would release nothing and say that all is done."""
+    server.answers = [web.json_response(answer)]
+    with pytest.raises(KubeUnavailableError, match=r"/kafkatopics: .* no list of KafkaTopics"):
+        await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=10)
+
+
+async def test_an_empty_list_is_one(client: KubeClient, server: Server) -> None:
+    nothing: list[object] = []
+    for items in (nothing, None):
+        server.answers = [web.json_response({"metadata": {"resourceVersion": "3"}, "items": items})]
+        listed = await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=10)
+        assert listed == ([], "3")
+
+
+async def test_a_list_whose_pages_do_not_go_on_ends(client: KubeClient, server: Server) -> None:
+    page = {"metadata": {"resourceVersion": "3", "continue": "same"}, "items": []}
+    server.answers = [web.json_response(page) for _ in range(50)]
+    with pytest.raises(KubeUnavailableError, match="the same page"):
+        await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=10)
+
+
+async def test_a_list_that_expires_between_its_pages_is_made_anew(
+    client: KubeClient, server: Server
+) -> None:
+    """The API server forgets the version of a list after five minutes, or when it is compacted."""
+    first = {"metadata": {"resourceVersion": "3", "continue": "old"}, "items": [{"name": "a"}]}
+    again = {"metadata": {"resourceVersion": "9"}, "items": [{"name": "b"}]}
+    expired = {"message": "the provided continue parameter is too old", "reason": "Expired"}
+    server.answers = [
+        web.json_response(first),
+        web.json_response(expired, status=410),
+        web.json_response(again),
+    ]
+    listed = await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=1)
+    assert listed == ([{"name": "b"}], "9")
+
+
+async def test_a_list_that_expires_again_and_again_fails(
+    client: KubeClient, server: Server
+) -> None:
+    for _ in range(50):
+        page = {"metadata": {"resourceVersion": "3", "continue": "old"}, "items": [{"name": "a"}]}
+        server.answers.append(web.json_response(page))
+        server.answers.append(web.json_response({"message": "too old"}, status=410))
+    with pytest.raises(KubeApiError, match="too old"):
+        await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=1)
+
+
+@pytest.mark.parametrize("payload", ["[]", '"fine"', "null", ""])
+async def test_an_answer_that_is_no_object_is_none(
+    client: KubeClient, server: Server, payload: str
+) -> None:
+    server.answers = [web.Response(text=payload, content_type="application/json")]
+    with pytest.raises(KubeUnavailableError, match="GET /a: the answer is no JSON object"):
+        await client.get("/a")
+
+
+@pytest.mark.parametrize(
+    ("asked", "waited"), [("7", 7.0), ("99999999", 60.0), ("9" * 400, 60.0), ("²", None)]
+)
+async def test_nobody_waits_for_days_because_a_server_says_so(
+    client: KubeClient, server: Server, asked: str, waited: float | None
+) -> None:
+    server.answers = [web.json_response({}, status=429, headers={"Retry-After": asked})]
+    with pytest.raises(KubeApiError) as caught:
+        await client.get("/a")
+    assert caught.value.retry_after_s == waited

@@ -15,19 +15,28 @@ from regent.kube.definition import DefinitionCheck, dropped_fields
 from regent.kube.health import KubeHealth
 from regent.kube.settings import KubeSettings
 from regent.kube.waiting import cancel
+from regent.reconcile.drains.kind import BROKER_DRAIN
+from regent.reconcile.kinds import KindDescriptor
+from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
 from regent.reconcile.topics.kind import KAFKA_TOPIC
+from regent.resources.base import CustomResource
+from regent.resources.broker_drain import BrokerDrain
 from regent.resources.crd import crd
 from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.partition_reassignment import PartitionReassignment
 from sandbox import wait_until_async
 
-FIELDS = frozenset({"partitions", "clusterRef"})
+FIELDS = {"spec": {"partitions", "clusterRef"}, "status": {"phase"}}
 
 
-def schemas(*fields: str, kind: str = "KafkaTopic") -> dict[str, Any]:
-    """What the API server says of a kind whose spec has these fields."""
+def schemas(
+    *fields: str, kind: str = "KafkaTopic", status: tuple[str, ...] = ("phase",)
+) -> dict[str, Any]:
+    """What the API server says of a kind whose spec and status have these fields."""
     spec = {"type": "object", "properties": {field: {} for field in fields}}
     name = {"group": "kafka.regent.dev", "kind": kind, "version": "v1alpha1"}
-    schema = {"properties": {"spec": spec}, "x-kubernetes-group-version-kind": [name]}
+    parts = {"spec": spec, "status": {"properties": {field: {} for field in status}}}
+    schema = {"properties": parts, "x-kubernetes-group-version-kind": [name]}
     return {"components": {"schemas": {f"dev.regent.kafka.v1alpha1.{kind}": schema}}}
 
 
@@ -69,19 +78,32 @@ async def client(server: ApiServer) -> AsyncIterator[KubeClient]:
     await runner.cleanup()
 
 
-def test_the_fields_of_the_descriptor_are_those_of_the_definition() -> None:
-    [version] = crd(KafkaTopic)["spec"]["versions"]
-    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    assert KAFKA_TOPIC.spec_fields == spec["properties"].keys()
+@pytest.mark.parametrize(
+    ("model", "descriptor"),
+    [
+        (KafkaTopic, KAFKA_TOPIC),
+        (PartitionReassignment, PARTITION_REASSIGNMENT),
+        (BrokerDrain, BROKER_DRAIN),
+    ],
+)
+def test_the_fields_of_the_descriptor_are_those_of_the_definition(
+    model: type[CustomResource], descriptor: KindDescriptor[Any, Any]
+) -> None:
+    [version] = crd(model)["spec"]["versions"]
+    parts = version["schema"]["openAPIV3Schema"]["properties"]
+    assert descriptor.spec_fields == parts["spec"]["properties"].keys()
+    assert descriptor.status_fields == parts["status"]["properties"].keys()
 
 
 async def test_fields_that_the_api_server_does_not_know_are_dropped(
     server: ApiServer, client: KubeClient
 ) -> None:
     server.schemas = schemas("partitions", "replicas")
-    assert await dropped_fields(client, KAFKA_TOPIC.kind, FIELDS) == frozenset({"clusterRef"})
+    assert await dropped_fields(client, KAFKA_TOPIC.kind, FIELDS) == ("spec.clusterRef",)
+    server.schemas = schemas("partitions", "clusterRef", "added", status=())
+    assert await dropped_fields(client, KAFKA_TOPIC.kind, FIELDS) == ("status.phase",)
     server.schemas = schemas("partitions", "clusterRef", "added")
-    assert await dropped_fields(client, KAFKA_TOPIC.kind, FIELDS) == frozenset()
+    assert await dropped_fields(client, KAFKA_TOPIC.kind, FIELDS) == ()
 
 
 @pytest.mark.parametrize("status", [200, 403, 404, 500])

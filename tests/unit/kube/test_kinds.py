@@ -56,6 +56,7 @@ def claim_of(body: Mapping[str, Any]) -> str | None:
 DRAIN: KindDescriptor[Drain, str] = KindDescriptor(
     kind=ResourceKind(kind="Drain", plural="drains", description=""),
     spec_fields=frozenset({"brokers"}),
+    status_fields=frozenset(),
     parse=Drain.model_validate,
     finalizer=FINALIZER,
     conditions=(ConditionType.READY,),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from regent.reconcile.drains.unreadable import UnreadableRequest, plan_unreadable
 from regent.resources.broker_drain import (
     BrokerDrain,
     DesiredDrainState,
@@ -57,6 +59,30 @@ def test_a_spec_that_cannot_be_read_is_named(spec: dict[str, Any], field: str) -
     assert parsed.problem
 
 
-def test_a_status_that_cannot_be_read_counts_as_absent() -> None:
-    parsed = parse_broker_drain({**body(brokers=[1]), "status": {"phase": "Melting"}})
+def test_fields_of_a_status_that_cannot_be_read_count_as_absent() -> None:
+    stored = {"phase": "Melting", "startedAt": "2026-05-01T11:00:00Z", "clusterId": "cluster-a"}
+    parsed = parse_broker_drain({**body(brokers=[1]), "status": stored})
+    assert isinstance(parsed, BrokerDrain)
     assert parsed.status.phase is None
+    assert parsed.status.started_at == "2026-05-01T11:00:00Z"
+    assert parsed.status.cluster_id == "cluster-a"
+
+
+@pytest.mark.parametrize("field", ["plan", "startedAt", "clusterId"])
+def test_without_a_readable_record_of_what_was_moved_nothing_is(field: str) -> None:
+    """What it has moved could not be undone any more if it were overwritten."""
+    parsed = parse_broker_drain({**body(brokers=[1]), "status": {field: ["?"]}})
+    assert isinstance(parsed, UnreadableDrain)
+    assert parsed.field.startswith(f"status.{field}")
+    plan = plan_unreadable(UnreadableRequest(parsed, datetime(2026, 5, 1, tzinfo=UTC)))
+    assert (plan.status, plan.commands) == (None, ())
+
+
+@pytest.mark.parametrize(
+    "text", ["0000-01-01T00:00:00Z", "2026-11-22T17:00:00+99:00", "2026-11-22T17:00:00"]
+)
+def test_a_time_that_is_none_is_not_calculated_with(text: str) -> None:
+    """The API server accepts the first two."""
+    parsed = parse_broker_drain({**body(brokers=[1]), "status": {"startedAt": text}})
+    assert isinstance(parsed, UnreadableDrain)
+    assert parsed.field == "status.startedAt"

@@ -100,9 +100,10 @@ def test_what_cannot_be_read_says_where(spec: dict[str, Any], field: str) -> Non
     assert parsed.metadata.name == "orders"
 
 
-def test_an_unreadable_status_counts_as_absent() -> None:
-    parsed = parse_kafka_topic(_body() | {"status": {"partitions": "many"}})
-    assert parsed.status == KafkaTopicStatus()
+def test_unreadable_fields_of_a_status_count_as_absent_and_the_others_do_not() -> None:
+    stored = {"partitions": "many", "ownership": "Lost", "clusterId": "cluster-a"}
+    parsed = parse_kafka_topic(_body() | {"status": stored})
+    assert parsed.status == KafkaTopicStatus(ownership=Ownership.LOST, cluster_id="cluster-a")
 
 
 def test_fields_of_a_newer_regent_are_ignored() -> None:

@@ -129,3 +129,27 @@ def refuse_unreachable(
         "endpoint_sasl_mechanisms), or name the listener that brokers use for the controller in "
         f"inter_broker_listener, if it is another one; or {protocol}"
     )
+
+
+def refuse_address_of_a_broker(brokers: Iterable[Broker], served: Mapping[str, Address]) -> None:
+    """Who asks the controller at an address of a broker asks that broker, which refuses: it is not
+    the controller. Nothing else would show it: leaders go on, until a follower falls behind.
+
+    Args:
+        brokers: The live brokers.
+        served: As in :func:`announced_controller`.
+
+    Raises:
+        UnsupportedClusterError: A broker has the address under which we would be announced.
+    """
+    ours = {(address.host.lower(), address.port): address for address in served.values()}
+    for broker in brokers:
+        for each in broker.endpoints:
+            address = ours.get((each.host.lower(), each.port))
+            if address is not None:
+                raise UnsupportedClusterError(
+                    f"the address at which brokers and clients are to reach Regent, "
+                    f"{address.host}:{address.port}, is that of broker {broker.broker_id} "
+                    f"(listener {each.listener}): they would ask that broker. Give Regent an "
+                    "address of its own (endpoint_advertised_host, endpoint_advertised_port)"
+                )

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
+from regent.zk_data.throttles import BrokerThrottle
+
 ALL_REPLICAS: Final = "*"
 """The list that throttles every replica of a topic."""
 
@@ -71,6 +73,32 @@ def merge_rate(value: str | None, *, ours: int | None, wanted: int | None) -> Me
     if value is not None and value != str(ours):
         return MergedRate(value, None)
     return MergedRate(None if wanted is None else str(wanted), wanted)
+
+
+def rate_in(value: str | None) -> int | None:
+    """The rate that a configuration says; None: none that brokers would take."""
+    try:
+        rate = int(value or "")
+    except ValueError:
+        return None
+    return rate if rate > 0 else None
+
+
+def lower_rates(wanted: BrokerThrottle, limits: BrokerThrottle) -> BrokerThrottle:
+    """The rates that are wanted, none of them above its limit.
+
+    Args:
+        limits: Rates for all brokers that have none of their own. Brokers take them from Kafka 3.x
+            on; a rate of a broker takes its place, also for what others throttle there.
+    """
+    return BrokerThrottle(
+        _lower(wanted.leader_rate, limits.leader_rate),
+        _lower(wanted.follower_rate, limits.follower_rate),
+    )
+
+
+def _lower(wanted: int | None, limit: int | None) -> int | None:
+    return wanted if wanted is None or limit is None else min(wanted, limit)
 
 
 def entries_of(partition: int, brokers: Iterable[int]) -> list[str]:

@@ -22,12 +22,18 @@ from regent.controller.effects import PublishView
 from regent.controller.log import examples
 from regent.controller.reassignment import throttle_znodes
 from regent.controller.reassignment.throttle_znodes import ConfiguredNodes
-from regent.controller.reassignment.throttled_replicas import entries_of, merge_list, merge_rate
+from regent.controller.reassignment.throttled_replicas import (
+    entries_of,
+    lower_rates,
+    merge_list,
+    merge_rate,
+    rate_in,
+)
 from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.config import ConfigEntity
+from regent.zk_data.config import ConfigEntity, decode_entity_config
 from regent.zk_data.operations import ZNode
 from regent.zk_data.throttles import (
     FOLLOWER_RATE,
@@ -267,6 +273,7 @@ def _brokers_to_change(active: ActiveController) -> list[int]:
 async def _write_brokers(active: ActiveController, broker_ids: Collection[int]) -> dict[int, str]:
     """Give brokers the rates that they need. Returns those that could not be written."""
     remaining, failures = list(broker_ids), dict[int, str]()
+    limits = await _rates_for_all(active) if remaining else BrokerThrottle()
     for _ in range(ATTEMPTS):
         if not remaining:
             return {}
@@ -277,9 +284,8 @@ async def _write_brokers(active: ActiveController, broker_ids: Collection[int]) 
         wanted = active.context.throttles.wanted_rates()
         for broker_id, each in zip(remaining, nodes, strict=True):
             try:
-                failure = await _write_broker(
-                    active, broker_id, each, wanted.get(broker_id, BrokerThrottle())
-                )
+                rates = lower_rates(wanted.get(broker_id, BrokerThrottle()), limits)
+                failure = await _write_broker(active, broker_id, each, rates)
             except MalformedZNodeError as error:
                 failure = f"{error.path} cannot be read: {error.reason}"
             if failure is not None:
@@ -292,6 +298,18 @@ async def _write_brokers(active: ActiveController, broker_ids: Collection[int]) 
             examples=examples(failures.values()),
         )
     return failures
+
+
+async def _rates_for_all(active: ActiveController) -> BrokerThrottle:
+    """Rates that somebody has set for all brokers that have none of their own."""
+    path = paths.broker_config()
+    (node,) = await read_permitted([path])
+    try:
+        config = {} if node is None else decode_entity_config(path, node.data)
+    except MalformedZNodeError as error:
+        active.log.error("Rates for all brokers not read", path=path, reason=error.reason)
+        return BrokerThrottle()
+    return BrokerThrottle(rate_in(config.get(LEADER_RATE)), rate_in(config.get(FOLLOWER_RATE)))
 
 
 async def _write_broker(

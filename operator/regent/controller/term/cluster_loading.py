@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from regent.controller.brokers.announcement import refuse_unreachable
+from regent.controller.brokers.announcement import (
+    refuse_address_of_a_broker,
+    refuse_unreachable,
+)
 from regent.controller.config import ControllerConfig
 from regent.controller.effects import ReadChildren
 from regent.controller.log import ControllerLog
@@ -80,9 +83,11 @@ def refuse_unsupported(brokers: Iterable[Broker], config: ControllerConfig) -> N
     """Leave a cluster alone whose brokers need answers of the controller and cannot ask us.
 
     Raises:
-        UnsupportedClusterError: See :func:`~regent.controller.brokers.announcement.
-            refuse_unreachable`.
+        UnsupportedClusterError: See ``refuse_unreachable`` and ``refuse_address_of_a_broker`` of
+            :mod:`~regent.controller.brokers.announcement`.
     """
+    brokers = tuple(brokers)
+    refuse_address_of_a_broker(brokers, config.served)
     refuse_unreachable(
         brokers,
         config.served,

@@ -128,9 +128,12 @@ async def elect(
             log.info("Controller election lost", epoch=epoch)
             return None
         version = found
-    if holder is not None:
-        log.info("A controller was deposed", controller_id=_holder_id(holder, log))
-    log.info("Controller elected", controller_id=config.controller_id, epoch=epoch)
+    log.info(
+        "Controller elected",
+        controller_id=config.controller_id,
+        epoch=epoch,
+        deposed=_holder_id(holder, log),
+    )
     return ControllerContext(
         Term(config.controller_id, epoch, version, config.served, config.announced_listeners)
     )

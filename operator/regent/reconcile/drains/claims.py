@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from regent.resources.broker_drain import BrokerDrain, DesiredDrainState, UnreadableDrain
@@ -17,6 +18,7 @@ class DrainClaim:
         created: metadata.creationTimestamp. RFC 3339 in UTC, so that the texts sort by time.
         has_begun: Whether it has moved something.
         cordons: Whether its brokers are to be cordoned.
+        cluster_id: Id of the Kafka cluster that it is for; None: it has not been served yet.
     """
 
     namespace: str
@@ -26,6 +28,7 @@ class DrainClaim:
     created: str
     has_begun: bool
     cordons: bool
+    cluster_id: str | None
 
     @property
     def seniority(self) -> tuple[bool, str, str]:
@@ -49,4 +52,41 @@ def claim_of(drain: BrokerDrain | UnreadableDrain) -> DrainClaim | None:
         created=metadata.creation_timestamp,
         has_begun=status.started_at is not None,
         cordons=not undone,
+        cluster_id=status.cluster_id,
     )
+
+
+def claim_before(
+    uid: str, claims: Iterable[DrainClaim], *, cluster_id: str | None
+) -> DrainClaim | None:
+    """The claim that counts instead of that of a drain; None: that of the drain counts, or it has
+    none.
+
+    Args:
+        claims: All claims to the brokers of the drain, its own included.
+        cluster_id: Id of the Kafka cluster that Regent controls: others have other brokers.
+    """
+    here = [claim for claim in claims if claim.cluster_id in (None, cluster_id)]
+    if all(claim.uid != uid for claim in here):
+        return None
+    first = min(here, key=lambda claim: claim.seniority)
+    return None if first.uid == uid else first
+
+
+def brokers_to_cordon(claims: Iterable[DrainClaim], *, cluster_id: str | None) -> tuple[int, ...]:
+    """Brokers that get no new replicas, sorted.
+
+    A drain that does not count does nothing, so it cordons nothing either: else what the one that
+    counts has moved could not come back to its brokers.
+
+    Args:
+        claims: Those of all drains.
+        cluster_id: Id of the Kafka cluster that Regent controls.
+    """
+    first: dict[int, DrainClaim] = {}
+    here = [claim for claim in claims if claim.cluster_id in (None, cluster_id)]
+    for claim in sorted(here, key=lambda claim: claim.seniority):
+        for broker in claim.brokers:
+            first.setdefault(broker, claim)
+    counting = [claim for claim in here if all(first[b] is claim for b in claim.brokers)]
+    return tuple(sorted({b for claim in counting if claim.cordons for b in claim.brokers}))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from regent.controller.commands import DescribeTopicConfigs, ResourceCommand
 from regent.reconcile.dispatch import dispatch
-from regent.reconcile.drains.execution import Execution, execute
+from regent.reconcile.drains.execution import Execution, call_back, execute
 from regent.reconcile.drains.leadership_moves import election_off, leadership_moves
 from regent.reconcile.drains.obstacles import Obstacle
 from regent.reconcile.drains.replica_moves import FoundMoves, leaving_replicas, replica_moves
@@ -47,7 +47,7 @@ _DRAINED_TEXT: Final = {
 def keep_drained(request: DrainRequest, plan: MovePlan) -> DrainPlan:
     """What has to be done for brokers that are to be drained."""
     moves = statuses(plan, request.view)
-    if _stays_drained(request, moves):
+    if _stays_drained(request):
         return _drained(request, plan, moves)
     if not plan.moves and not request.is_cordoned:
         message = "waiting for the controller to place no new replicas on the brokers"
@@ -57,6 +57,8 @@ def keep_drained(request: DrainRequest, plan: MovePlan) -> DrainPlan:
         reading = _reading(request, unread)
         if reading is not None:
             return reading
+    if plan.moves and request.resource.status.started_at is None:
+        return _store(request, plan, ())  # it was stored in part: nothing may have been moved
     found = _found(request, moves)
     is_paused = request.resource.spec.desired_state is DesiredDrainState.PAUSED
     if found.moves and not is_paused:
@@ -78,14 +80,10 @@ def _is_clear(request: DrainRequest) -> bool:
     return not left.replicas
 
 
-def _stays_drained(request: DrainRequest, moves: Sequence[MoveStatus]) -> bool:
-    """Whether it was drained and still is. Replicas elsewhere may fall out of sync later on: that
-    has nothing to do with the drain any more."""
-    return (
-        request.resource.status.phase is DrainPhase.DRAINED
-        and _is_clear(request)
-        and not any(move.state in _COVERED for move in moves)
-    )
+def _stays_drained(request: DrainRequest) -> bool:
+    """Whether it was drained and still is. Replicas elsewhere may fall out of sync later on, or be
+    moved on by somebody else: that has nothing to do with the drain any more."""
+    return request.resource.status.phase is DrainPhase.DRAINED and _is_clear(request)
 
 
 def _unread_topics(request: DrainRequest) -> tuple[str, ...]:
@@ -175,7 +173,7 @@ def _store(request: DrainRequest, plan: MovePlan, obstacles: Sequence[Obstacle])
         assessment,
         blockers=blockers_of(obstacles),
         plan=stored_plan(plan),
-        started_at=request.resource.status.started_at or rfc3339(request.now),
+        started_at=_began_at(request) or rfc3339(request.now),
         finished_at=None,
         **execution.fields,
     )
@@ -188,6 +186,8 @@ def _go_on(
     is_paused = request.resource.spec.desired_state is DesiredDrainState.PAUSED
     execution = execute(request, plan, DesiredState.PAUSED if is_paused else DesiredState.RUNNING)
     commands = execution.commands
+    if not is_paused:
+        commands = (*commands, *call_back(request, moves))
     waits = [execution.requeue_after_s]
     elects = request.resource.spec.mode is DrainMode.LEADERSHIP and not is_paused
     election = election_off(request) if elects else None
@@ -214,6 +214,7 @@ def _go_on(
         phase,
         assessment,
         blockers=blockers_of(found.obstacles),
+        started_at=_began_at(request),
         finished_at=None,
         **_progress_fields(request, execution),
     )
@@ -305,9 +306,16 @@ def _not_in_sync(request: DrainRequest, moves: Sequence[MoveStatus]) -> list[str
     ]
 
 
+def _began_at(request: DrainRequest) -> str | None:
+    """When the first move began, of those since the brokers were drained the last time."""
+    status = request.resource.status
+    was_drained = status.started_at is not None and status.finished_at is not None
+    return rfc3339(request.now) if was_drained else status.started_at
+
+
 def _time_limit(request: DrainRequest, phase: DrainPhase) -> tuple[float, str] | None:
     """Seconds left of the time that the drain may take, and what to say afterwards."""
-    timeout_s, started = request.resource.spec.timeout_seconds, request.resource.status.started_at
+    timeout_s, started = request.resource.spec.timeout_seconds, _began_at(request)
     if timeout_s is None or started is None or phase is DrainPhase.PAUSED:
         return None
     took_s = (request.now - datetime.fromisoformat(started)).total_seconds()
@@ -316,6 +324,9 @@ def _time_limit(request: DrainRequest, phase: DrainPhase) -> tuple[float, str] |
 
 def _drained(request: DrainRequest, plan: MovePlan, moves: Sequence[MoveStatus]) -> DrainPlan:
     text = _DRAINED_TEXT[request.resource.spec.mode]
+    absent = sorted(request.brokers - request.view.brokers.keys())
+    if absent:
+        text += f"; brokers {absent} are not alive"
     assessment = Assessment(Progress.READY, ConditionReason.BROKERS_DRAINED, text)
     fields = {}
     if plan.moves:

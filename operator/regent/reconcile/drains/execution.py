@@ -3,14 +3,17 @@ the same limits, and as safe to interrupt."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from regent.controller.commands import ResourceCommand
 from regent.reconcile.drains.request import DrainRequest
+from regent.reconcile.reassignments.alterations import alter_reassignments
 from regent.reconcile.reassignments.execution import plan_execution
 from regent.reconcile.reassignments.move_plan import Move, MovePlan
 from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.reconcile.reassignments.stages import MoveState, MoveStatus
 from regent.resources.conditions import ConditionReason, ConditionType, find_condition
 from regent.resources.partition_reassignment import (
     Concurrency,
@@ -64,6 +67,24 @@ def execute(request: DrainRequest, plan: MovePlan, desired: DesiredState) -> Exe
             "partitions": status.partitions,
         },
     )
+
+
+def call_back(request: DrainRequest, moves: Sequence[MoveStatus]) -> tuple[ResourceCommand, ...]:
+    """What takes back moves to brokers that are dead and that another drain has cordoned: nobody
+    expects them to return, and without them the moves never arrive. They are planned anew then."""
+    given_up = frozenset(request.view.cordoned).difference(request.view.brokers)
+    if not given_up:
+        return ()
+    as_reassignment = _as_reassignment(request, DesiredState.RUNNING)
+    back = {
+        move.move.tp: move.stage
+        for move in moves
+        if move.state is MoveState.RUNNING
+        and move.partition is not None
+        and not given_up.isdisjoint(move.partition.adding_replicas)
+        and as_reassignment.may_ask_for(move.move.tp, move.stage)
+    }
+    return alter_reassignments(back, moves)
 
 
 def reversed_plan(plan: MovePlan) -> MovePlan:

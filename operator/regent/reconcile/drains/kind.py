@@ -14,6 +14,7 @@ from regent.resources.broker_drain import (
     UnreadableDrain,
     parse_broker_drain,
 )
+from regent.resources.broker_drain_status import BrokerDrainStatus
 from regent.resources.conditions import ConditionType
 
 
@@ -32,6 +33,7 @@ def _claim(body: Mapping[str, Any]) -> DrainClaim | None:
 BROKER_DRAIN: Final[KindDescriptor[BrokerDrain | UnreadableDrain, DrainClaim]] = KindDescriptor(
     kind=BrokerDrain.kind,
     spec_fields=field_names(BrokerDrainSpec),
+    status_fields=field_names(BrokerDrainStatus),
     parse=parse_broker_drain,
     finalizer=None,
     conditions=(

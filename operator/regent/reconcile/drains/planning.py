@@ -8,6 +8,7 @@ the replicas that each partition had, before they begin.
 
 from __future__ import annotations
 
+from regent.reconcile.drains.claims import claim_before
 from regent.reconcile.drains.draining import keep_drained
 from regent.reconcile.drains.request import DrainRequest
 from regent.reconcile.drains.status import blind_status, status_in
@@ -92,11 +93,9 @@ def _other_cluster(request: DrainRequest) -> DrainPlan:
 
 def _conflict(request: DrainRequest) -> DrainPlan | None:
     """Another drain of the same brokers counts."""
-    uid = request.resource.metadata.uid
-    if all(claim.uid != uid for claim in request.claims):
-        return None  # it does nothing about them any more
-    first = min(request.claims, key=lambda claim: claim.seniority)
-    if first.uid == uid:
+    uid, cluster_id = request.resource.metadata.uid, request.view.cluster_id
+    first = claim_before(uid, request.claims, cluster_id=cluster_id)
+    if first is None:
         return None
     assessment = Assessment(
         Progress.STALLED,

@@ -22,10 +22,10 @@ class UnreadableRequest:
 
 
 def plan_unreadable(request: UnreadableRequest) -> Plan[BrokerDrainStatus]:
-    """The plan for a resource whose spec does not match the schema of this Regent."""
+    """The plan for a resource that does not match the schema of this Regent."""
     resource = request.resource
-    if resource.metadata.is_being_deleted:
-        return Plan()
+    if resource.metadata.is_being_deleted or resource.field.startswith("status."):
+        return Plan()  # writing what could be read would lose the rest
     message = f"{resource.field}: {resource.problem}"
     generation = resource.metadata.generation
     verdicts = (

@@ -96,7 +96,7 @@ def _seen(request: ReassignmentRequest, plan: MovePlan) -> tuple[MoveStatus, ...
 def _moving(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
     drifted, running = course.of(MoveState.DRIFTED), course.of(MoveState.RUNNING)
     rest = [*course.of(MoveState.PENDING), *course.of(MoveState.BLOCKED), *running]
-    if not rest:
+    if not rest or _has_given_up(request):
         return _ended(request, plan, course)
     spec = request.resource.spec
     if drifted and spec.on_drift is DriftPolicy.STOP:
@@ -112,6 +112,15 @@ def _moving(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Rea
     if spec.desired_state is DesiredState.PAUSED:
         return _pausing(request, plan, course)
     return _going_on(request, plan, course)
+
+
+def _has_given_up(request: ReassignmentRequest) -> bool:
+    """Whether it has left partitions to others, and its spec was not changed since.
+
+    What others move then is left to them, too, also if it had arrived: two that are incomplete
+    would move a partition back and forth without end.
+    """
+    return request.is_answered and request.resource.status.phase is Phase.INCOMPLETE
 
 
 def _going_on(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
@@ -221,9 +230,7 @@ def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) ->
     back: dict[TopicPartition, tuple[int, ...]] = {}
     for move in running:
         tp = move.move.tp
-        refused = request.refused.get(tp)
-        waits = refused is not None and refused.retry_at > request.monotonic_s
-        if tp in request.moving and not request.is_sent(tp, move.stage) and not waits:
+        if tp in request.moving and request.may_ask_for(tp, move.stage):
             back[tp] = move.stage
     going = _under_way(
         request,
@@ -257,15 +264,16 @@ def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Reas
     releasing = _releasing(request, plan, course, Phase.EXECUTING)
     if releasing is not None:
         return releasing
-    electing = _electing(request, plan, course)
+    electing = None if _has_given_up(request) else _electing(request, plan, course)
     if electing is not None:
         return electing
-    drifted = course.of(MoveState.DRIFTED)
-    if drifted:
+    elsewhere = [move for move in course.moves if move.state is not MoveState.DONE]
+    if elsewhere:
         assessment = Assessment(
             Progress.STALLED,
             ConditionReason.PARTITIONS_DRIFTED,
-            f"all others have arrived; {_describe_drift(drifted)}",
+            f"all others have arrived; {_describe_drift(elsewhere)}; to go on with what is where "
+            "it was planned, change spec.desiredState to Paused and back",
         )
         return Plan(status=_status(request, plan, course, Phase.INCOMPLETE, assessment))
     assessment = Assessment(
@@ -297,8 +305,15 @@ def _electing(
 
 
 def _describe_drift(drifted: Sequence[MoveStatus]) -> str:
-    named = enumerate_some([f"{m.move.tp}: {m.problem}" for m in drifted], limit=_NAMED)
+    named = enumerate_some([f"{m.move.tp}: {_whereabouts(m)}" for m in drifted], limit=_NAMED)
     return f"{len(drifted)} partitions are not where the plan has them: {named}"
+
+
+def _whereabouts(move: MoveStatus) -> str:
+    """Where a partition is that is not at its target."""
+    if move.problem or move.partition is None:
+        return move.problem
+    return f"its replicas are {list(move.partition.replicas)}, not {list(move.move.target)}"
 
 
 def _status(

@@ -17,6 +17,7 @@ from regent.resources.partition_reassignment import (
     UnreadableReassignment,
     parse_partition_reassignment,
 )
+from regent.resources.partition_reassignment_status import PartitionReassignmentStatus
 
 
 def _subjects(body: Mapping[str, Any]) -> tuple[str, ...]:
@@ -41,6 +42,7 @@ PARTITION_REASSIGNMENT: Final[
 ] = KindDescriptor(
     kind=PartitionReassignment.kind,
     spec_fields=field_names(PartitionReassignmentSpec),
+    status_fields=field_names(PartitionReassignmentStatus),
     parse=parse_partition_reassignment,
     finalizer=None,
     conditions=(

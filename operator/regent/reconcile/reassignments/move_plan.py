@@ -112,7 +112,7 @@ def read_plan(document: str, *, expected_hash: str) -> MovePlan:
         inflater = zlib.decompressobj()
         text = inflater.decompress(base64.b64decode(document, validate=True), _JSON_LENGTH_MAX)
         plan = _plan_of(json.loads(text))
-    except (binascii.Error, zlib.error, ValueError, TypeError, KeyError) as error:
+    except (binascii.Error, zlib.error, ValueError, TypeError, KeyError, RecursionError) as error:
         raise PlanDocumentError(f"the plan document cannot be read: {error}") from error
     if plan.hash != expected_hash:
         raise PlanDocumentError(

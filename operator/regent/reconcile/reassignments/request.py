@@ -93,6 +93,12 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
         sent = self.sent.get(tp)
         return sent is not None and sent.target == target and sent.until > self.monotonic_s
 
+    def may_ask_for(self, tp: TopicPartition, target: tuple[int, ...]) -> bool:
+        """Whether this change was neither sent a moment ago, nor refused."""
+        refused = self.refused.get(tp)
+        waits = refused is not None and refused.retry_at > self.monotonic_s
+        return not waits and not self.is_sent(tp, target)
+
     def waits_for(self, move: Move) -> str | None:
         """That another PartitionReassignment moves the partition; None: none does."""
         other = self.moved_by_others.get(move.tp)

@@ -28,7 +28,7 @@ def rate_changes(
     targets = {
         move.move.tp: move.goal
         for move in moves
-        if has_another_rate(request, move) and not _waits(request, move)
+        if has_another_rate(request, move) and request.may_ask_for(move.move.tp, move.goal)
     }
     return alter_reassignments(targets, moves, throttle=_rate_to_ask_for(request))
 
@@ -62,11 +62,3 @@ def throttled_still(moves: Sequence[MoveStatus]) -> list[TopicPartition]:
         and move.partition.throttle is not None
         and not move.partition.adding_replicas
     ]
-
-
-def _waits(request: ReassignmentRequest, move: MoveStatus) -> bool:
-    """Whether the change was made or sent already, or refused."""
-    refused = request.refused.get(move.move.tp)
-    if refused is not None and refused.retry_at > request.monotonic_s:
-        return True
-    return request.is_sent(move.move.tp, move.goal)

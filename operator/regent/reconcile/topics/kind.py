@@ -17,6 +17,7 @@ from regent.resources.kafka_topic import (
     parse_kafka_topic,
     topic_name_of,
 )
+from regent.resources.kafka_topic_status import KafkaTopicStatus
 
 _EVIDENCE: Final = ("ownership", "topicId", "intendedTopicId", "clusterId")
 """Fields of a status that speak for a claim."""
@@ -37,6 +38,7 @@ def _claim(body: Mapping[str, Any]) -> Claim | None:
 KAFKA_TOPIC: Final[KindDescriptor[KafkaTopic | UnreadableTopic, Claim]] = KindDescriptor(
     kind=KafkaTopic.kind,
     spec_fields=field_names(KafkaTopicSpec),
+    status_fields=field_names(KafkaTopicStatus),
     parse=parse_kafka_topic,
     finalizer=FINALIZER,
     conditions=(

@@ -79,7 +79,7 @@ def set_topic_config(cluster: Cluster, **config: str) -> None:
     )
 
 
-def set_broker_config(cluster: Cluster, broker_id: int, config: Mapping[str, str]) -> None:
+def set_broker_config(cluster: Cluster, broker_id: int | None, config: Mapping[str, str]) -> None:
     cluster.world.put(paths.broker_config(broker_id), encode_entity_config(config))
 
 
@@ -209,6 +209,33 @@ def test_what_others_throttle_stays() -> None:
         "log.cleaner.threads": "2",
     }
     assert not cluster.world.exists(throttled_topic("t"))
+
+
+def test_a_rate_for_all_brokers_is_not_exceeded() -> None:
+    """One of a broker takes its place, and holds for all that others throttle there."""
+    cluster = Cluster((1, 2)).start()
+    set_broker_config(cluster, None, {FOLLOWER_RATE: "77", LEADER_RATE: "20000000"})
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+    assert rates(cluster) == {
+        1: (str(RATE), None),
+        2: (str(RATE), None),
+        3: (None, "77"),
+    }
+    set_broker_config(cluster, None, {LEADER_RATE: "99"})
+    cluster.world.run(process_watch_check(cluster.active))
+    assert rates(cluster) == {1: ("99", None), 2: ("99", None), 3: (None, str(RATE))}
+    set_broker_config(cluster, None, {})
+    cluster.sync(1, 2, 3)
+    assert_nothing_is_left(cluster)
+
+
+@pytest.mark.parametrize("content", [b"{", b'{"version":1,"config":{"%s":"much"}}'])
+def test_a_rate_for_all_brokers_that_cannot_be_read_does_not_count(content: bytes) -> None:
+    """Brokers cannot read it either."""
+    cluster = Cluster((1, 2)).start()
+    cluster.world.put(paths.broker_config(), content.replace(b"%s", FOLLOWER_RATE.encode()))
+    assert cluster.alter({T0: (2, 3)}, throttle=RATE) == {T0: PartitionResult()}
+    assert rates(cluster)[3] == (None, str(RATE))
 
 
 def test_a_topic_all_of_which_others_throttle_keeps_its_list() -> None:

@@ -8,7 +8,10 @@ import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.controller.brokers.announcement import refuse_unreachable
+from regent.controller.brokers.announcement import (
+    refuse_address_of_a_broker,
+    refuse_unreachable,
+)
 from regent.model.cluster import Address, Broker, EndPoint
 from regent.model.errors import UnsupportedClusterError
 from regent.zk_data import paths
@@ -78,6 +81,36 @@ def test_listeners_of_older_brokers_do_not_count() -> None:
     refuse_unreachable(
         [broker(1, {"A": "PLAINTEXT"}), broker(2, {"B": "SSL"}, version=4)], PLAINTEXT
     )
+
+
+@pytest.mark.parametrize("version", [1, 5])
+@pytest.mark.parametrize("host", ["broker-1", "Broker-1"])
+def test_an_address_that_is_a_brokers_is_not_announced(host: str, version: int) -> None:
+    """Who asks the controller there would ask the broker, which refuses as it is none."""
+    brokers = [broker(1, {"A": "PLAINTEXT", "B": "SSL"}, version=version)]
+    with pytest.raises(
+        UnsupportedClusterError,
+        match=rf"{host}:9001.*broker 1.*listener B.*endpoint_advertised_host",
+    ):
+        refuse_address_of_a_broker(brokers, {"PLAINTEXT": Address(host, 9001)})
+
+
+def test_a_broker_may_have_the_same_host_or_the_same_port() -> None:
+    brokers = [broker(1, {"A": "PLAINTEXT"})]
+    for address in (Address("broker-1", 9095), Address("regent", 9000)):
+        refuse_address_of_a_broker(brokers, {"PLAINTEXT": address})
+
+
+def test_a_cluster_with_a_broker_at_our_address_is_left_alone() -> None:
+    (endpoint,) = make_broker(1).endpoints
+    world = World(served={"PLAINTEXT": Address(endpoint.host, endpoint.port)})
+    world.start_broker(1)
+    world.elect_rival(1)
+    controller = world.controller()
+    world.process(controller, e.Startup(), e.Eligible())
+    assert controller.active is None
+    assert controller.life.refusal is not None
+    assert "is that of broker 1" in controller.life.refusal
 
 
 def test_its_controller_is_not_taken_over_and_the_reason_is_told() -> None:

@@ -23,7 +23,7 @@ from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.model.topic_config import BrokerFacts
-from regent.reconcile.drains.claims import DrainClaim, claim_of
+from regent.reconcile.drains.claims import DrainClaim, brokers_to_cordon, claim_of
 from regent.reconcile.drains.planning import DrainPlan, plan_drain
 from regent.reconcile.drains.request import DrainRequest
 from regent.reconcile.request import Absence, Attempt
@@ -227,7 +227,7 @@ class Drain:
             sent={},
             refused={},
             moved_by_others=self.moved_by_others,
-            claims=self.claims,
+            claims=tuple(each for each in self.claims if not brokers.isdisjoint(each.brokers)),
             seen_at=MONOTONIC_S,
             monotonic_s=MONOTONIC_S,
             now=NOW + timedelta(seconds=self.after_s),
@@ -245,9 +245,7 @@ class Drain:
     def round(self) -> bool:
         """One round of a reconciliation; whether it has changed anything. Each one starts from what
         is stored: as after a crash."""
-        self.cluster.cordoned = tuple(
-            sorted({b for claim in self.claims if claim.cordons for b in claim.brokers})
-        )
+        self.cluster.cordoned = brokers_to_cordon(self.claims, cluster_id="cluster-a")
         plan = self.plan()
         for command in () if plan.status_first else plan.commands:
             self.cluster.carry_out(command)

@@ -326,6 +326,106 @@ def test_a_drain_that_takes_too_long_is_stalled_and_goes_on() -> None:
     assert drain.truth()["Stalled"] == "False/NotStalled"
 
 
+def test_nothing_moves_before_all_of_its_record_is_stored() -> None:
+    """An API server with an older definition stores the plan, and not when it began."""
+    cluster = Cluster({"t": [(1, 2)]})
+    drain = Drain(cluster, 1)
+    assert drain.round()
+    drain.status = drain.status.model_copy(update={"started_at": None})
+    plan = drain.plan()
+    assert plan.status_first
+    assert plan.commands == ()
+    assert plan.status is not None
+    assert plan.status.started_at is not None
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED)
+
+
+def test_a_move_to_a_dead_broker_waits_until_that_one_is_drained_too() -> None:
+    cluster = Cluster({"t": [(1, 2)] * 4})
+    drain = Drain(cluster, 1, concurrency={"total": 1})
+    drain.settle()
+    ((tp, target),) = cluster.asked
+    (dead,) = (b for b in target if b != 2)
+    cluster.stop(dead)
+    drain.settle()
+    assert drain.truth()["Ready"] == "False/BrokersUnavailable"
+    assert cluster.asked == [(tp, target)]
+    (own,) = drain.claims
+    drain.others.append(older(own, brokers=(dead,)))
+    drain.settle()
+    assert cluster.asked[1] == (tp, (1, 2)), "it is called back"
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED)
+    assert cluster.on(1, dead) == 0
+    drain.change(desiredState="Undone")
+    drain.finish()
+    assert cluster.replicas("t") == [(1, 2)] * 4
+
+
+def test_a_move_to_a_broker_that_is_drained_as_well_arrives_first_if_it_is_alive() -> None:
+    cluster = Cluster({"t": [(1, 2)]})
+    drain = Drain(cluster, 1)
+    drain.settle()
+    ((_, target),) = cluster.asked
+    (own,) = drain.claims
+    drain.others.append(older(own, brokers=target[:1]))
+    drain.settle()
+    assert len(cluster.asked) == 1
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED)
+
+
+def test_what_comes_to_a_drained_broker_later_has_the_whole_time_again() -> None:
+    cluster = Cluster({"t": [(1,)]})
+    drain = Drain(cluster, 1, timeoutSeconds=60)
+    drain.finish()
+    drain.after_s = 3600
+    cluster.create("u", (1,))
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINING)
+    assert drain.truth()["Stalled"] == "False/NotStalled"
+    drain.after_s += 60
+    drain.settle()
+    assert drain.truth()["Stalled"] == "True/DrainTimedOut"
+
+
+def test_what_comes_back_to_a_drained_broker_has_the_whole_time_again() -> None:
+    cluster = Cluster({"t": [(1,)]})
+    drain = Drain(cluster, 1, timeoutSeconds=60)
+    drain.finish()
+    drain.after_s = 3600
+    cluster.put("t", partition(0, (1,)))
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINING)
+    assert drain.truth()["Stalled"] == "False/NotStalled"
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED)
+
+
+def test_it_stays_drained_while_somebody_else_moves_on_what_it_has_moved() -> None:
+    cluster = Cluster({"t": [(1, 2)]}, brokers=5)
+    drain = Drain(cluster, 1)
+    drain.finish()
+    (moved,) = cluster.replicas("t")
+    elsewhere = next(b for b in (3, 4, 5) if b not in moved)
+    tp = TopicPartition("t", 0)
+    cluster.carry_out(AlterPartitionReassignments({tp: (2, elsewhere)}))
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINED)
+    cluster.arrive(tp)
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINED)
+
+
+def test_brokers_that_are_not_alive_are_named_since_their_ids_may_be_mistyped() -> None:
+    cluster = Cluster({"t": [(1,)]})
+    drain = Drain(cluster, 2, 14)
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINED)
+    assert "brokers [14] are not alive" in drain.message
+
+
 @pytest.mark.parametrize(
     ("changes", "counts"),
     [({}, False), ({"created": "2026-06-01T10:00:00Z"}, True), ({"has_begun": True}, False)],

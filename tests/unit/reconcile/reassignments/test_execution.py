@@ -289,6 +289,48 @@ def test_what_drifts_back_is_moved() -> None:
     assert tp(0) in targets(plan_reassignment(request(again, ORIGIN)))
 
 
+def incomplete() -> PartitionReassignment:
+    """All have arrived but the first partition, which somebody else has moved."""
+    subject = running(onDrift="Skip")
+    plan = plan_reassignment(request(subject, view(orders((1, 5), (4, 1), (5, 3)), brokers=5)))
+    assert plan.status is not None
+    assert plan.status.phase is Phase.INCOMPLETE
+    return subject.model_copy(update={"status": plan.status})
+
+
+BACK = view(orders((1, 5), (2, 1), (5, 3)), brokers=5)
+"""Another job has moved the second partition, which had arrived, back to where it was."""
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [BACK, view(orders((1, 5), moved(1, (4, 1), (2, 1)), (5, 3)), brokers=5)],
+    ids=["moved back", "on its way back"],
+)
+def test_what_is_incomplete_moves_nothing_again_that_had_arrived(seen: ClusterView) -> None:
+    """Two of them would move a partition back and forth without end."""
+    plan = plan_reassignment(request(incomplete(), seen))
+    assert targets(plan) == {}
+    assert plan.status is not None
+    assert plan.status.phase is Phase.INCOMPLETE
+    assert state(plan)["Stalled"] == "True/PartitionsDrifted"
+    assert "orders-1" in message(plan)
+
+
+def test_what_is_incomplete_goes_on_once_its_spec_is_changed() -> None:
+    subject = incomplete()
+    metadata = subject.metadata.model_copy(update={"generation": 2})
+    changed = subject.model_copy(update={"metadata": metadata})
+    assert targets(plan_reassignment(request(changed, BACK))) == {tp(1): (4, 1)}
+
+
+def test_what_is_incomplete_is_completed_if_somebody_else_does_the_rest() -> None:
+    seen = view(orders((1, 3), (4, 1), (5, 3)), brokers=5)
+    plan = plan_reassignment(request(incomplete(), seen))
+    assert plan.status is not None
+    assert plan.status.phase is Phase.COMPLETED
+
+
 def test_moves_to_a_dead_broker_wait_and_say_so() -> None:
     seen = view(orders((1, 2), moved(1, (2, 1), (4, 1)), (1, 2)), brokers=3)
     plan = plan_reassignment(request(running(), seen))
