@@ -64,7 +64,6 @@ class Arena:
         )
         self.session = ZooKeeperSession(self.connect_string)
         self.broker_epochs: dict[int, int] = {}
-        self._hosted = {b: len(cluster.hosted_by(b)) for b in cluster.broker_ids}
 
     def prepare(self) -> int:
         """Fill ZooKeeper and register the stub brokers; returns the number of znodes."""
@@ -129,12 +128,12 @@ class Arena:
             BenchmarkError: it has not, or what was sent is none of a controller's requests.
         """
         smallest = max(self.cluster.size * SMALLEST_ENTRY_BYTES, 1)
+        replicas = self.cluster.size * self.cluster.replication_factor
         self.await_requests(
             contender,
-            lambda status: all(
-                status.leader_and_isr_partitions[broker_id] >= self._hosted[broker_id]
-                and status.update_metadata_bytes[broker_id] >= smallest
-                for broker_id in self.cluster.broker_ids
+            lambda status: (
+                sum(status.leader_and_isr_partitions.values()) >= replicas
+                and min(status.update_metadata_bytes.values()) >= smallest
             ),
         )
 

@@ -54,6 +54,7 @@ class Result:
         notes: Sentences that belong to the figures.
         details: Everything else, for the JSON file.
         speedup: How many times as fast Regent is, where medians are not what is compared.
+        headline: The last line, where nothing is compared.
     """
 
     seconds: Mapping[str, Sequence[float]]
@@ -61,6 +62,7 @@ class Result:
     notes: Sequence[str] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     speedup: float | None = None
+    headline: str | None = None
 
     def median(self, side: str) -> float | None:
         """Median seconds of a side, None if it was not measured."""

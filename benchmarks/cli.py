@@ -104,7 +104,9 @@ def _run(benchmark: Benchmark, options: Options, json_path: Path | None) -> int:
     _print(console, result)
     if json_path is not None:
         json_path.write_text(json.dumps(_document(benchmark, options, facts, result), indent=2))
-    if result.ratio is None:
+    if result.headline is not None:
+        console.print(f"{benchmark.name}: {result.headline}")
+    elif result.ratio is None:
         console.print(f"{benchmark.name}: only {next(iter(result.seconds))} was measured")
     else:
         console.print(f"{benchmark.name}: {result.ratio:.1f} times {benchmark.peer}'s speed")

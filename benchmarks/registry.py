@@ -6,6 +6,7 @@ from benchmarks import (
     controlled_shutdown,
     events,
     failover,
+    kafkatopics,
     plan,
     reassignment,
     topics,
@@ -21,6 +22,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         alter_partition,
         topics,
         reassignment,
+        kafkatopics,
         plan,
         events,
     )

@@ -49,7 +49,8 @@ class RegentProcess(Server):
             for option, value in options.items()
             for text in _option(option.replace("_", "-"), value)
         ]
-        environment = {"PYTHONPATH": os.pathsep.join([str(_ROOT / "operator")])}
+        sources = (str(_ROOT / folder) for folder in ("operator", "spark_tasks"))
+        environment = {"PYTHONPATH": os.pathsep.join(sources)}
         if kubeconfig is not None:
             environment["KUBECONFIG"] = str(kubeconfig)
         self.process = ManagedProcess(

@@ -28,11 +28,14 @@ from regent.kube.metrics import ResourceMetrics, ServingCollector, ServingState
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.model.topic_name_rules import TopicNameRules
+from regent.network.broker_questions import BrokerQuestions
+from regent.network.log_dirs import ask_log_dirs
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.metrics import ControllerCollector, EventMetrics
 from regent.observability.standby_metrics import StandbyCollector
 from regent.reconcile.selection import ClusterSelection
+from regent.replica_settings import replica_settings
 from regent.settings import Settings
 
 if TYPE_CHECKING:
@@ -73,6 +76,7 @@ class App:
             metrics=EventMetrics(registry),
             serve=None if endpoint is None else endpoint.serve,
             warm_standby=settings.warm_standby,
+            replicas=replica_settings(settings),
         )
         registry.register(ControllerCollector(self._controller))
         if settings.warm_standby:
@@ -148,6 +152,8 @@ class App:
     def _kubernetes_side(self, *, on_signal: Callable[[], None]) -> KubernetesSide | None:
         if self._settings.without_kubernetes:
             return None
+        from regent.kube.planner_process import PlannerProcess
+        from regent.kube.rebalance_planning import PlanningTools
         from regent.kube.settings import KubeSettings
         from regent.kube.side import KubernetesSide
 
@@ -168,6 +174,17 @@ class App:
             on_signal=on_signal,
             health=self._kube_health,
             metrics=self._resource_metrics,
+            planning=PlanningTools(
+                ask_log_dirs=partial(ask_log_dirs, settings=channel_settings(self._settings)),
+                runner=PlannerProcess(
+                    timeout_s=self._settings.planner_timeout_s,
+                    memory_bytes=self._settings.planner_memory_bytes,
+                ),
+            ),
+            broker_questions=BrokerQuestions(
+                client_id=str(self._settings.controller_id),
+                settings=channel_settings(self._settings),
+            ),
         )
 
     def _serving_state(self) -> ServingState:
@@ -236,4 +253,5 @@ def controller_config(
         announced_listeners=frozenset(map(str.upper, settings.endpoint_announced_listeners)),
         inter_broker_listener=None if listener is None else listener.upper(),
         election_path=settings.election_path,
+        suspicion_backoff_ms=settings.suspicion_backoff_seconds * 1000,
     )

@@ -1,5 +1,5 @@
-"""The command line: ``regent run``, ``status``, ``why``, ``plan``, ``export``, ``release``,
-``crds``, ``settings``."""
+"""The command line: ``regent run``, ``status``, ``why``, ``snapshot``, ``plan``, ``export``,
+``release``, ``crds``, ``settings``."""
 
 from __future__ import annotations
 
@@ -131,6 +131,9 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.
 _zookeeper_options = _setting_options(
     [n for n in Settings.model_fields if n.startswith("zookeeper")]
 )
+_broker_options = _setting_options(
+    [n for n in Settings.model_fields if n.startswith("broker_") or n == "inter_broker_listener"]
+)
 
 
 @main.command()
@@ -237,6 +240,55 @@ def why(
         (json.dumps(report, indent=2) if as_json else "\n".join(tell(report)).lstrip("\n")) + "\n"
     )
     sys.exit(exit_status(report))
+
+
+@main.command()
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the snapshot to this file, as Parquet if its name ends in .parquet. Default: print "
+    "it.",
+)
+@_config_option
+@_zookeeper_options
+@_broker_options
+def snapshot(output: Path | None, config_file: Path | None, **options: Any) -> None:
+    """Take a snapshot of the cluster for `regent plan`: brokers, racks, replicas, leaders, and the
+    sizes of the replicas.
+
+    Reads ZooKeeper and asks every broker for its log directories (DescribeLogDirs). Nothing
+    is written to the cluster, and it works with any controller, and without one. Takes the
+    settings file and the environment of `regent run`.
+
+    What the snapshot lacks is said on standard error: such as a broker that does not answer.
+
+    \b
+    Exit status, the first that applies:
+      1  a setting is invalid, or ZooKeeper refuses all that is needed
+      2  the command is used wrongly
+      3  no ZooKeeper server answers
+      6  topics are missing: their znodes are malformed, or may not be read
+      9  sizes of replicas are missing: a broker does not tell them
+      0  none of these
+    """
+    from regent.client_settings import channel_settings, zookeeper_settings
+    from regent.status import snapshot as snapshots
+
+    logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
+    settings = load_settings(_given(options), file=config_file)
+    try:
+        taken = snapshots.take_snapshot(zookeeper_settings(settings), channel_settings(settings))
+    except ZooKeeperUnavailableError as error:
+        raise _UnreachableError(str(error)) from error
+    if output is None:
+        _print(taken.snapshot.encode().decode())
+    else:
+        snapshots.save(taken.snapshot, output)
+        click.echo(f"{output}: {snapshots.summary(taken.snapshot)}")
+    for remark in (*taken.problems, *taken.snapshot.remarks):
+        click.echo(f"Note: {remark}", err=True)
+    sys.exit(taken.exit_status)
 
 
 @main.command(

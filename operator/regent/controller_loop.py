@@ -6,6 +6,7 @@ import asyncio
 import random
 import uuid
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from regent.controller import events as e
 from regent.controller.active_controller import Chance
@@ -27,12 +28,25 @@ from regent.runtime.collector import Collector
 from regent.runtime.controller_event_manager import ControllerEventManager
 from regent.runtime.hand_over import hand_over
 from regent.runtime.interpreter import Interpreter
-from regent.runtime.ports import Connect, EndpointPort, Serve
+from regent.runtime.ports import Connect, EndpointPort, HeartbeatsPort, Serve
 from regent.runtime.queued_requests import QueuedRequests
+from regent.runtime.replica_keeper import ReplicaKeeper
 from regent.runtime.standby_keeper import StandbyKeeper
 from regent.runtime.topic_waits import TopicWaits
 from regent.runtime.view_publisher import ViewPublisher
 from regent.zk_data.operations import SessionState, WatchedEvent
+
+
+class ReplicaSettings(NamedTuple):
+    """How the replicas of Regent know each other.
+
+    Attributes:
+        heartbeats: Listens already.
+        own_host: Where others reach this machine; may take a while.
+    """
+
+    heartbeats: HeartbeatsPort
+    own_host: Callable[[], str]
 
 
 class ControllerLoop:
@@ -49,6 +63,7 @@ class ControllerLoop:
         serve: Serve | None,
         metrics: EventMetrics,
         warm_standby: bool,
+        replicas: ReplicaSettings | None = None,
     ) -> None:
         randomness = random.SystemRandom()
         self.metrics = metrics
@@ -65,12 +80,13 @@ class ControllerLoop:
         self.publisher = ViewPublisher(self.controller)
         self.connections = connect(self)
         self.standby = StandbyKeeper.of(self.connections, collector) if warm_standby else None
+        self.replicas = None if replicas is None else self._replica_keeper(config, replicas)
         self.interpreter = Interpreter(
             zookeeper=self.connections.zookeeper,
             channels=self.connections.channels,
             view=self.publisher,
             enqueue=self.manager.put,
-            contend=self.connections.contend,
+            contend=self._contend,
             standby=self.standby,
         )
         self.endpoint: EndpointPort | None = None
@@ -80,6 +96,23 @@ class ControllerLoop:
             requests = QueuedRequests(self.manager.put, lambda: self.publisher.view, waits)
             self.endpoint = serve(requests, self.connections.zookeeper)
         self.eligibility_listeners: list[Callable[[bool], None]] = []
+
+    def _replica_keeper(self, config: ControllerConfig, replicas: ReplicaSettings) -> ReplicaKeeper:
+        return ReplicaKeeper(
+            zookeeper=self.connections.zookeeper,
+            heartbeats=replicas.heartbeats,
+            own_host=replicas.own_host,
+            controller_id=config.controller_id,
+            election_path=config.election_path,
+            enqueue=self.manager.put,
+            is_ready=lambda: self.standby is not None and self.standby.status.is_current,
+            is_active=lambda: self.controller.active is not None,
+        )
+
+    def _contend(self) -> None:
+        self.connections.contend()
+        if self.replicas is not None:
+            self.replicas.contend()
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Be a controller, or wait to become one, until ``stop`` is set; then hand over."""
@@ -93,6 +126,8 @@ class ControllerLoop:
         }
         if self.standby is not None:
             running.add(asyncio.create_task(self.standby.run(), name="standby"))
+        if self.replicas is not None:
+            running.add(asyncio.create_task(self.replicas.run(), name="replicas"))
         try:
             if self.endpoint is not None:
                 await self.endpoint.start()
@@ -101,6 +136,8 @@ class ControllerLoop:
                 for task in done:
                     task.result()
         finally:
+            if self.replicas is not None:
+                await self.replicas.hand_over(events)
             await hand_over(self.manager, events, self.connections)
             if self.endpoint is not None:
                 await self.endpoint.stop()
@@ -109,6 +146,8 @@ class ControllerLoop:
             await asyncio.gather(*running, return_exceptions=True)
             self.interpreter.close()
             await self.connections.close()
+            if self.replicas is not None:
+                await self.replicas.close()
 
     # ConnectionListener
 
@@ -126,11 +165,15 @@ class ControllerLoop:
     def session_changed(self, state: SessionState) -> None:
         if self.standby is not None:
             self.standby.session_changed(state)
+        if self.replicas is not None:
+            self.replicas.session_changed(state)
         event = SESSION_EVENTS.get(state)
         if event is not None:
             self.manager.put(event)
 
     def watch_fired(self, watched: WatchedEvent) -> None:
+        if self.replicas is not None:
+            self.replicas.watch_fired(watched)
         event = event_of(watched)
         if event is not None:
             self.manager.put(event)
@@ -172,3 +215,5 @@ class ControllerLoop:
             () if active is None else active.context.unassigned_replicas.sample()
         )
         self.refused_metadata = {} if active is None else dict(active.context.refusals.metadata)
+        if self.replicas is not None:
+            self.replicas.event_processed()

@@ -23,7 +23,7 @@ from regent.controller.brokers.announcement import listeners_not_served
 from regent.controller.commands import Command, Outcome, not_controller
 from regent.controller.config import ControllerConfig
 from regent.controller.view import ClusterView
-from regent.controller_loop import ControllerLoop
+from regent.controller_loop import ControllerLoop, ReplicaSettings
 from regent.observability.http import JsonAnswer
 from regent.observability.metrics import ControllerGauges, EventMetrics
 from regent.runtime.ports import Connect, Serve
@@ -49,6 +49,7 @@ class ControllerService:
         connect: Makes the connections to ZooKeeper and to the brokers.
         serve: Makes the endpoint that brokers and clients ask; None: there is none.
         warm_standby: Whether to keep the standby's cache: :mod:`regent.runtime.standby_keeper`.
+        replicas: How replicas know each other: :mod:`regent.runtime.replica_keeper`; None: not.
     """
 
     def __init__(
@@ -59,10 +60,12 @@ class ControllerService:
         metrics: EventMetrics,
         serve: Serve | None = None,
         warm_standby: bool = False,
+        replicas: ReplicaSettings | None = None,
     ) -> None:
         self._config = config
         self._connect = connect
         self._warm_standby = warm_standby
+        self._replicas = replicas
         self._serve = serve
         self._metrics = metrics
         self._thread = threading.Thread(target=self._run, name="controller")
@@ -168,6 +171,12 @@ class ControllerService:
         keeper = None if self._parts is None else self._parts.standby
         return None if keeper is None else keeper.status
 
+    @property
+    def suspicions(self) -> Mapping[str, int]:
+        """How often other replicas were suspected, by reason."""
+        keeper = None if self._parts is None else self._parts.replicas
+        return {} if keeper is None else keeper.suspicions
+
     def liveness_problem(self) -> str | None:
         """Why only a restart helps, or None."""
         if self.has_ended:
@@ -214,6 +223,9 @@ class ControllerService:
             "endpoint": self._endpoint_status(),
             "shuttingDownBrokers": list(view.shutting_down),
             "warmStandby": None if self.standby is None else self.standby.report(),
+            "replicas": None
+            if self._parts is None or self._parts.replicas is None
+            else self._parts.replicas.status(),
             "eventQueueSize": self.queue_size,
             "channelQueueSizes": {str(b): size for b, size in self.channel_queue_sizes.items()},
             "zooKeeperProblem": None
@@ -338,6 +350,7 @@ class ControllerService:
             serve=self._serve,
             metrics=self._metrics,
             warm_standby=self._warm_standby,
+            replicas=self._replicas,
         )
         parts.eligibility_listeners = self._eligibility_listeners
         for listener in self._listeners:

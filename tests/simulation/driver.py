@@ -75,6 +75,7 @@ class RegentProcess:
             unassigned_replica_check_interval_s=None,
             delegation_token_expiry_check_interval_ms=None,
             refusal_repair_backoff_ms=500,
+            suspicion_backoff_ms=500,
             served={"PLAINTEXT": Address("regent", 9095)} if world.swarm.announces else {},
         )
         self.controller = KafkaController(

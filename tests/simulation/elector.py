@@ -2,17 +2,26 @@
 
 A term ends with the session of its holder. The servers know at once, the holder when it is told:
 for a while two processes take themselves for the elected one.
+
+In a world in which replicas suspect each other they stand in a queue of znodes, as in reality: the
+first in it is elected, and a place that somebody deletes ends a term.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from regent.controller import events as e
+from regent.zk_data.operations import Create, Delete, Operation
+from regent.zk_data.replicas import queue_order
 from tests.simulation.driver import RegentProcess
+from tests.simulation.zookeeper import InMemoryClient
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+QUEUE: Final = "/regent/election"
 
 
 class Elector:
@@ -29,19 +38,14 @@ class Elector:
 
     def act(self) -> bool:
         """Elect somebody, if there is need and a candidate."""
+        if self._world.swarm.suspects:
+            return self._queue_up() or self._follow_queue()
         if self._holder is not None and self._world.zookeeper.is_alive(self._session_id):
             return False
-        candidates = [
-            p
-            for p in self._world.regents
-            if p.is_alive and p.client.is_connected and p.known_session_id == p.client.session_id
-        ]
+        candidates = self._candidates()
         if not candidates:
             return False
-        self._holder = self._world.rng.choice(candidates)
-        self._session_id = self._holder.client.session_id
-        self._world.trace.line("elector", "elects", self._holder.name)
-        self._holder.put(e.Eligible())
+        self._elect(self._world.rng.choice(candidates))
         return True
 
     def session_ended(self, process: RegentProcess) -> None:
@@ -52,5 +56,80 @@ class Elector:
         """Somebody deletes the holder's node in the election."""
         if self._holder is not None and self._holder.is_alive:
             self._world.trace.line("elector", "deposes", self._holder.name)
+            if self._world.swarm.suspects:
+                self._world.workload.multi(*map(Delete, self._places_of(self._session_id)))
+                return
             self._holder.put(e.NotEligible())
         self._holder = None
+
+    def _candidates(self) -> list[RegentProcess]:
+        return [
+            p
+            for p in self._world.regents
+            if p.is_alive and p.client.is_connected and p.known_session_id == p.client.session_id
+        ]
+
+    def _elect(self, process: RegentProcess) -> None:
+        self._holder = process
+        self._session_id = process.client.session_id
+        self._world.trace.line("elector", "elects", process.name)
+        process.put(e.Eligible())
+
+    # The queue
+
+    def open_queue(self, client: InMemoryClient) -> None:
+        """Create its parents."""
+        for path in ("/regent", QUEUE):
+            client.multi([Create(path)])
+
+    def others_in_the_queue(self, process: RegentProcess) -> list[int]:
+        """Sessions of the others that have a place, in the order of the queue."""
+        own = process.client.session_id
+        return [session_id for _, session_id in self._queue() if session_id != own]
+
+    def first_in_the_queue(self) -> int | None:
+        """Session of whoever is next."""
+        queue = self._queue()
+        return queue[0][1] if queue else None
+
+    def _queue(self) -> list[tuple[str, int]]:
+        """Place and session, in order."""
+        places = [f"{QUEUE}/{n}" for n in queue_order(self._world.zookeeper.children(QUEUE))]
+        nodes = [(place, self._world.zookeeper.get(place)) for place in places]
+        return [(place, node.ephemeral_owner) for place, node in nodes if node is not None]
+
+    def _places_of(self, session_id: int) -> list[str]:
+        return [place for place, owner in self._queue() if owner == session_id]
+
+    def _queue_up(self) -> bool:
+        """Whoever has no place gets one: behind the others, with the next thing that it does."""
+        for process in self._candidates():
+            is_holder = process is self._holder and process.client.session_id == self._session_id
+            if process.is_paused or is_holder or self._places_of(process.client.session_id):
+                continue
+            process.client.multi(
+                [Create(f"{QUEUE}/{process.name}-__lock__", ephemeral=True, sequential=True)]
+            )
+            return True
+        return False
+
+    def _follow_queue(self) -> bool:
+        """A holder without a place learns so; the first in the queue learns that it is."""
+        holder = self._holder
+        if holder is not None and not self._places_of(self._session_id):
+            self._holder = None
+            if holder.is_alive and self._world.zookeeper.is_alive(self._session_id):
+                self._world.trace.line("elector", "tells of its end", holder.name)
+                holder.put(e.NotEligible())
+            return True
+        queue = self._queue()
+        first = None if not queue else self._world.regent_of(queue[0][1])
+        if first is None or first is holder or first not in self._candidates():
+            return False
+        self._elect(first)
+        return True
+
+
+def is_place(writes: Sequence[Operation]) -> bool:
+    """Whether a transaction is that of a replica that queues up."""
+    return all(isinstance(op, Create) and op.path.startswith(QUEUE + "/") for op in writes)

@@ -158,6 +158,24 @@ class Faults:
         self._world.elector.depose()
         return True
 
+    def suspect_regent(self) -> bool:
+        """A replica finds, rightly or not, that others are absent, or one of them names it."""
+        process, rng = self._regent(), self._world.rng
+        others = [] if process is None else self._world.elector.others_in_the_queue(process)
+        if process is None or not others:
+            return False
+        absent = others if rng.random() < 0.6 else rng.sample(others, rng.randint(1, len(others)))
+        is_named = rng.random() < 0.3
+        self._world.trace.line(process.name, "suspects", f"{absent} is_named={is_named}")
+        process.put(
+            e.ReplicasAbsent(
+                process.client.session_id,
+                tuple(e.AbsentReplica(session_id, "suspected") for session_id in absent),
+                is_named,
+            )
+        )
+        return True
+
     def delete_controller_node(self) -> bool:
         """As people do to force an election."""
         if self._world.zookeeper.get(paths.CONTROLLER) is None:

@@ -43,6 +43,9 @@ FAULTS = (
 )
 """Methods of :class:`~tests.simulation.faults.Faults`."""
 
+SUSPICION = "suspect_regent"
+"""Likewise, where replicas of Regent suspect each other."""
+
 WORK = (
     "create_topic_by_command",
     "create_topic_by_hand",
@@ -92,6 +95,7 @@ class Swarm:
         leaders_ask: Whether leaders at 2.7 or newer ask for ISR changes, as they do; else they
             write them, as older ones.
         warm_standby: Whether Regent keeps the standby's cache, and takes over from it.
+        suspects: Whether replicas of Regent have their queue in ZooKeeper, and suspect each other.
     """
 
     brokers: int = 3
@@ -115,14 +119,16 @@ class Swarm:
     silence: float = 0.0
     leaders_ask: bool = True
     warm_standby: bool = False
+    suspects: bool = False
 
     @classmethod
-    def of(cls, rng: random.Random, *, standby: random.Random) -> Swarm:
+    def of(cls, rng: random.Random, *, standby: random.Random, suspicions: random.Random) -> Swarm:
         """The swarm of a seed.
 
         Args:
             standby: Decides about the standby's cache: without it a seed gives what it did before
                 there was one.
+            suspicions: Likewise about replicas that suspect each other.
         """
         protocol = rng.choice(PROTOCOLS)
         faults = {name: rng.uniform(0.2, 2.0) for name in FAULTS if rng.random() < 0.4}
@@ -143,9 +149,14 @@ class Swarm:
             "work": rng.uniform(0.5, 4.0),
         }
         rivals = rng.random() < 0.5
+        suspects = suspicions.random() < 0.3
+        if suspects:
+            faults[SUSPICION] = suspicions.uniform(0.5, 6.0)
+            speeds["fault"] = max(speeds["fault"], suspicions.choice((0.3, 1.0)))
+        brokers, regents = rng.choice((3, 3, 4)), rng.choice((1, 2, 2))
         return cls(
-            brokers=rng.choice((3, 3, 4)),
-            regents=rng.choice((1, 2, 2)),
+            brokers=brokers,
+            regents=suspicions.choice((2, 2, 3)) if suspects else regents,
             rivals=rivals,
             protocol=protocol,
             speeds=speeds,
@@ -166,6 +177,7 @@ class Swarm:
             impatience=rng.choice((0.1, 0.1, 0.5)),
             silence=rng.choice((0.0, 0.05, 0.3)),
             warm_standby=standby.random() < 0.5,
+            suspects=suspects,
         )
 
 

@@ -60,7 +60,11 @@ class World:
     ) -> None:
         self.rng = random.Random(f"regent {seed}")
         if swarm is None:
-            swarm = Swarm.of(self.rng, standby=random.Random(f"standby {seed}"))
+            swarm = Swarm.of(
+                self.rng,
+                standby=random.Random(f"standby {seed}"),
+                suspicions=random.Random(f"suspicions {seed}"),
+            )
         self.swarm = swarm
         self.clock = Clock()
         self.trace = Trace(self.clock.now_ms, echo=echo)
@@ -93,6 +97,8 @@ class World:
             admin.multi([Create(path)])
         for path, data in ((paths.CLUSTER, b""), (paths.CLUSTER_ID, encode_cluster_id("one"))):
             admin.multi([Create(path, data)])
+        if self.swarm.suspects:
+            self.elector.open_queue(admin)
         for broker in self.brokers.values():
             broker.start()
         for slot in range(1, self.swarm.regents + 1):

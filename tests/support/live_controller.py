@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from regent.controller.commands import Command, DescribeTopicConfigs, Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.view import ClusterView
+from regent.controller_loop import ReplicaSettings
 from regent.controller_service import ControllerService
 from regent.observability.metrics import EventMetrics
 from regent.runtime.ports import ConnectionListener, Serve
@@ -33,6 +34,7 @@ class LiveController:
             entering waits until it is the controller.
         serve: Makes the endpoint.
         warm_standby: Whether the standby's cache is kept.
+        replicas: How it knows other replicas; None: it does not.
         config: Fields of :class:`~regent.controller.config.ControllerConfig`.
 
     Attributes:
@@ -48,6 +50,7 @@ class LiveController:
         contends: bool = True,
         serve: Serve | None = None,
         warm_standby: bool = False,
+        replicas: ReplicaSettings | None = None,
         **config: Any,
     ) -> None:
         self.cluster = cluster
@@ -63,6 +66,7 @@ class LiveController:
             metrics=EventMetrics(CollectorRegistry()),
             serve=serve,
             warm_standby=warm_standby,
+            replicas=replicas,
         )
 
     def __enter__(self) -> LiveController:

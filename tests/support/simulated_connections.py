@@ -21,6 +21,7 @@ from regent.protocol.pending_requests import PendingRequests, receivers_of
 from regent.runtime.ports import ConnectionListener
 from regent.zk_data.operations import (
     Check,
+    Create,
     Operation,
     SessionState,
     WatchedEvent,
@@ -183,6 +184,13 @@ class SimulatedConnections:
     def _set_contending(self) -> None:
         self.contends = True
         self._cluster.elect()
+
+    def queue_up(self, election_path: str) -> None:
+        """Have a place in the replicas' queue, behind the others. Their election here is without:
+        it is for who looks into the queue."""
+        assert self._client is not None
+        place = Create(f"{election_path}/{self.name}-__lock__", ephemeral=True, sequential=True)
+        self._client.multi([place])
 
     def set_may_be_elected(self, may_be_elected: bool) -> None:
         """Contend from now on, or end the term and leave the election to others."""

@@ -175,14 +175,17 @@ class TestImportContracts:
             p.name for p in REGENT.iterdir() if (p / "__init__.py").exists()
         }
         # Settings are read by whoever starts something and know nothing themselves.
-        assert parts - {"__init__", "settings", "endpoint_options"} == known
+        assert parts - {"__init__", "settings", "endpoint_options", "replica_options"} == known
 
     @pytest.mark.parametrize(
         ("part", "forbidden"),
         [
             *((f"regent.{p}", "kazoo") for p in ("controller", "model", "kube", "network")),
-            *((f"regent.{p}", "asyncio") for p in ("controller", "model", "zk_data", "protocol")),
-            *((f"regent.{p}", "time") for p in ("controller", "reconcile")),
+            *(
+                (f"regent.{p}", "asyncio")
+                for p in ("controller", "model", "zk_data", "protocol", "replicas")
+            ),
+            *((f"regent.{p}", "time") for p in ("controller", "reconcile", "replicas")),
             *((f"regent.{p}", "random") for p in ("controller", "reconcile")),
             *((f"regent.{p}", "kopf") for p in ("controller", "runtime", "zookeeper", "network")),
             *((f"regent.{p}", "kio") for p in ("controller", "model", "kube", "zookeeper")),

@@ -20,6 +20,11 @@ app.kubernetes.io/name: {{ include "regent.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
+{{- /* The same for kubectl -l. */}}
+{{- define "regent.selector" -}}
+app.kubernetes.io/name={{ include "regent.name" . }},app.kubernetes.io/instance={{ .Release.Name }}
+{{- end }}
+
 {{- define "regent.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{ include "regent.selectorLabels" . }}
@@ -89,9 +94,73 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   # patch: for the finalizer, which is among the metadata.
   verbs: [get, list, watch, patch]
 - apiGroups: [kafka.regent.dev]
+  resources: [partitionreassignments]
+  # those whose spec.ttlSecondsAfterFinished is over
+  verbs: [delete]
+- apiGroups: [kafka.regent.dev]
   resources: [kafkatopics/status, partitionreassignments/status, brokerdrains/status]
   verbs: [patch]
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
+{{- end }}
+
+{{- /* Ports of the ZooKeeper servers, as a list; 2181 where none is given, as for Kafka. */}}
+{{- define "regent.zookeeperPorts" -}}
+{{- $ports := list }}
+{{- range splitList "," (first (splitList "/" .Values.zookeeper)) }}
+{{- $port := regexFind ":[0-9]+$" . | trimPrefix ":" | default "2181" }}
+{{- $ports = append $ports (int $port) }}
+{{- end }}
+{{- toYaml ($ports | uniq) }}
+{{- end }}
+
+{{- /* Egress of a NetworkPolicy that every pod of the release needs: names, and the API server. */}}
+{{- define "regent.commonEgress" -}}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+  {{- with .Values.networkPolicy.dns.to }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{ include "regent.egressRule" .Values.networkPolicy.apiServer }}
+{{- end }}
+
+{{- /* A rule for some ports (none: all) of some peers (none: all). */}}
+{{- define "regent.egressRule" -}}
+{{- $rule := dict }}
+{{- with .ports }}
+{{- $ports := list }}
+{{- range . }}
+{{- $ports = append $ports (dict "port" (int .) "protocol" "TCP") }}
+{{- end }}
+{{- $_ := set $rule "ports" $ports }}
+{{- end }}
+{{- with .to }}
+{{- $_ := set $rule "to" . }}
+{{- end }}
+{{- toYaml (list $rule) }}
+{{- end }}
+
+{{- /* Combinations of values that the schema cannot judge. */}}
+{{- define "regent.checkedValues" -}}
+{{- with .Values }}
+{{- if and .endpoint.enabled .endpoint.advertisedHost (or (gt (int .replicas) 1) (ne .strategy.type "Recreate")) }}
+{{- fail (printf "endpoint.advertisedHost is %q, one name for %d pods with the strategy %s: brokers would reach pods that are not the controller. Set replicas to 1 and strategy.type to Recreate, or leave advertisedHost empty: each pod has its own address then" .endpoint.advertisedHost (int .replicas) .strategy.type) }}
+{{- end }}
+{{- if .networkPolicy.enabled }}
+{{- if and .endpoint.enabled (not .networkPolicy.endpoint.from) }}
+{{- fail "networkPolicy.endpoint.from is empty, but endpoint.enabled is true: brokers could not ask their controller. Name the peers from which brokers and clients come, such as [{\"ipBlock\": {\"cidr\": \"10.0.0.0/8\"}}]" }}
+{{- end }}
+{{- if not (or .networkPolicy.brokers.to .networkPolicy.brokers.ports) }}
+{{- fail "networkPolicy.brokers is empty: which addresses and ports brokers have stands in ZooKeeper only. Name their peers in networkPolicy.brokers.to, the ports of their inter-broker listener in networkPolicy.brokers.ports, or both" }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Whether pods know each other; empty if they do not. */}}
+{{- define "regent.warmStandby" -}}
+{{- if or .Values.warmStandby.enabled (dig "warm_standby" false (default dict .Values.settings)) }}true{{ end }}
 {{- end }}

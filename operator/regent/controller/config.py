@@ -64,6 +64,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
         election_backoff_ms: Wait before ``/controller`` is taken from another holder again, after
             it was lost to one.
         election_backoff_max_ms: Bound of the doubling wait after failures of our own.
+        suspicion_backoff_ms: Wait after a take-over by suspicion before another; it doubles.
+        suspicion_backoff_max_ms: Bound of that wait. Twice as long without one, it begins anew.
         refusal_repair_backoff_ms: Wait before a refused request is sent again for the first time;
             it doubles with each attempt.
         refusal_repair_attempts: How often a refused request is sent again.
@@ -89,5 +91,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     election_path: str = "/regent/election"
     election_backoff_ms: int = 1_000
     election_backoff_max_ms: int = 60_000
+    suspicion_backoff_ms: int = 30_000
+    suspicion_backoff_max_ms: int = 3_600_000
     refusal_repair_backoff_ms: int = 5_000
     refusal_repair_attempts: int = 6

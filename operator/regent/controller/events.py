@@ -123,6 +123,33 @@ class NotEligible(ControllerEvent, frozen=True):
     state = ControllerState.CONTROLLER_CHANGE
 
 
+class AbsentReplica(NamedTuple):
+    """A replica of Regent that is held to be dead or frozen, or that leaves.
+
+    Attributes:
+        session_id: Its ZooKeeper session, which owns whatever it has in ZooKeeper.
+        reason: Why, for people.
+    """
+
+    session_id: int
+    reason: str
+
+
+class ReplicasAbsent(ControllerEvent, frozen=True):
+    """Other replicas are suspected, or the one that leads leaves and has named this one.
+
+    Attributes:
+        session_id: The session of this process when that was found.
+        absent: Whom it may take over from.
+        is_named: Whether it is to take over, without being suspicious.
+    """
+
+    state = ControllerState.CONTROLLER_CHANGE
+    session_id: int
+    absent: tuple[AbsentReplica, ...]
+    is_named: bool = False
+
+
 class ControllerChange(ControllerEvent, frozen=True):
     """``/controller`` was created, changed or deleted."""
 

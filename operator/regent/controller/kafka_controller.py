@@ -80,27 +80,27 @@ class KafkaController:
 
     async def _dispatch(self, event: e.ControllerEvent) -> Sequence[Any] | None:
         """Returns the answers for the event's callers, None for their refusals."""
-        life = self._life
-        match event:
-            case e.SessionEstablished():
-                await life.begin_session()
-            case e.Startup() | e.Reelect():
-                await life.compete()
-            case e.Eligible():
-                await life.become_eligible()
-            case e.NotEligible() | e.Shutdown():
-                await life.become_ineligible()
-            case e.ControllerChange():
-                await life.controller_changed()
-            case e.SessionReconnected():
-                await life.reconnected()
-            case e.Expire():
-                await life.resign()
-            case e.ClusterIdChange():
-                await life.check_cluster()
-            case _ if life.active is not None:
-                return await _dispatch_active(life.active, event)
+        of_life = _OF_LIFE.get(type(event))
+        if of_life is not None:
+            await of_life(self._life, event)
+        elif self._life.active is not None:
+            return await _dispatch_active(self._life.active, event)
         return None
+
+
+_OF_LIFE: Final[dict[type[e.ControllerEvent], Callable[[LifeCycle, Any], Awaitable[None]]]] = {
+    e.SessionEstablished: lambda life, _: life.begin_session(),
+    e.Startup: lambda life, _: life.compete(),
+    e.Reelect: lambda life, _: life.compete(),
+    e.Eligible: lambda life, _: life.become_eligible(),
+    e.NotEligible: lambda life, _: life.become_ineligible(),
+    e.Shutdown: lambda life, _: life.become_ineligible(),
+    e.ReplicasAbsent: lambda life, event: life.take_over(event),
+    e.ControllerChange: lambda life, _: life.controller_changed(),
+    e.SessionReconnected: lambda life, _: life.reconnected(),
+    e.Expire: lambda life, _: life.resign(),
+    e.ClusterIdChange: lambda life, _: life.check_cluster(),
+}
 
 
 async def _dispatch_active(

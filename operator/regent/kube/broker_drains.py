@@ -17,6 +17,7 @@ from regent.controller.commands import (
 from regent.controller.view import ClusterView
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.copy_watch import CopyWatch
 from regent.kube.drain_memory import DrainMemory
 from regent.kube.hosted_topics import HostedTopics
 from regent.kube.moving_partitions import MovingPartitions
@@ -33,7 +34,7 @@ from regent.reconcile.drains.transitions import transition_events
 from regent.reconcile.drains.unreadable import UnreadableRequest, plan_unreadable
 from regent.reconcile.plan import PlannedEvent
 from regent.reconcile.reassignments.claims import moved_partitions
-from regent.reconcile.reassignments.move_plan import PlanDocumentError, read_plan
+from regent.reconcile.reassignments.status import readable_plan
 from regent.reconcile.request import Absence
 from regent.resources.broker_drain import BrokerDrain, UnreadableDrain
 from regent.resources.broker_drain_status import BrokerDrainStatus
@@ -51,6 +52,7 @@ class BrokerDrains:
         configs: What is known of the configurations of topics.
         hosted: Which topics have replicas where.
         moving: What moves in the cluster.
+        copies: How far copies are.
         reassignments: Which PartitionReassignment executes what.
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
@@ -64,6 +66,7 @@ class BrokerDrains:
     configs: TopicConfigs
     hosted: HostedTopics
     moving: MovingPartitions
+    copies: CopyWatch
     reassignments: ReassignmentIndex
     batcher: CommandBatcher
     settings: KubeSettings
@@ -82,7 +85,10 @@ class BrokerDrains:
         if not isinstance(resource, BrokerDrain):
             return UnreadableRequest(resource, now=self.now())
         at, view = asyncio.get_running_loop().time(), self.view()
-        planned = self.planned_topics[known.key] = _topics_of_plan(resource.status)
+        plan = readable_plan(resource.status.plan)
+        planned = frozenset(() if plan is None else plan.topics)
+        self.planned_topics[known.key] = planned
+        moving = self.moving.partitions
         topics = self.hosted.on(resource.spec.brokers, view)
         configs = {topic: self.configs.get(topic) for topic in topics}
         return DrainRequest(
@@ -90,7 +96,10 @@ class BrokerDrains:
             view=view,
             hosted_topics=topics,
             configs={topic: config for topic, config in configs.items() if config is not None},
-            moving=self.moving.partitions,
+            moving=moving,
+            copies=self.copies.ledger
+            if plan is None
+            else self.copies.follow(known.key, plan, moving),
             sent=self.moving.sent(at=at),
             refused=memory.refused,
             moved_by_others=self._moved_by_others({*topics, *planned}, view),
@@ -166,14 +175,3 @@ class BrokerDrains:
         self, status: BrokerDrainStatus, *, over: BrokerDrainStatus, memory: DrainMemory
     ) -> tuple[PlannedEvent, ...]:
         return transition_events(over, status)
-
-
-def _topics_of_plan(status: BrokerDrainStatus) -> frozenset[str]:
-    """Topics of a stored plan; none if it cannot be read."""
-    if status.plan is None:
-        return frozenset()
-    try:
-        plan = read_plan(status.plan.document, expected_hash=status.plan.hash)
-    except PlanDocumentError:
-        return frozenset()
-    return frozenset(plan.topics)

@@ -3,7 +3,7 @@
 Why not the official one: it is synchronous, so each of ten thousand status writes would occupy a
 thread, and it brings a model class for everything Kubernetes knows. Why not kopf's: its request
 function is private and lives in kopf's task context, which ends before Regent is done writing. What
-is left to do is little: aiohttp, kopf's public ``ConnectionInfo``, three verbs.
+is left to do is little: aiohttp, kopf's public ``ConnectionInfo``, four verbs.
 
 Tokens and certificates are renewed in place, by the kubelet and by others. So credentials are read
 again after ``CREDENTIALS_MAX_AGE_S`` and whenever the server answers 401.
@@ -90,6 +90,12 @@ class KubeClient:
         body it applies to exactly that version. Raises as :meth:`request` does.
         """
         return await self.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+
+    async def delete(self, path: str, *, uid: str, version: str) -> None:
+        """Delete exactly this version of an object. Raises as :meth:`request` does."""
+        conditions = {"uid": uid, "resourceVersion": version}
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": conditions}
+        await self.request("DELETE", path, body=body)
 
     async def request(
         self,

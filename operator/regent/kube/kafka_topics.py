@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from regent.kube.object_cache import CachedObject, ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_memory import TopicMemory
+from regent.kube.usage_watch import UsageWatch
 from regent.reconcile.plan import PlannedEvent
 from regent.reconcile.request import Absence
 from regent.reconcile.topics.claims import Claim
@@ -51,6 +53,7 @@ class KafkaTopics:
         index: Who claims which topic.
         configs: What is known of the configurations of topics.
         moving: What moves in the cluster.
+        usage: Which topics are in use.
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
@@ -62,6 +65,7 @@ class KafkaTopics:
     index: TopicIndex
     configs: TopicConfigs
     moving: MovingPartitions
+    usage: UsageWatch
     batcher: CommandBatcher
     metrics: ResourceMetrics
     settings: KubeSettings
@@ -108,6 +112,10 @@ class KafkaTopics:
             name_rules=self.settings.topic_name_rules,
             moving_elsewhere=self.moving.elsewhere(resource.topic_name, at=at),
         )
+        question = request.usage_question
+        if question is not None:
+            usage = self.usage.ask(known.key, question, at=at)
+            request = dataclasses.replace(request, usage=usage)
         if waits_for_room(request):
             self.waiting[known.key] = None
         return request

@@ -14,6 +14,7 @@ from regent.kube.broker_drains import BrokerDrains, DrainIndex
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.copy_watch import CopyWatch
 from regent.kube.cordon_keeper import CordonKeeper
 from regent.kube.definition import DefinitionCheck
 from regent.kube.drain_news import DrainNews, wanted_cordon
@@ -25,6 +26,7 @@ from regent.kube.metrics import ResourceMetrics
 from regent.kube.moving_partitions import MoveNews, MovingPartitions
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.partition_reassignments import PartitionReassignments, ReassignmentIndex
+from regent.kube.rebalance_planning import PlanningTools, RebalancePlanning
 from regent.kube.reconciler import (
     MemoryT,
     ReconciledKind,
@@ -38,6 +40,7 @@ from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
+from regent.kube.usage_watch import UsageWatch
 from regent.kube.watching import KindWatch
 from regent.reconcile.drains.kind import BROKER_DRAIN
 from regent.reconcile.kinds import ClaimT, KindDescriptor
@@ -57,6 +60,9 @@ class KindSurroundings:
         jitter: Returns numbers from 0 to 1 that spread retries.
         enqueue: Called with the keys of objects that are to be reconciled.
         compare_everything: Called with a kind all of whose objects have just been listed.
+        copies: How far copies are.
+        usage: Which topics are in use.
+        planning: What plans for spec.rebalance are made with; None: there is nothing.
         moving: What moves in the cluster.
         topics: Who claims which topic.
         reassignments: Which PartitionReassignment executes what.
@@ -74,6 +80,9 @@ class KindSurroundings:
     jitter: Callable[[], float]
     enqueue: Callable[[frozenset[ObjectKey]], None]
     compare_everything: Callable[[str], None]
+    copies: CopyWatch
+    usage: UsageWatch
+    planning: PlanningTools | None = None
     moving: MovingPartitions = field(default_factory=MovingPartitions)
     topics: TopicIndex = field(default_factory=lambda: ClaimIndex(KAFKA_TOPIC))
     reassignments: ReassignmentIndex = field(
@@ -90,6 +99,7 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         index=index,
         configs=configs,
         moving=around.moving,
+        usage=around.usage,
         batcher=around.batcher,
         metrics=around.metrics,
         settings=around.settings,
@@ -122,6 +132,12 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
     configs = TopicConfigs()
     moving = around.moving
     moves = MoveNews(moving)
+    planning = RebalancePlanning(
+        around.planning,
+        view=around.view,
+        rules=around.settings.topic_name_rules,
+        on_news=around.enqueue,
+    )
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
         concerned = _concerned(topics, index, configs)
@@ -141,16 +157,20 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
             topics=around.topics,
             configs=configs,
             moving=moving,
+            copies=around.copies,
             batcher=around.batcher,
             settings=around.settings,
             view=around.view,
             absence=around.absence,
             now=around.now,
             jitter=around.jitter,
+            planned=planning.outcome_for,
         ),
         topics_changed=topics_changed,
         all_changed=configs.invalidate_all,
         view_replaced=view_replaced,
+        duty=planning.run,
+        planning=planning,
     )
     return served
 
@@ -163,6 +183,7 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
         configs=TopicConfigs(),
         hosted=HostedTopics(),
         moving=around.moving,
+        copies=around.copies,
         reassignments=around.reassignments,
         batcher=around.batcher,
         settings=around.settings,
@@ -224,6 +245,7 @@ def _served(
     all_changed: Callable[[], None],
     view_replaced: Callable[[], None] = lambda: None,
     duty: Callable[[asyncio.Event], Coroutine[Any, Any, None]] | None = None,
+    planning: RebalancePlanning | None = None,
 ) -> ServedKind:
     kind, health = descriptor.kind, around.health.of(descriptor.kind.kind)
     cache = ObjectCache(kind.kind, index, serves=around.settings.selection.serves)
@@ -244,6 +266,7 @@ def _served(
         recorder=around.recorder,
         settings=around.settings,
         view=around.view,
+        planning=planning,
     )
     return ServedKind(
         kind=kind,

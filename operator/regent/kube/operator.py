@@ -28,6 +28,7 @@ from prometheus_client import CollectorRegistry
 from regent.controller.view import ClusterView
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.copy_watch import CopyWatch
 from regent.kube.errors import KubeApiError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
@@ -41,14 +42,16 @@ from regent.kube.kind_wiring import (
 from regent.kube.kopf_runner import KopfOptions
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
+from regent.kube.rebalance_planning import PlanningTools
 from regent.kube.reconciler import Reconciled
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
+from regent.kube.usage_watch import UsageWatch
 from regent.kube.waiting import cancel
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.reconcile.request import Absence
-from regent.runtime.ports import ControllerPort
+from regent.runtime.ports import BrokerQuestionsPort, ControllerPort
 
 
 class KubeOperator:
@@ -63,6 +66,8 @@ class KubeOperator:
         metrics: ResourceMetrics | None,
         health: KubeHealth,
         why_inactive: Callable[[], str | None],
+        planning: PlanningTools | None = None,
+        broker_questions: BrokerQuestionsPort | None = None,
     ) -> None:
         def now() -> datetime:
             return datetime.now(UTC)
@@ -71,6 +76,7 @@ class KubeOperator:
         self._controller = controller
         self._settings = settings
         self._why_inactive = why_inactive
+        self._broker_questions = broker_questions
         self._was_active_at = asyncio.get_running_loop().time()
         self._loop = asyncio.get_running_loop()
         self._is_open = True
@@ -81,6 +87,12 @@ class KubeOperator:
         self.queue: WorkQueue[ObjectKey] = WorkQueue(jitter=jitter)
         self.batcher = CommandBatcher(controller, timeout_s=settings.submit_timeout_s)
         self.recorder = EventRecorder(client, now=now, instance=socket.gethostname())
+        self.copies = CopyWatch(
+            broker_questions, view=lambda: controller.view, now=now, on_news=self._enqueue
+        )
+        self.usage = UsageWatch(
+            broker_questions, view=lambda: controller.view, now=now, on_news=self._enqueue
+        )
         surroundings = KindSurroundings(
             client=client,
             settings=settings,
@@ -94,6 +106,9 @@ class KubeOperator:
             jitter=jitter,
             enqueue=self._enqueue,
             compare_everything=self._compare_everything,
+            planning=planning,
+            copies=self.copies,
+            usage=self.usage,
         )
         self.kafka_topics = serve_kafka_topics(surroundings)
         self.partition_reassignments = serve_partition_reassignments(surroundings)
@@ -118,7 +133,12 @@ class KubeOperator:
         self._controller.subscribe(_weak_listener(self))
         for served in self.kinds.values():
             served.view_replaced()
-        names = [("command batcher", self.batcher.run()), ("event recorder", self.recorder.run())]
+        names = [
+            ("command batcher", self.batcher.run()),
+            ("event recorder", self.recorder.run()),
+            ("copy watch", self.copies.run()),
+            ("usage watch", self.usage.run()),
+        ]
         for kind, served in self.kinds.items():
             names.extend((f"{name} {kind}", each) for name, each in served.background())
         names.extend(
@@ -159,8 +179,10 @@ class KubeOperator:
             ready_flag.set()
 
     def close(self) -> None:
-        """Ignore events and views from now on."""
+        """Ignore events and views from now on, and ask brokers nothing."""
         self._is_open = False
+        if self._broker_questions is not None:
+            self._broker_questions.close()
         self.queue.close()
 
     def on_event(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> None:
@@ -238,6 +260,12 @@ class KubeOperator:
             self._enqueue(served.topics_changed(topics))
 
 
+def _client(settings: KubeSettings) -> KubeClient:
+    return KubeClient(
+        max_connections=settings.max_connections, request_timeout_s=settings.request_timeout_s
+    )
+
+
 async def run_kube(
     controller: ControllerPort,
     settings: KubeSettings,
@@ -251,6 +279,8 @@ async def run_kube(
     health: KubeHealth | None = None,
     why_inactive: Callable[[], str | None] = lambda: None,
     on_operator: Callable[[KubeOperator], None] | None = None,
+    planning: PlanningTools | None = None,
+    broker_questions: BrokerQuestionsPort | None = None,
 ) -> None:
     """Serve the custom resources until ``stop_event`` is set.
 
@@ -265,6 +295,8 @@ async def run_kube(
         health: Where namespaces that cannot be read are named; default: nowhere.
         why_inactive: Returns why this process is not the controller, for people.
         on_operator: Called with the operator before it starts, for metrics and tests.
+        planning: What plans for spec.rebalance are made with; None: there is no planner.
+        broker_questions: Asks brokers what only they know; None: statuses do without it.
 
     Raises:
         Exception: A defect in one of the tasks that do the work. Whatever is wrong with the API
@@ -272,12 +304,7 @@ async def run_kube(
     """
     async with contextlib.AsyncExitStack() as stack:
         if client is None:
-            client = await stack.enter_async_context(
-                KubeClient(
-                    max_connections=settings.max_connections,
-                    request_timeout_s=settings.request_timeout_s,
-                )
-            )
+            client = await stack.enter_async_context(_client(settings))
         operator = KubeOperator(
             controller,
             settings,
@@ -285,6 +312,8 @@ async def run_kube(
             metrics=metrics,
             health=health or KubeHealth(),
             why_inactive=why_inactive,
+            planning=planning,
+            broker_questions=broker_questions,
         )
         stack.callback(operator.close)
         if on_operator is not None:

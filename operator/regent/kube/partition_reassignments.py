@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,24 +11,30 @@ from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
     DescribeTopicConfigs,
+    ElectLeaders,
     Outcome,
     ResourceCommand,
 )
 from regent.controller.view import ClusterView
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.copy_watch import CopyWatch
 from regent.kube.kafka_topics import TopicIndex
 from regent.kube.moving_partitions import MovingPartitions
-from regent.kube.object_cache import CachedObject
+from regent.kube.object_cache import CachedObject, ObjectKey
 from regent.kube.reassignment_memory import ReassignmentMemory
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
+from regent.model.partition import TopicPartition
+from regent.planning.orders import PlanningOutcome
 from regent.reconcile.plan import PlannedEvent
 from regent.reconcile.reassignments.claims import ReassignmentClaim, moved_by_others
+from regent.reconcile.reassignments.copies import CopyLedger
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.reassignments.request import DeclaredReplicas, ReassignmentRequest
+from regent.reconcile.reassignments.status import readable_plan
 from regent.reconcile.reassignments.transitions import transition_events
 from regent.reconcile.reassignments.unreadable import UnreadableRequest, plan_unreadable
 from regent.reconcile.request import Absence
@@ -48,22 +54,26 @@ class PartitionReassignments:
         topics: Who claims which topic.
         configs: What is known of the configurations of topics.
         moving: What moves in the cluster.
+        copies: How far copies are.
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
         absence: Returns for how long this process has not been the controller.
+        planned: Returns what has come of the plan that an object, by its key and uid, wants.
     """
 
     index: ReassignmentIndex
     topics: TopicIndex
     configs: TopicConfigs
     moving: MovingPartitions
+    copies: CopyWatch
     batcher: CommandBatcher
     settings: KubeSettings
     view: Callable[[], ClusterView]
     now: Callable[[], datetime]
     jitter: Callable[[], float]
     absence: Callable[[], Absence] = Absence
+    planned: Callable[[ObjectKey, str], PlanningOutcome | None] = lambda _, __: None
 
     def remember(self, known: CachedObject, *, at: float) -> ReassignmentMemory:
         """See :class:`~regent.kube.reconciler.ReconciledKind`, as for the others."""
@@ -74,27 +84,43 @@ class PartitionReassignments:
         if not isinstance(resource, PartitionReassignment):
             return UnreadableRequest(resource, now=self.now())
         at = asyncio.get_running_loop().time()
-        topics = PARTITION_REASSIGNMENT.subjects(known.body)
+        planned = self.planned(known.key, known.uid)
+        subjects = PARTITION_REASSIGNMENT.subjects(known.body)
+        topics = tuple(dict.fromkeys((*subjects, *(() if planned is None else planned.topics))))
         configs = {topic: self.configs.get(topic) for topic in topics}
-        view = self.view()
+        view, moving = self.view(), self.moving.partitions
         claims = (claim for topic in topics for claim in self.index.claims(topic))
         return ReassignmentRequest(
             resource=resource,
             view=view,
             topics=topics,
             configs={topic: config for topic, config in configs.items() if config is not None},
-            moving=self.moving.partitions,
+            moving=moving,
+            copies=self._copies(known, resource, moving),
             sent=self.moving.sent(at=at),
             refused=memory.refused,
             moved_by_others=moved_by_others(resource, claims, cluster_id=view.cluster_id),
             declared=self._declared(topics, cluster_id=view.cluster_id),
             name_rules=self.settings.topic_name_rules,
+            planned=planned,
             seen_at=memory.seen_at,
             monotonic_s=at,
             now=self.now(),
             attempts=tuple(memory.attempts),
             absence=self.absence(),
         )
+
+    def _copies(
+        self,
+        known: CachedObject,
+        resource: PartitionReassignment,
+        moving: Collection[TopicPartition],
+    ) -> CopyLedger:
+        status = resource.status
+        plan = None if status.started_at is None else readable_plan(status.plan)
+        if plan is None or status.finished_at is not None:
+            return self.copies.ledger
+        return self.copies.follow(known.key, plan, moving)
 
     def _declared(
         self, topics: Sequence[str], *, cluster_id: str | None
@@ -131,6 +157,15 @@ class PartitionReassignments:
                     self.moving.take_back(tp for tp in command.targets if tp in memory.refused)
                 case DescribeTopicConfigs():
                     self._note_reading(command, outcome, request, memory, as_of=as_of)
+                case ElectLeaders():
+                    memory.note_attempt(
+                        command,
+                        outcome,
+                        controller_epoch=request.view.controller_epoch,
+                        at=at,
+                        settings=self.settings,
+                        jitter=self.jitter,
+                    )
                 case _:
                     raise AssertionError(f"no reassignment asks for {command}")
         return ()

@@ -23,6 +23,7 @@ from regent.kube.memory import ObjectMemory, Outranked
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter, WritableStatus, WriteResult
+from regent.planning.orders import PlanningOrder
 from regent.reconcile.plan import FinalizerAction, Plan, PlannedEvent
 
 logger = logging.getLogger(__name__)
@@ -72,6 +73,15 @@ class ReconciledKind(Protocol[RequestT, StatusT, MemoryT]):
         ...
 
 
+class Planning(Protocol):
+    """Has plans made beside, outside the event loop."""
+
+    def keep(self, key: ObjectKey, uid: str, order: PlanningOrder | None) -> None:
+        """Have this plan made for an object, unless it is under way or made; None: it wants
+        none."""
+        ...
+
+
 class Reconciled(NamedTuple):
     """What came of a reconciliation.
 
@@ -90,6 +100,7 @@ class ReconcilerParts:
 
     Attributes:
         view: Returns the newest view of the cluster.
+        planning: Makes the plans that resources of the kind want; None: they want none.
     """
 
     cache: ObjectCache
@@ -97,6 +108,7 @@ class ReconcilerParts:
     recorder: EventRecorder
     settings: KubeSettings
     view: Callable[[], ClusterView]
+    planning: Planning | None = None
 
 
 class _Stopwatch:
@@ -138,6 +150,7 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         self.reconciliations += 1
         if self._parts.cache.get(key) is None:
             self._memories.pop(key, None)
+            self._keep_planning(key, "", None)
             return Reconciled(None)
         stopwatch = _Stopwatch(asyncio.get_running_loop().time)
         return Reconciled(await self._rounds(key, stopwatch), stopwatch.elapsed_s)
@@ -153,6 +166,9 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             with stopwatch:
                 request = self._kind.request(known, memory)
                 plan = self._kind.plan(request)
+            self._keep_planning(key, known.uid, plan.planning)
+            if plan.is_to_be_deleted:
+                return await self._delete(known)
             if plan.finalizer is FinalizerAction.ADD:
                 if await self._parts.writer.add_finalizer(key, known.uid) is WriteResult.WRITTEN:
                     continue
@@ -168,6 +184,10 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             self._record(known, await self._kind.send(request, plan.commands, memory))
         return 0.0
 
+    def _keep_planning(self, key: ObjectKey, uid: str, order: PlanningOrder | None) -> None:
+        if self._parts.planning is not None:
+            self._parts.planning.keep(key, uid, order)
+
     def _memory_of(self, known: CachedObject) -> MemoryT:
         at = asyncio.get_running_loop().time()
         memory = self._memories.get(known.key)
@@ -175,6 +195,14 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             memory = self._memories[known.key] = self._kind.remember(known, at=at)
         memory.see(known.generation, at=at)
         return memory
+
+    async def _delete(self, known: CachedObject) -> float | None:
+        """Delete the object as it is known; one that has changed meanwhile is looked at again."""
+        result = await self._parts.writer.delete(known)
+        if result is WriteResult.CHANGED:
+            return 0.0
+        logger.info("A resource is deleted: its time is over", extra={"resource": str(known.key)})
+        return None
 
     async def _finish(
         self, known: CachedObject, plan: Plan[StatusT], memory: MemoryT

@@ -17,10 +17,11 @@ from regent.kube.lease import Lease
 from regent.kube.login import SERVICE_ACCOUNT
 from regent.kube.metrics import ResourceMetrics, ServingState
 from regent.kube.operator import KubeOperator, run_kube
+from regent.kube.rebalance_planning import PlanningTools
 from regent.kube.settings import KubeSettings
 from regent.kube.supervisor import supervise
 from regent.kube.waiting import cancel, first_of, unless_set
-from regent.runtime.ports import ControllerPort
+from regent.runtime.ports import BrokerQuestionsPort, ControllerPort
 
 
 class KubernetesSide:
@@ -29,6 +30,8 @@ class KubernetesSide:
     Args:
         why_inactive: Returns why there is no controller here; called in the main loop.
         on_signal: Called for SIGTERM and SIGINT.
+        planning: What plans for spec.rebalance are made with; None: there is no planner.
+        broker_questions: As for :func:`~regent.kube.operator.run_kube`.
 
     Attributes:
         operator: What serves now; None while another replica does.
@@ -43,6 +46,8 @@ class KubernetesSide:
         on_signal: Callable[[], None],
         health: KubeHealth,
         metrics: ResourceMetrics,
+        planning: PlanningTools | None = None,
+        broker_questions: BrokerQuestionsPort | None = None,
     ) -> None:
         self.operator: KubeOperator | None = None
         self._controller = controller
@@ -51,6 +56,8 @@ class KubernetesSide:
         self._on_signal = on_signal
         self._health = health
         self._metrics = metrics
+        self._planning = planning
+        self._broker_questions = broker_questions
         self._leadership = Leadership(
             duration_s=settings.lease_duration_s, retry_s=settings.lease_retry_s
         )
@@ -114,6 +121,8 @@ class KubernetesSide:
                 health=self._health,
                 why_inactive=self._why_inactive,
                 on_operator=self._set_operator,
+                planning=self._planning,
+                broker_questions=self._broker_questions,
             )
         finally:
             self.operator = None

@@ -1,4 +1,5 @@
-"""The only place that writes to custom resources: their status and Regent's finalizer.
+"""The only place that writes to custom resources: their status and Regent's finalizer. It also
+deletes those whose time is over.
 
 Each write is bound to the resourceVersion it was computed from. So it can be compared with what is
 really there: a status that is already right is not written, and one that a controller of the same
@@ -134,6 +135,24 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
             return WriteResult.CHANGED if known.generation != generation else removal(known)
 
         return await self._write(key, uid, decide, is_final=True)
+
+    async def delete(self, known: CachedObject) -> WriteResult:
+        """Delete an object if it is still this version of it. The watch shows when it is gone.
+
+        Raises:
+            KubeError: If the API server does not answer or refuses.
+        """
+        path = self._kind.kind.object_path(known.key.namespace, known.key.name)
+        try:
+            await self._client.delete(path, uid=known.uid, version=known.version)
+        except KubeConflictError:
+            await self._read_again(known.key, path)
+            return WriteResult.CHANGED
+        except KubeNotFoundError:
+            self._on_news(self._cache.remove(known.key, uid=known.uid))
+            return WriteResult.GONE
+        self.writes += 1
+        return WriteResult.WRITTEN
 
     @property
     def _finalizer(self) -> str:

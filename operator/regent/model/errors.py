@@ -16,6 +16,7 @@
     │   ├─ RecursiveWatchesUnsupportedError   servers before 3.6: do without
     │   └─ UnexpectedZooKeeperError      an answer that no caller expects (authorization, ...)
     ├─ MalformedZNodeError               a znode that does not decode: skip that entry
+    ├─ BrokerQuestionError               a broker does not answer a question: do without
     └─ ConfigurationError                invalid settings; the message says how to correct them
 """
 
@@ -103,6 +104,10 @@ class MalformedZNodeError(RegentError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class BrokerQuestionError(RegentError):
+    """A broker does not say what it was asked; the message says why, without its name."""
 
 
 class ConfigurationError(RegentError):

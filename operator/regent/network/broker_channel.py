@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib.metadata
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Final, TypeVar
@@ -22,6 +21,7 @@ import msgspec
 from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import ConfigurationError
 from regent.model.topic_config import BrokerFacts, narrowed_versions
+from regent.network.api_versions import ask_versions
 from regent.network.connection import BrokerConnection
 from regent.network.connection_problem import (
     ConnectionProblem,
@@ -40,10 +40,7 @@ from regent.protocol.broker_versions import possible_versions
 from regent.protocol.connection_setup import (
     AuthenticationError,
     BrokerSettings,
-    UnknownApiVersionsError,
-    api_versions_request,
     broker_settings_request,
-    decode_api_versions_response,
     decode_broker_settings_response,
 )
 from regent.protocol.control_codec import (
@@ -62,8 +59,6 @@ from regent.protocol.primitives import DecodeError
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_SOFTWARE_VERSION: Final = importlib.metadata.version("regent")
 
 _WARNING_INTERVAL: Final = 30.0
 """Seconds between two warnings about a broker that stays out of reach."""
@@ -264,7 +259,7 @@ class BrokerChannel:
         self._is_asking = True
         try:
             async with asyncio.timeout(self._settings.connect_timeout):
-                self._supported = await _ask_versions(connection)
+                self._supported = await ask_versions(connection)
         finally:
             self._is_asking = False
 
@@ -378,7 +373,7 @@ class BrokerChannel:
             endpoint, client_id=self._client_id, settings=self._settings
         )
         async with asyncio.timeout(self._settings.response_timeout):
-            supported = await _ask_versions(connection)
+            supported = await ask_versions(connection)
             body = await connection.set_up(broker_settings_request(self.broker.broker_id))
         reported = decode_broker_settings_response(body)
         if isinstance(reported, str):
@@ -422,12 +417,3 @@ async def _first_of(*waits: Coroutine[object, object, object]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
     for task in done:
         task.result()
-
-
-async def _ask_versions(connection: BrokerConnection) -> Mapping[int, VersionRange]:
-    body = await connection.set_up(api_versions_request(_SOFTWARE_VERSION))
-    try:
-        return decode_api_versions_response(3, body)
-    except UnknownApiVersionsError:
-        body = await connection.set_up(api_versions_request(_SOFTWARE_VERSION, version=0))
-        return decode_api_versions_response(0, body)

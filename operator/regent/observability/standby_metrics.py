@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -32,6 +32,9 @@ class StandbyStatistics(Protocol):
     @property
     def standby(self) -> StandbyStatus | None: ...
 
+    @property
+    def suspicions(self) -> Mapping[str, int]: ...
+
 
 class StandbyCollector(Collector):
     """Reads the keeper's numbers at the moment of the scrape."""
@@ -55,3 +58,11 @@ class StandbyCollector(Collector):
             yield CounterMetricFamily(
                 f"regent_standby_{field}", help_text, value=getattr(status, field)
             )
+        suspicions = CounterMetricFamily(
+            "regent_replica_suspicions",
+            "How often this replica has held another one to be dead or frozen.",
+            labels=["reason"],
+        )
+        for reason, count in self._statistics.suspicions.items():
+            suspicions.add_metric([reason], count)
+        yield suspicions

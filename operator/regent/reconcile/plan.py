@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from regent.controller.commands import ResourceCommand
+from regent.planning.orders import PlanningOrder
 
 StatusT = TypeVar("StatusT")
 
@@ -49,6 +50,8 @@ class EventReason(enum.StrEnum):
     REASSIGNMENT_PAUSED = "ReassignmentPaused"
     REASSIGNMENT_CANCELLED = "ReassignmentCancelled"
     REASSIGNMENT_COMPLETED = "ReassignmentCompleted"
+    REASSIGNMENT_UNDO_STARTED = "ReassignmentUndoStarted"
+    REASSIGNMENT_UNDONE = "ReassignmentUndone"
     DRAIN_STARTED = "DrainStarted"
     DRAIN_PAUSED = "DrainPaused"
     DRAIN_COMPLETED = "DrainCompleted"
@@ -82,7 +85,10 @@ class Plan(Generic[StatusT]):
             cannot be stored, they are not sent.
         finalizer: Adding comes before the commands, removing after everything else.
         events: To be recorded once the plan is carried out.
+        is_to_be_deleted: Whether the object itself is to be deleted, unless it changes meanwhile.
         requeue_after_s: When to requeue even if nothing happens; None: no need.
+        planning: The plan that is to be made for the resource beside, or whose outcome it still
+            needs; None: none. The outcome is news for the resource.
     """
 
     status: StatusT | None = None
@@ -90,4 +96,6 @@ class Plan(Generic[StatusT]):
     status_first: bool = False
     finalizer: FinalizerAction = FinalizerAction.LEAVE
     events: tuple[PlannedEvent, ...] = ()
+    is_to_be_deleted: bool = False
     requeue_after_s: float | None = None
+    planning: PlanningOrder | None = None

@@ -126,6 +126,10 @@ class BrokerDrain(CustomResource):
             PrinterColumn("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
             PrinterColumn("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
             PrinterColumn("Age", "date", ".metadata.creationTimestamp"),
+            PrinterColumn("Bytes", "integer", ".status.progress.bytesTotal", wide=True),
+            PrinterColumn("Copied", "integer", ".status.progress.bytesCopied", wide=True),
+            PrinterColumn("Bytes/s", "integer", ".status.progress.bytesPerSecond", wide=True),
+            PrinterColumn("End", "string", ".status.progress.estimatedEnd", wide=True),
             PrinterColumn("Plan", "string", ".status.plan.hash", wide=True),
             PrinterColumn("Cluster", "string", ".spec.clusterRef.name", wide=True),
             PrinterColumn(

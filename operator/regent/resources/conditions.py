@@ -106,6 +106,14 @@ class ConditionReason(enum.StrEnum):
         "The reassignment was cancelled: nothing is moved any more.",
     )
     REASSIGNED = "Reassigned", "Every partition of the plan has the replicas that it has there."
+    REASSIGNMENT_UNDONE = (
+        "ReassignmentUndone",
+        "What the reassignment had moved is back, as far as it could be.",
+    )
+    UNDO_WINDOW_OVER = (
+        "UndoWindowOver",
+        "It was completed longer ago than spec.undoWindowSeconds, and cannot be undone any more.",
+    )
     PARTITIONS_DRIFTED = (
         "PartitionsDrifted",
         "Somebody else has moved, deleted or recreated partitions of the plan.",
@@ -116,11 +124,17 @@ class ConditionReason(enum.StrEnum):
     )
     COPIES_STALLED = (
         "CopiesStalled",
-        "Copies cannot go on: a partition has no leader, or a broker refuses its replica.",
+        "Copies cannot go on: no leader, a broker that refuses its replica, or no growth for "
+        "minutes.",
     )
     REMOVING_THROTTLES = (
         "RemovingThrottles",
         "All partitions have arrived; what throttled them is still to be removed.",
+    )
+
+    ELECTING_LEADERS = (
+        "ElectingLeaders",
+        "All partitions have arrived; their preferred leaders are being elected.",
     )
 
     # The course of a drain
@@ -137,7 +151,7 @@ class ConditionReason(enum.StrEnum):
     REPLICAS_STAY = "ReplicasStay", "The mode is Leadership: replicas are not moved."
     VERIFYING = "Verifying", "Nothing is left to be moved; what was moved is not in sync yet."
     BROKERS_DRAINED = "BrokersDrained", "The brokers have nothing any more that was to be moved."
-    UNDOING = "Undoing", "What the drain has moved goes back."
+    UNDOING = "Undoing", "What was moved goes back."
     DRAIN_UNDONE = "DrainUndone", "What the drain had moved is back, as far as it could be."
     DRAIN_TIMED_OUT = (
         "DrainTimedOut",
@@ -280,6 +294,19 @@ class ConditionReason(enum.StrEnum):
         "BelowMinInsyncReplicas",
         "Partitions would get fewer replicas than min.insync.replicas.",
     )
+    INVALID_REBALANCE = (
+        "InvalidRebalance",
+        "spec.rebalance names what the cluster does not have, or contradicts itself.",
+    )
+    GOALS_INFEASIBLE = (
+        "GoalsInfeasible",
+        "No plan meets the hard goals of spec.rebalance; status.problems has the reasons.",
+    )
+    PLANNER_MISSING = (
+        "PlannerMissing",
+        "spec.rebalance needs the planner, which is not installed where Regent runs.",
+    )
+    PLANNER_FAILED = "PlannerFailed", "The planner has ended without a plan; it is tried again."
     CONCURRENT_CHANGE = "ConcurrentChange", "Somebody else changed the topic at the same moment."
     NOT_CONTROLLER = "NotController", "The controller moved while the change was being made."
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper did not answer in time."

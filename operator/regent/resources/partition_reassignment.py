@@ -24,18 +24,21 @@ from regent.resources.kafka_topic import ReplicaList
 from regent.resources.kafka_topic_status import MAX_REPLICAS
 from regent.resources.kind import Cel, PrinterColumn, ResourceKind
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus
+from regent.resources.rebalance import Rebalance
 from regent.resources.status_reading import first_problem, read_status
 
 MAX_ASSIGNMENTS: Final = 5000
 MAX_PLAN_JSON_LENGTH: Final = 500_000
 MAX_TOPICS: Final = 1000
+DEFAULT_UNDO_WINDOW_S: Final = 24 * 60 * 60
+MAX_PERIOD_S: Final = 366 * 24 * 60 * 60
 MIN_BYTES_PER_SECOND: Final = 1024
 """Kafka takes less. It is refused as a value that was meant in another unit."""
 
-_RECORD: Final = frozenset({"clusterId", "plan", "startedAt", "finishedAt"})
+_RECORD: Final = frozenset({"clusterId", "plan", "startedAt", "undoStartedAt", "finishedAt"})
 """Fields of a status that nothing else says."""
 
-SOURCES: Final = ("assignments", "planJSON", "replicationFactor")
+SOURCES: Final = ("assignments", "planJSON", "replicationFactor", "rebalance")
 """Fields that say what is to be moved, exactly one of which is set."""
 
 
@@ -53,6 +56,7 @@ class DesiredState(enum.StrEnum):
     RUNNING = "Running"
     PAUSED = "Paused"
     CANCELLED = "Cancelled"
+    UNDONE = "Undone"
 
 
 class DriftPolicy(enum.StrEnum):
@@ -186,13 +190,33 @@ class PartitionReassignmentSpec(ApiModel):
         min_length=1,
         max_length=MAX_TOPICS,
     )
+    rebalance: Rebalance | None = Field(
+        default=None,
+        description="Goals for the whole cluster; the planner (regent[planner]) chooses what is "
+        "moved. Immutable.",
+    )
     approval: Approval = Field(
         default_factory=Approval, description="Under which condition the plan is executed."
     )
     desired_state: DesiredState = Field(
         default=DesiredState.RUNNING,
         description="Running: the plan is executed. Paused: nothing more is begun; what is on its "
-        "way arrives. Cancelled: what is on its way goes back to where it was.",
+        "way arrives. Cancelled: what is on its way goes back to where it was. Undone: everything "
+        "that it has moved does.",
+    )
+    undo_window_seconds: int = Field(
+        default=DEFAULT_UNDO_WINDOW_S,
+        description="For how long it can be undone after it was completed. Then its moves are "
+        "removed from the status.",
+        ge=0,
+        le=MAX_PERIOD_S,
+    )
+    ttl_seconds_after_finished: int | None = Field(
+        default=None,
+        description="It is deleted so many seconds after it was completed or undone. Default: it "
+        "stays.",
+        ge=0,
+        le=MAX_PERIOD_S,
     )
     concurrency: Concurrency = Field(
         default_factory=Concurrency, description="How much is moved at the same time."
@@ -235,6 +259,10 @@ class PartitionReassignment(CustomResource):
             PrinterColumn("Age", "date", ".metadata.creationTimestamp"),
             PrinterColumn("Percent", "integer", ".status.progress.percent", wide=True),
             PrinterColumn("Copies", "integer", ".status.plan.replicaMoves", wide=True),
+            PrinterColumn("Bytes", "integer", ".status.progress.bytesTotal", wide=True),
+            PrinterColumn("Copied", "integer", ".status.progress.bytesCopied", wide=True),
+            PrinterColumn("Bytes/s", "integer", ".status.progress.bytesPerSecond", wide=True),
+            PrinterColumn("End", "string", ".status.progress.estimatedEnd", wide=True),
             PrinterColumn("Plan", "string", ".status.plan.hash", wide=True),
             PrinterColumn("Cluster", "string", ".spec.clusterRef.name", wide=True),
             PrinterColumn(

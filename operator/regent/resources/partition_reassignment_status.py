@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ MAX_DOCUMENT_LENGTH: Final = 400_000
 
 MAX_PROBLEMS: Final = 100
 MAX_SAMPLE: Final = 50
+MAX_REMARKS: Final = 20
 
 
 class Phase(enum.StrEnum):
@@ -32,6 +33,9 @@ class Phase(enum.StrEnum):
     CANCELLED = "Cancelled"
     INCOMPLETE = "Incomplete"
     COMPLETED = "Completed"
+    UNDOING = "Undoing"
+    UNDONE = "Undone"
+    UNDO_REFUSED = "UndoRefused"
 
 
 class StoredPlan(ApiModel):
@@ -45,9 +49,40 @@ class StoredPlan(ApiModel):
     replica_moves: int = Field(description="Replicas that are copied to another broker.", ge=0)
     leader_changes: int = Field(description="Partitions that get another preferred leader.", ge=0)
     document: str = Field(
+        default="",
         description="The moves: partitions with their replicas before and their target, as JSON, "
-        "compressed (zlib) and in base64.",
+        "compressed (zlib) and in base64. It is removed when it cannot be undone any more.",
         max_length=MAX_DOCUMENT_LENGTH,
+    )
+
+
+class UnmetGoal(ApiModel):
+    """A soft goal that the plan does not meet."""
+
+    goal: str = Field(description="Name of the goal.", max_length=64)
+    reason: str = Field(description="Why, as the planner says it.", max_length=512)
+
+
+class RebalanceStatus(ApiModel):
+    """What the planner says of a plan for spec.rebalance."""
+
+    bytes: int = Field(description="Bytes that are copied, as far as sizes are known.", ge=0)
+    leader_changes: int = Field(description="Partitions that get another leader.", ge=0)
+    lower_bound: int = Field(
+        description="No plan that comes as close to the goals copies fewer replicas.", ge=0
+    )
+    unmet_goals: tuple[UnmetGoal, ...] = Field(
+        default=(),
+        description="Soft goals that the plan does not meet.",
+        max_length=8,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    remarks: tuple[Annotated[str, Field(max_length=512)], ...] = Field(
+        default=(),
+        description="What the snapshot lacked that the plan was made from, such as sizes that a "
+        "broker did not tell; the first ones if many.",
+        max_length=MAX_REMARKS,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
 
 
@@ -67,6 +102,26 @@ class Progress(ApiModel):
         ge=0,
     )
     percent: int = Field(default=0, description="Of the partitions that are done.", ge=0, le=100)
+    bytes_total: int | None = Field(
+        default=None,
+        description="Bytes of all copies of the plan: as many as their leaders have now. Absent if "
+        "not known.",
+        ge=0,
+    )
+    bytes_copied: int | None = Field(
+        default=None, description="Bytes of them that are there. Absent if not known.", ge=0
+    )
+    bytes_per_second: int | None = Field(
+        default=None,
+        description="Bytes a second that all copies of the plan together got in the last minute.",
+        ge=0,
+    )
+    estimated_end: Rfc3339 | None = Field(
+        default=None, description="When they are there, if they go on at this rate."
+    )
+    bytes_unknown: str | None = Field(
+        default=None, description="Why the bytes are not known.", max_length=512
+    )
 
 
 class MoveSample(ApiModel):
@@ -98,7 +153,8 @@ class Problem(ApiModel):
 
 
 class PartitionReassignmentStatus(ApiModel):
-    """What Regent last saw and did. Everything but the plan can be rebuilt from the cluster."""
+    """What Regent last saw and did. Everything but the plan, and when something began and ended,
+    can be rebuilt from the cluster."""
 
     observed_generation: int | None = Field(
         default=None, description="metadata.generation that this status was computed for.", ge=0
@@ -118,13 +174,22 @@ class PartitionReassignmentStatus(ApiModel):
     )
     phase: Phase | None = Field(default=None, description="Where it is, for people.")
     plan: StoredPlan | None = Field(default=None, description="The plan, once there is one.")
+    rebalance: RebalanceStatus | None = Field(
+        default=None, description="What the planner says of the plan, if it has made it."
+    )
     progress: Progress | None = Field(default=None, description="How far it is.")
     summary: str | None = Field(default=None, description="Partitions done/in the plan.")
     started_at: Rfc3339 | None = Field(
         default=None,
         description="When the execution began. From then on this plan is executed and no other.",
     )
-    finished_at: Rfc3339 | None = Field(default=None, description="When it was completed.")
+    undo_started_at: Rfc3339 | None = Field(
+        default=None,
+        description="When its undoing began. From then on the plan is executed in reverse.",
+    )
+    finished_at: Rfc3339 | None = Field(
+        default=None, description="When it was completed, or undone."
+    )
     problems: tuple[Problem, ...] = Field(
         default=(),
         description="Everything that keeps it from being planned; the first ones if many.",
@@ -142,3 +207,8 @@ class PartitionReassignmentStatus(ApiModel):
         description="Epoch of the Kafka controller that last changed this status.",
         ge=0,
     )
+
+    @property
+    def begun_at(self) -> str | None:
+        """When what is being executed began: the plan, or its undoing."""
+        return self.undo_started_at or self.started_at

@@ -19,6 +19,9 @@ from regent.controller.commands import Command, Outcome
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.view import ClusterView, TopicView
 from regent.model.cluster import Broker
+from regent.model.partition import TopicPartition
+from regent.model.replica import ReplicaPresence
+from regent.model.replica_sizes import ReplicaSizes
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests, ControlResponse
 from regent.zk_data.operations import (
@@ -149,6 +152,67 @@ class StandbyPort(Protocol):
 
     def resigned(self) -> None:
         """This process is not the controller any more."""
+        ...
+
+
+class HeartbeatsPort(Protocol):
+    """Asks other replicas of Regent whether they live, and answers them. Its methods may be called
+    from any thread; callbacks come in a thread of its own."""
+
+    @property
+    def instance(self) -> str:
+        """By which others know this process, whatever its address is."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """Where it answers."""
+        ...
+
+    @property
+    def suspicions(self) -> Mapping[str, int]:
+        """How often others were suspected, by reason."""
+        ...
+
+    def start(
+        self,
+        *,
+        on_suspected: Callable[[Mapping[int, str]], None],
+        on_named: Callable[[int], None],
+        is_ready: Callable[[], bool],
+    ) -> None:
+        """Begin.
+
+        Args:
+            on_suspected: Called with session -> why of all that are suspected, when that changes,
+                and again as long as it lasts.
+            on_named: Called with the session of the replica that wants this process to take over.
+            is_ready: Whether this process could take over now. Must answer at once.
+        """
+        ...
+
+    def set_peers(self, peers: Mapping[int, ReplicaPresence]) -> None:
+        """Ask these from now on, and no others: session -> whom."""
+        ...
+
+    def ready(self) -> frozenset[str]:
+        """Instances that ask this process, and could take over now."""
+        ...
+
+    def name(self, instance: str) -> None:
+        """Tell that one to take over."""
+        ...
+
+    def problems(self) -> Mapping[str, str | None]:
+        """Other replica, for people -> why it does not answer, None if it does."""
+        ...
+
+    def leave(self) -> None:
+        """Say that this process ends as it should: nobody suspects it from now on."""
+        ...
+
+    def close(self) -> None:
+        """End. Others see that, and suspect it unless it was said before."""
         ...
 
 
@@ -309,6 +373,48 @@ class ControllerPort(Protocol):
         """Call ``listener`` after each new view with the names of the topics that changed (none of
         them if only the brokers did), None for "anything". It is called in the controller's thread
         and must not block."""
+        ...
+
+
+class ReplicaSizesPort(Protocol):
+    """Asks brokers how much they have of partitions."""
+
+    async def replica_sizes(
+        self, broker: Broker, partitions: Collection[TopicPartition]
+    ) -> ReplicaSizes:
+        """How many bytes a broker has of these partitions.
+
+        Raises:
+            BrokerQuestionError: If it does not say.
+        """
+        ...
+
+
+class TopicUsagePort(Protocol):
+    """Asks brokers whether topics are in use. Methods raise ``BrokerQuestionError`` if a broker
+    does not say, or may not say everything."""
+
+    async def records_since(
+        self, broker: Broker, topic: str, partitions: Collection[int], *, since_ms: int
+    ) -> Collection[int]:
+        """Which of these partitions, which the broker leads, have records at or after a time
+        (milliseconds since 1970)."""
+        ...
+
+    async def groups_using(
+        self, broker: Broker, topic: str, partitions: Collection[int]
+    ) -> Mapping[str, str]:
+        """The consumer groups that the broker coordinates and that use a topic, each with how: by
+        committed offsets, or by a member that subscribes to it."""
+        ...
+
+
+class BrokerQuestionsPort(ReplicaSizesPort, TopicUsagePort, Protocol):
+    """Asks brokers as a client does, on connections of its own: no answer of theirs keeps the
+    controller waiting. Everything belongs into one event loop."""
+
+    def close(self) -> None:
+        """Close all connections. The next question opens another one."""
         ...
 
 

@@ -51,6 +51,11 @@ class StandbyStatus(msgspec.Struct, frozen=True):
     differences: int = 0
     problem: str | None = None
 
+    @property
+    def is_current(self) -> bool:
+        """Whether a take-over would load the cache."""
+        return self.phase is StandbyPhase.CURRENT
+
     def report(self) -> dict[str, object]:
         """For ``/status``."""
         return {

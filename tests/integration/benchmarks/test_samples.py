@@ -6,11 +6,13 @@ Kafka's side is left out: it takes minutes.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from benchmarks import kafkatopics
 from benchmarks.cli import main
 
 pytestmark = pytest.mark.integration
@@ -44,3 +46,18 @@ def test_events_are_measured_in_every_size() -> None:
     )
     assert result.exit_code == 0, result.output
     assert "end of a reassignment of 1 partition" in result.output
+
+
+def test_kafkatopics_become_ready_and_then_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafkatopics, "QUIET_S", 2.0)
+    document = tmp_path / "figures.json"
+    arguments = ["kafkatopics", "--size", "20", "--idle-timeout", "0", "--json", str(document)]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    last = result.output.splitlines()[-1]
+    assert re.fullmatch(r"kafkatopics: \d+\.\d s to Ready, \d+\.\d\d % of a core idle", last)
+    details = json.loads(document.read_text())["details"]
+    assert details["idle"]["writes"] == 0
+    assert details["writes"] >= 20

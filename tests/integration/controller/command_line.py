@@ -10,13 +10,14 @@ from pathlib import Path
 from sandbox.process import Outcome, run_guarded
 
 ROOT = Path(__file__).parents[3]
+SOURCES = os.pathsep.join(str(ROOT / folder) for folder in ("operator", "spark_tasks"))
 
 
 def run_regent(*arguments: str | Path, **environment: str) -> Outcome:
     """Run ``regent ARGUMENTS`` to its end."""
     return run_guarded(
         [sys.executable, "-m", "regent", *arguments],
-        environment={"PYTHONPATH": str(ROOT / "operator"), "COLUMNS": "160", **environment},
+        environment={"PYTHONPATH": SOURCES, "COLUMNS": "160", **environment},
         timeout_s=180,
     )
 
@@ -30,7 +31,7 @@ def run_without_reader(*arguments: str | Path) -> Outcome:
             [sys.executable, "-m", "regent", *arguments],
             stdout=writer,
             stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+            env={**os.environ, "PYTHONPATH": SOURCES},
             timeout=180,
             check=False,
         )

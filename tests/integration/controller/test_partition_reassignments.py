@@ -124,12 +124,17 @@ def test_mistakes_are_refused_by_the_api_server_or_all_named_at_once(
     create_topic(cluster, "mistaken", {0: [1, 2]})
     good = assign("mistaken", {0: [1, 3]})
     for spec, text in (
-        ({}, "set exactly one of assignments, planJSON, replicationFactor"),
+        ({}, "set exactly one of assignments, planJSON, replicationFactor, rebalance"),
         ({"assignments": good, "replicationFactor": {"mistaken": 1}}, "set exactly one of"),
+        ({"assignments": good, "rebalance": {}}, "set exactly one of"),
+        ({"rebalance": {"goals": ["CpuUsageDistributionGoal"]}}, "Unsupported value"),
+        ({"rebalance": {"drainedBrokers": [1, 1]}}, "Duplicate value"),
         ({"assignments": good, "throttel": 1}, 'unknown field "throttel"'),
         ({"assignments": assign("mistaken", {0: [1, 1]})}, "Duplicate value"),
         ({"replicationFactor": {"mistaken": 0}}, "greater than or equal to 1"),
         ({"assignments": good, "approval": {"planHash": "yes"}}, "planHash"),
+        ({"assignments": good, "undoWindowSeconds": -1}, "greater than or equal to 0"),
+        ({"assignments": good, "ttlSecondsAfterFinished": -1}, "greater than or equal to 0"),
     ):
         with pytest.raises(SandboxError, match=re.escape(text)):
             moves.apply(reassignment("mistaken", **spec))
@@ -192,6 +197,20 @@ def bytes_on(cluster: Cluster, broker_id: int, partition: str) -> int:
     return sum(log.stat().st_size for log in logs)
 
 
+def produce(cluster: Cluster, topic: str, size: int) -> None:
+    """Write so many bytes of records."""
+    cluster.tools.run(
+        "kafka-producer-perf-test",
+        f"--topic={topic}",
+        f"--num-records={size // 10_000}",
+        "--record-size=10000",
+        "--throughput=-1",
+        "--producer-props",
+        f"bootstrap.servers={cluster.tools.bootstrap_servers}",
+        "acks=all",
+    )
+
+
 def throttles(cluster: Cluster, topic: str) -> dict[str, Any]:
     """Everything that throttles replicas of a topic, or at brokers, and the notes about it."""
     configs = {topic: cluster.znodes.config(topic) or {}}
@@ -209,16 +228,7 @@ def test_copies_are_throttled_by_the_brokers_and_not_when_they_have_arrived(
 ) -> None:
     create_topic(cluster, "throttled", {0: [1]})
     size = 64_000_000
-    cluster.tools.run(
-        "kafka-producer-perf-test",
-        "--topic=throttled",
-        f"--num-records={size // 10_000}",
-        "--record-size=10000",
-        "--throughput=-1",
-        "--producer-props",
-        f"bootstrap.servers={cluster.tools.bootstrap_servers}",
-        "acks=all",
-    )
+    produce(cluster, "throttled", size)
     moves.apply(
         reassignment(
             "throttled",
@@ -288,3 +298,107 @@ def test_a_regent_that_is_killed_goes_on_with_the_same_plan_and_copies_nothing_t
     log = cluster.broker(3).log_path.read_text()
     created = Counter(re.findall(r"Created log for partition (killed-\d+) ", log))
     assert created == {f"killed-{p}": 1 for p in range(partitions)}
+
+
+def test_the_status_says_how_many_bytes_are_copied_how_fast_and_until_when(
+    cluster: Cluster, moves: Resources, process: RegentProcess, figure: Figure
+) -> None:
+    create_topic(cluster, "measured", {0: [1]})
+    size, rate = 64_000_000, 1_000_000
+    produce(cluster, "measured", size)
+    moves.apply(
+        reassignment(
+            "measured",
+            assignments=assign("measured", {0: [2]}),
+            approval={"policy": "Automatic"},
+            throttle={"bytesPerSecond": rate},
+        )
+    )
+
+    def progress() -> dict[str, Any]:
+        found: dict[str, Any] = moves.get("measured").get("status", {}).get("progress", {})
+        return found
+
+    found = cluster.wait(progress, "a rate", until=lambda each: each.get("bytesPerSecond", 0) > 0)
+    figure(
+        "bytes, of all, a second", [found[f"bytes{n}"] for n in ("Copied", "Total", "PerSecond")]
+    )
+    assert found["bytesTotal"] == bytes_on(cluster, 1, "measured-0") >= size
+    assert 0 < found["bytesCopied"] < found["bytesTotal"]
+    assert found["estimatedEnd"] > moves.get("measured")["status"]["startedAt"]
+
+    cluster.broker(2).pause()
+    try:
+        silent = cluster.wait(
+            progress, "the figures to be left out", until=lambda each: "bytesUnknown" in each
+        )
+    finally:
+        cluster.broker(2).resume()
+    assert "broker 2 does not say" in silent["bytesUnknown"]
+    assert "bytesTotal" not in silent
+    cluster.wait(progress, "figures again", until=lambda each: "bytesTotal" in each)
+    moves.patch("measured", throttle={"bytesPerSecond": 1_000_000_000})
+    done = wait_completed(moves, "measured")["progress"]
+    assert done["bytesCopied"] == done["bytesTotal"] == found["bytesTotal"]
+    assert "estimatedEnd" not in done
+
+
+def test_what_was_moved_is_undone_after_a_kill_and_the_resource_goes_when_its_time_is_over(
+    cluster: Cluster, moves: Resources, process: RegentProcess
+) -> None:
+    origin = {p: [1 + p % 2, 3] for p in range(40)}
+    create_topic(cluster, "undone", origin)
+    targets = {p: [3, 1 + p % 2] if p % 4 == 0 else [2 - p % 2, 3] for p in origin}
+    moves.apply(
+        reassignment(
+            "undone",
+            assignments=assign("undone", targets),
+            approval={"policy": "Automatic"},
+            concurrency={"total": 2},
+        )
+    )
+    done = wait_completed(moves, "undone")
+    wait_until_moved(cluster, {("undone", p): r for p, r in targets.items()})
+    assert done["plan"]["document"]
+
+    moves.patch("undone", desiredState="Undone")
+
+    def back() -> int:
+        found = cluster.znodes.assignment("undone") or {}
+        return sum(found[p] == origin[p] for p in origin)
+
+    cluster.wait(back, "some to be back", until=lambda n: n >= 5, interval_s=0.02)
+    process.kill()
+    process.start()
+    process.wait_until_active()
+    moves.wait_for_condition("undone", "Ready", "True", "ReassignmentUndone")
+    status = moves.get("undone")["status"]
+    assert status["phase"] == "Undone"
+    assert "document" not in status["plan"]
+    assert cluster.znodes.assignment("undone") == origin
+    wait_until_moved(cluster, {("undone", p): r for p, r in origin.items()})
+    assert event_reasons(moves, "undone").count("ReassignmentUndone") == 1
+
+    moves.patch("undone", ttlSecondsAfterFinished=0)
+    moves.kubectl("wait", "--for=delete", f"--timeout={TIMEOUT_S}s", "reassignment/undone")
+
+
+def test_a_reassignment_that_was_completed_too_long_ago_is_not_undone(
+    cluster: Cluster, moves: Resources, process: RegentProcess
+) -> None:
+    create_topic(cluster, "late", {0: [1, 2]})
+    moves.apply(
+        reassignment(
+            "late",
+            assignments=assign("late", {0: [3, 2]}),
+            approval={"policy": "Automatic"},
+            undoWindowSeconds=0,
+        )
+    )
+    wait_completed(moves, "late")
+    moves.patch("late", desiredState="Undone")
+    found = moves.wait_for_condition("late", "Stalled", "True", "UndoWindowOver")
+    assert "create another PartitionReassignment for the way back" in found["message"]
+    assert cluster.znodes.assignment("late") == {0: [3, 2]}
+    moves.patch("late", desiredState="Running")
+    moves.wait_for_condition("late", "Ready", "True", "Reassigned")

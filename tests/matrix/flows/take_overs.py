@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from sandbox import KafkaBroker
 from tests.integration.controller.cluster import controller_id_of
 from tests.matrix.flow import Flow, Stage
 from tests.matrix.jobs import BrokerFailure, ControllerFailure, Deletion, Job, Reassignment
@@ -32,6 +33,15 @@ def _take_over(make_job: Callable[[Stage], Job], stage: Stage) -> None:
             stage.producer.wait_for_progress()
             cluster.wait_for_consistency()
             assert cluster.znodes.controller() == controller_id_of(regent.process)
+            _restart(stage, holder)
+
+
+def _restart(stage: Stage, deposed: KafkaBroker) -> None:
+    """What Kafka's controller was about to send when it was deposed makes its state machines fail
+    once its broker is elected again ("batch is not empty"): only a restart forgets that."""
+    deposed.kill()
+    deposed.start()
+    stage.cluster.wait_in_sync()
 
 
 TAKE_OVERS = tuple(

@@ -20,6 +20,7 @@ from tests.simulation.checkers.terms import TermChecker
 from tests.simulation.checkers.topics import TopicChecker
 from tests.simulation.checkers.unclean import UncleanElections
 from tests.simulation.driver import RegentProcess
+from tests.simulation.elector import is_place
 from tests.simulation.trace import require
 from tests.simulation.zookeeper import AppliedTransaction
 
@@ -126,12 +127,13 @@ class SafetyChecker:
         writes = [op for op in applied.operations if not isinstance(op, Check)]
         raises_epoch = any(op.path == paths.CONTROLLER_EPOCH for op in writes)
         if raises_epoch:
-            self._terms.epoch_raised(writer, writes)
+            self._terms.epoch_raised(writer, writes, applied.session_id)
         is_fenced = _is_fenced(applied.operations)
         is_alive = self._world.zookeeper.is_alive(applied.session_id)
         if writer.startswith("regent") and is_alive and not raises_epoch:
             require(
-                is_fenced or _is_withdrawal(writes), f"{writer} writes without the fence: {writes}"
+                is_fenced or _is_withdrawal(writes) or is_place(writes),
+                f"{writer} writes without the fence: {writes}",
             )
         if is_fenced and not raises_epoch:
             self._terms.fenced_write(writer, applied.session_id)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from regent.zk_data import paths
 from regent.zk_data.controller import decode_controller_epoch
-from regent.zk_data.operations import Create, Operation, SetData
+from regent.zk_data.operations import Create, Delete, Operation, SetData
 from tests.simulation.checkers.observed import Observed
 from tests.simulation.trace import require
 
@@ -21,8 +21,9 @@ class TermChecker:
     def __init__(self, world: World, seen: Observed) -> None:
         self._world = world
         self._seen = seen
+        self._holder_session_id = 0
 
-    def epoch_raised(self, writer: str, writes: Sequence[Operation]) -> None:
+    def epoch_raised(self, writer: str, writes: Sequence[Operation], session_id: int) -> None:
         """A transaction changes the controller epoch."""
         (raised,) = (op for op in writes if op.path == paths.CONTROLLER_EPOCH)
         assert isinstance(raised, Create | SetData)
@@ -37,7 +38,25 @@ class TermChecker:
         taken = any(isinstance(op, Create) and op.path == paths.CONTROLLER for op in writes)
         require(taken, f"{writer} raises the controller epoch without becoming the controller")
         self._seen.epoch = epoch
+        self._check_right(writer, writes, session_id)
+        self._holder_session_id = session_id
         self._world.trace.line(writer, "wins", f"epoch={epoch}")
+
+    def _check_right(self, writer: str, writes: Sequence[Operation], session_id: int) -> None:
+        """A replica that is not elected deposes replicas only, and is the next from then on."""
+        process = self._world.regent_of(session_id)
+        if process is None or process.controller.life.is_eligible:
+            return
+        require(
+            any(isinstance(op, Delete) and op.path == paths.CONTROLLER for op in writes),
+            f"{writer} becomes the controller without being elected, and deposes nobody",
+        )
+        deposed = self._world.owner_of(self._holder_session_id)
+        require(deposed.startswith("regent"), f"{writer} deposes {deposed} without being elected")
+        require(
+            self._world.elector.first_in_the_queue() == session_id,
+            f"{writer} becomes the controller though another replica is next",
+        )
 
     def fenced_write(self, writer: str, session_id: int) -> None:
         """Only the controller of the present epoch may have passed the fence."""

@@ -16,6 +16,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.copy_watch import CopyWatch
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.health import KubeHealth
 from regent.kube.kind_wiring import KindSurroundings
@@ -23,9 +24,11 @@ from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
+from regent.kube.usage_watch import UsageWatch
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.reconcile.request import Absence
+from regent.runtime.ports import ReplicaSizesPort, TopicUsagePort
 from sandbox import wait_until_async
 from tests.support.live_controller import LiveController
 from tests.unit.kube.test_status_writer import Store
@@ -39,10 +42,16 @@ class ServedResource:
     Args:
         serve: Makes what serves the kind.
         name: Of the kind.
+
+    Attributes:
+        replica_sizes: Answers how far copies are; None: brokers are not asked.
+        topic_usage: Answers whether a topic is in use; likewise.
     """
 
     def __init__(self, serve: Serve, name: str, **spec: Any) -> None:
         self.serve = serve
+        self.replica_sizes: ReplicaSizesPort | None = None
+        self.topic_usage: TopicUsagePort | None = None
         self.key = ObjectKey(name, "shop", "move")
         self.store = Store(
             {
@@ -106,6 +115,16 @@ class Serving:
         self._metrics = ResourceMetrics(CollectorRegistry())
         self._batcher = CommandBatcher(controller, timeout_s=30)
         self._recorder = EventRecorder(resource.store, now=now, instance="pod")
+        self.copies = CopyWatch(
+            resource.replica_sizes,
+            view=lambda: controller.view,
+            now=now,
+            on_news=self._enqueue,
+            interval_s=0.05,
+        )
+        self.usage = UsageWatch(
+            resource.topic_usage, view=lambda: controller.view, now=now, on_news=self._enqueue
+        )
         self.around = KindSurroundings(
             client=resource.store,
             settings=KubeSettings(status_detail_interval_s=0.1),
@@ -119,6 +138,8 @@ class Serving:
             jitter=lambda: 1.0,
             enqueue=self._enqueue,
             compare_everything=lambda _: None,
+            copies=self.copies,
+            usage=self.usage,
         )
         self._kind = resource.serve(self.around)
 
@@ -128,6 +149,8 @@ class Serving:
         self.take()
         reconcile = self._kind.reconciler.reconcile
         return [
+            asyncio.create_task(self.copies.run()),
+            asyncio.create_task(self.usage.run()),
             asyncio.create_task(self._batcher.run()),
             asyncio.create_task(self._recorder.run()),
             asyncio.create_task(work(self.queue, reconcile, metrics=self._metrics)),

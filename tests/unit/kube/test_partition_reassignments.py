@@ -23,6 +23,7 @@ from regent.controller.commands import (
 from regent.controller.view import ClusterView
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.command_batcher import CommandBatcher
+from regent.kube.copy_watch import CopyWatch
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.kafka_topics import TopicIndex
 from regent.kube.moving_partitions import MovingPartitions
@@ -50,6 +51,10 @@ from tests.unit.reconcile.reassignments.reassigning import (
 from tests.unit.reconcile.requests import view
 
 NAMES = ("a", "b")
+
+
+def now() -> datetime:
+    return datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def body(name: str, **spec: Any) -> dict[str, Any]:
@@ -122,10 +127,11 @@ class Bench:
             topics=self.topics,
             configs=TopicConfigs(),
             moving=self.moving,
+            copies=CopyWatch(None, view=lambda: self.port.view, now=now, on_news=lambda keys: None),
             batcher=batcher,
             settings=settings,
             view=lambda: self.port.view,
-            now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+            now=now,
             jitter=lambda: 1.0,
         )
         keys = {name: ObjectKey("PartitionReassignment", "shop", name) for name in self.stores}

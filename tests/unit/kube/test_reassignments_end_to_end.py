@@ -4,11 +4,14 @@ simulated cluster, whose safety checker follows every step, and an API server in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from regent.controller.commands import AlterPartitionReassignments
 from regent.kube.kind_wiring import serve_partition_reassignments
+from regent.model.cluster import Broker
+from regent.model.partition import TopicPartition
+from regent.model.replica_sizes import ReplicaSizes
 from regent.zk_data.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from sandbox import wait_until_async
 from tests.support.live_controller import LiveController
@@ -198,3 +201,84 @@ async def wait_for_arrivals_at(cluster: SimulatedCluster, target: Replicas) -> N
         timeout_s=60,
         describe=f"replicas {target}",
     )
+
+
+async def test_however_often_processes_end_what_was_moved_is_undone_and_then_deleted() -> None:
+    origin, target = [(1, 2)] * 12, [(3, 2)] * 12
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create(cluster, origin, target)
+        move = reassignment(assignments=assign(*target), concurrency={"total": 2})
+        async with move.served(controller):
+            await move.wait_for("Completed")
+        async with move.served(controller) as serving:
+            serving.change(desiredState="Undone")
+            await move.wait_for("Undoing")
+        await asyncio.to_thread(controller.expire_session)
+        async with move.served(controller) as serving:
+            await move.wait_for("Undone")
+            assert cluster.replicas("orders") == origin
+            assert "document" not in move.status["plan"]
+            serving.change(ttlSecondsAfterFinished=0)
+            await wait_until_async(
+                lambda: asyncio.to_thread(lambda: move.store.stored is None),
+                timeout_s=60,
+                describe="the resource to be deleted",
+            )
+        assert controller.view.topics["orders"].partitions[0].replicas == (1, 2)
+
+
+async def test_a_completed_one_goes_by_itself_when_its_time_is_over() -> None:
+    origin, target = [(1, 2)] * 4, [(3, 2)] * 4
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create(cluster, origin, target)
+        move = reassignment(assignments=assign(*target), ttlSecondsAfterFinished=0)
+        async with move.served(controller):
+            await wait_until_async(
+                lambda: asyncio.to_thread(lambda: move.store.stored is None),
+                timeout_s=60,
+                describe="the resource to be deleted",
+            )
+        assert cluster.replicas("orders") == target
+
+
+class Disks:
+    """What the brokers of a simulated cluster say of their disks."""
+
+    def __init__(self, **sizes: int) -> None:
+        self.sizes = {int(name.removeprefix("broker_")): size for name, size in sizes.items()}
+
+    async def replica_sizes(
+        self, broker: Broker, partitions: Collection[TopicPartition]
+    ) -> ReplicaSizes:
+        return ReplicaSizes(dict.fromkeys(partitions, self.sizes[broker.broker_id]))
+
+
+async def test_the_status_follows_what_the_brokers_say_of_the_copies() -> None:
+    origin, target = [(1, 2)] * 4, [(3, 2)] * 4
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create(cluster, origin, target)
+        cluster.pause_broker(3)  # nothing is copied there
+        move = reassignment(assignments=assign(*target))
+        disks = Disks(broker_1=1000, broker_2=1000, broker_3=300)
+        move.replica_sizes = disks
+
+        def progress() -> dict[str, Any]:
+            found: dict[str, Any] = move.status.get("progress", {})
+            return found
+
+        async with move.served(controller):
+            for size in (300, 600):
+                disks.sizes[3] = size
+                wanted = 4 * size
+
+                async def is_shown(wanted: int = wanted) -> bool:
+                    return progress().get("bytesCopied") == wanted
+
+                await wait_until_async(
+                    is_shown, timeout_s=60, describe=f"{size} bytes of each to be copied"
+                )
+            assert progress()["bytesTotal"] == 4000
+            assert progress()["bytesPerSecond"] > 0
+            cluster.resume_broker(3)
+            await move.wait_for("Completed")
+        assert (progress()["bytesCopied"], progress()["bytesTotal"]) == (4000, 4000)

@@ -58,15 +58,25 @@ class Store(KubeClient):
         if method == "POST":
             self.created.append(body)
             return {}
-        if method == "PATCH" and self.before_write:
+        if method in ("PATCH", "DELETE") and self.before_write:
             self.before_write.pop(0)()
         if self.stored is None:
             raise KubeNotFoundError("gone", status=404)
+        if method == "DELETE":
+            self._delete(body["preconditions"])
+            return {}
         if method == "PATCH":
             self.patches.append(body)
             self._patch(body, is_status=path.endswith("/status"))
         copied: dict[str, Any] = json.loads(json.dumps(self.stored))
         return copied
+
+    def _delete(self, preconditions: Any) -> None:
+        assert self.stored is not None
+        metadata = self.stored["metadata"]
+        if preconditions != {name: metadata[name] for name in ("uid", "resourceVersion")}:
+            raise KubeConflictError("changed", status=409)
+        self.stored = None
 
     def _patch(self, patch: Any, *, is_status: bool) -> None:
         assert self.stored is not None
@@ -183,6 +193,31 @@ def test_endless_conflicts_are_left_to_the_next_look() -> None:
     bench.store.before_write = [bench.store.change] * 10
     with pytest.raises(KubeConflictError, match="faster than it can be written"):
         bench.write(partitions=2)
+
+
+def delete(bench: Bench) -> WriteResult:
+    known = bench.cache.get(key())
+    assert known is not None
+    return run(bench.writer.delete(known))
+
+
+def test_exactly_the_version_that_is_known_is_deleted() -> None:
+    bench = Bench()
+    assert delete(bench) is WriteResult.WRITTEN
+    assert bench.store.stored is None
+    assert bench.cache.get(key()) is not None, "the watch shows when it is gone"
+    assert delete(bench) is WriteResult.GONE
+    assert bench.cache.get(key()) is None
+
+
+def test_an_object_that_has_changed_is_not_deleted() -> None:
+    bench = Bench()
+    bench.store.before_write = [lambda: bench.store.change(generation=2)]
+    assert delete(bench) is WriteResult.CHANGED
+    assert bench.store.stored is not None
+    known = bench.cache.get(key())
+    assert known is not None
+    assert known.generation == 2, "it is looked at again"
 
 
 def test_an_object_that_is_gone() -> None:

@@ -25,6 +25,7 @@ from regent.kube.reconciler import Reconciler, ReconcilerParts
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
+from regent.kube.usage_watch import UsageWatch
 from regent.kube.work_queue import BACKOFF_MAX_S
 from regent.model.cluster import Broker
 from regent.model.topic import topic_id_to_text
@@ -107,6 +108,9 @@ class Bench:
                 index=self.index,
                 configs=TopicConfigs(),
                 moving=MovingPartitions(),
+                usage=UsageWatch(
+                    None, view=lambda: self.port.view, now=now, on_news=lambda keys: None
+                ),
                 batcher=batcher,
                 metrics=self.metrics,
                 settings=settings,

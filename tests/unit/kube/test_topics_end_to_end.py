@@ -14,6 +14,7 @@ from sandbox import wait_until_async
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.unit.kube.serving_moves import ServedResource
+from tests.unit.kube.test_usage_watch import Records
 
 
 async def message_of(resource: ServedResource) -> str:
@@ -63,3 +64,40 @@ async def test_more_replicas_wait_while_much_of_the_cluster_moves_and_come_when_
             await wait_until_async(
                 replicas, until=lambda n: n == 2, timeout_s=60, describe="the second replica"
             )
+
+
+async def test_a_protected_topic_goes_with_its_resource_when_it_is_not_in_use_any_more() -> None:
+    with SimulatedCluster(brokers=3) as cluster, LiveController(cluster) as controller:
+        topic = ServedResource(
+            serve_kafka_topics,
+            "KafkaTopic",
+            partitions=2,
+            replicas=3,
+            deletionPolicy="Protect",
+            deleteWhenIdleSeconds=3600,
+        )
+        brokers = topic.topic_usage = Records()
+        brokers.groups = {2: {"billing": "committed offsets"}}
+        async with topic.served(controller) as serving:
+            await wait_until_async(
+                partial(message_of, topic),
+                until=lambda message: "the topic is as declared" in message,
+                timeout_s=60,
+                describe="the topic",
+            )
+            topic.store.change(generation=2, deletionTimestamp="2026-05-01T12:00:00Z")
+            serving.take()
+            await wait_until_async(
+                partial(message_of, topic),
+                until=lambda message: "billing (committed offsets)" in message,
+                timeout_s=60,
+                describe="the consumer group to keep the topic",
+            )
+            brokers.groups = {}
+            serving.change(deleteWhenIdleSeconds=3601)  # another question, which is asked at once
+            await wait_until_async(
+                lambda: asyncio.to_thread(lambda: not topic.body["metadata"]["finalizers"]),
+                timeout_s=60,
+                describe="the resource to be let go",
+            )
+            assert "move" not in controller.view.topics

@@ -59,6 +59,7 @@ def test_gauges_have_the_names_that_dashboards_know() -> None:
 def test_the_standbys_cache_has_metrics_before_it_is_loaded() -> None:
     class Keeper:
         standby: StandbyStatus | None = None
+        suspicions: Mapping[str, int] = {"dead": 0}
 
     registry, keeper = CollectorRegistry(), Keeper()
     registry.register(StandbyCollector(keeper))
@@ -73,6 +74,8 @@ def test_the_standbys_cache_has_metrics_before_it_is_loaded() -> None:
     assert samples["regent_standby_refreshes_total"] == 3
     assert samples["regent_standby_bytes_read_total"] == 70
     assert samples["regent_standby_differences_total"] == 1
+    keeper.suspicions = {"dead": 2, "frozen": 1}
+    assert scrape(registry)["regent_replica_suspicions_total/dead"] == 2
 
 
 def test_event_counters_exist_before_the_first_event() -> None:

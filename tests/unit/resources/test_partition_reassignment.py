@@ -14,6 +14,8 @@ from regent.resources.partition_reassignment import (
     UnreadableReassignment,
     parse_partition_reassignment,
 )
+from regent.resources.rebalance import Goal, Rebalance
+from regent_rebalance.goals import ALL_GOALS, Goals
 
 ROOT = Path(__file__).parents[3]
 
@@ -29,6 +31,25 @@ def test_the_example_can_be_read() -> None:
     assert parsed.spec.replication_factor == {"orders": 3}
 
 
+def test_the_example_of_a_rebalance_can_be_read() -> None:
+    text = (ROOT / "examples" / "partitionreassignment-rebalance.yaml").read_text()
+    parsed = parse_partition_reassignment(yaml.safe_load(text))
+    assert isinstance(parsed, PartitionReassignment)
+    assert parsed.spec.rebalance is not None
+    assert parsed.spec.rebalance.goals == (
+        Goal.RACK_AWARE,
+        Goal.REPLICA_DISTRIBUTION,
+        Goal.LEADER_REPLICA_DISTRIBUTION,
+    )
+
+
+def test_goals_have_the_names_and_defaults_of_the_planner() -> None:
+    assert tuple(goal.value for goal in Goal) == ALL_GOALS
+    defaults, planner = Rebalance(), Goals()
+    assert defaults.replica_balance_percent / 100 == planner.replica_balance
+    assert defaults.leader_balance_percent / 100 == planner.leader_balance
+
+
 def test_nothing_is_executed_unasked_and_little_at_a_time() -> None:
     parsed = parse_partition_reassignment(body(replicationFactor={"orders": 3}))
     assert isinstance(parsed, PartitionReassignment)
@@ -39,9 +60,11 @@ def test_nothing_is_executed_unasked_and_little_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        ({"desiredState": "Undone"}, "spec.desiredState"),
+        ({"desiredState": "Elsewhere"}, "spec.desiredState"),
         ({"assignments": [{"topic": "orders", "partition": -1, "replicas": [1]}]}, "partition"),
         ({"approval": {"planHash": "sha256:12"}}, "spec.approval.planHash"),
+        ({"rebalance": {"goals": ["DiskUsageDistributionGoal"]}}, "spec.rebalance.goals"),
+        ({"rebalance": {"maxReplicasPerBroker": 0}}, "spec.rebalance.maxReplicasPerBroker"),
         ({"concurrency": {"total": 0}}, "spec.concurrency.total"),
     ],
 )

@@ -6,7 +6,8 @@ deletes the present holder's node, as the KRaft migration does: its owner's next
 check, its watch makes it resign.
 
 A broker does not take the node back, and of the replicas of a Regent one is elected. Regents that
-are elected in different places would depose each other without end, so that is not done.
+are elected in different places would depose each other without end, so that is not done. A replica
+that only suspects another one deposes nobody else: :mod:`regent.controller.term.take_over`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from regent.controller.effects import CurrentTime, Exists, Multi, ReadData
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.term import Term
+from regent.controller.term.take_over import Predecessors
 from regent.model.errors import (
     MalformedZNodeError,
     OtherControllerError,
@@ -32,7 +34,16 @@ from regent.zk_data.controller import (
     encode_controller_epoch,
     is_kraft_controller,
 )
-from regent.zk_data.operations import Check, Create, Delete, SetData, Written, ZkError, ZNode
+from regent.zk_data.operations import (
+    Check,
+    Create,
+    Delete,
+    Operation,
+    SetData,
+    Written,
+    ZkError,
+    ZNode,
+)
 
 NO_CONTROLLER = -1
 UNKNOWN_CONTROLLER = -2
@@ -56,8 +67,14 @@ def _holder_id(node: ZNode | None, log: ControllerLog) -> int:
         return UNKNOWN_CONTROLLER
 
 
-async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerContext | None:
+async def elect(
+    config: ControllerConfig, log: ControllerLog, predecessors: Predecessors | None = None
+) -> ControllerContext | None:
     """Become the controller, deposing the present one.
+
+    Args:
+        predecessors: If given, only one of these is deposed, and their places in the election
+            among the replicas are deleted with its node, and its registration, if it has one.
 
     Returns:
         The context of the new epoch, or None if somebody else changed the nodes meanwhile: the
@@ -76,6 +93,8 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
         holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     if epoch_node is None:
         return None
+    if predecessors is not None and not predecessors.include(holder):
+        return None
     await _refuse_kraft(holder)
     if holder is not None:
         _refuse_to_depose(holder, config)
@@ -83,7 +102,13 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
     content = encode_controller(
         config.controller_id, await CurrentTime(), election_path=config.election_path
     )
-    take_over = [] if holder is None else [Delete(paths.CONTROLLER, holder.version)]
+    take_over: list[Operation] = []
+    if holder is not None:
+        take_over.append(Delete(paths.CONTROLLER, holder.version))
+    if predecessors is not None:
+        take_over.extend(predecessors.places)
+        # It would outlive its controller, and a broker's controller would take it for a broker.
+        take_over.extend(await own_registration.deletion(_holder_id(holder, log)))
     try:
         results = await Multi(
             [
@@ -103,7 +128,12 @@ async def elect(config: ControllerConfig, log: ControllerLog) -> ControllerConte
             log.info("Controller election lost", epoch=epoch)
             return None
         version = found
-    log.info("Controller elected", controller_id=config.controller_id, epoch=epoch)
+    log.info(
+        "Controller elected",
+        controller_id=config.controller_id,
+        epoch=epoch,
+        deposed=_holder_id(holder, log),
+    )
     return ControllerContext(
         Term(config.controller_id, epoch, version, config.served, config.announced_listeners)
     )

@@ -28,6 +28,8 @@ from regent.controller.term import (
     failover,
     reconnection,
 )
+from regent.controller.term.suspicion_limit import SuspicionLimit
+from regent.controller.term.take_over import Predecessors, find_predecessors
 from regent.controller.term.unusable_settings import refuse_id_of_a_broker
 from regent.model.errors import ZooKeeperError, ZooKeeperUnavailableError
 
@@ -57,6 +59,9 @@ class LifeCycle:
         self._is_registered = False
         self._contends = False
         self._has_unusable_setting = False
+        self._suspicions = SuspicionLimit(
+            config.suspicion_backoff_ms, config.suspicion_backoff_max_ms
+        )
         self.active: ActiveController | None = None
         self.controller_id_seen = controller_election.NO_CONTROLLER
         self.is_eligible = False
@@ -165,15 +170,46 @@ class LifeCycle:
             return
         if self._has_unusable_setting:
             return
+        context = await self._elect()
+        if context is None:
+            await self.retry_later()
+            return
+        await self._begin_term(context)
+
+    async def take_over(self, event: e.ReplicasAbsent) -> None:
+        """Depose a replica that is suspected, or leaves, if this one is next. One that is elected
+        among the replicas needs no suspicion: it deposes in any case."""
+        may = self._contends and not self._holds_off and not self._has_unusable_setting
+        if not may or self.is_eligible or self.active is not None:
+            return
+        now_ms = await CurrentTime()
+        if not event.is_named and not self._suspicions.allows(now_ms):
+            return
+        predecessors = await find_predecessors(event, self._config.election_path)
+        if predecessors is None:
+            return
+        context = await self._elect(predecessors)
+        if context is None:
+            return
+        if not event.is_named:
+            self._suspicions.note_take_over(now_ms)
+        self._log.warning(
+            "Taken over from another replica",
+            epoch=context.term.epoch,
+            reason="; ".join(replica.reason for replica in event.absent),
+        )
+        await self._begin_term(context)
+
+    async def _elect(self, predecessors: Predecessors | None = None) -> ControllerContext | None:
         await self.check_cluster()
         brokers = await cluster_loading.read_brokers(self._log)
         cluster_loading.refuse_unsupported(brokers.values(), self._config)
         await refuse_id_of_a_broker(self._config.controller_id, brokers)
-        context = await controller_election.elect(self._config, self._log)
+        context = await controller_election.elect(self._config, self._log, predecessors)
         self._refusal = None
-        if context is None:
-            await self.retry_later()
-            return
+        return context
+
+    async def _begin_term(self, context: ControllerContext) -> None:
         context.cluster.cluster_id = self.cluster_id
         context.is_registered = self._is_registered
         await CancelTimer(_REELECT_TIMER)
@@ -200,6 +236,8 @@ class LifeCycle:
 
     async def yield_to_successor(self) -> None:
         """Resign, and leave nothing behind that a broker's controller would take for a broker."""
+        if self.active is not None:
+            self._suspicions.note_deposed()
         await self.resign()
         await self._withdraw()
 
@@ -231,6 +269,8 @@ class LifeCycle:
         try:
             if await controller_election.release(self._unreleased, self._log):
                 self._is_registered = False
+            else:
+                self._suspicions.note_deposed()
         except ZooKeeperError as error:
             # The node is ephemeral: at the latest it goes with our session.
             self._log.warning("Controller node not deleted", reason=str(error))

@@ -115,6 +115,7 @@ def _as_reassignment(request: DrainRequest, desired: DesiredState) -> Reassignme
         sent=request.sent,
         refused=request.refused,
         moved_by_others=request.moved_by_others,
+        copies=request.copies,
         seen_at=request.seen_at,
         monotonic_s=request.monotonic_s,
         now=request.now,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from regent.controller.view import PartitionView, TopicView
 from regent.model.partition import TopicPartition
 from regent.reconcile.drains.claims import DrainClaim
+from regent.reconcile.reassignments.copies import CopyLedger
 from regent.reconcile.reassignments.request import RefusedMove, SentMove
 from regent.reconcile.request import ResourceRequest
 from regent.resources.broker_drain import BrokerDrain
@@ -38,6 +39,7 @@ class DrainRequest(ResourceRequest[BrokerDrain]):
         refused: What was refused for this one.
         moved_by_others: Partitions that a PartitionReassignment moves, each with its name.
         claims: Of all BrokerDrains that have one of the brokers, this one included.
+        copies: What the brokers have said about copies.
     """
 
     hosted_topics: tuple[str, ...]
@@ -47,6 +49,7 @@ class DrainRequest(ResourceRequest[BrokerDrain]):
     refused: Mapping[TopicPartition, RefusedMove]
     moved_by_others: Mapping[TopicPartition, str] = field(default_factory=dict)
     claims: tuple[DrainClaim, ...] = ()
+    copies: CopyLedger = field(default_factory=CopyLedger)
 
     @property
     def brokers(self) -> frozenset[int]:

@@ -24,7 +24,8 @@ class ReassignmentClaim:
 
     Attributes:
         cluster_id: Id of the Kafka cluster that it is for.
-        started_at: As its status has it. RFC 3339 in UTC, so that the texts sort by time.
+        started_at: As its status has it; that of the undoing if it is being undone. RFC 3339 in
+            UTC, so that the texts sort by time.
         document: The stored plan, ``plan_hash`` its hash.
     """
 
@@ -47,7 +48,7 @@ class ReassignmentClaim:
 
     def goes_before(self, resource: PartitionReassignment) -> bool:
         """Whether a resource leaves the partitions of this plan alone."""
-        uid, started_at = resource.metadata.uid, resource.status.started_at
+        uid, started_at = resource.metadata.uid, resource.status.begun_at
         if self.uid == uid:
             return False
         return started_at is None or (self.started_at, self.uid) < (started_at, uid)
@@ -59,7 +60,8 @@ class ReassignmentClaim:
 def claim_of(body: Mapping[str, Any]) -> ReassignmentClaim | None:
     """The claim of an object of the API; None if it begins no move as it is."""
     metadata, spec, status = body["metadata"], body.get("spec"), body["status"]
-    plan, started_at = status.get("plan"), status.get("startedAt")
+    plan = status.get("plan")
+    started_at = status.get("undoStartedAt") or status.get("startedAt")
     if not isinstance(plan, Mapping) or not isinstance(started_at, str):
         return None
     is_over = "finishedAt" in status or "deletionTimestamp" in metadata

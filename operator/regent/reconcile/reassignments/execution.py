@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from regent.model.partition import TopicPartition
+from regent.reconcile.dispatch import dispatch
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.alterations import alter_reassignments
 from regent.reconcile.reassignments.batching import next_batch, present_traffic
+from regent.reconcile.reassignments.copies import figures
+from regent.reconcile.reassignments.elections import election_of
 from regent.reconcile.reassignments.hindrances import (
     HINDRANCES,
     blocked_by_another,
@@ -39,7 +42,11 @@ from regent.resources.conditions import (
     rfc3339,
 )
 from regent.resources.partition_reassignment import DesiredState, DriftPolicy
-from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
+from regent.resources.partition_reassignment_status import (
+    PartitionReassignmentStatus,
+    Phase,
+    StoredPlan,
+)
 
 ReassignmentPlan = Plan[PartitionReassignmentStatus]
 
@@ -257,6 +264,9 @@ def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Reas
     releasing = _releasing(request, plan, course, Phase.EXECUTING)
     if releasing is not None:
         return releasing
+    electing = None if _has_given_up(request) else _electing(request, plan, course)
+    if electing is not None:
+        return electing
     elsewhere = [move for move in course.moves if move.state is not MoveState.DONE]
     if elsewhere:
         assessment = Assessment(
@@ -273,6 +283,25 @@ def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Reas
     )
     status = _status(request, plan, course, Phase.COMPLETED, assessment)
     return Plan(status=status.model_copy(update={"finished_at": rfc3339(request.now)}))
+
+
+def _electing(
+    request: ReassignmentRequest, plan: MovePlan, course: Course
+) -> ReassignmentPlan | None:
+    """Everything has arrived; None: and the plan's leaders lead, as far as they can."""
+    election = election_of(request, course.moves)
+    if election is None:
+        return None
+    sent = dispatch(request, (election,), fields={})
+    partitions = [str(tp) for tp in election.partitions or ()]
+    message = (
+        f"all partitions have arrived; the preferred leaders of {len(partitions)} are being "
+        f"elected, of {enumerate_some(partitions, limit=_NAMED)}"
+    )
+    if sent.findings:
+        message += f"; refused: {sent.findings[0].text}"
+    going = _under_way(request, plan, course, ConditionReason.ELECTING_LEADERS, message)
+    return dataclasses.replace(going, commands=sent.send, requeue_after_s=sent.wait_s)
 
 
 def _describe_drift(drifted: Sequence[MoveStatus]) -> str:
@@ -300,11 +329,11 @@ def _status(
         assessment,
         planned=planned_verdict(plan),
         approved=begun_verdict(plan),
-        **progress_fields(course.moves),
+        **progress_fields(course.moves, figures(plan, request.view, request.copies)),
     )
 
 
-def begun_verdict(plan: MovePlan) -> Verdict:
+def begun_verdict(plan: MovePlan | StoredPlan) -> Verdict:
     """``Approved`` for a plan whose execution has begun: it stays approved."""
     return Verdict(
         ConditionType.APPROVED,

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Final
 
 from regent.controller.view import PartitionView
+from regent.reconcile.reassignments.copies import Copy, stalled_for_s
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus
 from regent.reconcile.reassignments.throttling import has_another_rate
@@ -45,6 +46,7 @@ def with_hindrance(request: ReassignmentRequest, move: MoveStatus) -> MoveStatus
         or _cordoned_brokers(request, move)
         or _stalled_copy(move)
         or _refusal(request, move)
+        or _copy_without_growth(request, move)
     )
     if found is None:
         return move
@@ -79,6 +81,27 @@ def _stalled_copy(move: MoveStatus) -> _Hindrance | None:
     refused = _refused_copies(partition)
     if refused:
         return ConditionReason.COPIES_STALLED, f"refused by {', '.join(refused)}"
+    return None
+
+
+def _copy_without_growth(request: ReassignmentRequest, move: MoveStatus) -> _Hindrance | None:
+    """A broker that gets a copy has got nothing for minutes."""
+    partition = move.partition
+    if move.state is not MoveState.RUNNING or partition is None:
+        return None
+    seen = request.copies.partitions.get(move.move.tp)
+    for broker_id in partition.adding_replicas:
+        stalled_s = stalled_for_s(Copy(move.move.tp, broker_id), request.copies)
+        if stalled_s is None or seen is None or broker_id in partition.isr:
+            continue
+        of = "" if seen.total is None else f" of {seen.total:,}"
+        text = (
+            f"broker {broker_id} has got nothing of it from broker {partition.leader} for "
+            f"{stalled_s // 60:.0f} minutes; it has {seen.sizes[broker_id]:,}{of} bytes"
+        )
+        if partition.throttle is not None:
+            text += f", and its copies are throttled to {partition.throttle:,} bytes a second"
+        return ConditionReason.COPIES_STALLED, text
     return None
 
 

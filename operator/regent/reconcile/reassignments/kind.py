@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from regent.reconcile.kinds import KindDescriptor
 from regent.reconcile.reassignments.claims import ReassignmentClaim, claim_of
+from regent.reconcile.reassignments.move_plan import PlanDocumentError, read_plan
 from regent.reconcile.reassignments.sources import topics_of
 from regent.resources.base import field_names
 from regent.resources.conditions import ConditionType
@@ -20,9 +21,20 @@ from regent.resources.partition_reassignment_status import PartitionReassignment
 
 
 def _subjects(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """The topics that it is about: a change of theirs is news for it."""
+    """The topics that it is about: a change of theirs is news for it. Those of a rebalance are
+    those of its plan, once there is one."""
     spec = body.get("spec")
-    return topics_of(spec) if isinstance(spec, Mapping) else ()
+    if not isinstance(spec, Mapping):
+        return ()
+    if spec.get("rebalance") is None:
+        return topics_of(spec)
+    plan = (body.get("status") or {}).get("plan")
+    if not isinstance(plan, Mapping):
+        return ()
+    try:
+        return read_plan(str(plan.get("document")), expected_hash=str(plan.get("hash"))).topics
+    except PlanDocumentError:
+        return ()
 
 
 PARTITION_REASSIGNMENT: Final[

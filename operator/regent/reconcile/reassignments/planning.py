@@ -7,7 +7,8 @@ moment at which its execution begins, before anything is moved.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from regent.controller.commands import DescribeTopicConfigs
@@ -21,7 +22,14 @@ from regent.reconcile.reassignments.execution import (
     begun_verdict,
     plan_execution,
 )
+from regent.reconcile.reassignments.finished import (
+    is_finished,
+    look_again,
+    may_be_undone,
+    plan_finished,
+)
 from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
+from regent.reconcile.reassignments.rebalancing import Rebalancing, rebalancing
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, statuses
 from regent.reconcile.reassignments.status import (
@@ -34,6 +42,7 @@ from regent.reconcile.reassignments.status import (
     unapproved_verdict,
     unplanned_verdict,
 )
+from regent.reconcile.reassignments.undoing import begin_again, begin_undoing, undo
 from regent.reconcile.reassignments.validation import (
     make_plan,
     plan_findings,
@@ -49,10 +58,11 @@ from regent.resources.conditions import (
     rfc3339,
 )
 from regent.resources.partition_reassignment import DesiredState
-from regent.resources.partition_reassignment_status import Phase
+from regent.resources.partition_reassignment_status import Phase, RebalanceStatus
 
 _WITHOUT_PLAN: Final[dict[str, Any]] = {
     "plan": None,
+    "rebalance": None,
     "progress": None,
     "summary": None,
     "partitions": (),
@@ -65,8 +75,8 @@ def plan_reassignment(request: ReassignmentRequest) -> ReassignmentPlan:
     resource = request.resource
     if resource.metadata.is_being_deleted:
         return Plan()  # nothing holds it: what is on its way arrives, nothing more is begun
-    if resource.status.finished_at is not None or resource.status.phase is Phase.COMPLETED:
-        return _completed(request)
+    if is_finished(request) and not may_be_undone(request):
+        return plan_finished(request)
     if not request.view.may_act:
         return _outside_term(request)
     recorded, actual = resource.status.cluster_id, request.view.cluster_id
@@ -74,27 +84,9 @@ def plan_reassignment(request: ReassignmentRequest) -> ReassignmentPlan:
         return _loading(request)
     if recorded is not None and recorded != actual:
         return _other_cluster(request)
-    if resource.status.started_at is not None:
+    if resource.status.begun_at is not None or is_finished(request):
         return _begun(request)
     return _not_begun(request)
-
-
-def _completed(request: ReassignmentRequest) -> ReassignmentPlan:
-    """It stays completed, whatever becomes of the cluster or of the resource. A status that has
-    been shown for this generation is left alone."""
-    if request.is_answered:
-        return Plan()
-    status = request.resource.status
-    generation = request.resource.metadata.generation
-    conditions = tuple(
-        condition.model_copy(update={"observed_generation": generation})
-        for condition in status.conditions
-    )
-    return Plan(
-        status=status.model_copy(
-            update={"observed_generation": generation, "conditions": conditions}
-        )
-    )
 
 
 def _outside_term(request: ReassignmentRequest) -> ReassignmentPlan:
@@ -144,37 +136,95 @@ def _begun(request: ReassignmentRequest) -> ReassignmentPlan:
             "PartitionReassignment for the rest",
         )
         return Plan(status=blind_status(request, assessment))
-    return plan_execution(request, plan)
+    return _course(request, plan)
+
+
+def _course(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
+    """There or back. Which of both was stored is carried out; what is asked for is stored first."""
+    desired = request.resource.spec.desired_state
+    if request.resource.status.undo_started_at is None:
+        if desired is DesiredState.UNDONE:
+            return begin_undoing(request, plan)
+        execution = plan_execution(request, plan)
+        is_over = execution.status is not None and execution.status.phase is Phase.COMPLETED
+        return look_again(execution) if is_over else execution
+    is_on_its_way_back = desired is not DesiredState.RUNNING
+    return undo(request, plan) if is_on_its_way_back else begin_again(request, plan)
 
 
 def _not_begun(request: ReassignmentRequest) -> ReassignmentPlan:
-    if request.resource.spec.desired_state is DesiredState.CANCELLED:
+    if request.resource.spec.desired_state in (DesiredState.CANCELLED, DesiredState.UNDONE):
         return _cancelled(request)
+    rebalance = request.resource.spec.rebalance
+    if rebalance is not None:
+        return _rebalancing(request, rebalancing(request, rebalance))
     unread = _unread_topics(request)
     if unread:
         return _reading(request, unread)
     plan, findings = _present_plan(request)
     if findings:
         return _invalid(request, findings)
+    return _with_plan(request, plan)
+
+
+def _rebalancing(request: ReassignmentRequest, found: Rebalancing) -> ReassignmentPlan:
+    """A plan of the planner, or what it waits for."""
+    if found.findings:
+        known = _invalid(request, found.findings, plan=found.plan)
+    elif found.plan is not None:
+        known = _with_plan(request, found.plan, rebalance=found.status)
+    else:
+        known = _being_planned(request)
+    return dataclasses.replace(known, planning=found.order, requeue_after_s=found.wait_s)
+
+
+def _being_planned(request: ReassignmentRequest) -> ReassignmentPlan:
+    message = "the planner is at work; the plan comes when it is ready"
+    assessment = Assessment(Progress.PROGRESSING, ConditionReason.PLANNING, message)
+    status = status_in(
+        request,
+        Phase.PENDING,
+        assessment,
+        planned=unplanned_verdict(assessment.reason, message),
+        approved=unapproved_verdict(message),
+        **_WITHOUT_PLAN,
+    )
+    return Plan(status=status)
+
+
+def _with_plan(
+    request: ReassignmentRequest, plan: MovePlan, *, rebalance: RebalanceStatus | None = None
+) -> ReassignmentPlan:
+    """What follows from a valid plan.
+
+    Args:
+        rebalance: What the planner says of it, if it is new and was made by the planner.
+    """
+    fields = {} if rebalance is None else {"rebalance": rebalance}
     if not plan.moves:
-        return _nothing_to_move(request, plan)
+        return _nothing_to_move(request, plan, **fields)
     spec = request.resource.spec
     approved = approval_verdict(spec.approval, plan)
     if approved.status is not ConditionStatus.TRUE:
         assessment = Assessment(Progress.STALLED, approved.reason, approved.message)
-        return _idle(request, plan, approved, Phase.AWAITING_APPROVAL, assessment)
+        return _idle(request, plan, approved, Phase.AWAITING_APPROVAL, assessment, **fields)
     if spec.desired_state is DesiredState.PAUSED:
-        return _idle(request, plan, approved, Phase.PAUSED, PAUSED)
-    return _begin(request, plan)
+        return _idle(request, plan, approved, Phase.PAUSED, PAUSED, **fields)
+    return _begin(request, plan, **fields)
 
 
 def _cancelled(request: ReassignmentRequest) -> ReassignmentPlan:
-    """It was cancelled before anything was moved: nothing is planned, nothing can be wrong."""
-    message = "spec.desiredState is Cancelled: nothing was moved"
-    assessment = Assessment(Progress.READY, ConditionReason.REASSIGNMENT_CANCELLED, message)
+    """It was cancelled, or is to be undone, before anything was moved: nothing is planned, nothing
+    can be wrong."""
+    desired = request.resource.spec.desired_state
+    phase, reason = Phase.CANCELLED, ConditionReason.REASSIGNMENT_CANCELLED
+    if desired is DesiredState.UNDONE:
+        phase, reason = Phase.UNDONE, ConditionReason.REASSIGNMENT_UNDONE
+    message = f"spec.desiredState is {desired}: nothing was moved"
+    assessment = Assessment(Progress.READY, reason, message)
     status = status_in(
         request,
-        Phase.CANCELLED,
+        phase,
         assessment,
         planned=unplanned_verdict(assessment.reason, message),
         approved=unapproved_verdict(message),
@@ -242,8 +292,14 @@ def _is_current(request: ReassignmentRequest, plan: MovePlan) -> bool:
     )
 
 
-def _invalid(request: ReassignmentRequest, findings: Sequence[Finding]) -> ReassignmentPlan:
-    """Everything that is wrong is said at once. What may heal is waited for."""
+def _invalid(
+    request: ReassignmentRequest, findings: Sequence[Finding], *, plan: MovePlan | None = None
+) -> ReassignmentPlan:
+    """Everything that is wrong is said at once. What may heal is waited for.
+
+    Args:
+        plan: The stored plan, if it stays.
+    """
     permanent = [finding for finding in findings if not finding.is_transient]
     first = permanent[0] if permanent else findings[0]
     message = f"{len(findings)} problems, listed in status.problems: " if len(findings) > 1 else ""
@@ -258,22 +314,23 @@ def _invalid(request: ReassignmentRequest, findings: Sequence[Finding]) -> Reass
         planned=unplanned_verdict(first.reason, message),
         approved=unapproved_verdict("there is no valid plan"),
         problems=problems_of(findings),
-        **_WITHOUT_PLAN,
+        **(_WITHOUT_PLAN if plan is None else {}),
     )
     return Plan(status=status)
 
 
-def _nothing_to_move(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
-    assessment = Assessment(
-        Progress.READY,
-        ConditionReason.REASSIGNED,
-        "every partition has the replicas that the resource asks for",
-    )
+def _nothing_to_move(
+    request: ReassignmentRequest, plan: MovePlan, **fields: Any
+) -> ReassignmentPlan:
+    message = "every partition has the replicas that the resource asks for"
+    if request.resource.spec.rebalance is not None:
+        message = "no move brings the cluster closer to the goals"
+    assessment = Assessment(Progress.READY, ConditionReason.REASSIGNED, message)
     status = status_in(
         request,
         Phase.COMPLETED,
         assessment,
-        planned=planned_verdict(plan),
+        planned=_planned_verdict(request, plan, fields),
         approved=Verdict(
             ConditionType.APPROVED,
             ConditionStatus.TRUE,
@@ -283,8 +340,9 @@ def _nothing_to_move(request: ReassignmentRequest, plan: MovePlan) -> Reassignme
         plan=stored_plan(plan),
         finished_at=rfc3339(request.now),
         **progress_fields(()),
+        **fields,
     )
-    return Plan(status=status)
+    return look_again(Plan(status=status))
 
 
 def _idle(
@@ -293,21 +351,29 @@ def _idle(
     approved: Verdict,
     phase: Phase,
     assessment: Assessment,
+    **fields: Any,
 ) -> ReassignmentPlan:
     """There is a plan, and it is not executed now."""
     status = status_in(
         request,
         phase,
         assessment,
-        planned=planned_verdict(plan),
+        planned=_planned_verdict(request, plan, fields),
         approved=approved,
         plan=stored_plan(plan),
         **progress_fields(statuses(plan, request.view)),
+        **fields,
     )
     return Plan(status=status)
 
 
-def _begin(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
+def _planned_verdict(
+    request: ReassignmentRequest, plan: MovePlan, fields: Mapping[str, Any]
+) -> Verdict:
+    return planned_verdict(plan, fields.get("rebalance") or request.resource.status.rebalance)
+
+
+def _begin(request: ReassignmentRequest, plan: MovePlan, **fields: Any) -> ReassignmentPlan:
     """Store what is about to be executed. Nothing is moved before that is done."""
     assessment = Assessment(
         Progress.PROGRESSING, ConditionReason.MOVING, "the execution of the plan begins"
@@ -316,10 +382,11 @@ def _begin(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
         request,
         Phase.EXECUTING,
         assessment,
-        planned=planned_verdict(plan),
+        planned=_planned_verdict(request, plan, fields),
         approved=begun_verdict(plan),
         plan=stored_plan(plan),
         started_at=rfc3339(request.now),
         **progress_fields(statuses(plan, request.view)),
+        **fields,
     )
     return Plan(status=status, status_first=True)

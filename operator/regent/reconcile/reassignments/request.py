@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from regent.controller.view import PartitionView
 from regent.model.partition import TopicPartition
 from regent.model.topic_name_rules import TopicNameRules
+from regent.planning.orders import PlanningOutcome
+from regent.reconcile.reassignments.copies import CopyLedger
 from regent.reconcile.reassignments.move_plan import Move
 from regent.reconcile.request import ResourceRequest
 from regent.resources.partition_reassignment import PartitionReassignment
@@ -71,6 +73,8 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
         moved_by_others: Partitions that another PartitionReassignment moves, each with its name.
         declared: By topic: what a KafkaTopic says of the number of replicas.
         name_rules: Which namespaces may declare, and so move, which topics.
+        planned: What has come of the plan that was ordered for it last; None: nothing yet.
+        copies: What the brokers have said about copies.
     """
 
     topics: tuple[str, ...]
@@ -81,6 +85,8 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
     moved_by_others: Mapping[TopicPartition, str] = field(default_factory=dict)
     declared: Mapping[str, DeclaredReplicas] = field(default_factory=dict)
     name_rules: TopicNameRules = field(default_factory=TopicNameRules)
+    planned: PlanningOutcome | None = None
+    copies: CopyLedger = field(default_factory=CopyLedger)
 
     def is_sent(self, tp: TopicPartition, target: tuple[int, ...]) -> bool:
         """Whether this change was sent a moment ago."""

@@ -1,4 +1,5 @@
-"""What a resource asks for: replicas wanted for each partition."""
+"""What a resource asks for: replicas wanted for each partition. What a planner chooses for
+``spec.rebalance`` is in :mod:`regent.reconcile.reassignments.rebalancing`."""
 
 from __future__ import annotations
 

@@ -8,15 +8,19 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from regent.reconcile.checks import Finding
-from regent.reconcile.reassignments.move_plan import MovePlan
+from regent.reconcile.reassignments.copies import CopyFigures, UnknownFigures
+from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus
 from regent.reconcile.verdicts import Assessment, summary_verdicts, unknown_verdict
 from regent.resources.conditions import (
+    MAX_MESSAGE_LENGTH,
     ConditionReason,
     ConditionStatus,
     ConditionType,
     Verdict,
+    enumerate_some,
+    rfc3339,
     shorten,
     update_conditions,
 )
@@ -28,6 +32,7 @@ from regent.resources.partition_reassignment_status import (
     Phase,
     Problem,
     Progress,
+    RebalanceStatus,
     StoredPlan,
 )
 
@@ -38,16 +43,28 @@ _URGENCY: Final = {
     MoveState.PENDING: 3,
 }
 
-_EXECUTING_PHASES: Final = (Phase.EXECUTING, Phase.PAUSING, Phase.CANCELLING)
+_EXECUTING_PHASES: Final = (Phase.EXECUTING, Phase.PAUSING, Phase.CANCELLING, Phase.UNDOING)
+_COMPLETED_PHASES: Final = (Phase.COMPLETED, Phase.UNDO_REFUSED)
 
 
-def planned_verdict(plan: MovePlan) -> Verdict:
-    """``PlanReady`` for a valid plan."""
+def planned_verdict(
+    plan: MovePlan | StoredPlan, rebalance: RebalanceStatus | None = None
+) -> Verdict:
+    """``PlanReady`` for a valid plan.
+
+    Args:
+        rebalance: What the planner says of it, if it has made it.
+    """
+    unmet = () if rebalance is None else rebalance.unmet_goals
+    message = f"the plan is {plan.hash}"
+    if unmet:
+        reasons = [f"{goal.goal}: {goal.reason}" for goal in unmet]
+        message += f"; it does not meet {enumerate_some(reasons, limit=2)}"
     return Verdict(
         ConditionType.PLAN_READY,
         ConditionStatus.TRUE,
         ConditionReason.PLANNED,
-        f"the plan is {plan.hash}",
+        shorten(message, limit=MAX_MESSAGE_LENGTH),
     )
 
 
@@ -70,7 +87,7 @@ def course_verdicts(phase: Phase, assessment: Assessment) -> tuple[Verdict, Verd
 
     return (
         of(ConditionType.EXECUTING, phase in _EXECUTING_PHASES),
-        of(ConditionType.COMPLETED, phase is Phase.COMPLETED),
+        of(ConditionType.COMPLETED, phase in _COMPLETED_PHASES),
     )
 
 
@@ -90,7 +107,7 @@ def status_in(
         approved,
         *course_verdicts(phase, assessment),
     )
-    return _status(
+    return with_verdicts(
         request,
         verdicts,
         phase=phase,
@@ -111,7 +128,7 @@ def blind_status(
         ConditionType.COMPLETED,
     )
     unknown = (unknown_verdict(kind, assessment.message) for kind in kinds)
-    return _status(request, (*summary_verdicts(assessment), *unknown))
+    return with_verdicts(request, (*summary_verdicts(assessment), *unknown))
 
 
 def stored_plan(plan: MovePlan) -> StoredPlan:
@@ -123,6 +140,16 @@ def stored_plan(plan: MovePlan) -> StoredPlan:
         leader_changes=plan.leader_changes,
         document=plan.document,
     )
+
+
+def readable_plan(stored: StoredPlan | None) -> MovePlan | None:
+    """The plan that a status has; None: there is none, or it cannot be read."""
+    if stored is None:
+        return None
+    try:
+        return read_plan(stored.document, expected_hash=stored.hash)
+    except PlanDocumentError:
+        return None
 
 
 def problems_of(findings: Sequence[Finding]) -> tuple[Problem, ...]:
@@ -137,8 +164,14 @@ def problems_of(findings: Sequence[Finding]) -> tuple[Problem, ...]:
     )
 
 
-def progress_fields(moves: Sequence[MoveStatus]) -> dict[str, Any]:
-    """Fields that say how far the moves are."""
+def progress_fields(
+    moves: Sequence[MoveStatus], copies: CopyFigures | UnknownFigures | None = None
+) -> dict[str, Any]:
+    """Fields that say how far the moves are.
+
+    Args:
+        copies: How many bytes that is; None: nothing was begun.
+    """
     counts = Counter(move.state for move in moves)
     total, done = len(moves), counts[MoveState.DONE]
     progress = Progress(
@@ -149,12 +182,29 @@ def progress_fields(moves: Sequence[MoveStatus]) -> dict[str, Any]:
         blocked=counts[MoveState.BLOCKED],
         drifted=counts[MoveState.DRIFTED],
         percent=100 if not total else 100 * done // total,
+        **_byte_fields(copies),
     )
     return {
         "progress": progress,
         "summary": f"{done}/{total}",
         "partitions": _sample(moves),
     }
+
+
+def _byte_fields(copies: CopyFigures | UnknownFigures | None) -> dict[str, Any]:
+    match copies:
+        case CopyFigures():
+            end = copies.estimated_end
+            return {
+                "bytes_total": copies.bytes_total,
+                "bytes_copied": copies.bytes_copied,
+                "bytes_per_second": copies.bytes_per_second,
+                "estimated_end": None if end is None else rfc3339(end),
+            }
+        case UnknownFigures() if copies.reason:
+            return {"bytes_unknown": shorten(copies.reason, limit=512)}
+        case _:
+            return {}
 
 
 def _sample(moves: Sequence[MoveStatus]) -> tuple[MoveSample, ...]:
@@ -178,9 +228,10 @@ def _sample(moves: Sequence[MoveStatus]) -> tuple[MoveSample, ...]:
     )
 
 
-def _status(
+def with_verdicts(
     request: ReassignmentRequest, verdicts: tuple[Verdict, ...], **fields: Any
 ) -> PartitionReassignmentStatus:
+    """The status of a resource with other conditions and fields; what else it has stays."""
     metadata, previous = request.resource.metadata, request.resource.status
     return previous.model_copy(
         update={

@@ -12,6 +12,7 @@ _PHASE_EVENTS: Final = {
     Phase.PAUSED: EventReason.REASSIGNMENT_PAUSED,
     Phase.CANCELLED: EventReason.REASSIGNMENT_CANCELLED,
     Phase.COMPLETED: EventReason.REASSIGNMENT_COMPLETED,
+    Phase.UNDONE: EventReason.REASSIGNMENT_UNDONE,
 }
 
 
@@ -27,9 +28,15 @@ def transition_events(
     if after.started_at is not None and before.started_at is None and after.plan is not None:
         message = f"the execution of the plan {after.plan.hash} begins"
         events.append(PlannedEvent(EventReason.REASSIGNMENT_STARTED, message, is_occurrence=True))
+    if after.undo_started_at is not None and before.undo_started_at is None:
+        message = "what was moved goes back"
+        events.append(
+            PlannedEvent(EventReason.REASSIGNMENT_UNDO_STARTED, message, is_occurrence=True)
+        )
     reason = None if after.phase is None else _PHASE_EVENTS.get(after.phase)
     ready = find_condition(after.conditions, ConditionType.READY)
-    if reason is not None and after.phase is not before.phase and ready is not None:
+    is_news = after.phase is not before.phase and before.phase is not Phase.UNDO_REFUSED
+    if reason is not None and is_news and ready is not None:
         events.append(PlannedEvent(reason, ready.message, is_occurrence=True))
     return (*events, *_warnings(before, after))
 
@@ -61,6 +68,7 @@ def _headlines(status: PartitionReassignmentStatus) -> tuple[Any, ...]:
         status.phase,
         None if status.plan is None else status.plan.hash,
         status.started_at,
+        status.undo_started_at,
         status.finished_at,
         status.problems,
     )

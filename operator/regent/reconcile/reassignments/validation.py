@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,9 +73,18 @@ def make_plan(request: ReassignmentRequest) -> tuple[MovePlan, tuple[Finding, ..
 
 
 def plan_findings(
-    request: ReassignmentRequest, plan: MovePlan, fields: Mapping[TopicPartition, str]
+    request: ReassignmentRequest,
+    plan: MovePlan,
+    fields: Mapping[TopicPartition, str],
+    *,
+    checks: Sequence[Check[PlannedMove]] | None = None,
 ) -> Iterator[Finding]:
-    """What is wrong with the moves of a plan, whose partitions are where it has them."""
+    """What is wrong with the moves of a plan, whose partitions are where it has them.
+
+    Args:
+        checks: Default: :data:`MOVE_CHECKS`.
+    """
+    chain = MOVE_CHECKS if checks is None else checks
     view = request.view
     keeps_racks = request.resource.spec.racks is RackPolicy.KEEP
     available, defaults = view.available_brokers, topic_defaults(view)
@@ -83,7 +92,7 @@ def plan_findings(
         partition = find_partition(view.topics[move.topic], move.partition)
         assert partition is not None, f"{move.tp} is in the plan and not in the view"
         yield from all_findings(
-            MOVE_CHECKS,
+            chain,
             PlannedMove(
                 move=move,
                 partition=partition,
@@ -98,10 +107,13 @@ def plan_findings(
             ),
         )
     if len(plan.document) > MAX_DOCUMENT_LENGTH:
+        remedy = "divide it into several PartitionReassignments"
+        if request.resource.spec.rebalance is not None:
+            remedy = "pin topics (spec.rebalance.pinnedTopics), or choose larger thresholds"
         yield Finding(
             ConditionReason.TOO_LARGE,
             f"the plan moves {len(plan.moves)} partitions and is {len(plan.document)} characters "
-            f"long, more than {MAX_DOCUMENT_LENGTH}; divide it into several PartitionReassignments",
+            f"long, more than {MAX_DOCUMENT_LENGTH}; {remedy}",
         )
 
 
@@ -311,3 +323,8 @@ MOVE_CHECKS: Final[tuple[Check[PlannedMove], ...]] = (
     _not_moved_by_another,
     _not_undone,
 )
+
+REBALANCE_CHECKS: Final[tuple[Check[PlannedMove], ...]] = tuple(
+    check for check in MOVE_CHECKS if check is not _min_insync_replicas
+)
+"""Those for a plan of the planner, which gives no partition fewer replicas."""

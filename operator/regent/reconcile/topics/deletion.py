@@ -24,6 +24,7 @@ from regent.reconcile.topics.outside_term import plan_outside_term
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
 from regent.reconcile.topics.status import blind_status, observed_status
+from regent.reconcile.topics.usage import ASKED_AGAIN_S
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason, ConditionType, find_condition
 from regent.resources.kafka_topic import ManagementPolicy
@@ -84,7 +85,30 @@ def _plan_held(request: TopicRequest) -> TopicPlan:
     if request.topic.is_being_deleted:
         return _progressing(request, ConditionReason.DELETING, _describe_wait(request))
     if _policy(request) is DeletionPolicy.PROTECT:
+        return _plan_protected(request)
+    return _delete(request)
+
+
+def _plan_protected(request: TopicRequest) -> TopicPlan:
+    """It stays as long as its topic exists; or as long as that is in use, if the spec says so."""
+    question, successor = request.usage_question, _successor(request)
+    if question is None:
         return Plan(status=_status(request, _protection(request, "exists")))
+    if request.resource.spec.management_policy is ManagementPolicy.PAUSED:
+        where = "exists, and managementPolicy is Paused"
+        return Plan(status=_status(request, _protection(request, where)))
+    if successor is not None:
+        where = f"exists, and KafkaTopic {successor} declares it, too"
+        return Plan(status=_status(request, _protection(request, where)))
+    usage = request.usage
+    if usage is not None and usage.protection is not None:
+        assessment = _protection(request, f"is kept: {usage.protection}")
+        return Plan(status=_status(request, assessment), requeue_after_s=ASKED_AGAIN_S)
+    if usage is None or usage.is_outdated(at=request.monotonic_s):
+        message = "brokers are asked whether the topic is in use; it is kept until they have said"
+        return _progressing(
+            request, ConditionReason.DELETING, message, requeue_after_s=ASKED_AGAIN_S
+        )
     return _delete(request)
 
 

@@ -149,6 +149,7 @@ class Cluster:
                 replicas=assignment.replicas,
                 adding_replicas=assignment.adding_replicas,
                 removing_replicas=assignment.removing_replicas,
+                throttle=each.throttle if assignment.adding_replicas else None,
             ),
         )
 

@@ -14,7 +14,7 @@ from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.request import ObservedStatus
 from regent.resources.conditions import ConditionStatus, ConditionType, find_condition
-from regent.resources.partition_reassignment import PartitionReassignment
+from regent.resources.partition_reassignment import PartitionReassignment, PartitionReassignmentSpec
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
 from tests.unit.reconcile.reassignments.reassigning import (
     assign,
@@ -40,6 +40,24 @@ def later(**spec: str) -> PartitionReassignment:
     return begun(resource(assignments=TARGETS), STILL, **spec)
 
 
+def completed(**spec: object) -> PartitionReassignment:
+    """Completed, and then with another spec."""
+    status = plan_reassignment(request(RUNNING, ARRIVED)).status
+    assert status is not None
+    changed = PartitionReassignmentSpec.model_validate(
+        {**RUNNING.spec.model_dump(by_alias=True, exclude_unset=True), **spec}
+    )
+    return RUNNING.model_copy(update={"status": status, "spec": changed})
+
+
+def undoing(**spec: object) -> PartitionReassignment:
+    """It has begun to be undone."""
+    subject = completed(desiredState="Undone", **spec)
+    status = plan_reassignment(request(subject, ARRIVED)).status
+    assert status is not None
+    return subject.model_copy(update={"status": status})
+
+
 REQUESTS: dict[Phase, tuple[ReassignmentRequest, str]] = {
     Phase.PENDING: (request(resource(assignments=assign((1, 9))), STILL), "InProgress"),
     Phase.INVALID: (request(resource(planJSON="{}"), STILL), "Failed"),
@@ -52,6 +70,12 @@ REQUESTS: dict[Phase, tuple[ReassignmentRequest, str]] = {
     Phase.CANCELLED: (request(later(desiredState="Cancelled"), STILL), "Current"),
     Phase.INCOMPLETE: (request(later(onDrift="Skip"), HALF_DRIFTED), "Failed"),
     Phase.COMPLETED: (request(RUNNING, ARRIVED), "Current"),
+    Phase.UNDOING: (request(undoing(), ARRIVED), "InProgress"),
+    Phase.UNDONE: (request(undoing(), STILL), "Current"),
+    Phase.UNDO_REFUSED: (
+        request(completed(desiredState="Undone", undoWindowSeconds=0), ARRIVED),
+        "Failed",
+    ),
 }
 
 
@@ -82,10 +106,11 @@ def test_every_phase_is_what_kstatus_takes_it_for(phase: Phase) -> None:
 
 
 @pytest.mark.parametrize("phase", Phase)
-def test_waiting_for_the_end_ends_in_one_phase_only(phase: Phase) -> None:
-    completed = find_condition(status_in(phase).conditions, ConditionType.COMPLETED)
-    assert completed is not None
-    assert (completed.status is ConditionStatus.TRUE) == (phase is Phase.COMPLETED)
+def test_waiting_for_the_end_ends_when_it_was_completed_and_is_not_undone(phase: Phase) -> None:
+    found = find_condition(status_in(phase).conditions, ConditionType.COMPLETED)
+    assert found is not None
+    is_completed = phase in (Phase.COMPLETED, Phase.UNDO_REFUSED)
+    assert (found.status is ConditionStatus.TRUE) == is_completed
 
 
 def test_the_page_says_what_the_conditions_of_each_phase_are() -> None:

@@ -301,7 +301,7 @@ def test_a_plan_is_not_executed_in_another_cluster() -> None:
 
 
 def test_a_resource_that_cannot_be_read_says_so_and_nothing_is_done() -> None:
-    body = {"metadata": {"name": "x", "generation": 3}, "spec": {"desiredState": "Undone"}}
+    body = {"metadata": {"name": "x", "generation": 3}, "spec": {"desiredState": "Elsewhere"}}
     parsed = parse_partition_reassignment(body)
     assert isinstance(parsed, UnreadableReassignment)
     plan = plan_unreadable(UnreadableRequest(parsed, NOW))

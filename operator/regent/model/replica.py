@@ -1,0 +1,24 @@
+"""A replica of Regent as the others know it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from regent.model.cluster import Address
+
+
+class ReplicaPresence(msgspec.Struct, frozen=True):
+    """A replica as it has registered itself.
+
+    Attributes:
+        instance: Another one for each process, whatever address it has.
+        controller_id: The id under which it holds ``/controller`` when it leads.
+        address: Where it answers heartbeats.
+    """
+
+    instance: str
+    controller_id: int
+    address: Address
+
+    def __str__(self) -> str:
+        return f"Regent {self.controller_id} at {self.address.host}:{self.address.port}"

@@ -1,0 +1,159 @@
+"""Answers the heartbeats of other replicas, and tells one of them to take over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+import time
+from typing import Final
+
+from regent.network.tls import Tls
+from regent.replicas.messages import (
+    LINE_BYTES,
+    Answer,
+    MalformedMessageError,
+    decode_ask,
+    encode,
+)
+
+logger = logging.getLogger(__name__)
+
+CONNECTIONS_MAX: Final = 64
+"""More than a Regent has replicas. One more closes the one that has been silent longest."""
+
+SILENCE_MAX_S: Final = 30.0
+"""A connection on which nobody asks for so long is closed."""
+
+HANDSHAKE_MAX_S: Final = 5.0
+
+READY_S: Final = 2.0
+"""Who has not asked for so long is not ready."""
+
+
+class _Connection:
+    """Somebody who asks."""
+
+    def __init__(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+        self.writer = writer
+        self.task = task
+        self.instance: str | None = None
+        self.is_ready = False
+        self.asked_at = time.monotonic()
+
+
+class ReplicaServer:
+    """Serves between :meth:`start` and :meth:`close`, in one loop.
+
+    Args:
+        instance: Ours.
+        listening: Accepts connections already.
+        tls: None for none.
+    """
+
+    def __init__(self, instance: str, listening: socket.socket, *, tls: Tls | None) -> None:
+        self._instance = instance
+        self._listening = listening
+        self._tls = tls
+        self._server: asyncio.Server | None = None
+        self._connections: list[_Connection] = []
+
+    async def start(self) -> None:
+        """Begin to answer."""
+        self._server = await asyncio.start_server(
+            self._serve, sock=self._listening, limit=LINE_BYTES
+        )
+
+    async def close(self) -> None:
+        """Close the listener and all connections."""
+        if self._server is not None:
+            self._server.close()
+        tasks = [connection.task for connection in self._connections]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def ready(self) -> frozenset[str]:
+        """Instances that are connected, and could take over now."""
+        since = time.monotonic() - READY_S
+        return frozenset(
+            c.instance
+            for c in self._connections
+            if c.instance is not None and c.is_ready and c.asked_at >= since
+        )
+
+    def name(self, instance: str) -> None:
+        """Tell a replica to take over, if it is connected."""
+        for connection in self._connections:
+            if connection.instance == instance:
+                connection.writer.write(encode(Answer(self._instance, take_over=True)))
+
+    def leave(self) -> None:
+        """Say that this process ends as it should, so that nobody suspects it."""
+        for connection in self._connections:
+            if connection.instance is not None:
+                connection.writer.write(encode(Answer(self._instance, leaves=True)))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connection = _Connection(writer, task)
+        self._admit(connection)
+        try:
+            if self._tls is not None:
+                await writer.start_tls(self._tls.context(), ssl_handshake_timeout=HANDSHAKE_MAX_S)
+            await self._answer(connection, reader)
+        except (OSError, ssl.SSLError, TimeoutError, asyncio.LimitOverrunError) as error:
+            logger.debug("Replica's connection ended", extra={"reason": repr(error)})
+        except (MalformedMessageError, ValueError) as error:
+            logger.warning(
+                "Not a replica of Regent",
+                extra={"peer": writer.get_extra_info("peername"), "reason": str(error)},
+            )
+        except asyncio.CancelledError:
+            pass  # closed, or another one needs its place
+        finally:
+            self._connections.remove(connection)
+            writer.transport.abort()
+
+    def _admit(self, connection: _Connection) -> None:
+        if len(self._connections) >= CONNECTIONS_MAX:
+            min(self._connections, key=lambda other: other.asked_at).task.cancel()
+        self._connections.append(connection)
+
+    async def _answer(self, connection: _Connection, reader: asyncio.StreamReader) -> None:
+        writer = connection.writer
+        while True:
+            async with asyncio.timeout(SILENCE_MAX_S):
+                line = await reader.readline()
+            if not line:
+                return
+            ask = decode_ask(line)
+            connection.instance, connection.is_ready = ask.instance, ask.is_ready
+            connection.asked_at = time.monotonic()
+            writer.write(encode(Answer(self._instance)))
+            async with asyncio.timeout(SILENCE_MAX_S):
+                await writer.drain()
+
+
+def listening_socket(host: str | None, port: int) -> socket.socket:
+    """A socket that accepts connections already.
+
+    Args:
+        host: Name or address to listen on; None: all addresses of the machine.
+        port: 0 takes any free one.
+
+    Raises:
+        OSError: If the address cannot be listened on.
+    """
+    if host is None:
+        with contextlib.suppress(OSError):  # a machine whose IPv6 is switched off
+            if socket.has_dualstack_ipv6():
+                return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        return socket.create_server(("", port))
+    family, _, _, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    return socket.create_server((str(address[0]), int(address[1])), family=family)

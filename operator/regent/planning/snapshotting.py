@@ -1,0 +1,160 @@
+"""From what the controller, or ZooKeeper, and the brokers say to a snapshot.
+
+What is not known is never made up: a size that no broker has told is unknown in the snapshot, and a
+remark says whose it is. The planner then counts a copy as large as the leader's replica, without
+that as the largest one known, and without any as nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from regent.controller.view import ClusterView, PartitionView, TopicView
+from regent.model.log_dirs import LogDirs
+from regent.planning.snapshot import UNKNOWN, Snapshot, SnapshotBroker, SnapshotPartition
+
+_NAMED: Final = 5
+"""Things that a remark names."""
+
+Answers = Mapping[int, LogDirs | str]
+"""By broker: what it has in its log directories, or why that is not known."""
+
+
+def snapshot_of(view: ClusterView, answers: Answers) -> Snapshot:
+    """The snapshot of a cluster.
+
+    Topics that are being deleted are left out. Of partitions that are being reassigned it has the
+    replicas that they will have.
+
+    Args:
+        view: All brokers and topics. Brokers that only have replicas are in the snapshot, too: they
+            are not alive.
+        answers: Of the live brokers. One that is missing was not asked.
+    """
+    known = {id_: each for id_, each in answers.items() if isinstance(each, LogDirs)}
+    topics = [topic for _, topic in sorted(view.topics.items()) if not topic.is_being_deleted]
+    partitions = tuple(
+        _partition(topic, partition, known)
+        for topic in topics
+        for partition in sorted(topic.partitions, key=lambda each: each.partition)
+        if partition.target_replicas
+    )
+    hosts = {broker for partition in partitions for broker in partition.replicas}
+    brokers = tuple(_broker(id_, view, known) for id_ in sorted(hosts.union(view.brokers)))
+    remarks = (
+        *_left_out(view),
+        *_broker_remarks(brokers, partitions, answers),
+        *_size_remarks(partitions, known),
+    )
+    return Snapshot(brokers, partitions, remarks)
+
+
+def _broker(id_: int, view: ClusterView, known: Mapping[int, LogDirs]) -> SnapshotBroker:
+    broker, log_dirs = view.brokers.get(id_), known.get(id_)
+    return SnapshotBroker(
+        id=id_,
+        rack=None if broker is None else broker.rack,
+        alive=broker is not None,
+        disk_bytes=None if log_dirs is None else log_dirs.capacity,
+    )
+
+
+def _partition(
+    topic: TopicView, partition: PartitionView, known: Mapping[int, LogDirs]
+) -> SnapshotPartition:
+    replicas, number = partition.target_replicas, partition.partition
+    return SnapshotPartition(
+        topic=topic.name,
+        partition=number,
+        replicas=replicas,
+        leader=partition.leader if partition.leader in replicas else UNKNOWN,
+        sizes=tuple(_size(known.get(broker), topic.name, number) for broker in replicas),
+    )
+
+
+def _size(log_dirs: LogDirs | None, topic: str, partition: int) -> int:
+    size = None if log_dirs is None else log_dirs.size_of(topic, partition)
+    return UNKNOWN if size is None else size
+
+
+def _left_out(view: ClusterView) -> Iterator[str]:
+    deleted = sorted(topic.name for topic in view.topics.values() if topic.is_being_deleted)
+    if deleted:
+        yield f"topics that are being deleted are left out: {_some(deleted)}"
+    moving = [
+        f"{name}-{partition.partition}"
+        for name, topic in sorted(view.topics.items())
+        for partition in topic.partitions
+        if partition.is_being_reassigned and not topic.is_being_deleted
+    ]
+    if moving:
+        yield (
+            f"{len(moving)} partitions are being reassigned and have the replicas here that they "
+            f"will have: {_some(moving)}"
+        )
+
+
+def _broker_remarks(
+    brokers: Sequence[SnapshotBroker], partitions: Sequence[SnapshotPartition], answers: Answers
+) -> Iterator[str]:
+    hosted = Counter(broker for partition in partitions for broker in partition.replicas)
+    silent: list[int] = []
+    for broker in brokers:
+        answer, replicas = answers.get(broker.id), hosted[broker.id]
+        if not broker.alive:
+            yield (
+                f"broker {broker.id} is not alive: the sizes of its {replicas} replicas are not "
+                "known, and a plan moves all of them to other brokers"
+            )
+        elif isinstance(answer, LogDirs):
+            for path in answer.offline:
+                yield (
+                    f"broker {broker.id}: log directory {path} is offline: its capacity does not "
+                    "count, and the sizes of its replicas are not known"
+                )
+            if broker.disk_bytes is None:
+                silent.append(broker.id)
+        else:
+            why = "it was not asked" if answer is None else answer
+            yield (
+                f"broker {broker.id} does not say what is in its log directories ({why}): the "
+                f"sizes of its {replicas} replicas and the capacity of its disks are not known"
+            )
+    if silent:
+        yield (
+            f"the capacity of the disks of brokers {silent} is not known (Kafka tells it from 3.3 "
+            "on): no plan checks whether there is room"
+        )
+
+
+def _size_remarks(
+    partitions: Sequence[SnapshotPartition], known: Mapping[int, LogDirs]
+) -> Iterator[str]:
+    unlisted = [
+        f"{each.topic}-{each.partition} at {broker}"
+        for each in partitions
+        for broker, size in zip(each.replicas, each.sizes, strict=True)
+        if size == UNKNOWN and broker in known
+    ]
+    if unlisted:
+        yield (
+            f"{len(unlisted)} replicas are not in the log directories of their brokers: "
+            f"{_some(unlisted)}; a copy counts as large as the leader's"
+        )
+    unknown = [
+        f"{each.topic}-{each.partition}"
+        for each in partitions
+        if all(size == UNKNOWN for size in each.sizes)
+    ]
+    if unknown:
+        yield (
+            f"no broker tells the size of {len(unknown)} partitions, which count as empty: "
+            f"{_some(unknown)}"
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"

@@ -1,0 +1,268 @@
+"""``spec.rebalance``: when a plan is wanted of the planner, and what follows from its answer.
+
+The planner is another process, which takes a while. So a reconciliation says which plan is wanted
+(a :class:`~regent.planning.orders.PlanningOrder`), and a later one finds the outcome. From then on
+the plan is as good as any other: it is checked, gets a hash, is approved and executed. It is kept
+as long as its partitions are where it has them, for whoever is about to approve it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from regent.planning.goals import PlannerGoals
+from regent.planning.orders import PlanningOrder, PlanningOutcome
+from regent.planning.results import (
+    InfeasibleGoals,
+    InvalidGoals,
+    PlannedChanges,
+    PlannerFailed,
+    PlannerMissing,
+    PlanResult,
+)
+from regent.reconcile.checks import Finding
+from regent.reconcile.reassignments.move_plan import (
+    Move,
+    MovePlan,
+    PlanDocumentError,
+    read_plan,
+)
+from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.reconcile.reassignments.stages import MoveState, find_partition, statuses
+from regent.reconcile.reassignments.validation import REBALANCE_CHECKS, plan_findings
+from regent.resources.conditions import ConditionReason, enumerate_some, shorten
+from regent.resources.partition_reassignment_status import (
+    MAX_REMARKS,
+    RebalanceStatus,
+    UnmetGoal,
+)
+from regent.resources.rebalance import Rebalance
+
+FIELD: Final = "spec.rebalance"
+
+_FIRST_PAUSE_S: Final = 10.0
+"""Before a planner that has failed, or whose plan was out of date, is asked again; doubled with
+each further attempt."""
+
+_LONGEST_PAUSE_S: Final = 600.0
+"""Also before goals that could not be met, or did not fit, are tried again: the cluster may have
+changed in a way that nobody has noticed."""
+
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebalancing:
+    """How far the planning is.
+
+    Attributes:
+        plan: The plan that there is; None: there is none.
+        findings: What keeps it from being executed, or from being made.
+        order: The plan that is wanted of the planner, or whose outcome is still needed; None: none.
+        wait_s: When to look again, if nothing happens before.
+        status: What the planner says of a plan that is new; None: what is stored stays.
+    """
+
+    plan: MovePlan | None = None
+    findings: tuple[Finding, ...] = ()
+    order: PlanningOrder | None = None
+    wait_s: float | None = None
+    status: RebalanceStatus | None = None
+
+
+def rebalancing(request: ReassignmentRequest, spec: Rebalance) -> Rebalancing:
+    """Where the planning of a resource is whose execution has not begun."""
+    stored = _stored_plan(request)
+    if stored is not None:
+        findings = _findings(request, stored)
+        # What heals by itself is no reason to take a plan from whoever is about to approve it.
+        if all(map(_heals, findings)):
+            return Rebalancing(plan=stored, findings=findings)
+    wanted = order_of(request, spec)
+    outcome = request.planned
+    if outcome is None or not outcome.order.is_like(wanted):
+        return _begin(request, wanted)
+    if isinstance(outcome.result, PlannedChanges):
+        return _planned(request, outcome, outcome.result)
+    pause_s = _pause_s(outcome)
+    waiting = Rebalancing(findings=_refusals(outcome.result), order=outcome.order)
+    return _after(request, waiting, outcome, pause_s)
+
+
+def _heals(finding: Finding) -> bool:
+    """Whether a plan is worth waiting for. A cordon stays: another plan does without the broker."""
+    return finding.is_transient and finding.reason is not ConditionReason.BROKERS_CORDONED
+
+
+def order_of(request: ReassignmentRequest, spec: Rebalance) -> PlanningOrder:
+    """The plan that a resource wants, as the cluster is. Brokers that are cordoned get nothing."""
+    view = request.view
+    cordoned = [broker for broker in view.cordoned if broker in view.brokers]
+    return PlanningOrder(
+        goals=PlannerGoals(
+            names=tuple(goal.value for goal in spec.goals),
+            replica_balance_percent=spec.replica_balance_percent,
+            leader_balance_percent=spec.leader_balance_percent,
+            max_replicas=spec.max_replicas_per_broker,
+            drained=tuple(sorted(spec.drained_brokers)),
+            excluded=tuple(sorted({*spec.excluded_brokers, *cordoned})),
+            pinned=tuple(sorted(spec.pinned_topics)),
+        ),
+        brokers=tuple((id_, broker.rack) for id_, broker in sorted(view.brokers.items())),
+    )
+
+
+def _stored_plan(request: ReassignmentRequest) -> MovePlan | None:
+    """The stored plan if all its partitions are where it has them, else None."""
+    stored = request.resource.status.plan
+    if stored is None:
+        return None
+    try:
+        plan = read_plan(stored.document, expected_hash=stored.hash)
+    except PlanDocumentError:
+        return None
+    return plan if plan.moves and _is_current(request, plan) else None
+
+
+def _is_current(request: ReassignmentRequest, plan: MovePlan) -> bool:
+    return plan.cluster_id == request.view.cluster_id and all(
+        status.state is not MoveState.DRIFTED
+        and status.partition is not None
+        and (status.partition.is_being_reassigned or status.partition.replicas == each.replicas)
+        for each, status in zip(plan.moves, statuses(plan, request.view), strict=True)
+    )
+
+
+def _begin(request: ReassignmentRequest, wanted: PlanningOrder) -> Rebalancing:
+    """Ask for a plan, once the cluster is one that a plan can be made for."""
+    obstacles = tuple(_obstacles(request, wanted))
+    if obstacles:
+        return Rebalancing(findings=obstacles)
+    return Rebalancing(order=wanted)
+
+
+def _obstacles(request: ReassignmentRequest, wanted: PlanningOrder) -> Iterator[Finding]:
+    """What the planner would take for the cluster as it is to stay: it moves everything off a
+    broker that is merely restarted, and a partition that moves would be moved twice."""
+    available = request.view.available_brokers
+    hosts = {
+        broker
+        for topic in request.view.topics.values()
+        if not topic.is_being_deleted
+        for partition in topic.partitions
+        for broker in partition.replicas
+    }
+    missing = sorted(hosts.difference(available).difference(wanted.goals.drained))
+    if missing:
+        yield Finding(
+            ConditionReason.BROKERS_UNAVAILABLE,
+            f"brokers {missing} have replicas, and are not alive or shut down; they are waited "
+            "for. To have their replicas moved to others, create a PartitionReassignment with "
+            "spec.rebalance.drainedBrokers",
+            FIELD,
+            is_transient=True,
+        )
+    if request.moving:
+        named = enumerate_some(sorted(map(str, request.moving)), limit=_NAMED)
+        yield Finding(
+            ConditionReason.REASSIGNMENT_IN_PROGRESS,
+            f"{len(request.moving)} partitions are being moved; the plan is made when nothing "
+            f"moves: {named}",
+            FIELD,
+            is_transient=True,
+        )
+
+
+def _planned(
+    request: ReassignmentRequest, outcome: PlanningOutcome, result: PlannedChanges
+) -> Rebalancing:
+    plan = _move_plan(request, result)
+    if plan is None:
+        # Something has moved since the snapshot was taken.
+        return _after(request, Rebalancing(order=outcome.order), outcome, _pause_s(outcome))
+    findings = _findings(request, plan)
+    if not findings:
+        return Rebalancing(plan=plan, order=outcome.order, status=_status(outcome, result))
+    waiting = Rebalancing(findings=findings, order=outcome.order)
+    return _after(request, waiting, outcome, _LONGEST_PAUSE_S)
+
+
+def _move_plan(request: ReassignmentRequest, result: PlannedChanges) -> MovePlan | None:
+    """The planner's changes as moves of the partitions that there are; None: they are not where
+    they were, and the plan is of no use."""
+    moves: list[Move] = []
+    for change in result.changes:
+        topic = request.view.topics.get(change.topic)
+        partition = None if topic is None else find_partition(topic, change.partition)
+        if topic is None or partition is None or topic.is_being_deleted:
+            return None
+        if partition.replicas != change.previous and not partition.is_being_reassigned:
+            return None
+        moves.append(
+            Move(change.topic, change.partition, topic.czxid, change.previous, change.replicas)
+        )
+    return MovePlan.of(request.view.cluster_id, moves)
+
+
+def _findings(request: ReassignmentRequest, plan: MovePlan) -> tuple[Finding, ...]:
+    fields = {move.tp: FIELD for move in plan.moves}
+    return tuple(plan_findings(request, plan, fields, checks=REBALANCE_CHECKS))
+
+
+def _after(
+    request: ReassignmentRequest,
+    waiting: Rebalancing,
+    outcome: PlanningOutcome,
+    pause_s: float,
+) -> Rebalancing:
+    """Try again after a pause. What is wrong stays said until there is another outcome."""
+    left_s = outcome.at + pause_s - request.monotonic_s
+    if left_s > 0:
+        return Rebalancing(findings=waiting.findings, order=waiting.order, wait_s=left_s)
+    begun = _begin(request, outcome.order.again())
+    return Rebalancing(findings=begun.findings or waiting.findings, order=begun.order)
+
+
+def _pause_s(outcome: PlanningOutcome) -> float:
+    if isinstance(outcome.result, PlannedChanges | PlannerFailed):
+        return float(
+            min(_FIRST_PAUSE_S * 2 ** min(outcome.order.attempt - 1, 10), _LONGEST_PAUSE_S)
+        )
+    return _LONGEST_PAUSE_S
+
+
+def _refusals(result: PlanResult) -> tuple[Finding, ...]:
+    """Why there is no plan."""
+    match result:
+        case InfeasibleGoals(reasons):
+            return tuple(
+                Finding(ConditionReason.GOALS_INFEASIBLE, reason, FIELD) for reason in reasons
+            )
+        case InvalidGoals(problem):
+            return (Finding(ConditionReason.INVALID_REBALANCE, problem, FIELD),)
+        case PlannerMissing(problem):
+            return (Finding(ConditionReason.PLANNER_MISSING, problem, FIELD),)
+        case PlannerFailed(problem):
+            message = f"the planner has failed and is started again: {problem}"
+            return (Finding(ConditionReason.PLANNER_FAILED, message, FIELD, is_transient=True),)
+        case PlannedChanges():
+            return ()
+
+
+def _status(outcome: PlanningOutcome, result: PlannedChanges) -> RebalanceStatus:
+    return RebalanceStatus(
+        bytes=result.bytes,
+        leader_changes=result.leader_changes,
+        lower_bound=result.lower_bound,
+        unmet_goals=tuple(
+            UnmetGoal(goal=goal.name, reason=shorten(goal.reason, limit=512))
+            for goal in result.missed
+        ),
+        remarks=_remarks(outcome.remarks),
+    )
+
+
+def _remarks(remarks: Sequence[str]) -> tuple[str, ...]:
+    return tuple(shorten(remark, limit=512) for remark in remarks[:MAX_REMARKS])

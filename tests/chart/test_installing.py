@@ -1,0 +1,205 @@
+"""The chart installed in a real API server: definitions, releases, and whether rights suffice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from regent.kube.client import KubeClient
+from regent.kube.errors import KubeApiError
+from regent.kube.lease import Lease
+from regent.kube.operator import run_kube
+from regent.kube.settings import KubeSettings
+from sandbox import KubernetesApi, wait_until_async
+from tests.support.helm_chart import CHART, ROOT
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("namespaces", [[], ["team-a", "team-b"]], ids=["cluster", "namespaces"])
+async def test_installed_for_real_and_the_rights_are_enough(
+    api: KubernetesApi,
+    namespaces: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    for namespace in ("team-a", "team-b"):
+        api.kubectl("apply", "-f", "-", stdin=_namespace(namespace))
+    api.helm(
+        "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",
+        "--set-json", "zookeeper=\"zk:2181/kafka\"",
+        "--set-json", f"namespaces={json.dumps(namespaces)}",
+    )  # fmt: skip
+    try:
+        kinds = ["rolebinding"] if namespaces else ["clusterrolebinding"]
+        _bind_to_user(api, kinds[0], namespaces)
+        config = tmp_path / "kubeconfig"
+        config.write_text(api.kubeconfig_for("regent").read_text())
+        monkeypatch.setenv("KUBECONFIG", str(config))
+        await _one_life(api, tuple(namespaces))
+        await _keep_a_lease(api)
+    finally:
+        api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")  # no pod ever runs
+    # crds.keep
+    assert "kafkatopics.kafka.regent.dev" in api.kubectl("get", "crd", "-o", "name")
+
+
+def test_a_second_release_leaves_the_definitions_to_the_first(api: KubernetesApi) -> None:
+    install = ["--create-namespace", "--set", "zookeeper=zk:2181"]
+    api.helm("install", "demo", CHART, "--namespace", "kafka", *install)
+    notes = api.helm("install", "demo", CHART, "--namespace", "other", *install)
+    try:
+        assert "kafkatopics.kafka.regent.dev belongs to the release kafka/demo" in notes
+        api.helm("upgrade", "demo", CHART, "--namespace", "other", "--reuse-values")
+        api.helm("upgrade", "demo", CHART, "--namespace", "kafka", "--reuse-values")
+        api.helm("uninstall", "demo", "--namespace", "other", "--no-hooks")
+        assert "helm.sh/chart" in api.kubectl("get", "crd", "-o", "yaml")
+    finally:
+        api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")
+
+
+def test_definitions_from_somewhere_else_are_left_alone(api: KubernetesApi) -> None:
+    api.kubectl("delete", "crd", "--all")
+    api.kubectl("apply", "-f", ROOT / "crds")
+    api.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    before = api.kubectl("get", "crd", "-o", "yaml")
+    notes = api.helm(
+        "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",
+        "--set", "zookeeper=zk:2181", "--set", "crds.keep=false",
+    )  # fmt: skip
+    api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")
+    assert "kafkatopics.kafka.regent.dev belongs to somebody without Helm" in notes
+    assert api.kubectl("get", "crd", "-o", "yaml") == before
+    api.kubectl("delete", "crd", "--all")
+
+
+def test_definitions_can_be_moved_to_a_release_as_the_readme_says(api: KubernetesApi) -> None:
+    api.kubectl("delete", "crd", "--all")
+    api.kubectl("apply", "-f", ROOT / "crds")
+    where = ("--namespace", "kafka")
+    options = ("--create-namespace", "--set", "zookeeper=zk:2181")
+    api.helm("install", "demo", CHART, *where, *options)
+    assert "CustomResourceDefinition" not in api.helm("get", "manifest", "demo", *where)
+    name = "kafkatopics.kafka.regent.dev"
+    api.kubectl(
+        "annotate", "crd", name, "--overwrite", "meta.helm.sh/release-name=demo",
+        "meta.helm.sh/release-namespace=kafka", "helm.sh/resource-policy=keep",
+    )  # fmt: skip
+    api.kubectl("label", "crd", name, "--overwrite", "app.kubernetes.io/managed-by=Helm")
+    api.helm("upgrade", "demo", CHART, *where, "--reuse-values")
+    assert "CustomResourceDefinition" in api.helm("get", "manifest", "demo", *where)
+    api.helm("uninstall", "demo", *where, "--no-hooks")
+    assert name in api.kubectl("get", "crd", "-o", "name")
+    api.kubectl("delete", "crd", "--all")
+
+
+def test_an_upgrade_changes_how_pods_are_replaced(api: KubernetesApi) -> None:
+    """The API server adds parameters of RollingUpdate, with which it refuses Recreate."""
+
+    def strategy() -> dict[str, Any]:
+        body = json.loads(api.kubectl(*where, "get", "deploy", "demo-regent", "-o", "json"))
+        return dict(body["spec"]["strategy"])
+
+    where = ("--namespace", "kafka")
+    options = ("--create-namespace", "--set", "zookeeper=zk:2181")
+    api.helm("install", "demo", CHART, *where, *options)
+    try:
+        assert strategy()["type"] == "RollingUpdate"
+        assert strategy()["rollingUpdate"]
+        one = ("--set", "replicas=1", "--set", "strategy.type=Recreate")
+        api.helm("upgrade", "demo", CHART, *where, *options, *one)
+        assert strategy() == {"type": "Recreate"}
+        api.helm("upgrade", "demo", CHART, *where, *options)
+        assert strategy()["type"] == "RollingUpdate"
+    finally:
+        api.helm("uninstall", "demo", *where, "--no-hooks")
+
+
+def _namespace(name: str) -> str:
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+def _bind_to_user(api: KubernetesApi, kind: str, namespaces: list[str]) -> None:
+    """Give the chart's roles to a user with a token: no token controller runs here."""
+    subjects = [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}]
+    patch = json.dumps({"subjects": subjects})
+    for where in [["-n", namespace] for namespace in namespaces] or [[]]:
+        api.kubectl(*where, "patch", kind, "kafka-demo-regent", "--type=merge", "-p", patch)
+    lease = "rolebinding/demo-regent-lease"
+    api.kubectl("-n", "kafka", "patch", lease, "--type=merge", "-p", patch)
+
+
+async def _keep_a_lease(api: KubernetesApi) -> None:
+    """Take, renew and release the Lease, with the rights of the chart, and no other one."""
+
+    def lease(name: str, identity: str) -> Lease:
+        return Lease(
+            client,
+            namespace="kafka",
+            name=name,
+            identity=identity,
+            duration_s=15,
+            now=lambda: datetime.now(UTC),
+        )
+
+    async with KubeClient(max_connections=1, request_timeout_s=10) as client:
+        one, other = lease("demo-regent", "one"), lease("demo-regent", "other")
+        assert await one.take(by_force=True)
+        assert await one.take(by_force=False)
+        assert not await other.take(by_force=False)
+        assert await other.take(by_force=True)
+        await other.release()
+        with pytest.raises(KubeApiError, match="forbidden"):
+            await lease("somebody-elses", "one").take(by_force=True)
+    spec = json.loads(api.kubectl("-n", "kafka", "get", "lease", "demo-regent", "-o", "json"))[
+        "spec"
+    ]
+    assert "holderIdentity" not in spec
+    assert spec["leaseTransitions"] == 1
+    api.kubectl("-n", "kafka", "delete", "lease", "demo-regent")
+
+
+async def _one_life(api: KubernetesApi, namespaces: tuple[str, ...]) -> None:
+    """Create and delete a topic, with the rights of the chart."""
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        await _serve_one_life(api, controller, namespaces)
+        assert cluster.topics == ()
+
+
+async def _serve_one_life(
+    api: KubernetesApi, controller: LiveController, namespaces: tuple[str, ...]
+) -> None:
+    stop = asyncio.Event()
+    task = asyncio.create_task(
+        run_kube(controller, KubeSettings(namespaces=namespaces), stop_event=stop)
+    )
+    try:
+        example = (ROOT / "examples" / "kafkatopic.yaml").read_text()
+        example = example.replace("  name: orders", "  name: orders\n  namespace: team-b")
+        await asyncio.to_thread(api.kubectl, "apply", "-f", "-", stdin=example)
+        await asyncio.to_thread(
+            api.kubectl, "-n", "team-b", "wait", "--for=condition=Ready", "ktopic/orders",
+            "--timeout=120s",
+        )  # fmt: skip
+        await asyncio.to_thread(api.kubectl, "-n", "team-b", "delete", "ktopic", "orders")
+
+        async def events() -> str:
+            return await asyncio.to_thread(api.kubectl, "-n", "team-b", "get", "events")
+
+        await wait_until_async(
+            events,
+            until=lambda text: "TopicDeleted" in text,
+            describe="the Events to be recorded",
+            timeout_s=60,
+        )
+    finally:
+        stop.set()
+        await task

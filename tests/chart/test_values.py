@@ -1,0 +1,94 @@
+"""Values of the chart: what is refused, by which name, and what null means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from sandbox.errors import CommandError
+from tests.support.helm_chart import CHART, Render
+
+pytestmark = pytest.mark.integration
+
+
+_EVERYTHING = {
+    "metrics__podMonitor__enabled": True,
+    "networkPolicy__enabled": True,
+    "networkPolicy__brokers__to": [{"podSelector": {}}],
+    "networkPolicy__brokers__ports": [9092],
+}
+
+
+def value_paths() -> list[str]:
+    """Every value that the templates look into, as keyword arguments for ``render``."""
+    as_they_are = ("Context", "Probe", "resources", "strategy")
+
+    def walk(values: dict[str, Any], prefix: str) -> Iterator[str]:
+        for name, value in values.items():
+            yield prefix + name
+            if isinstance(value, dict) and not name.endswith(as_they_are):
+                yield from walk(value, f"{prefix}{name}__")
+
+    return list(walk(yaml.safe_load((CHART / "values.yaml").read_text()), ""))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"zookeeper": ""}, "zookeeper"),
+        ({"zookeeper": "zk:2181 zk:2182"}, "zookeeper"),
+        ({"replicas": -1}, "replicas"),
+        ({"replica": 2}, "replica"),
+        ({"settings": {"http_port": 1}}, "http_port"),
+        ({"settings": {"cluster_name": "east"}}, "cluster_name"),
+        ({"cluster": {"name": "East!", "default": False}}, "name"),
+        ({"settings": {"controller_id": 1}}, "controller_id"),
+        ({"settings": {"log_levle": "debug"}}, "log_levle"),
+        ({"settings": {"log_level": "loud"}}, "log_level"),
+        ({"settings": {"zookeeper_tls": "yes"}}, "zookeeper_tls"),
+        ({"settings": {"broker_request_timeout_ms": 5}}, "broker_request_timeout_ms"),
+        ({"namespaces": ["Not_A_Namespace"]}, "namespaces"),
+        ({"image__digest": "latest"}, "digest"),
+        ({"networkPolicy__enabled": True}, "networkPolicy.brokers is empty"),
+        (
+            {
+                "networkPolicy__enabled": True,
+                "networkPolicy__brokers__ports": [9092],
+                "endpoint__enabled": True,
+            },
+            "networkPolicy.endpoint.from is empty",
+        ),
+        ({"networkPolicy__brokers__ports": ["kafka"]}, "ports"),
+        ({"networkPolicy__brokers__to": [{"podSelektor": {}}]}, "podSelektor"),
+        (
+            {"endpoint__enabled": True, "endpoint__advertisedHost": "regent", "replicas": 1},
+            'is "regent", one name for 1 pods with the strategy RollingUpdate',
+        ),
+        (
+            {
+                "endpoint__enabled": True,
+                "endpoint__advertisedHost": "regent",
+                "strategy": {"type": "Recreate"},
+            },
+            'is "regent", one name for 2 pods with the strategy Recreate',
+        ),
+    ],
+)
+def test_bad_values_are_refused(render: Render, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        render(**values)
+
+
+@pytest.mark.parametrize("path", value_paths())
+def test_null_means_nothing_or_is_refused_by_name(render: Render, path: str) -> None:
+    try:
+        rendered = render(**{**_EVERYTHING, path: None})
+    except CommandError as error:
+        message = str(error)
+        assert "values don't meet the specifications of the schema" in message
+        assert path.rpartition("__")[2] in message
+    else:
+        assert ("Deployment", "demo-regent") in rendered

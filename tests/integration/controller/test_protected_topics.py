@@ -1,0 +1,85 @@
+"""Topics that are in use, and resources that are deleted and protect them, on real brokers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.controller.cluster import Cluster
+from tests.integration.controller.resources import TIMEOUT_S, Resources, topic
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("process")]
+
+DAY_S = 86_400
+
+
+def protected(name: str, *, idle_s: int = DAY_S) -> dict[str, object]:
+    return topic(name, partitions=2, deletionPolicy="Protect", deleteWhenIdleSeconds=idle_s)
+
+
+def protection(resources: Resources, name: str, *texts: str, changed: int) -> None:
+    """Wait until what keeps the topic is this. Another time is another question: that is asked at
+    once, and not in a minute.
+
+    Args:
+        changed: Seconds by which the time is another one than before.
+    """
+    resources.patch(name, deleteWhenIdleSeconds=DAY_S + changed)
+    found = resources.wait_for_condition(name, "Stalled", "True", "DeletionProtected")
+    for text in texts:
+        assert text in found["message"]
+
+
+def test_records_and_consumer_groups_keep_a_topic_until_they_are_gone(
+    cluster: Cluster, resources: Resources, tmp_path: Path
+) -> None:
+    tools = cluster.tools
+    server = f"--bootstrap-server={tools.bootstrap_servers}"
+    resources.apply(protected("guarded"), protected("read"))
+    resources.wait_ready("guarded", "read")
+    tools.produce("guarded", ["one", "two", "three"])
+    group = ("--group=readers", "--topic=read")
+    tools.run(
+        "kafka-consumer-groups", server, *group, "--reset-offsets", "--to-earliest", "--execute"
+    )
+
+    resources.delete("guarded", "read", wait=False)
+    protection(resources, "guarded", "records of the last 86401 seconds are in", changed=1)
+    protection(resources, "read", "consumer groups use it: readers (committed offsets)", changed=1)
+    assert cluster.znodes.assignment("guarded") is not None
+    assert cluster.znodes.assignment("read") is not None
+
+    tools.run("kafka-consumer-groups", server, "--group=readers", "--delete")
+    with tools.running(
+        "kafka-console-consumer",
+        server,
+        "--topic=read",
+        "--group=listeners",
+        "--consumer-property=enable.auto.commit=false",
+        log_path=tmp_path / "listeners.log",
+    ):
+        cluster.wait(
+            lambda: (
+                tools.run(
+                    "kafka-consumer-groups", server, "--group=listeners", "--describe", check=False
+                ).stdout
+            ),
+            "the consumer to be a member",
+            until=lambda text: "console-consumer" in text,
+        )
+        protection(resources, "read", "listeners (subscribed)", changed=2)
+    cluster.broker(2).pause()
+    try:
+        protection(resources, "read", "it is not known whether it is used: broker 2", changed=3)
+    finally:
+        cluster.broker(2).resume()
+    cluster.wait(lambda: cluster.znodes.broker_ids(), "broker 2", until=lambda ids: 2 in ids)
+    resources.patch("read", deleteWhenIdleSeconds=DAY_S + 4)
+    resources.kubectl("wait", "--for=delete", f"--timeout={TIMEOUT_S}s", "ktopic/read")
+    assert cluster.znodes.assignment("read") is None
+
+    assert cluster.znodes.assignment("guarded") is not None
+    resources.patch("guarded", deletionPolicy="Delete", deleteWhenIdleSeconds=None)
+    resources.kubectl("wait", "--for=delete", f"--timeout={TIMEOUT_S}s", "ktopic/guarded")
+    assert cluster.znodes.assignment("guarded") is None

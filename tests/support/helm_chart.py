@@ -1,0 +1,54 @@
+"""The Helm chart of the repository, rendered by the real helm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sandbox.errors import CommandError
+from sandbox.kubernetes_binaries import kubernetes_binaries
+from sandbox.process import run_guarded
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "regent"
+
+Rendered = dict[tuple[str, str], dict[str, Any]]
+Render = Callable[..., Rendered]
+
+
+def helm_arguments(values: dict[str, Any]) -> list[str]:
+    """Values as arguments of helm: ``metrics__service`` is ``metrics.service``."""
+    return [
+        argument
+        for name, value in ({"zookeeper": "zk:2181/kafka"} | values).items()
+        for argument in ("--set-json", f"{name.replace('__', '.')}={json.dumps(value)}")
+    ]
+
+
+def manifests(*, release: str = "demo", namespace: str = "kafka", **values: Any) -> str:
+    """What ``helm template`` makes of values.
+
+    Raises:
+        CommandError: The chart refuses them.
+    """
+    outcome = run_guarded(
+        [
+            kubernetes_binaries().path("helm"),
+            *("template", release, CHART, "--namespace", namespace, "--kube-version", "1.34.0"),
+            *helm_arguments(values),
+        ],
+        timeout_s=180,
+    )
+    if outcome.exit_code:
+        raise CommandError(outcome.stderr)
+    return outcome.stdout
+
+
+def render_chart(**values: Any) -> Rendered:
+    """The objects of ``manifests`` by kind and name."""
+    documents = (document for document in yaml.safe_load_all(manifests(**values)) if document)
+    return {(d["kind"], d["metadata"]["name"]): d for d in documents}

@@ -1,0 +1,302 @@
+"""A replica that is not elected takes over from one that is suspected, or that leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller import events as e
+from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
+from regent.zk_data import paths
+from regent.zk_data.brokers import encode_controller_registration
+from regent.zk_data.controller import encode_controller
+from regent.zk_data.operations import Create, Written
+from tests.simulation.zookeeper import InMemoryClient
+from tests.unit.controller.driving import once, raising
+from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
+
+ELECTION = "/regent/election"
+OTHER = 1_000_000_777
+LOST = ZooKeeperUnavailableError("the connection broke")
+
+
+class Standby:
+    """A cluster that another replica leads, and this process, which waits in the queue."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.world.start_broker(1, 2)
+        self.world.put(ELECTION)
+        self.other = self.queued()
+        self.lead(self.other)
+        self.place = queue_up(self.world.driver.client)
+        self.controller = self.world.controller()
+        self.world.process(self.controller, e.Startup())
+        self.world.driver.performed.clear()
+
+    def queued(self) -> InMemoryClient:
+        """Another replica with a place in the queue."""
+        client = self.world.zookeeper.connect()
+        queue_up(client)
+        return client
+
+    def lead(self, client: InMemoryClient, *, election_path: str | None = ELECTION) -> None:
+        """Somebody holds ``/controller``."""
+        if self.world.exists(paths.CONTROLLER):
+            self.world.delete(paths.CONTROLLER)
+        self.world.put(paths.CONTROLLER_EPOCH, b"7")
+        content = encode_controller(OTHER, 0, election_path=election_path)
+        client.multi([Create(paths.CONTROLLER, content, ephemeral=True)])
+
+    def absent(self, *clients: InMemoryClient, is_named: bool = False) -> None:
+        """Others are found to be absent."""
+        self.process(self.event(*clients, is_named=is_named))
+
+    def event(self, *clients: InMemoryClient, is_named: bool = False) -> e.ReplicasAbsent:
+        absent = tuple(e.AbsentReplica(client.session_id, "dead") for client in clients)
+        return e.ReplicasAbsent(self.world.driver.client.session_id, absent, is_named)
+
+    def process(self, event: e.ControllerEvent) -> None:
+        self.world.process(self.controller, event)
+
+    def queue(self) -> list[int]:
+        """Sessions in the order of their places."""
+        nodes = [
+            self.world.zookeeper.get(f"{ELECTION}/{name}")
+            for name in self.world.zookeeper.children(ELECTION)
+        ]
+        return [node.ephemeral_owner for node in nodes if node is not None]
+
+    @property
+    def session_id(self) -> int:
+        return self.world.driver.client.session_id
+
+
+def queue_up(client: InMemoryClient) -> str:
+    (created,) = client.multi([Create(f"{ELECTION}/x-__lock__", ephemeral=True, sequential=True)])
+    assert isinstance(created, Written)
+    return created.path
+
+
+@pytest.fixture
+def standby() -> Standby:
+    return Standby()
+
+
+def test_one_transaction_fences_the_other_and_moves_the_node_and_the_queue(
+    standby: Standby,
+) -> None:
+    standby.absent(standby.other)
+    assert standby.controller.active is not None
+    assert standby.controller.active.context.term.epoch == 8
+    assert standby.world.holder() == CONTROLLER_ID
+    assert standby.queue() == [standby.session_id]
+    (election,) = [x for x in standby.world.driver.performed if isinstance(x, effects.Multi)]
+    assert len(election.operations) == 5
+    (reported,) = [r for r in standby.world.log.records if r.message.startswith("Taken over")]
+    assert reported.fields == {"epoch": 8, "reason": "dead"}
+
+
+def test_the_registration_of_the_other_goes_with_its_node(standby: Standby) -> None:
+    """A broker's controller that follows before the session ends must not see it."""
+    path = paths.broker_id(OTHER)
+    registration = encode_controller_registration(make_broker(OTHER), 0)
+    standby.other.multi([Create(path, registration, ephemeral=True)])
+    standby.absent(standby.other)
+    assert standby.controller.active is not None
+    assert not standby.world.exists(path)
+
+
+def test_brokers_are_told_of_the_epoch_before_anything_else(standby: Standby) -> None:
+    standby.absent(standby.other)
+    first = standby.world.driver.take_sent()[0]
+    assert (first.controller_epoch, first.update_metadata_receivers) == (8, (1, 2))
+    assert not first.partitions
+
+
+def test_its_election_among_the_replicas_comes_afterwards_and_changes_nothing(
+    standby: Standby,
+) -> None:
+    standby.absent(standby.other)
+    standby.process(e.Eligible())
+    active = standby.controller.active
+    assert active is not None
+    assert active.context.term.epoch == 8
+
+
+def test_a_broker_that_leads_is_left_alone(standby: Standby) -> None:
+    standby.world.elect_rival(1)
+    standby.absent(standby.other)
+    assert standby.world.holder() == 1
+    assert standby.controller.active is None
+
+
+def test_a_broker_that_was_elected_meanwhile_is_left_alone(standby: Standby) -> None:
+    standby.world.driver.before = once(effects.Multi, lambda: standby.world.elect_rival(1))
+    standby.absent(standby.other)
+    assert standby.world.holder() == 1
+    assert standby.controller.active is None
+    assert len(standby.queue()) == 2
+
+
+def test_without_a_holder_the_queue_and_the_brokers_decide(standby: Standby) -> None:
+    standby.world.delete(paths.CONTROLLER)
+    standby.absent(standby.other)
+    assert standby.controller.active is None
+
+
+def test_a_replica_that_is_not_suspected_is_left_alone(standby: Standby) -> None:
+    standby.absent(standby.world.zookeeper.connect())
+    assert standby.world.holder() == OTHER
+
+
+def test_a_standby_that_is_next_has_precedence() -> None:
+    standby = Standby()
+    world = standby.world
+    world.delete(standby.place)
+    between = standby.queued()
+    queue_up(world.driver.client)
+    standby.absent(standby.other)
+    assert world.holder() == OTHER
+    standby.absent(standby.other, between)
+    assert world.holder() == CONTROLLER_ID
+    assert standby.queue() == [standby.session_id]
+
+
+def test_one_that_was_named_passes_others() -> None:
+    standby = Standby()
+    standby.world.delete(standby.place)
+    standby.queued()
+    queue_up(standby.world.driver.client)
+    standby.absent(standby.other, is_named=True)
+    assert standby.world.holder() == CONTROLLER_ID
+    assert standby.queue() == [standby.session_id]
+
+
+def test_without_a_place_in_the_queue_it_has_no_right(standby: Standby) -> None:
+    standby.world.delete(standby.place)
+    standby.absent(standby.other)
+    assert standby.world.holder() == OTHER
+
+
+def test_what_was_found_under_another_session_counts_no_more(standby: Standby) -> None:
+    event = standby.event(standby.other)
+    standby.process(e.ReplicasAbsent(standby.session_id + 100, event.absent))
+    assert standby.world.holder() == OTHER
+
+
+def test_a_place_that_is_left_meanwhile_leaves_it_to_the_next_attempt(standby: Standby) -> None:
+    (place, _) = standby.world.zookeeper.children(ELECTION)
+    gone = once(effects.Multi, lambda: standby.world.delete(f"{ELECTION}/{place}"))
+    standby.world.driver.before = gone
+    standby.absent(standby.other)
+    assert standby.world.holder() == OTHER
+    standby.world.driver.before = lambda _: None
+    standby.absent(standby.other)
+    assert standby.world.holder() == CONTROLLER_ID
+
+
+def test_its_own_place_that_is_lost_meanwhile_takes_the_right_away(standby: Standby) -> None:
+    lost = once(effects.Multi, lambda: standby.world.delete(standby.place))
+    standby.world.driver.before = lost
+    standby.absent(standby.other)
+    assert standby.world.holder() == OTHER
+
+
+@pytest.mark.parametrize("took_place", [True, False])
+def test_a_lost_answer_is_resolved_by_reading_the_owner(took_place: bool) -> None:
+    standby = Standby()
+    driver = standby.world.driver
+    if took_place:
+        driver.after = once(effects.Multi, raising(LOST))
+    else:
+        driver.before = once(effects.Multi, raising(LOST))
+    standby.absent(standby.other)
+    assert standby.world.holder() == (CONTROLLER_ID if took_place else OTHER)
+    assert (standby.controller.active is not None) is took_place
+    assert len(standby.queue()) == (1 if took_place else 2)
+
+
+class TestLimits:
+    def deposed(self, standby: Standby) -> None:
+        """The other one takes the node back, as an elected replica may."""
+        standby.lead(standby.other)
+        standby.world.put(paths.CONTROLLER_EPOCH, b"20")
+        standby.process(e.ControllerChange())
+        assert standby.controller.active is None
+
+    def test_who_was_deposed_does_not_depose_in_turn(self, standby: Standby) -> None:
+        standby.absent(standby.other, is_named=True)
+        self.deposed(standby)
+        standby.absent(standby.other)
+        assert standby.world.holder() == OTHER
+        standby.world.driver.now_ms += 29_999
+        standby.absent(standby.other)
+        assert standby.world.holder() == OTHER
+
+    def test_who_was_deposed_knows_it_from_its_place_in_the_queue_as_well(
+        self, standby: Standby
+    ) -> None:
+        """What is heard first, the end of its place or that of its node, is chance."""
+        standby.absent(standby.other, is_named=True)
+        standby.process(e.Eligible())
+        standby.lead(standby.other)
+        standby.world.put(paths.CONTROLLER_EPOCH, b"20")
+        standby.process(e.NotEligible())
+        assert standby.controller.active is None
+        standby.absent(standby.other)
+        assert standby.world.holder() == OTHER
+
+    def test_a_take_over_by_suspicion_is_followed_by_a_wait(self, standby: Standby) -> None:
+        standby.absent(standby.other)
+        self.deposed(standby)
+        standby.absent(standby.other)
+        assert standby.world.holder() == OTHER
+        standby.world.driver.now_ms += 30_000
+        standby.absent(standby.other)
+        assert standby.world.holder() == CONTROLLER_ID
+
+    def test_one_that_is_named_does_not_wait(self, standby: Standby) -> None:
+        standby.absent(standby.other)
+        self.deposed(standby)
+        standby.absent(standby.other, is_named=True)
+        assert standby.world.holder() == CONTROLLER_ID
+
+
+def test_one_that_has_failed_holds_off(standby: Standby) -> None:
+    error = UnexpectedZooKeeperError("NOAUTH", paths.CONTROLLER)
+    standby.world.driver.before = once(effects.ReadData, raising(error))
+    standby.process(e.Reelect())
+    standby.absent(standby.other)
+    assert standby.controller.active is None
+    standby.process(e.Reelect())
+    standby.absent(standby.other)
+    assert standby.controller.active is not None
+
+
+def test_the_one_that_is_deposed_resigns_and_what_it_writes_then_is_refused() -> None:
+    """It wakes up in the middle of its work: the write comes before the news."""
+    world = World()
+    world.start_broker(1, 2)
+    world.put(ELECTION)
+    queue_up(world.driver.client)
+    controller = world.active_controller()
+    successor = world.zookeeper.connect()
+    queue_up(successor)
+    epoch = world.zookeeper.get(paths.CONTROLLER_EPOCH)
+    assert epoch is not None
+    world.put(paths.CONTROLLER_EPOCH, b"2")
+    world.delete(paths.CONTROLLER)
+    content = encode_controller(OTHER, 0, election_path=ELECTION)
+    successor.multi([Create(paths.CONTROLLER, content, ephemeral=True)])
+    before = world.zookeeper.dump()
+    world.create_topic("t", {0: (1, 2)})
+    world.driver.take_sent()
+    world.process(controller, e.TopicChange())
+    assert controller.active is None
+    assert world.driver.take_sent() == []
+    after = world.zookeeper.dump()
+    assert [path for path in after if path not in before] == ["/brokers/topics/t"]
+    assert world.driver.timers["reelect"].event == e.Reelect()
+    world.process(controller, e.NotEligible(), e.Reelect())
+    assert world.holder() == OTHER

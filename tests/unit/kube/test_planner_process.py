@@ -1,0 +1,106 @@
+"""The planner as a real child process: what goes in, what comes out, and that it does not stay."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from regent.kube.plan_runner import PlanTask
+from regent.kube.planner_process import PlannerProcess
+from regent.planning.goals import PlannerGoals
+from regent.planning.results import InvalidGoals, PlannedChanges, PlannerFailed, PlannerMissing
+from regent.planning.snapshot import Snapshot, SnapshotBroker, SnapshotPartition
+from sandbox import wait_until_async
+
+SNAPSHOT = Snapshot(
+    tuple(SnapshotBroker(i, None, alive=True) for i in (1, 2, 3)),
+    tuple(SnapshotPartition("orders", p, (1, 2), 1, (10, 10)) for p in range(6)),
+).encode()
+PLANNER = PlannerProcess(timeout_s=120, memory_bytes=512 * 1024**2)
+
+
+def children() -> list[str]:
+    """Process ids of the children of this process."""
+    return [
+        child
+        for listed in Path("/proc/self/task").glob("*/children")
+        for child in listed.read_text().split()
+    ]
+
+
+async def test_a_snapshot_goes_in_and_a_plan_comes_out() -> None:
+    result = await PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals()))
+    assert isinstance(result, PlannedChanges)
+    assert {broker for change in result.changes for broker in change.replicas} == {1, 2, 3}
+    assert result.lower_bound > 0
+    assert children() == []
+
+
+async def test_what_the_planner_refuses_is_an_answer() -> None:
+    result = await PLANNER.run(PlanTask(b"{}", PlannerGoals()))
+    assert isinstance(result, InvalidGoals)
+    assert "/dev/stdin is no snapshot" in result.problem
+
+
+async def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = "raise ModuleNotFoundError(\"No module named 'ortools'\", name='ortools')\n"
+    (tmp_path / "ortools.py").write_text(missing)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    assert await PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals())) == PlannerMissing(
+        "planning needs the package ortools: pip install 'regent[planner]'"
+    )
+
+
+async def test_it_gets_nothing_of_the_settings_of_regent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spy = "import os, sys\nsys.exit(f'Error: {sorted(os.environ)}')\n"
+    (tmp_path / "ortools.py").write_text(spy)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setenv("REGENT_ZOOKEEPER_SASL_PASSWORD_FILE", "/secret")
+    result = await PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals()))
+    assert isinstance(result, InvalidGoals)
+    assert "PYTHONPATH" in result.problem
+    assert "REGENT" not in result.problem
+
+
+async def test_a_planner_that_takes_too_long_is_ended() -> None:
+    result = await PlannerProcess(timeout_s=0.01, memory_bytes=512 * 1024**2).run(
+        PlanTask(SNAPSHOT, PlannerGoals())
+    )
+    assert result == PlannerFailed("it took longer than 0.01 s (setting planner_timeout_s)")
+    assert children() == []
+
+
+async def test_a_planner_that_takes_too_much_memory_is_no_plan() -> None:
+    large = Snapshot(
+        tuple(SnapshotBroker(i, None, alive=True) for i in (1, 2, 3)),
+        tuple(SnapshotPartition("o" * 240, p, (1, 2), 1, (10, 10)) for p in range(200_000)),
+    ).encode()
+    result = await PlannerProcess(timeout_s=120, memory_bytes=64 * 1024**2).run(
+        PlanTask(large, PlannerGoals())
+    )
+    assert isinstance(result, PlannerFailed)
+    assert "setting planner_memory_bytes" in result.problem
+
+
+async def test_a_planner_that_nobody_waits_for_is_ended() -> None:
+    running = asyncio.create_task(PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals())))
+
+    async def look() -> list[str]:
+        return children()
+
+    await wait_until_async(look, timeout_s=30, describe="the planner to be started")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert children() == []
+
+
+async def test_more_than_a_command_line_takes_is_refused() -> None:
+    pinned = tuple(f"{'t' * 240}{i}" for i in range(5000))
+    result = await PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals(pinned=pinned)))
+    assert result == PlannerFailed("5000 pinned topics do not fit into a command line")

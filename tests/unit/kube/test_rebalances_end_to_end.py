@@ -1,0 +1,240 @@
+"""spec.rebalance from the resource to the brokers: the real controller over a simulated cluster,
+and the real planner in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from regent.kube.kind_wiring import KindSurroundings, serve_partition_reassignments
+from regent.kube.plan_runner import PlanTask
+from regent.kube.rebalance_planning import PlanningTools
+from regent.kube.served_kind import ServedKind
+from regent.model.cluster import Broker
+from regent.model.log_dirs import LogDirs
+from regent.model.topic_name_rules import TopicNameRules
+from regent.planning.results import PlanResult, read_result
+from regent.planning.snapshotting import Answers
+from regent.reconcile.reassignments.move_plan import read_plan
+from regent_rebalance.cli import plan
+from sandbox import wait_until, wait_until_async
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
+from tests.unit.kube.serving_moves import ServedResource, Serving
+from tests.unit.reconcile.reassignments.reassigning import AUTOMATIC
+
+MANUAL = {"policy": "Manual"}
+
+
+class Planner:
+    """The planner's command, in this process.
+
+    Attributes:
+        tasks: What it was asked for.
+        gate: Set: it answers.
+        cancelled: How often nobody waited for its answer any more.
+        defect: Raised instead of an answer.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.tasks: list[PlanTask] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.cancelled = 0
+        self.defect: Exception | None = None
+        self._file = folder / "snapshot.json"
+
+    async def run(self, task: PlanTask) -> PlanResult:
+        self.tasks.append(task)
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        if self.defect is not None:
+            raise self.defect
+        return await asyncio.to_thread(self._run, task)
+
+    def _run(self, task: PlanTask) -> PlanResult:
+        self._file.write_bytes(task.snapshot)
+        arguments = ["make", str(self._file), "--json", *task.goals.arguments()]
+        run = CliRunner().invoke(plan, arguments)
+        return read_result(run.exit_code, run.stdout_bytes, run.stderr)
+
+
+async def log_dirs(brokers: Collection[Broker]) -> Answers:
+    return {broker.broker_id: LogDirs({"orders": {0: 10}}) for broker in brokers}
+
+
+def rebalance(
+    planner: Planner,
+    goals: dict[str, Any] | None = None,
+    *,
+    rules: tuple[str, ...] = (),
+    **spec: Any,
+) -> ServedResource:
+    tools = PlanningTools(ask_log_dirs=log_dirs, runner=planner)
+
+    def serve(around: KindSurroundings) -> ServedKind:
+        settings = dataclasses.replace(
+            around.settings, topic_name_rules=TopicNameRules.parse(rules)
+        )
+        return serve_partition_reassignments(
+            dataclasses.replace(around, planning=tools, settings=settings)
+        )
+
+    return ServedResource(
+        serve, "PartitionReassignment", **{"approval": AUTOMATIC, "rebalance": goals or {}, **spec}
+    )
+
+
+def create_topic(
+    cluster: SimulatedCluster,
+    controller: LiveController,
+    topic: str,
+    replicas: list[tuple[int, ...]],
+) -> None:
+    """Create a topic, and wait until the controller has elected its leaders: a cluster without
+    topics needs no moves."""
+    cluster.create_topic(topic, replicas)
+    wait_until(
+        lambda: controller.view.topics.get(topic),
+        until=lambda shown: all(each.has_leader for each in shown.partitions),
+        timeout_s=60,
+        describe=f"{topic} to be known",
+    )
+
+
+def approve(cluster: SimulatedCluster, move: ServedResource, serving: Serving) -> None:
+    """Approve the plan of a resource; nothing else may move."""
+    stored = move.status["plan"]
+    for each in read_plan(stored["document"], expected_hash=stored["hash"]).moves:
+        cluster.expect_move(each.topic, each.partition, each.target)
+        cluster.expect_move(each.topic, each.partition, each.replicas)
+    serving.change(approval={**MANUAL, "planHash": stored["hash"]})
+
+
+def spread(cluster: SimulatedCluster, topic: str = "orders") -> Counter[int]:
+    return Counter(broker for replicas in cluster.replicas(topic) for broker in replicas)
+
+
+async def test_a_skewed_cluster_is_balanced_after_approval(tmp_path: Path) -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create_topic(cluster, controller, "orders", [(1, 2)] * 12)
+        planner = Planner(tmp_path)
+        move = rebalance(planner, approval=MANUAL)
+        async with move.served(controller):
+            await move.wait_for("AwaitingApproval")
+        awaiting = move.status
+        assert cluster.replicas("orders") == [(1, 2)] * 12
+        async with move.served(controller) as serving:  # another process: the plan stays
+            approve(cluster, move, serving)
+            await move.wait_for("Completed")
+        assert len(planner.tasks) == 1
+        assert move.status["plan"] == awaiting["plan"]
+        assert move.status["rebalance"] == awaiting["rebalance"]
+        assert move.status["rebalance"]["lowerBound"] == awaiting["plan"]["replicaMoves"]
+        # Within the limits of the goals: 91 to 109 percent of 8 replicas, and of 4 leaders.
+        assert set(spread(cluster).values()) <= {7, 8, 9}
+        leaders = Counter(p.leader for p in controller.view.topics["orders"].partitions)
+        assert set(leaders.values()) <= {3, 4, 5}
+        assert len(leaders) == 3
+
+        again = rebalance(planner)
+        async with again.served(controller):
+            await again.wait_for("Completed")
+        assert again.status["plan"]["partitions"] == 0
+
+
+async def test_a_plan_is_not_made_to_its_end_for_a_resource_that_is_gone(tmp_path: Path) -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
+        planner = Planner(tmp_path)
+        planner.gate.clear()
+        move = rebalance(planner)
+
+        async def asked() -> int:
+            return len(planner.tasks)
+
+        async def cancelled() -> int:
+            return planner.cancelled
+
+        async with move.served(controller) as serving:
+            await wait_until_async(asked, timeout_s=60, describe="the planner to be asked")
+            serving.delete()
+            serving.queue.add(move.key)
+            await wait_until_async(cancelled, timeout_s=60, describe="it to be cancelled")
+
+
+async def test_a_process_that_ends_ends_its_planner(tmp_path: Path) -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
+        planner = Planner(tmp_path)
+        planner.gate.clear()
+        move = rebalance(planner)
+
+        async def asked() -> int:
+            return len(planner.tasks)
+
+        async with move.served(controller):
+            await wait_until_async(asked, timeout_s=60, describe="the planner to be asked")
+        assert planner.cancelled == 1
+
+
+async def test_topics_that_the_namespace_may_not_move_are_pinned(tmp_path: Path) -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
+        create_topic(cluster, controller, "foreign", [(1, 2)] * 6)
+        planner = Planner(tmp_path)
+        move = rebalance(planner, rules=("shop=orders",), approval=MANUAL)
+        async with move.served(controller) as serving:
+            await move.wait_for("AwaitingApproval")
+            approve(cluster, move, serving)
+            await move.wait_for("Completed")
+        assert planner.tasks[0].goals.pinned == ("foreign",)
+        assert cluster.replicas("foreign") == [(1, 2)] * 6
+        assert spread(cluster)[3] > 0
+
+
+async def test_goals_that_cannot_be_met_are_said(tmp_path: Path) -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
+        move = rebalance(Planner(tmp_path), {"drainedBrokers": [1, 2]})
+        async with move.served(controller):
+            await move.wait_for("Invalid")
+        assert {each["reason"] for each in move.status["problems"]} == {"GoalsInfeasible"}
+
+
+async def test_a_defect_of_the_planning_is_said_and_tried_again(tmp_path: Path) -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
+        planner = Planner(tmp_path)
+        planner.defect = ValueError("no such thing")
+        move = rebalance(planner)
+
+        async def problems() -> list[tuple[str, str]]:
+            found = move.status.get("problems", ())
+            return [(each["reason"], each["message"]) for each in found]
+
+        async with move.served(controller):
+            (found,) = await wait_until_async(problems, timeout_s=60, describe="the problem")
+        assert found == (
+            "PlannerFailed",
+            "the planner has failed and is started again: ValueError: no such thing",
+        )
+        assert move.status["phase"] == "Pending"
+
+
+async def test_without_a_planner_the_resource_says_how_to_get_one() -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
+        move = ServedResource(serve_partition_reassignments, "PartitionReassignment", rebalance={})
+        async with move.served(controller):
+            await move.wait_for("Invalid")
+        assert {each["reason"] for each in move.status["problems"]} == {"PlannerMissing"}

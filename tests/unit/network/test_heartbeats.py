@@ -1,0 +1,274 @@
+"""Heartbeats between replicas, over real sockets."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from regent.model.cluster import Address
+from regent.model.replica import ReplicaPresence
+from regent.network.heartbeats import Heartbeats
+from regent.network.replica_server import CONNECTIONS_MAX, listening_socket
+from regent.network.replica_tls import ReplicaTls, tls_between_replicas
+from regent.replicas.messages import Answer, encode
+from regent.replicas.suspicion import SuspicionSettings
+from sandbox import wait_until
+from sandbox.pki import Authority
+
+SETTINGS = SuspicionSettings(heartbeat_s=0.02, silence_s=0.4, refused_s=0.01, unreached_s=0.1)
+SESSION = 77
+LOCALHOST = "127.0.0.1"
+
+
+class Replica:
+    """The heartbeats of one replica, and what they have reported."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        instance: str,
+        *,
+        is_ready: bool = True,
+        tls: ReplicaTls | None = None,
+    ) -> None:
+        self.heartbeats = Heartbeats(
+            instance=instance, listening=listening_socket(LOCALHOST, 0), settings=SETTINGS, tls=tls
+        )
+        self.suspected: list[Mapping[int, str]] = []
+        self.named: list[int] = []
+        self.heartbeats.start(
+            on_suspected=self.suspected.append,
+            on_named=self.named.append,
+            is_ready=lambda: is_ready,
+        )
+        stack.callback(self.heartbeats.close)
+
+    @property
+    def presence(self) -> ReplicaPresence:
+        return ReplicaPresence(
+            self.heartbeats.instance, 1_000_000_001, Address(LOCALHOST, self.heartbeats.port)
+        )
+
+    def follow(self, other: ReplicaPresence) -> None:
+        """Ask another one, until it has answered."""
+        self.heartbeats.set_peers({SESSION: other})
+        wait_for(lambda: self.heartbeats.problems() == {str(other): None}, "an answer")
+
+    def suspicion(self) -> str:
+        """Wait for one; its reason."""
+        wait_for(lambda: bool(self.suspected), "a suspicion")
+        counted = [reason for reason, count in self.heartbeats.suspicions.items() if count]
+        assert list(self.suspected[0]) == [SESSION]
+        (reason,) = counted
+        return reason
+
+
+class Stub:
+    """Answers heartbeats by hand.
+
+    Attributes:
+        answers: Whether it does.
+    """
+
+    def __init__(self, stack: ExitStack, *, instance: str = "stub", port: int = 0) -> None:
+        self._instance = instance
+        self._listening = socket.create_server((LOCALHOST, port))
+        self._connections: list[socket.socket] = []
+        self.answers = threading.Event()
+        self.answers.set()
+        self.presence = ReplicaPresence(
+            "stub", 1_000_000_002, Address(LOCALHOST, self._listening.getsockname()[1])
+        )
+        threading.Thread(target=self._accept, daemon=True).start()
+        stack.callback(self.die)
+
+    def die(self) -> None:
+        end(self._listening)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        connections, self._connections = self._connections, []
+        for connection in connections:
+            end(connection)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            threading.Thread(target=self._serve, args=[connection], daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            while connection.recv(1_000):
+                if self.answers.is_set():
+                    connection.sendall(encode(Answer(self._instance)))
+        except OSError:
+            return
+
+
+def end(open_socket: socket.socket) -> None:
+    """Close it, also for a thread that waits for it."""
+    with suppress(OSError):  # closed by the other side
+        open_socket.shutdown(socket.SHUT_RDWR)
+    open_socket.close()
+
+
+def wait_for(condition: object, describe: str) -> None:
+    wait_until(condition, describe=describe, timeout_s=20, interval_s=0.005)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def test_two_that_live_do_not_suspect_each_other_and_know_who_is_ready(stack: ExitStack) -> None:
+    a, b = Replica(stack, "a"), Replica(stack, "b", is_ready=False)
+    a.follow(b.presence)
+    b.follow(a.presence)
+    wait_for(lambda: b.heartbeats.ready() == {"a"}, "a to be ready")
+    assert a.heartbeats.ready() == frozenset()
+    assert a.suspected == b.suspected == []
+
+
+def test_one_that_is_named_is_told_and_nobody_else(stack: ExitStack) -> None:
+    a, b, c = (Replica(stack, name) for name in "abc")
+    for other in (b, c):
+        other.follow(a.presence)
+    wait_for(lambda: a.heartbeats.ready() == {"b", "c"}, "both to be ready")
+    a.heartbeats.name("c")
+    wait_for(lambda: c.named == [SESSION], "c to be named")
+    assert b.named == []
+
+
+def test_one_whose_process_ends_is_dead(stack: ExitStack) -> None:
+    a, stub = Replica(stack, "a"), Stub(stack)
+    a.follow(stub.presence)
+    stub.die()
+    assert a.suspicion() == "dead"
+    assert "port refuses" in a.suspected[0][SESSION]
+    assert str(stub.presence) in a.suspected[0][SESSION]
+
+
+def test_a_suspicion_is_reported_as_long_as_it_lasts(stack: ExitStack) -> None:
+    a, stub = Replica(stack, "a"), Stub(stack)
+    a.follow(stub.presence)
+    stub.die()
+    wait_for(lambda: len(a.suspected) >= 2, "another report")
+    a.heartbeats.set_peers({})
+    wait_for(lambda: not a.heartbeats.problems(), "it to be forgotten")
+    assert sum(a.heartbeats.suspicions.values()) == 1
+
+
+def test_one_that_is_silent_is_frozen_until_it_answers(stack: ExitStack) -> None:
+    a, stub = Replica(stack, "a"), Stub(stack)
+    a.follow(stub.presence)
+    stub.answers.clear()
+    assert a.suspicion() == "frozen"
+    stub.answers.set()
+    wait_for(lambda: a.heartbeats.problems() == {str(stub.presence): None}, "an answer")
+
+
+def test_another_process_at_its_port_has_replaced_it(stack: ExitStack) -> None:
+    a, stub = Replica(stack, "a"), Stub(stack)
+    a.follow(stub.presence)
+    stub._instance = "another"
+    stub.hang_up()
+    assert a.suspicion() == "replaced"
+
+
+def test_a_connection_that_ends_alone_is_opened_again(stack: ExitStack) -> None:
+    a, stub = Replica(stack, "a"), Stub(stack)
+    a.follow(stub.presence)
+    for _ in range(3):
+        stub.hang_up()
+        wait_for(lambda: bool(stub._connections), "another connection")
+        wait_for(lambda: a.heartbeats.problems() == {str(stub.presence): None}, "an answer")
+    assert a.suspected == []
+
+
+def test_one_that_was_never_reached_is_no_suspect_but_named(
+    stack: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    a, stub = Replica(stack, "a"), Stub(stack)
+    stub.die()
+    a.heartbeats.set_peers({SESSION: stub.presence})
+    wait_for(
+        lambda: "refused" in (a.heartbeats.problems().get(str(stub.presence)) or ""), "a problem"
+    )
+    assert a.suspected == []
+    assert [r.message for r in caplog.records] == [
+        "Another replica is not reached: its end will be noticed by its session only"
+    ]
+
+
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"x" * 100_000, b"[" * 900 + b"\n"])
+def test_who_is_no_replica_is_cut_off_and_harms_nobody(stack: ExitStack, sent: bytes) -> None:
+    a, b = Replica(stack, "a"), Replica(stack, "b")
+    b.follow(a.presence)
+    with socket.create_connection(a.presence.address) as stranger:
+        stranger.settimeout(20)
+        with suppress(ConnectionError):  # cut off before it had sent all
+            stranger.sendall(sent)
+            assert stranger.recv(1) == b""
+    assert b.suspected == []
+
+
+def test_more_connections_than_there_are_replicas_close_those_that_are_silent(
+    stack: ExitStack,
+) -> None:
+    a, b = Replica(stack, "a"), Replica(stack, "b")
+    b.follow(a.presence)
+    strangers = [
+        stack.enter_context(socket.create_connection(a.presence.address))
+        for _ in range(2 * CONNECTIONS_MAX)
+    ]
+    strangers[0].settimeout(20)
+    with suppress(ConnectionError):
+        assert strangers[0].recv(1) == b""
+    wait_for(lambda: a.heartbeats.ready() == {"b"}, "b to be connected")
+
+
+class TestTls:
+    def tls(self, authority: Authority, name: str) -> ReplicaTls:
+        files = authority.issue(name)
+        return tls_between_replicas(
+            authorities=files.ca_certificate, certificate=files.certificate, key=files.key
+        )
+
+    def test_both_show_certificates_of_one_authority(
+        self, stack: ExitStack, tmp_path: Path
+    ) -> None:
+        authority = Authority(tmp_path)
+        a, b = (Replica(stack, name, tls=self.tls(authority, name)) for name in "ab")
+        b.follow(a.presence)
+        wait_for(lambda: a.heartbeats.ready() == {"b"}, "b to be ready")
+        a.heartbeats.name("b")
+        wait_for(lambda: b.named == [SESSION], "b to be named")
+
+    def test_others_are_not_answered(self, stack: ExitStack, tmp_path: Path) -> None:
+        (tmp_path / "one").mkdir()
+        (tmp_path / "two").mkdir()
+        a = Replica(stack, "a", tls=self.tls(Authority(tmp_path / "one"), "a"))
+        b = Replica(stack, "b", tls=self.tls(Authority(tmp_path / "two"), "b"))
+        plain = Replica(stack, "c")
+        for other in (b, plain):
+            other.heartbeats.set_peers({SESSION: a.presence})
+            wait_for(
+                lambda other=other: (
+                    "not connected"
+                    not in (other.heartbeats.problems().get(str(a.presence)) or "not connected")
+                ),
+                "a problem",
+            )
+        assert a.heartbeats.ready() == frozenset()
+        assert b.suspected == plain.suspected == []

@@ -1,0 +1,155 @@
+"""What brokers say of the sizes of their replicas; the answers are written by kio."""
+
+from __future__ import annotations
+
+import datetime
+import io
+from typing import Any
+
+import pytest
+from kio.schema.describe_log_dirs.v1 import request as request_v1
+from kio.schema.describe_log_dirs.v1 import response as response_v1
+from kio.schema.describe_log_dirs.v4 import request as request_v4
+from kio.schema.describe_log_dirs.v4 import response as response_v4
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+from kio.serial import entity_writer
+from kio.static.primitive import i32, i32Timedelta, i64
+
+from regent.model.log_dirs import LogDirs
+from regent.protocol.api_versions import UnsupportedBrokerError, VersionRange
+from regent.protocol.log_dirs import chosen_version, decode_response, encode_request
+from regent.protocol.primitives import DecodeError
+
+NO_THROTTLE = i32Timedelta.parse(datetime.timedelta(0))
+
+
+def encode(entity: Any) -> bytes:
+    buffer = io.BytesIO()
+    entity_writer(type(entity))(buffer, entity)
+    return buffer.getvalue()
+
+
+def partition(schema: Any, number: int, size: int, *, is_future: bool = False) -> Any:
+    return schema.DescribeLogDirsPartition(
+        partition_index=i32(number),
+        partition_size=i64(size),
+        offset_lag=i64(0),
+        is_future_key=is_future,
+    )
+
+
+def directory(
+    schema: Any,
+    path: str,
+    *topics: tuple[str, list[Any]],
+    error: ErrorCode = ErrorCode.none,
+    **more: Any,
+) -> Any:
+    return schema.DescribeLogDirsResult(
+        error_code=error,
+        log_dir=path,
+        topics=tuple(
+            schema.DescribeLogDirsTopic(name=TopicName(name), partitions=tuple(partitions))
+            for name, partitions in topics
+        ),
+        **more,
+    )
+
+
+def answer(schema: Any, *directories: Any, **more: Any) -> bytes:
+    return encode(
+        schema.DescribeLogDirsResponse(throttle_time=NO_THROTTLE, results=directories, **more)
+    )
+
+
+def test_the_best_version_that_both_know_is_chosen() -> None:
+    assert chosen_version(VersionRange(0, 4)) == 4
+    assert chosen_version(VersionRange(1, 4)) == 4
+    assert chosen_version(VersionRange(0, 3)) == 1
+    assert chosen_version(VersionRange(0, 0)) == 0
+    with pytest.raises(UnsupportedBrokerError):
+        chosen_version(VersionRange(5, 9))
+    with pytest.raises(UnsupportedBrokerError):
+        chosen_version(None)
+
+
+def test_everything_is_asked_for() -> None:
+    assert encode_request(1) == encode(request_v1.DescribeLogDirsRequest(topics=None))
+    assert encode_request(4) == encode(request_v4.DescribeLogDirsRequest(topics=None))
+
+
+def test_sizes_of_all_directories_come_together_and_copies_within_the_broker_do_not_count() -> None:
+    def directories(schema: Any, **more: Any) -> tuple[Any, Any]:
+        return (
+            directory(
+                schema,
+                "/a",
+                ("orders", [partition(schema, 0, 10), partition(schema, 1, 20)]),
+                ("users", [partition(schema, 0, 5, is_future=True)]),
+                **more,
+            ),
+            directory(
+                schema,
+                "/b",
+                ("orders", [partition(schema, 2, 30)]),
+                ("users", [partition(schema, 0, 7)]),
+                **more,
+            ),
+        )
+
+    expected = {"orders": {0: 10, 1: 20, 2: 30}, "users": {0: 7}}
+    old = decode_response(answer(response_v1, *directories(response_v1)), version=1)
+    assert old == LogDirs(expected)
+    volume = {"total_bytes": i64(1000), "usable_bytes": i64(400)}
+    new = decode_response(
+        answer(response_v4, *directories(response_v4, **volume), error_code=ErrorCode.none),
+        version=4,
+    )
+    assert new == LogDirs(expected, capacity=2000)
+
+
+def test_an_offline_directory_is_named_and_its_volume_does_not_count() -> None:
+    found = decode_response(
+        answer(
+            response_v4,
+            directory(response_v4, "/a", total_bytes=i64(1000), usable_bytes=i64(0)),
+            directory(
+                response_v4,
+                "/b",
+                error=ErrorCode.kafka_storage_error,
+                total_bytes=i64(-1),
+                usable_bytes=i64(-1),
+            ),
+            error_code=ErrorCode.none,
+        ),
+        version=4,
+    )
+    assert found == LogDirs({}, offline=("/b",), capacity=1000)
+
+
+@pytest.mark.parametrize(
+    ("body", "version"),
+    [
+        (answer(response_v1), 1),
+        (answer(response_v4, error_code=ErrorCode.cluster_authorization_failed), 4),
+    ],
+)
+def test_a_refusal_is_named(body: bytes, version: int) -> None:
+    assert decode_response(body, version=version) == "CLUSTER_AUTHORIZATION_FAILED"
+
+
+def test_a_capacity_that_the_broker_does_not_know_is_not_known() -> None:
+    body = answer(
+        response_v4,
+        directory(response_v4, "/a", total_bytes=i64(-1), usable_bytes=i64(-1)),
+        error_code=ErrorCode.none,
+    )
+    assert decode_response(body, version=4) == LogDirs({}, capacity=None)
+
+
+def test_an_answer_that_ends_early_is_refused() -> None:
+    body = answer(response_v1, directory(response_v1, "/a", ("t", [partition(response_v1, 0, 1)])))
+    for end in range(4, len(body)):
+        with pytest.raises(DecodeError):
+            decode_response(body[:end], version=1)

@@ -1,0 +1,380 @@
+"""spec.rebalance until its plan is approved, and the election at its end."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from typing import Any
+
+import msgspec
+import pytest
+
+from regent.controller.commands import Accepted, ElectionType, ElectLeaders
+from regent.controller.view import ClusterView
+from regent.planning.orders import PlanningOrder, PlanningOutcome
+from regent.planning.results import (
+    InfeasibleGoals,
+    InvalidGoals,
+    MissedGoal,
+    PlannedChange,
+    PlannedChanges,
+    PlannerFailed,
+    PlannerMissing,
+    PlanResult,
+)
+from regent.reconcile.reassignments.execution import ReassignmentPlan
+from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
+from regent.reconcile.reassignments.planning import plan_reassignment
+from regent.reconcile.reassignments.rebalancing import order_of
+from regent.reconcile.request import Attempt
+from regent.resources.partition_reassignment import PartitionReassignment
+from regent.resources.partition_reassignment_status import Phase
+from tests.unit.reconcile.reassignments.reassigning import (
+    message,
+    moved,
+    orders,
+    racked,
+    request,
+    resource,
+    state,
+    targets,
+    tp,
+)
+from tests.unit.reconcile.requests import MONOTONIC_S, partition, view
+
+SEEN = view(orders((1, 2), (1, 2), (1, 3)))
+CHANGES = PlannedChanges(
+    (PlannedChange("orders", 0, (1, 2), (3, 2)), PlannedChange("orders", 1, (1, 2), (2, 1))),
+    bytes=4096,
+    leader_changes=2,
+    lower_bound=1,
+)
+MANUAL = {"policy": "Manual"}
+
+
+def rebalance(goals: dict[str, Any] | None = None, **spec: Any) -> PartitionReassignment:
+    return resource(rebalance=goals or {}, **spec)
+
+
+def order(subject: PartitionReassignment, seen: ClusterView = SEEN) -> PlanningOrder:
+    assert subject.spec.rebalance is not None
+    return order_of(request(subject, seen), subject.spec.rebalance)
+
+
+def outcome(
+    subject: PartitionReassignment,
+    result: PlanResult = CHANGES,
+    seen: ClusterView = SEEN,
+    *,
+    age_s: float = 0.0,
+    attempt: int = 1,
+    remarks: tuple[str, ...] = (),
+) -> PlanningOutcome:
+    ordered = dataclasses.replace(order(subject, seen), attempt=attempt)
+    return PlanningOutcome(order=ordered, result=result, remarks=remarks, at=MONOTONIC_S - age_s)
+
+
+def reconciled(
+    subject: PartitionReassignment,
+    seen: ClusterView = SEEN,
+    planned: PlanningOutcome | None = None,
+    **more: Any,
+) -> ReassignmentPlan:
+    return plan_reassignment(
+        dataclasses.replace(request(subject, seen, configs={}, **more), planned=planned)
+    )
+
+
+def stored(subject: PartitionReassignment, plan: ReassignmentPlan) -> PartitionReassignment:
+    """The resource with the status that a plan has for it."""
+    assert plan.status is not None
+    return subject.model_copy(update={"status": plan.status})
+
+
+def awaiting(seen: ClusterView = SEEN) -> PartitionReassignment:
+    """A resource whose plan waits for approval."""
+    subject = rebalance(approval=MANUAL)
+    return stored(subject, reconciled(subject, seen, outcome(subject, seen=seen)))
+
+
+def test_a_plan_is_ordered_with_the_options_of_the_spec() -> None:
+    subject = rebalance(
+        {
+            "goals": ["RackAwareGoal", "ReplicaDistributionGoal"],
+            "replicaBalancePercent": 105,
+            "maxReplicasPerBroker": 9,
+            "drainedBrokers": [3],
+            "excludedBrokers": [2],
+            "pinnedTopics": ["users"],
+        }
+    )
+    plan = reconciled(subject)
+    assert plan.planning == order(subject)
+    assert plan.planning is not None
+    assert plan.planning.goals.arguments() == (
+        "--replica-balance=1.05",
+        "--leader-balance=1.10",
+        "--max-replicas=9",
+        "--goal=RackAwareGoal",
+        "--goal=ReplicaDistributionGoal",
+        "--drain=3",
+        "--exclude=2",
+        "--pin=users",
+    )
+    assert state(plan)["Reconciling"] == "True/Planning"
+    assert plan.status is not None
+    assert plan.status.phase is Phase.PENDING
+
+
+def test_the_same_is_ordered_again_and_again_and_another_once_brokers_differ() -> None:
+    subject = rebalance()
+    assert reconciled(subject).planning == reconciled(subject).planning
+    other = racked(SEEN, "a", "b", "c")
+    assert reconciled(subject, other).planning != reconciled(subject).planning
+
+
+def test_cordoned_brokers_get_nothing() -> None:
+    seen = msgspec.structs.replace(SEEN, cordoned=(2, 9))
+    assert order(rebalance({"excludedBrokers": [3]}), seen).goals.excluded == (2, 3)
+
+
+def test_a_plan_waits_for_its_approval_with_what_the_planner_says() -> None:
+    subject = rebalance(approval=MANUAL)
+    result = dataclasses.replace(
+        CHANGES, missed=(MissedGoal("ReplicaDistributionGoal", "broker 1 has 9, at most 8"),)
+    )
+    plan = reconciled(subject, planned=outcome(subject, result, remarks=("broker 2 is mute",)))
+    assert plan.status is not None
+    assert plan.status.phase is Phase.AWAITING_APPROVAL
+    assert plan.status.plan is not None
+    assert (plan.status.plan.partitions, plan.status.plan.replica_moves) == (2, 1)
+    assert plan.status.rebalance is not None
+    assert plan.status.rebalance.to_api() == {
+        "bytes": 4096,
+        "leaderChanges": 2,
+        "lowerBound": 1,
+        "unmetGoals": [{"goal": "ReplicaDistributionGoal", "reason": "broker 1 has 9, at most 8"}],
+        "remarks": ["broker 2 is mute"],
+    }
+    assert plan.planning is not None, "the outcome is needed until the plan is stored"
+    ready = next(c for c in plan.status.conditions if c.type == "PlanReady")
+    assert "ReplicaDistributionGoal: broker 1 has 9, at most 8" in ready.message
+
+
+def test_the_same_changes_have_the_same_hash_in_whatever_order_they_come() -> None:
+    subject = rebalance(approval=MANUAL)
+    reversed_ = dataclasses.replace(CHANGES, changes=CHANGES.changes[::-1])
+    plans = [reconciled(subject, planned=outcome(subject, r)) for r in (CHANGES, reversed_)]
+    hashes = [p.status.plan.hash for p in plans if p.status and p.status.plan]
+    assert len(hashes) == 2
+    assert len(set(hashes)) == 1
+
+
+def test_a_stored_plan_is_kept_and_nothing_is_planned_while_it_waits() -> None:
+    subject = awaiting()
+    plan = reconciled(subject)
+    assert plan.planning is None
+    assert plan.status == subject.status
+
+
+def test_other_brokers_or_topics_are_no_reason_to_plan_again() -> None:
+    subject = awaiting()
+    more = view(orders((1, 2), (1, 2), (1, 3), (2, 3)), brokers=5)
+    plan = reconciled(subject, more)
+    assert plan.planning is None
+    assert plan.status is not None
+    assert plan.status.plan == subject.status.plan
+
+
+def test_a_plan_is_made_again_once_a_partition_of_it_has_moved() -> None:
+    subject = awaiting()
+    plan = reconciled(subject, view(orders((2, 3), (1, 2), (1, 3))))
+    assert plan.planning is not None
+    assert plan.status is not None
+    assert plan.status.plan is None
+    assert plan.status.rebalance is None
+    assert state(plan)["PlanReady"] == "False/Planning"
+
+
+def test_what_heals_by_itself_takes_no_plan_away() -> None:
+    subject = awaiting()
+    down = view(orders((1, 2), (1, 2), (1, 3)), brokers=2)
+    plan = reconciled(subject, down)
+    assert plan.planning is None
+    assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
+    assert plan.status is not None
+    assert plan.status.plan == subject.status.plan
+    back = reconciled(stored(subject, plan), SEEN)
+    assert back.status is not None
+    assert back.status.phase is Phase.AWAITING_APPROVAL
+    assert back.status.plan == subject.status.plan
+
+
+def test_a_plan_is_made_again_without_a_broker_that_was_cordoned_meanwhile() -> None:
+    plan = reconciled(awaiting(), msgspec.structs.replace(SEEN, cordoned=(3,)))
+    assert plan.planning is not None
+    assert plan.planning.goals.excluded == (3,)
+    assert plan.status is not None
+    assert plan.status.plan is None
+
+
+def test_a_plan_that_was_out_of_date_when_it_came_is_made_again_after_a_pause() -> None:
+    subject = rebalance()
+    elsewhere = view(orders((2, 3), (1, 2), (1, 3)))
+    plan = reconciled(subject, elsewhere, outcome(subject, age_s=4.0))
+    assert (plan.planning, plan.requeue_after_s) == (order(subject), 6.0)
+    plan = reconciled(subject, elsewhere, outcome(subject, age_s=10.0))
+    assert plan.planning == order(subject).again()
+    plan = reconciled(subject, elsewhere, outcome(subject, age_s=0.0, attempt=3))
+    assert plan.requeue_after_s == 40.0
+
+
+def test_brokers_that_are_down_are_waited_for_unless_they_are_to_be_drained() -> None:
+    seen = view(orders((1, 2), (1, 9)))
+    plan = reconciled(rebalance(), seen)
+    assert plan.planning is None
+    assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
+    assert "brokers [9] have replicas" in message(plan)
+    assert reconciled(rebalance({"drainedBrokers": [9]}), seen).planning is not None
+
+
+def test_brokers_that_shut_down_are_waited_for() -> None:
+    plan = reconciled(rebalance(), msgspec.structs.replace(SEEN, shutting_down=(3,)))
+    assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
+
+
+def test_a_plan_is_made_when_nothing_moves() -> None:
+    plan = reconciled(rebalance(), view(orders(moved(0, (1, 2), (1, 3)))))
+    assert plan.planning is None
+    assert state(plan)["Reconciling"] == "True/ReassignmentInProgress"
+
+
+@pytest.mark.parametrize(
+    ("result", "expected", "problems"),
+    [
+        (InfeasibleGoals(("rack a lacks room", "rack b, too")), "GoalsInfeasible", 2),
+        (InvalidGoals("no broker 9"), "InvalidRebalance", 1),
+        (PlannerMissing("pip install 'regent[planner]'"), "PlannerMissing", 1),
+    ],
+)
+def test_what_the_planner_refuses_is_said_in_its_own_words_and_tried_again_later(
+    result: PlanResult, expected: str, problems: int
+) -> None:
+    subject = rebalance()
+    plan = reconciled(subject, planned=outcome(subject, result))
+    assert state(plan)["Stalled"] == f"True/{expected}"
+    assert plan.status is not None
+    assert plan.status.phase is Phase.INVALID
+    assert len(plan.status.problems) == problems
+    assert (plan.planning, plan.requeue_after_s) == (order(subject), 600.0)
+    later = reconciled(subject, planned=outcome(subject, result, age_s=600.0))
+    assert later.planning == order(subject).again()
+    assert state(later) == state(plan), "it stays said until there is another outcome"
+
+
+def test_a_planner_that_fails_is_started_again() -> None:
+    subject = rebalance()
+    plan = reconciled(subject, planned=outcome(subject, PlannerFailed("signal 9")))
+    assert state(plan)["Reconciling"] == "True/PlannerFailed"
+    assert "signal 9" in message(plan)
+    assert plan.requeue_after_s == 10.0
+
+
+def test_what_was_planned_for_other_brokers_is_not_used() -> None:
+    subject = rebalance()
+    refused = outcome(subject, InfeasibleGoals(("too few racks",)))
+    plan = reconciled(subject, racked(SEEN, "a", "b", "c"), refused)
+    assert state(plan)["Reconciling"] == "True/Planning"
+    assert plan.planning == order(subject, racked(SEEN, "a", "b", "c"))
+
+
+def test_a_plan_without_changes_completes_at_once() -> None:
+    subject = rebalance(approval=MANUAL)
+    plan = reconciled(subject, planned=outcome(subject, PlannedChanges(())))
+    assert plan.status is not None
+    assert plan.status.phase is Phase.COMPLETED
+    assert message(plan) == "no move brings the cluster closer to the goals"
+
+
+def test_replicas_below_min_insync_replicas_do_not_hinder_what_leaves_their_number() -> None:
+    subject = rebalance()
+    seen = view(orders((1,)))
+    result = PlannedChanges((PlannedChange("orders", 0, (1,), (2,)),))
+    plan = plan_reassignment(
+        dataclasses.replace(
+            request(subject, seen, configs={"orders": {"min.insync.replicas": "2"}}),
+            planned=outcome(subject, result, seen),
+        )
+    )
+    assert plan.status_first, state(plan)
+
+
+def test_a_plan_that_cannot_be_stored_says_how_to_get_a_smaller_one() -> None:
+    subject = rebalance()
+    rng = random.Random(1)
+    lists = [tuple(rng.sample(range(1, 1000), 6)) for _ in range(20_000)]
+    seen = view(orders(*lists), brokers=999)
+    result = PlannedChanges(
+        tuple(
+            PlannedChange("orders", p, replicas, (*replicas[1:], 1 + (replicas[0] + 500) % 999))
+            for p, replicas in enumerate(lists)
+            if 1 + (replicas[0] + 500) % 999 not in replicas
+        )
+    )
+    plan = reconciled(subject, seen, outcome(subject, result, seen))
+    assert state(plan)["Stalled"] == "True/TooLarge"
+    assert "pin topics (spec.rebalance.pinnedTopics)" in message(plan)
+
+
+def test_an_approved_plan_is_executed_and_its_leaders_are_elected() -> None:
+    subject = rebalance()
+    plan = reconciled(subject, planned=outcome(subject))
+    assert plan.status_first
+    running = stored(subject, plan)
+    assert targets(reconciled(running)) == {tp(0): (3, 2), tp(1): (2, 1)}
+
+    followed = partition(1, (2, 1), leader=1)
+    arrived = view(orders((3, 2), followed, (1, 3)))
+    electing = reconciled(running, arrived)
+    election = ElectLeaders(ElectionType.PREFERRED, (tp(1),))
+    assert electing.commands == (election,)
+    assert state(electing)["Executing"] == "True/ElectingLeaders"
+    attempt = Attempt(election, Accepted({}), 1, arrived.controller_epoch, MONOTONIC_S + 5)
+    asked = plan_reassignment(dataclasses.replace(request(running, arrived), attempts=(attempt,)))
+    assert (asked.commands, asked.requeue_after_s) == ((), 5)
+
+    done = reconciled(running, view(orders((3, 2), (2, 1), (1, 3))))
+    assert state(done)["Completed"] == "True/Reassigned"
+
+
+def test_a_leader_that_cannot_be_elected_is_not_waited_for() -> None:
+    subject = rebalance()
+    running = stored(subject, reconciled(subject, planned=outcome(subject)))
+    lagging = partition(1, (2, 1), (1,), leader=1)
+    done = reconciled(running, view(orders((3, 2), lagging, (1, 3))))
+    assert state(done)["Completed"] == "True/Reassigned"
+
+
+def test_only_an_election_is_a_plan_too() -> None:
+    subject = rebalance()
+    seen = view(orders(partition(0, (1, 2), leader=2)))
+    result = PlannedChanges((PlannedChange("orders", 0, (1, 2), (1, 2)),), leader_changes=1)
+    plan = reconciled(subject, seen, outcome(subject, result, seen))
+    assert plan.status_first
+    electing = reconciled(stored(subject, plan), seen)
+    assert electing.commands == (ElectLeaders(ElectionType.PREFERRED, (tp(0),)),)
+
+
+def test_a_cancelled_rebalance_orders_nothing() -> None:
+    plan = reconciled(rebalance(desiredState="Cancelled"))
+    assert plan.planning is None
+    assert state(plan)["Ready"] == "True/ReassignmentCancelled"
+
+
+def test_the_topics_of_the_stored_plan_are_those_of_the_resource() -> None:
+    subject = awaiting()
+    body: dict[str, Any] = {"spec": {"rebalance": {}}, "status": subject.status.to_api()}
+    assert PARTITION_REASSIGNMENT.subjects(body) == ("orders",)
+    assert PARTITION_REASSIGNMENT.subjects({"spec": {"rebalance": {}}, "status": {}}) == ()
+    body["status"]["plan"]["hash"] = "sha256:0"
+    assert PARTITION_REASSIGNMENT.subjects(body) == ()
