@@ -135,11 +135,7 @@ def _age_s(request: ReassignmentRequest) -> float | None:
     finished_at = request.resource.status.finished_at
     if finished_at is None:
         return None
-    try:
-        moment = datetime.fromisoformat(finished_at)
-    except ValueError:
-        return None  # edited by hand
-    return None if moment.tzinfo is None else (request.now - moment).total_seconds()
+    return (request.now - datetime.fromisoformat(finished_at)).total_seconds()
 
 
 def _window_left_s(request: ReassignmentRequest) -> float:

@@ -10,16 +10,19 @@ import pytest
 
 from regent.controller.view import ClusterView
 from regent.model.partition import TopicPartition
+from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.claims import ReassignmentClaim, claim_of, moved_by_others
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.move_plan import read_plan
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.transitions import transition_events
+from regent.reconcile.reassignments.unreadable import UnreadableRequest, plan_unreadable
 from regent.resources.conditions import ConditionType, find_condition
 from regent.resources.partition_reassignment import (
     DEFAULT_UNDO_WINDOW_S,
     PartitionReassignment,
+    UnreadableReassignment,
     parse_partition_reassignment,
 )
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
@@ -525,8 +528,9 @@ def test_what_is_throttled_still_is_not_deleted() -> None:
 def test_a_time_that_cannot_be_read_deletes_nothing_and_allows_nothing() -> None:
     job = completed(ttlSecondsAfterFinished=0)
     job.status = job.status.model_copy(update={"finished_at": "yesterday"})
-    job.settle()
-    assert not job.is_deleted()
-    job.change(desiredState="Undone")
-    job.settle()
-    assert job.is_in(Phase.UNDO_REFUSED)
+    for desired in ("Running", "Undone"):
+        job.change(desiredState=desired)
+        parsed = parse_partition_reassignment(job.body)
+        assert isinstance(parsed, UnreadableReassignment)
+        assert parsed.field == "status.finishedAt"
+        assert plan_unreadable(UnreadableRequest(parsed, NOW)) == Plan()
