@@ -355,6 +355,20 @@ def test_a_leader_that_cannot_be_elected_is_not_waited_for() -> None:
     assert state(done)["Completed"] == "True/Reassigned"
 
 
+def test_what_is_incomplete_elects_no_leaders_any_more() -> None:
+    """Whoever changes leaders then is not fought with."""
+    subject = rebalance(onDrift="Skip")
+    running = stored(subject, reconciled(subject, planned=outcome(subject)))
+    led_elsewhere = partition(1, (2, 1), leader=1)
+    drifted = view(orders((1, 3), led_elsewhere, (1, 3)))
+    electing = reconciled(running, drifted)
+    assert electing.commands == (ElectLeaders(ElectionType.PREFERRED, (tp(1),)),)
+    followed = view(orders((1, 3), (2, 1), (1, 3)))
+    incomplete = stored(running, reconciled(running, followed))
+    assert incomplete.status.phase is Phase.INCOMPLETE
+    assert reconciled(incomplete, drifted).commands == ()
+
+
 def test_only_an_election_is_a_plan_too() -> None:
     subject = rebalance()
     seen = view(orders(partition(0, (1, 2), leader=2)))
