@@ -74,6 +74,11 @@ class _WarmStandby(msgspec.Struct):
     differences: int
 
 
+class _Replicas(msgspec.Struct):
+    others: dict[str, str | None]
+    problem: str | None
+
+
 class _Status(msgspec.Struct):
     """What is shown of ``/status``. Fields with a default are missing in earlier versions."""
 
@@ -87,6 +92,7 @@ class _Status(msgspec.Struct):
     refusedMetadata: dict[str, str] | None = None  # noqa: N815
     unassignedReplicas: _UnassignedReplicas | None = None  # noqa: N815
     warmStandby: _WarmStandby | None = None  # noqa: N815
+    replicas: _Replicas | None = None
     kubernetes: _Kubernetes | None = None
     endpoint: _Endpoint | None = None
     unreachedBrokers: dict[str, str] | None = None  # noqa: N815

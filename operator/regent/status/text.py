@@ -81,6 +81,7 @@ def _regent(report: Report) -> list[str]:
         lines.append(f"ZooKeeper   it has no connection: {regent['zooKeeperProblem']}")
     if regent.get("warmStandby"):
         lines.append(f"Standby     {_standby(regent['warmStandby'])}")
+    lines += _replicas(regent.get("replicas") or {})
     served = (regent.get("endpoint") or {}).get("served", {})
     lines += [f"Endpoint    {address} ({protocol})" for protocol, address in served.items()]
     queues = ", ".join(f"broker {b}: {n}" for b, n in regent["channelQueueSizes"].items())
@@ -98,6 +99,14 @@ def _standby(standby: Mapping[str, Any]) -> str:
     if standby["differences"]:
         what += f", {standby['differences']} znodes have differed from ZooKeeper"
     return what if standby["problem"] is None else f"{what} ({standby['problem']})"
+
+
+def _replicas(replicas: Mapping[str, Any]) -> Iterator[str]:
+    """The other replicas, and whether they answer."""
+    for who, problem in replicas.get("others", {}).items():
+        yield f"Replica     {who} {'answers' if problem is None else f'is not heard: {problem}'}"
+    if replicas.get("problem"):
+        yield f"Replica     others are not known: {replicas['problem']}"
 
 
 def _refused_requests(regent: Mapping[str, Any]) -> Iterator[str]:

@@ -170,6 +170,26 @@ def test_whether_the_standbys_cache_is_current_is_shown() -> None:
         assert "Standby" not in render_status(report(regent=earlier, regentProblem=None))
 
 
+def test_other_replicas_are_named_with_what_keeps_them_from_being_heard() -> None:
+    regent = {
+        "controllerId": 1000, "isActive": False, "eventQueueSize": 0, "channelQueueSizes": {},
+    }  # fmt: skip
+
+    def shown(replicas: object) -> list[str]:
+        output = render_status(report(regent={**regent, "replicas": replicas}, regentProblem=None))
+        return [line for line in output.splitlines() if line.startswith("Replica ")]
+
+    others = {"Regent 7 at a:1": None, "Regent 8 at b:2": "refused"}
+    assert shown({"others": others, "suspicions": {}, "problem": None}) == [
+        "Replica     Regent 7 at a:1 answers",
+        "Replica     Regent 8 at b:2 is not heard: refused",
+    ]
+    assert shown({"others": {}, "suspicions": {}, "problem": "NOAUTH"}) == [
+        "Replica     others are not known: NOAUTH"
+    ]
+    assert shown(None) == []
+
+
 def test_brokers_that_are_stopping_are_named() -> None:
     regent = {
         "controllerId": 1000,
