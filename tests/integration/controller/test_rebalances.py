@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from regent.reconcile.reassignments.move_plan import MovePlan, read_plan
 from sandbox.errors import SandboxError
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster
+from tests.integration.controller.cluster import Cluster, cluster_of
 from tests.integration.controller.reassigning import (
     create_topic,
     wait_for_hosts,
@@ -27,6 +28,14 @@ from tests.support.figures import Figure
 pytestmark = pytest.mark.integration
 
 PARTITIONS = 18
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Brokers of the module's own: a plan is for all topics, also those that other tests leave."""
+    with cluster_of("3.9.1") as own:
+        own.wait_for_a_broker_as_controller()
+        yield own
 
 
 @pytest.fixture(scope="module")
