@@ -43,6 +43,13 @@ class Assessment:
     message: str
 
 
+CLUSTER_LOADING: Final = Assessment(
+    Progress.PROGRESSING,
+    ConditionReason.CLUSTER_LOADING,
+    "the controller is still reading the cluster",
+)
+
+
 def summary_verdicts(assessment: Assessment) -> tuple[Verdict, Verdict, Verdict]:
     """The three conditions of kstatus for an assessment."""
     progress, reason, message = assessment.progress, assessment.reason, assessment.message

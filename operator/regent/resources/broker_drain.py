@@ -22,7 +22,15 @@ from regent.resources.base import (
 )
 from regent.resources.broker_drain_status import BrokerDrainStatus
 from regent.resources.kafka_topic import BrokerId
-from regent.resources.kind import Cel, PrinterColumn, ResourceKind
+from regent.resources.kind import (
+    CLUSTER_COLUMN,
+    MESSAGE_COLUMN,
+    MOVE_COLUMNS,
+    SUMMARY_COLUMNS,
+    Cel,
+    PrinterColumn,
+    ResourceKind,
+)
 from regent.resources.partition_reassignment import RackPolicy, Throttle
 from regent.resources.status_reading import first_problem, read_status
 
@@ -123,21 +131,10 @@ class BrokerDrain(CustomResource):
             PrinterColumn("Progress", "string", ".status.summary", "Partitions done/in the plan"),
             PrinterColumn("Leaders", "integer", ".status.remaining.leaders", "Partitions led"),
             PrinterColumn("Replicas", "integer", ".status.remaining.replicas", "Replicas hosted"),
-            PrinterColumn("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
-            PrinterColumn("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
-            PrinterColumn("Age", "date", ".metadata.creationTimestamp"),
-            PrinterColumn("Bytes", "integer", ".status.progress.bytesTotal", wide=True),
-            PrinterColumn("Copied", "integer", ".status.progress.bytesCopied", wide=True),
-            PrinterColumn("Bytes/s", "integer", ".status.progress.bytesPerSecond", wide=True),
-            PrinterColumn("End", "string", ".status.progress.estimatedEnd", wide=True),
-            PrinterColumn("Plan", "string", ".status.plan.hash", wide=True),
-            PrinterColumn("Cluster", "string", ".spec.clusterRef.name", wide=True),
-            PrinterColumn(
-                "Message",
-                "string",
-                '.status.conditions[?(@.type=="Ready")].message',
-                wide=True,
-            ),
+            *SUMMARY_COLUMNS,
+            *MOVE_COLUMNS,
+            CLUSTER_COLUMN,
+            MESSAGE_COLUMN,
         ),
     )
     cel_rules: ClassVar[tuple[Cel, ...]] = (

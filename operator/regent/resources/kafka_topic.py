@@ -29,7 +29,14 @@ from regent.resources.kafka_topic_status import (
     DeletionPolicy,
     KafkaTopicStatus,
 )
-from regent.resources.kind import Cel, PrinterColumn, ResourceKind
+from regent.resources.kind import (
+    CLUSTER_COLUMN,
+    MESSAGE_COLUMN,
+    SUMMARY_COLUMNS,
+    Cel,
+    PrinterColumn,
+    ResourceKind,
+)
 from regent.resources.status_reading import read_status
 
 FINALIZER: Final = "kafka.regent.dev/topic"
@@ -252,26 +259,19 @@ class KafkaTopic(CustomResource):
             PrinterColumn("Partitions", "string", ".status.partitionSummary", "Actual/declared"),
             PrinterColumn("Replicas", "string", ".status.replicaSummary", "Actual/declared"),
             PrinterColumn("URP", "integer", ".status.underReplicated", "Not fully replicated"),
-            PrinterColumn("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
-            PrinterColumn("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
-            PrinterColumn("Age", "date", ".metadata.creationTimestamp"),
+            *SUMMARY_COLUMNS,
             PrinterColumn("Topic", "string", ".status.topicName", wide=True),
             PrinterColumn("Topic-ID", "string", ".status.topicId", wide=True),
             PrinterColumn("Leaderless", "integer", ".status.leaderless", wide=True),
             PrinterColumn(
                 "Synced", "string", '.status.conditions[?(@.type=="Synced")].status', wide=True
             ),
-            PrinterColumn("Cluster", "string", ".spec.clusterRef.name", wide=True),
+            CLUSTER_COLUMN,
             PrinterColumn("Management", "string", ".spec.managementPolicy", wide=True),
             PrinterColumn(
                 "Deletion", "string", ".status.deletionPolicy", "Effective policy", wide=True
             ),
-            PrinterColumn(
-                "Message",
-                "string",
-                '.status.conditions[?(@.type=="Ready")].message',
-                wide=True,
-            ),
+            MESSAGE_COLUMN,
         ),
     )
     cel_rules: ClassVar[tuple[Cel, ...]] = (

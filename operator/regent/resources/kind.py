@@ -50,6 +50,29 @@ class PrinterColumn:
         return column
 
 
+SUMMARY_COLUMNS: Final = (
+    PrinterColumn("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+    PrinterColumn("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
+    PrinterColumn("Age", "date", ".metadata.creationTimestamp"),
+)
+"""How a resource of any kind is doing."""
+
+MOVE_COLUMNS: Final = (
+    PrinterColumn("Bytes", "integer", ".status.progress.bytesTotal", wide=True),
+    PrinterColumn("Copied", "integer", ".status.progress.bytesCopied", wide=True),
+    PrinterColumn("Bytes/s", "integer", ".status.progress.bytesPerSecond", wide=True),
+    PrinterColumn("End", "string", ".status.progress.estimatedEnd", wide=True),
+    PrinterColumn("Plan", "string", ".status.plan.hash", wide=True),
+)
+"""How far a resource is that moves replicas by a plan."""
+
+CLUSTER_COLUMN: Final = PrinterColumn("Cluster", "string", ".spec.clusterRef.name", wide=True)
+
+MESSAGE_COLUMN: Final = PrinterColumn(
+    "Message", "string", '.status.conditions[?(@.type=="Ready")].message', wide=True
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceKind:
     """Names and looks of a custom resource."""

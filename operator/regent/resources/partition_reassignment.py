@@ -22,7 +22,15 @@ from regent.resources.base import (
 )
 from regent.resources.kafka_topic import ReplicaList
 from regent.resources.kafka_topic_status import MAX_REPLICAS
-from regent.resources.kind import Cel, PrinterColumn, ResourceKind
+from regent.resources.kind import (
+    CLUSTER_COLUMN,
+    MESSAGE_COLUMN,
+    MOVE_COLUMNS,
+    SUMMARY_COLUMNS,
+    Cel,
+    PrinterColumn,
+    ResourceKind,
+)
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus
 from regent.resources.rebalance import Rebalance
 from regent.resources.status_reading import first_problem, read_status
@@ -254,23 +262,12 @@ class PartitionReassignment(CustomResource):
         columns=(
             PrinterColumn("Phase", "string", ".status.phase"),
             PrinterColumn("Progress", "string", ".status.summary", "Partitions done/in the plan"),
-            PrinterColumn("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
-            PrinterColumn("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
-            PrinterColumn("Age", "date", ".metadata.creationTimestamp"),
+            *SUMMARY_COLUMNS,
             PrinterColumn("Percent", "integer", ".status.progress.percent", wide=True),
             PrinterColumn("Copies", "integer", ".status.plan.replicaMoves", wide=True),
-            PrinterColumn("Bytes", "integer", ".status.progress.bytesTotal", wide=True),
-            PrinterColumn("Copied", "integer", ".status.progress.bytesCopied", wide=True),
-            PrinterColumn("Bytes/s", "integer", ".status.progress.bytesPerSecond", wide=True),
-            PrinterColumn("End", "string", ".status.progress.estimatedEnd", wide=True),
-            PrinterColumn("Plan", "string", ".status.plan.hash", wide=True),
-            PrinterColumn("Cluster", "string", ".spec.clusterRef.name", wide=True),
-            PrinterColumn(
-                "Message",
-                "string",
-                '.status.conditions[?(@.type=="Ready")].message',
-                wide=True,
-            ),
+            *MOVE_COLUMNS,
+            CLUSTER_COLUMN,
+            MESSAGE_COLUMN,
         ),
     )
     cel_rules: ClassVar[tuple[Cel, ...]] = (

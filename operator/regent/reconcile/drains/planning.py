@@ -15,7 +15,7 @@ from regent.reconcile.drains.status import blind_status, status_in
 from regent.reconcile.drains.undoing import undo
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
-from regent.reconcile.verdicts import Assessment, Progress
+from regent.reconcile.verdicts import CLUSTER_LOADING, Assessment, Progress
 from regent.resources.broker_drain import DesiredDrainState
 from regent.resources.broker_drain_status import BrokerDrainStatus, DrainPhase
 from regent.resources.conditions import ConditionReason
@@ -73,12 +73,7 @@ def _outside_term(request: DrainRequest) -> DrainPlan:
 
 
 def _loading(request: DrainRequest) -> DrainPlan:
-    assessment = Assessment(
-        Progress.PROGRESSING,
-        ConditionReason.CLUSTER_LOADING,
-        "the controller is still reading the cluster",
-    )
-    return Plan(status=blind_status(request, assessment))
+    return Plan(status=blind_status(request, CLUSTER_LOADING))
 
 
 def _other_cluster(request: DrainRequest) -> DrainPlan:

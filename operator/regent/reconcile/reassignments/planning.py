@@ -48,7 +48,7 @@ from regent.reconcile.reassignments.validation import (
     plan_findings,
     wrong_partitions,
 )
-from regent.reconcile.verdicts import Assessment, Progress
+from regent.reconcile.verdicts import CLUSTER_LOADING, Assessment, Progress
 from regent.resources.conditions import (
     ConditionReason,
     ConditionStatus,
@@ -104,12 +104,7 @@ def _outside_term(request: ReassignmentRequest) -> ReassignmentPlan:
 
 
 def _loading(request: ReassignmentRequest) -> ReassignmentPlan:
-    assessment = Assessment(
-        Progress.PROGRESSING,
-        ConditionReason.CLUSTER_LOADING,
-        "the controller is still reading the cluster",
-    )
-    return Plan(status=blind_status(request, assessment))
+    return Plan(status=blind_status(request, CLUSTER_LOADING))
 
 
 def _other_cluster(request: ReassignmentRequest) -> ReassignmentPlan:

@@ -45,7 +45,7 @@ from regent.reconcile.topics.replication_factor import replica_change
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
 from regent.reconcile.topics.status import blind_status, observed_status
 from regent.reconcile.topics.transitions import is_new_drift
-from regent.reconcile.verdicts import Assessment, Progress
+from regent.reconcile.verdicts import CLUSTER_LOADING, Assessment, Progress
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import AdoptionPolicy, ManagementPolicy
 from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership
@@ -136,12 +136,7 @@ def _waiting(request: TopicRequest, reason: ConditionReason, message: str) -> To
 def _plan_absent(request: TopicRequest) -> TopicPlan:
     """The topic does not exist, or the view does not know yet."""
     if not request.view.is_complete:
-        assessment = Assessment(
-            Progress.PROGRESSING,
-            ConditionReason.CLUSTER_LOADING,
-            "the controller is still reading the cluster",
-        )
-        return Plan(status=blind_status(request, assessment))
+        return Plan(status=blind_status(request, CLUSTER_LOADING))
     if awaits_decision(request):
         return _plan_lost(request)
     shows_in_s = request.creation_shows_in_s
