@@ -8,7 +8,7 @@ export PYTHONUNBUFFERED := 1
 # A Regent, and each worker of the tests, starts in half the time when bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test unit matrix upgrade simulate lint generate check-generated bench clean
+.PHONY: help setup demo demo-cluster test unit matrix upgrade simulate lint generate check-generated bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -19,6 +19,9 @@ setup: ## install the locked Python dependencies into .venv
 demo: setup ## Kubernetes API, ZooKeeper, three brokers and Regent on this machine (ONCE=1: round trip and stop)
 	@$(PYTHON_RUN) -m sandbox.demo $(if $(ONCE),--once)
 
+demo-cluster: setup ## the same in pods: a cluster of one node, Regent installed by Helm (as root; ONCE=1)
+	@$(PYTHON_RUN) -m sandbox demo-cluster $(if $(ONCE),--once)
+
 test: setup ## all tests (the first time also builds the Kubernetes API: some minutes)
 	@$(PYTHON_RUN) -m sandbox build --all-kafka --kubernetes
 	@$(PYTHON_RUN) -m pytest -n $(WORKERS) $(ARGS)
@@ -26,10 +29,11 @@ test: setup ## all tests (the first time also builds the Kubernetes API: some mi
 unit: setup ## the tests that need no servers
 	@$(PYTHON_RUN) -m pytest -n $(shell nproc) -m "not integration" $(ARGS)
 
-matrix: setup ## the flows on brokers of five versions: [VERSIONS="2.4.1 3.9.1"] [FLOWS="crash"] [PROTOCOL=default] [SEED=7]
+matrix: setup ## the flows on brokers of five versions: [VERSIONS="2.4.1 3.9.1"] [FLOWS="crash"] [KILLS=50] [PROTOCOL=default] [SEED=7]
 	@$(PYTHON_RUN) -m sandbox build --all-kafka
 	@$(PYTHON_RUN) -m tests.matrix $(if $(VERSIONS),--versions $(VERSIONS)) \
 		$(if $(FLOWS),--flows $(FLOWS)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(KILLS),--kills $(KILLS)) \
 		$(if $(PROTOCOL),--inter-broker-protocol $(PROTOCOL))
 
 upgrade: setup ## brokers are upgraded one by one from 2.4.1 to 3.9.1 under load while Regent leads (some minutes)
@@ -53,8 +57,8 @@ generate: setup ## write everything that is generated from the code
 check-generated: setup ## fail if something generated is out of date
 	@$(PYTHON_RUN) scripts/generate.py --check
 
-bench: setup ## a benchmark beside Kafka's own controller: NAME=failover [SIZE=10000]
-	@$(PYTHON_RUN) -m benchmarks $(NAME) $(if $(SIZE),--size $(SIZE))
+bench: setup ## a benchmark beside Kafka's own controller: NAME=failover [SIZE=10000] [ONLY=regent]
+	@$(PYTHON_RUN) -m benchmarks $(NAME) $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only $(ONLY))
 
 clean: ## remove what setup and the tools have made here (caches of the sandbox stay)
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

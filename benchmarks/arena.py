@@ -127,18 +127,35 @@ class Arena:
         Raises:
             BenchmarkError: it has not, or what was sent is none of a controller's requests.
         """
+        self.await_requests(contender, self._has_all)
+
+    def await_informed(self, contender: Contender) -> None:
+        """The same while more may come.
+
+        Raises:
+            BenchmarkError: as in `await_failover`.
+        """
+        self.await_requests(contender, self._has_all, quiet_s=None)
+
+    def _has_all(self, status: StubStatus) -> bool:
         smallest = max(self.cluster.size * SMALLEST_ENTRY_BYTES, 1)
         replicas = self.cluster.size * self.cluster.replication_factor
-        self.await_requests(
-            contender,
-            lambda status: (
-                sum(status.leader_and_isr_partitions.values()) >= replicas
-                and min(status.update_metadata_bytes.values()) >= smallest
-            ),
+        return (
+            sum(status.leader_and_isr_partitions.values()) >= replicas
+            and min(status.update_metadata_bytes.values()) >= smallest
         )
 
-    def await_requests(self, contender: Contender, arrived: Callable[[StubStatus], bool]) -> None:
+    def await_requests(
+        self,
+        contender: Contender,
+        arrived: Callable[[StubStatus], bool],
+        *,
+        quiet_s: float | None = QUIET_S,
+    ) -> None:
         """Wait until enough has arrived at the brokers, and nothing more comes.
+
+        Args:
+            quiet_s: So long nothing has come; None: something may come still.
 
         Raises:
             BenchmarkError: that does not come to pass.
@@ -148,7 +165,9 @@ class Arena:
             status = self.stubs.status()
             if status.refused:
                 raise BenchmarkError(f"a broker was sent {status.refused[0]}")
-            if arrived(status) and self.stubs.is_quiet(status, quiet_s=QUIET_S):
+            if arrived(status) and (
+                quiet_s is None or self.stubs.is_quiet(status, quiet_s=quiet_s)
+            ):
                 return
             if not contender.process.is_running:
                 raise BenchmarkError(f"it ended with exit code {contender.process.exit_code}")
@@ -164,7 +183,7 @@ class Arena:
         try:
             yield
         except BenchmarkError as error:
-            tail = contender.process.log_tail(lines=15)
+            tail = contender.process.log_tail(lines=40)
             raise BenchmarkError(f"{contender.name}: {error}\n--- its log ---\n{tail}") from error
 
     def await_idle_machine(self) -> None:

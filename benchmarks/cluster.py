@@ -36,12 +36,17 @@ class Partition(NamedTuple):
     @property
     def state(self) -> LeaderAndIsr:
         """Its leadership, never changed since its creation."""
+        return self.state_at(0)
+
+    def state_at(self, version: int) -> LeaderAndIsr:
+        """Its leadership after so many changes by its leader: the last follower leaves the ISR, and
+        returns with the next one."""
         return LeaderAndIsr(
             leader=self.replicas[0],
             leader_epoch=0,
-            isr=self.replicas,
+            isr=self.replicas if version % 2 == 0 else self.replicas[:-1],
             controller_epoch=CONTROLLER_EPOCH,
-            partition_epoch=0,
+            partition_epoch=version,
         )
 
 

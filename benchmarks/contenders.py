@@ -171,14 +171,19 @@ class RegentController(Contender):
         self._process.start()
 
     def log(self) -> Iterator[LogLine]:
-        for line in self._process.log_of_this_run().splitlines():
-            try:
-                record = json.loads(line)
-                at = datetime.datetime.fromisoformat(record["time"])
-            except (ValueError, KeyError, TypeError):
-                continue
-            yield LogLine(int(at.timestamp() * 1e6) * 1000, str(record.get("message")))
+        return regents_log(self._process)
 
     def close(self) -> None:
         self._process.kill()
         self._state.close()
+
+
+def regents_log(process: ManagedProcess) -> Iterator[LogLine]:
+    """What the present run of a Regent has logged."""
+    for line in process.log_of_this_run().splitlines():
+        try:
+            record = json.loads(line)
+            at = datetime.datetime.fromisoformat(record["time"])
+        except (ValueError, KeyError, TypeError):
+            continue
+        yield LogLine(int(at.timestamp() * 1e6) * 1000, str(record.get("message")))

@@ -16,7 +16,7 @@ from benchmarks.memory_zookeeper import MemoryZooKeeper
 from regent.controller import events as e
 from regent.controller.active_controller import Chance
 from regent.controller.config import ControllerConfig
-from regent.controller.events import ControllerState
+from regent.controller.controller_state import ControllerState
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.context import ControllerContext
 from regent.model.cluster import Broker, EndPoint
@@ -27,9 +27,9 @@ from regent.runtime.collector import Collector
 from regent.runtime.controller_event_manager import ControllerEventManager
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.view_publisher import ViewPublisher
+from regent.simulation.broker_znodes import encode_broker, encode_cluster_id
 from regent.zk_data import paths
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
-from tests.support.broker_znodes import encode_broker, encode_cluster_id
 
 SMALL_BROKER = BROKERS + 1
 SMALL_TOPIC = "small"

@@ -29,11 +29,12 @@ def run(options: Options, console: Console) -> Result:
             for contender in contenders:
                 turn = failovers.turn(contender, number, options.samples if number else 1)
                 measurements += turn
-                _report_turn(console, turn)
+                report_turn(console, turn)
     return _result(measurements)
 
 
-def _report_turn(console: Console, turn: Sequence[Measurement]) -> None:
+def report_turn(console: Console, turn: Sequence[Measurement]) -> None:
+    """Print what was measured of one side."""
     for m in turn:
         console.print(
             f"round {m.round}, {TITLES[m.side]}, {m.kind}: {m.complete_s:.2f} s"

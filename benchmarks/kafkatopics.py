@@ -123,6 +123,8 @@ async def _measure(
             what="statuses are still being written",
             timeout_s=options.timeout_s,
         )
+        # One for each, that its topic was created. Regent sends them when no resource waits.
+        await topics.await_events(len(names), timeout_s=options.timeout_s)
         cpu, events, transaction = stage.cpu(), seen.events, stage.transaction()
         quiet_began = time.monotonic()
         await asyncio.wait({watch}, timeout=QUIET_S)

@@ -168,6 +168,25 @@ class KubeTopics:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise BenchmarkError(f"the API server does not answer: {error!r}") from error
 
+    async def await_events(self, count: int, *, timeout_s: float) -> None:
+        """Wait until so many Events are in the namespace.
+
+        Raises:
+            BenchmarkError: There are fewer.
+        """
+        deadline = time.monotonic() + timeout_s
+        while (found := await self._events()) < count:
+            if time.monotonic() > deadline:
+                raise BenchmarkError(f"after {timeout_s:g} s there are {found} of {count} Events")
+            await asyncio.sleep(1.0)
+
+    async def _events(self) -> int:
+        """How many Events are in the namespace. All of them are not listed for that."""
+        path, query = f"/api/v1/namespaces/{NAMESPACE}/events", {"limit": "1"}
+        async with self._session.get(path, params=query) as response:
+            listed = await _answer(response, HTTPStatus.OK)
+        return len(listed["items"]) + int(listed["metadata"].get("remainingItemCount", 0))
+
     async def _create(self, name: str) -> None:
         body = {
             "apiVersion": "kafka.regent.dev/v1alpha1",

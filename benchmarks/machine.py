@@ -23,10 +23,19 @@ def cpu_seconds(pid: int) -> float:
 
 def peak_memory_mb(pid: int) -> float:
     """The most memory that a process has had resident since it was started."""
+    return _status_kb(pid, "VmHWM") / 1024
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory that a process has resident now."""
+    return _status_kb(pid, "VmRSS") * 1024
+
+
+def _status_kb(pid: int, name: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    return 0.0
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1])
+    return 0
 
 
 def cores() -> int:

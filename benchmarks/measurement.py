@@ -1,12 +1,13 @@
 """Measures one failover after the other, in seconds from the election on."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks import machine
 from benchmarks.arena import Arena
 from benchmarks.contenders import Contender
-from benchmarks.verification import Delivery, Verifier
+from benchmarks.verification import UNCHANGED, Delivery, Verifier, Versions
 from benchmarks.zookeeper import Election
 
 _BEFORE_ELECTION_NS = 100_000_000  # logs are not more precise than that
@@ -46,10 +47,15 @@ class Measurement:
 
 
 class Failovers:
-    """Has contenders elected in an arena, and measures what follows."""
+    """Has contenders elected in an arena, and measures what follows.
 
-    def __init__(self, arena: Arena) -> None:
+    Args:
+        versions: Of the partitions' states, where they have changed before.
+    """
+
+    def __init__(self, arena: Arena, versions: Callable[[], Versions] = lambda: UNCHANGED) -> None:
         self._arena = arena
+        self._versions = versions
         self._verifier = Verifier(arena.cluster, arena.broker_epochs)
 
     def turn(self, contender: Contender, number: int, samples: int) -> list[Measurement]:
@@ -70,7 +76,7 @@ class Failovers:
             election = arena.elect(contender)
             arena.await_failover(contender)
         after = arena.usage(contender)
-        delivery = self._verifier.verify(election, arena.stubs.take())
+        delivery = self._verifier.verify(election, arena.stubs.take(), self._versions())
         return _measurement(
             contender,
             number,

@@ -16,8 +16,9 @@ from benchmarks.java_random import exponential, first_below
 from regent_rebalance.ragged import Ints, ints, offsets_of, owners, positions
 from regent_rebalance.snapshot import Brokers, Rows, Snapshot, snapshot_of
 
-_MB = 1_000_000
+_KB, _MB = 1_000, 1_000_000
 _DISK = 300_000 * _MB
+_NETWORK_IN, _NETWORK_OUT = 300_000 * _KB, 200_000 * _KB
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +93,15 @@ def generate(shape: Shape) -> Snapshot:
         if found != shape.crc:
             raise ValueError(f"{shape.name}: CRC-32 {found} instead of {shape.crc}")
     ids = np.arange(shape.brokers + shape.new)
-    capacity = np.full(len(ids), _DISK)
-    capacity[1] //= 2
+    # Broker 1 is half as large as the others in everything.
+    whole = np.where(ids == 1, 1, 2)
     brokers = Brokers.of(
         ids.tolist(),
         [f"r{k}" for k in [*rack.tolist(), *range(shape.new)]],
         alive=(ids >= shape.dead).tolist(),
-        disk_bytes=capacity.tolist(),
+        disk_bytes=(whole * (_DISK // 2)).tolist(),
+        network_in=(whole * (_NETWORK_IN // 2)).tolist(),
+        network_out=(whole * (_NETWORK_OUT // 2)).tolist(),
     )
     return snapshot_of(
         brokers,
@@ -108,7 +111,9 @@ def generate(shape: Shape) -> Snapshot:
             lengths=factor,
             replicas=replicas,
             leader=replicas[offsets[:-1]],
-            sizes=_sizes(shape, topic, offsets),
+            sizes=_drawn(shape, 300_000, topic[owners(offsets)], 100 * _MB),
+            bytes_in=_drawn(shape, 500_000, topic[owners(offsets)], 100 * _KB)[offsets[:-1]],
+            bytes_out=_drawn(shape, 700_000, topic, 100 * _KB),
         ),
     )
 
@@ -169,10 +174,10 @@ def _pick(shape: Shape, seeds: npt.NDArray[np.int64]) -> Ints:
     return ints(np.searchsorted(np.arange(1, brokers + 1) ** 2, value))
 
 
-def _sizes(shape: Shape, topic: Ints, offsets: Ints) -> Ints:
+def _drawn(shape: Shape, seed: int, topic: Ints, mean: int) -> Ints:
+    """Loads of replicas or partitions of these topics, each by its topic's popularity."""
     popularity = exponential(7_234, shape.topics + 1)
-    drawn = exponential(300_000, int(offsets[-1]))
-    return ints(drawn * 100 * _MB * shape.scale * popularity[topic[owners(offsets)]])
+    return ints(exponential(seed, len(topic)) * mean * shape.scale * popularity[topic])
 
 
 def _crc(names: list[str], topic: Ints, partition: Ints, offsets: Ints, replicas: Ints) -> str:

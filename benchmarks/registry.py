@@ -9,6 +9,7 @@ from benchmarks import (
     kafkatopics,
     plan,
     reassignment,
+    standby,
     topics,
 )
 from benchmarks.benchmark import Benchmark
@@ -17,6 +18,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK
     for module in (
         failover,
+        standby,
         broker_crash,
         controlled_shutdown,
         alter_partition,

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from benchmarks.cluster import Cluster
+from benchmarks.cluster import Cluster, Partition
 from benchmarks.errors import BenchmarkError
 from benchmarks.reading import CheckedReader
 from benchmarks.stub.answers import LEADER_AND_ISR, STOP_REPLICA, read_header
@@ -33,6 +33,23 @@ class Delivery(NamedTuple):
     request_bytes: int
 
 
+class Versions(NamedTuple):
+    """Which states of partitions may be sent, by the dataVersion of their znodes; 0 for those that
+    are not named.
+
+    Attributes:
+        oldest: What each partition had when the controller was elected.
+        newest: What it has now.
+    """
+
+    oldest: Mapping[tuple[str, int], int]
+    newest: Mapping[tuple[str, int], int]
+
+
+UNCHANGED: Final = Versions({}, {})
+"""Nothing has ever changed."""
+
+
 @dataclass(slots=True)
 class _Missing:
     """What a broker has not been sent yet, and when the last of it was answered."""
@@ -59,26 +76,23 @@ class Verifier:
     def __init__(self, cluster: Cluster, broker_epochs: Mapping[int, int]) -> None:
         self._cluster = cluster
         self._hosted = {b: frozenset(cluster.hosted_by(b)) for b in cluster.broker_ids}
-        self._expected: dict[tuple[str, int], PartitionState] = {
-            (tp.topic, tp.partition): PartitionState(
-                p.state.controller_epoch,
-                p.state.leader,
-                p.state.leader_epoch,
-                p.state.isr,
-                p.state.partition_epoch,
-                p.replicas,
-            )
-            for tp, p in cluster.states.items()
+        self._partitions: dict[tuple[str, int], Partition] = {
+            (tp.topic, tp.partition): partition for tp, partition in cluster.states.items()
         }
         self._reader = CheckedReader(broker_epochs, frozenset(cluster.broker_ids))
 
-    def verify(self, election: Election, exchanges: Iterable[Exchange]) -> Delivery:
+    def verify(
+        self, election: Election, exchanges: Iterable[Exchange], versions: Versions = UNCHANGED
+    ) -> Delivery:
         """When an elected controller had sent everything to all brokers.
+
+        Args:
+            versions: Of the partitions, where they have changed or do change.
 
         Raises:
             BenchmarkError: it has not, or something that it sent was wrong.
         """
-        everything = self._expected.keys()
+        everything = self._partitions.keys()
         missing = {
             broker_id: _Missing(set(self._hosted[broker_id]), set(everything))
             for broker_id in self._cluster.broker_ids
@@ -94,7 +108,7 @@ class Verifier:
             request = self._reader.read(exchange)
             if id(request) not in compared:  # the reader keeps it
                 compared.add(id(request))
-                self._compare(request, exchange)
+                self._compare(request, exchange, versions)
             begins.append(exchange.began_at)
             size += len(exchange.frame)
             if request.partitions:
@@ -111,15 +125,32 @@ class Verifier:
             request_bytes=size,
         )
 
-    def _compare(self, request: ControlRequest, exchange: Exchange) -> None:
+    def _compare(self, request: ControlRequest, exchange: Exchange, versions: Versions) -> None:
         if exchange.api_key == STOP_REPLICA:
             raise BenchmarkError("no side should have stopped replicas")
         if request.remarks:
             raise BenchmarkError("a partition is new, or is being reassigned, or is offline")
-        for partition, state in request.partitions.items():
-            expected = self._expected.get(partition)
-            if state != expected:
-                raise BenchmarkError(f"{partition}: {state} was sent, {expected} is true")
+        for partition, sent in request.partitions.items():
+            oldest, newest = versions.oldest.get(partition, 0), versions.newest.get(partition, 0)
+            true = self._state(partition, min(max(sent.partition_epoch, oldest), newest))
+            if sent != true:
+                raise BenchmarkError(
+                    f"{partition}: {sent} was sent, {true} is true, or later ones up to {newest}"
+                )
+
+    def _state(self, partition: tuple[str, int], version: int) -> PartitionState | None:
+        known = self._partitions.get(partition)
+        if known is None:
+            return None
+        state = known.state_at(version)
+        return PartitionState(
+            state.controller_epoch,
+            state.leader,
+            state.leader_epoch,
+            state.isr,
+            state.partition_epoch,
+            known.replicas,
+        )
 
 
 def _require_complete(missing: Mapping[int, _Missing]) -> None:

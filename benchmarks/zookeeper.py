@@ -18,10 +18,10 @@ from benchmarks.cluster import Cluster
 from benchmarks.errors import BenchmarkError
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.simulation.broker_znodes import encode_broker, encode_cluster_id
 from regent.zk_data import paths
 from regent.zk_data.operations import ZNode
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
-from tests.support.broker_znodes import encode_broker, encode_cluster_id
 
 SESSION_TIMEOUT_S = 30.0
 _NODES_IN_A_TRANSACTION = 1000
@@ -62,6 +62,7 @@ class Election(NamedTuple):
         elected_at: When ZooKeeper gave the transaction that made it the controller its time
             (ctime of `/controller`, mtime of `/controller_epoch`), by the same clock.
         clock_offset: Wall clock minus monotonic clock, in nanoseconds.
+        zxid: That transaction.
     """
 
     controller_id: int
@@ -69,6 +70,7 @@ class Election(NamedTuple):
     triggered_at: int
     elected_at: int
     clock_offset: int
+    zxid: int
 
 
 def clock_offset() -> int:
@@ -156,7 +158,9 @@ class ZooKeeperSession:
                 except NoNodeError:
                     nodes.append(None)
                 else:
-                    nodes.append(ZNode(data, stat.version, stat.czxid, stat.mzxid))
+                    nodes.append(
+                        ZNode(data, stat.version, stat.czxid, stat.mzxid, stat.ephemeralOwner)
+                    )
         return nodes
 
     def states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr]:
@@ -229,7 +233,7 @@ class ZooKeeperSession:
     def controller(self) -> int | None:
         """Who is the controller now, if anybody is."""
         node = self._read(paths.CONTROLLER)
-        return None if node is None else json.loads(node[0])["brokerid"]
+        return None if node is None else _holder(node)
 
     def require_controller(self, election: Election) -> None:
         """The controller is still the one that was elected.
@@ -255,9 +259,17 @@ class ZooKeeperSession:
         return triggered_at
 
     def await_election(
-        self, controller_id: int, *, triggered_at: int, timeout_s: float
+        self,
+        controller_id: int,
+        *,
+        triggered_at: int,
+        timeout_s: float,
+        instead_of: int | None = None,
     ) -> Election:
         """Wait until somebody is the controller, and say since when.
+
+        Args:
+            instead_of: Who may still be the controller.
 
         Raises:
             BenchmarkError: no controller was elected, or another one, or the wall clock was set
@@ -265,12 +277,13 @@ class ZooKeeperSession:
         """
         offset_before = clock_offset()
         deadline = time.monotonic() + timeout_s
-        while (node := self._read(paths.CONTROLLER, watch=True)) is None:
+        while (node := self._read(paths.CONTROLLER, watch=True)) is None or _holder(
+            node
+        ) == instead_of:
             if time.monotonic() > deadline:
-                raise BenchmarkError(f"after {timeout_s:g} s there is no controller")
+                raise BenchmarkError(f"after {timeout_s:g} s there is no (other) controller")
             self._changed.wait(0.5)
-        content, stat = node
-        elected = json.loads(content)["brokerid"]
+        elected, stat = _holder(node), node[1]
         epoch_node = self._read(paths.CONTROLLER_EPOCH)
         if elected != controller_id or epoch_node is None:
             raise BenchmarkError(f"{elected} was elected, not {controller_id}")
@@ -286,6 +299,7 @@ class ZooKeeperSession:
             triggered_at=triggered_at,
             elected_at=stat.ctime * _NS_IN_MS - offset,
             clock_offset=offset,
+            zxid=stat.czxid,
         )
 
     def _read(self, path: str, *, watch: bool = False) -> tuple[bytes, Any] | None:
@@ -299,6 +313,12 @@ class ZooKeeperSession:
         except NoNodeError:
             return None
         return content, stat
+
+
+def _holder(node: tuple[bytes, Any]) -> int:
+    """Whose `/controller` is."""
+    controller_id: int = json.loads(node[0])["brokerid"]
+    return controller_id
 
 
 def _state(node: ZNode) -> LeaderAndIsr:

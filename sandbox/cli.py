@@ -16,9 +16,15 @@ from sandbox.errors import SandboxError
 from sandbox.kafka import KafkaCluster
 from sandbox.kafka_jars import DEFAULT_VERSION, TESTED_VERSIONS, kafka_jars
 from sandbox.kubernetes_api import KubernetesApi
-from sandbox.kubernetes_binaries import kubernetes_binaries
+from sandbox.kubernetes_binaries import kubernetes_binaries, node_binaries
+from sandbox.kubernetes_server import KubernetesServer
+from sandbox.node.cluster import NodeCluster
+from sandbox.node.debian import node_tools
+from sandbox.node.demo import show
+from sandbox.node.images import all_images
 from sandbox.process import ManagedProcess
 from sandbox.progress import note
+from sandbox.spark_operator import spark_application_definition
 from sandbox.tools import KafkaTools
 from sandbox.zookeeper import ZooKeeper, ZooKeeperEnsemble
 
@@ -71,16 +77,23 @@ _keep_option = click.option("--keep-state", is_flag=True, help="Leave data and l
 @click.option("--kafka", "versions", multiple=True, metavar="VERSION", help="Repeatable.")
 @click.option("--all-kafka", is_flag=True, help=f"Versions {', '.join(TESTED_VERSIONS)}.")
 @click.option("--kubernetes", is_flag=True, help="etcd, kube-apiserver, kubectl, helm.")
-def build(versions: Sequence[str], all_kafka: bool, kubernetes: bool) -> None:
+@click.option("--node", is_flag=True, help="kubelet, containerd, and the images.")
+def build(versions: Sequence[str], all_kafka: bool, kubernetes: bool, node: bool) -> None:
     """Fetch and build ahead of time (without options: Kafka's default version and Kubernetes)."""
     wanted = [*versions, *(TESTED_VERSIONS if all_kafka else ())]
-    if not wanted and not kubernetes:
+    if not wanted and not kubernetes and not node:
         wanted, kubernetes = [DEFAULT_VERSION], True
     for version in dict.fromkeys(wanted):
         print(f"KAFKA_{version.replace('.', '_')}={kafka_jars(version).directory}")
         class_data(version)
     if kubernetes:
         print(f"KUBERNETES={kubernetes_binaries().directory}")
+        print(f"SPARK_APPLICATION_DEFINITION={spark_application_definition()}")
+    if node:
+        print(f"NODE={node_binaries().directory}")
+        print(f"NODE_PACKAGES={node_tools()}")
+        for image in all_images():
+            print(f"IMAGE={image.name}")
 
 
 @main.command()
@@ -148,6 +161,29 @@ def kubernetes(controller_manager: bool, keep_state: bool) -> None:
         KubernetesApi(controller_manager=controller_manager, keep_state=keep_state) as api,
     ):
         _serve(stopped, _kubernetes_addresses(api), api.processes)
+
+
+@main.command()
+@click.option("--with-images", is_flag=True, help="Load those of Kafka, Regent and Spark.")
+@_keep_option
+def node(with_images: bool, keep_state: bool) -> None:
+    """Start a cluster of one node, on which pods run (as root; docs/node-tier.md)."""
+    with _until_signal() as stopped, NodeCluster(keep_state=keep_state) as cluster:
+        images = all_images() if with_images else []
+        cluster.load(*images)
+        for image in images:
+            note(f"loaded {image.name}")
+        _serve(stopped, _kubernetes_addresses(cluster), cluster.processes)
+
+
+@main.command("demo-cluster")
+@click.option("--once", is_flag=True, help="Stop everything after the last step.")
+def demo_cluster(once: bool) -> None:
+    """Kafka and Regent as pods of a cluster of one node, a topic, and an upgrade of Regent."""
+    with _until_signal() as stopped, NodeCluster() as cluster:
+        show(cluster)
+        if not once:
+            _serve(stopped, _kubernetes_addresses(cluster), cluster.processes)
 
 
 @main.command()
@@ -250,12 +286,11 @@ def _serve(
                 note(f"{process.name} has ended with status {process.exit_code}")
 
 
-def _kubernetes_addresses(api: KubernetesApi) -> dict[str, str]:
-    binaries = kubernetes_binaries()
+def _kubernetes_addresses(api: KubernetesServer) -> dict[str, str]:
     return {
         "KUBECONFIG": str(api.kubeconfig),
-        "KUBECTL": str(binaries.path("kubectl")),
-        "HELM": str(binaries.path("helm")),
+        "KUBECTL": str(api.binaries.path("kubectl")),
+        "HELM": str(api.binaries.path("helm")),
     }
 
 

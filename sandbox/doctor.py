@@ -8,7 +8,8 @@ from rich.table import Table
 
 from sandbox.caching import cache_directory
 from sandbox.kafka_jars import TESTED_VERSIONS, find_kafka_jars
-from sandbox.kubernetes_binaries import find_kubernetes_binaries
+from sandbox.kubernetes_binaries import find_kubernetes_binaries, find_node_binaries
+from sandbox.node.machine import obstacle
 from sandbox.ports import port_range
 from sandbox.programs import ALL_PROGRAMS, find
 
@@ -35,9 +36,20 @@ def report() -> bool:
     binaries = find_kubernetes_binaries()
     details = "python -m sandbox build --kubernetes" if binaries is None else "in the cache"
     table.add_row(_TO_DO if binaries is None else _GOOD, "Kubernetes", details)
+    _add_node(table)
     enough = _add_machine(table)
     Console().print(table)
     return enough and all(finding.is_usable for finding in findings)
+
+
+def _add_node(table: Table) -> None:
+    """The rows about a node. Nothing else needs one, so none of them is lacking."""
+    reason = obstacle()
+    table.add_row(_GOOD if reason is None else "[yellow]no[/]", "a node", reason or "can be made")
+    if reason is None:
+        binaries = find_node_binaries()
+        details = "python -m sandbox build --node" if binaries is None else "in the cache"
+        table.add_row(_TO_DO if binaries is None else _GOOD, "a node's programs", details)
 
 
 def _add_machine(table: Table) -> bool:

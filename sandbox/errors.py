@@ -2,6 +2,7 @@
 
 SandboxError(Exception)
 ├── MissingProgramError             a program of the machine is absent or too old
+├── MachineError                    the machine does not allow what a node needs
 ├── StepError                       a download or a build failed
 ├── VersionError(ValueError)        no Kafka version, or one that cannot be used here
 ├── UnknownToolError(LookupError)   this Kafka version has no such tool
@@ -20,6 +21,10 @@ class SandboxError(Exception):
 
 class MissingProgramError(SandboxError):
     """A program is absent or too old; the message says which, what for, and how to get it."""
+
+
+class MachineError(SandboxError):
+    """The machine does not allow what a node needs; the message says what is in the way."""
 
 
 class StepError(SandboxError):

@@ -7,6 +7,7 @@ those of a Java server and its clients, in the PEM form that Kafka and ZooKeeper
 """
 
 import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -61,12 +62,15 @@ class Pki:
         return self.directory / "sa.key"
 
 
-def create_pki(directory: Path) -> Pki:
-    """Make everything in an empty directory."""
+def create_pki(directory: Path, *, names: Sequence[str] = ()) -> Pki:
+    """Make everything in an empty directory.
+
+    `names` are names and addresses under which the API server is reached, beside its own.
+    """
     directory.chmod(0o700)
     pki = Pki(directory)
     authority = trustme.CA()
-    server = authority.issue_cert(*_API_SERVER_NAMES, common_name="kube-apiserver")
+    server = authority.issue_cert(*_API_SERVER_NAMES, *names, common_name="kube-apiserver")
     signer = authority.issue_cert("service-accounts.invalid")
     authority.cert_pem.write_to_path(pki.ca_certificate)
     server.cert_chain_pems[0].write_to_path(pki.api_server_certificate)

@@ -93,6 +93,11 @@ class RegentProcess(Server):
         """What `/metrics` says, empty if it does not answer."""
         return self.get("/metrics") or ""
 
+    def log_entries(self) -> list[dict[str, Any]]:
+        """What the current (or last) run has logged, but for a line that is being written."""
+        lines = self.process.log_of_this_run().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line[0] == "{" and line.endswith("\n")]
+
     def get(self, path: str) -> str | None:
         """The body of a successful answer of its HTTP endpoint, else None."""
         url = f"http://{LOOPBACK}:{self.port}{path}"

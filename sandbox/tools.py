@@ -226,6 +226,11 @@ class KafkaTools:
         """What kafka-dump-log says about a log segment, with the records."""
         return self.run("kafka-dump-log", "--print-data-log", f"--files={segment}").stdout
 
+    def main_classes(self) -> dict[str, str]:
+        """The class that each script of this version runs."""
+        found = {tool: self._jars.first_class(classes) for tool, classes in _CLASSES.items()}
+        return {tool: name for tool, name in found.items() if name is not None}
+
     def main_class(self, tool: str) -> str:
         """The class that a script runs.
 

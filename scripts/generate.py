@@ -14,7 +14,8 @@ from typing import Any
 
 from regent.controller.state.states import PARTITION_PREVIOUS_STATES, REPLICA_PREVIOUS_STATES
 from regent.resources.crd import render_crds
-from regent.settings import Settings, render_markdown
+from regent.settings import Settings
+from regent.settings.markdown import render_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,7 +63,7 @@ def _settings() -> dict[Path, str]:
 
 
 _SET_BY_THE_CHART = {
-    *("zookeeper", "namespaces", "cluster_name", "default_cluster"),
+    *("zookeeper", "mode", "namespaces", "cluster_name", "default_cluster"),
     *("http_host", "http_port"),
 }
 _NOT_IN_A_CHART = {"without_kubernetes", "controller_id"}

@@ -17,29 +17,42 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from regent.client_settings import channel_settings, protocol_version, zookeeper_settings
-from regent.connections import real_connections
+from regent.connections.client_settings import (
+    channel_settings,
+    protocol_version,
+    zookeeper_settings,
+)
+from regent.connections.real_connections import real_connections
 from regent.controller.config import ControllerConfig, MissingCluster
-from regent.controller_service import ControllerService
-from regent.kafka_endpoint import KafkaEndpoint
 from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
 from regent.kube.metrics import ResourceMetrics, ServingCollector, ServingState
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.model.topic_name_rules import TopicNameRules
+from regent.network.admin_requests import AdminRequests
 from regent.network.broker_questions import BrokerQuestions
+from regent.network.listening import listening_socket
 from regent.network.log_dirs import ask_log_dirs
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.metrics import ControllerCollector, EventMetrics
 from regent.observability.standby_metrics import StandbyCollector
+from regent.planning.spark_jobs import SparkPolicy
 from regent.reconcile.selection import ClusterSelection
-from regent.replica_settings import replica_settings
+from regent.runtime.collector import settle
+from regent.runtime.ports import Connect
+from regent.servers.kafka_endpoint import KafkaEndpoint
+from regent.servers.plan_exchange import open_exchange
+from regent.services.client_service import ClientService
+from regent.services.controller_service import ControllerService
+from regent.services.replica_settings import replica_settings
 from regent.settings import Settings
 
 if TYPE_CHECKING:
+    from regent.kube.settings import KubeSettings
     from regent.kube.side import KubernetesSide
+    from regent.servers.eviction_endpoint import EvictionEndpoint
 
 logger = logging.getLogger(__name__)
 
@@ -61,50 +74,31 @@ class App:
             state_changes=settings.state_change_log,
         )
         self._kubernetes: KubernetesSide | None = None
+        self._exchange = None if settings.without_kubernetes else open_exchange(settings)
         registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
-        endpoint = None if settings.endpoint_port is None else KafkaEndpoint(settings, registry)
-        self._controller = ControllerService(
-            config=controller_config(settings, served={} if endpoint is None else endpoint.served),
-            connect=real_connections(
-                controller_id=settings.controller_id,
-                zookeeper=zookeeper_settings(settings),
-                election_path=settings.election_path,
-                channels=channel_settings(settings),
-            ),
-            metrics=EventMetrics(registry),
-            serve=None if endpoint is None else endpoint.serve,
-            warm_standby=settings.warm_standby,
-            replicas=replica_settings(settings),
-        )
-        registry.register(ControllerCollector(self._controller))
-        if settings.warm_standby:
-            registry.register(StandbyCollector(self._controller))
+        if settings.mode == "client":
+            self._controller: ControllerService | ClientService = client_service(settings)
+        else:
+            self._controller = _controller_service(settings, registry)
+        self._evictions = _eviction_endpoint(settings)
         self._kube_health = KubeHealth()
         registry.register(KubeHealthCollector(self._kube_health))
         self._resource_metrics = ResourceMetrics(registry)
         registry.register(ServingCollector(self._serving_state))
-        try:
-            self._http = HttpEndpoint(
-                host=settings.http_host,
-                port=settings.http_port,
-                registry=registry,
-                liveness=self._liveness_problem,
-                readiness=self._readiness_problem,
-                remark=self._remark,
-                status=self._status,
-                state_changes=self._controller.state_changes,
-            )
-        except OSError as error:
-            raise ConfigurationError(
-                f"cannot listen on {settings.http_host}:{settings.http_port}: {error}; choose "
-                "another http_host or http_port"
-            ) from error
+        self._http = HttpEndpoint(
+            listening=listening_socket(settings.http_host, settings.http_port, setting="http"),
+            registry=registry,
+            liveness=self._liveness_problem,
+            readiness=self._readiness_problem,
+            remark=self._remark,
+            status=self._status,
+            state_changes=self._controller.state_changes,
+        )
 
     def run(self) -> int:
         """Run until SIGTERM or SIGINT. Returns the exit status."""
-        self._http.start()
         logger.info(
             "Regent starts",
             extra={"controller_id": self._settings.controller_id, "http_port": self._http.port},
@@ -115,6 +109,10 @@ class App:
             for number in _STOP_SIGNALS:  # it is ending already
                 signal.signal(number, signal.SIG_IGN)
             self._http.close()
+            if self._exchange is not None:
+                self._exchange.close()
+            if self._evictions is not None:
+                self._evictions.close()
         if self._controller.failure is not None:
             return 1
         logger.info("Regent has stopped")
@@ -126,11 +124,16 @@ class App:
             from regent.kube.login import login
 
             await login()
+        loop = asyncio.get_running_loop()
         stop = asyncio.Event()
+        for number in _STOP_SIGNALS:
+            loop.add_signal_handler(number, stop.set)
+        # Not before: whoever gets an answer may send a signal, and expect an end in order.
+        self._http.start()
         kubernetes = self._kubernetes = self._kubernetes_side(on_signal=stop.set)
-        if kubernetes is not None:
-            loop = asyncio.get_running_loop()
+        if kubernetes is not None and isinstance(self._controller, ControllerService):
             self._controller.on_eligibility(partial(_call_in, loop, kubernetes.set_elected))
+        settle()
         self._controller.start()
         try:
             await self._until_stopped(stop)
@@ -140,36 +143,30 @@ class App:
 
     async def _until_stopped(self, stop: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
-        for number in _STOP_SIGNALS:
-            loop.add_signal_handler(number, stop.set)
         # A process whose controller thread has died is of no use: end, and be restarted.
         self._controller.on_end(partial(_call_in, loop, stop.set))
-        if self._kubernetes is None:
-            await stop.wait()
-        else:
-            await self._kubernetes.run(stop)
+        async with contextlib.AsyncExitStack() as stack:
+            if self._exchange is not None:
+                await stack.enter_async_context(self._exchange.served())
+            if self._kubernetes is None:
+                await stop.wait()
+                return
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._kubernetes.run(stop))
+                if self._evictions is not None:
+                    group.create_task(self._evictions.run(stop, self._kube_health))
 
     def _kubernetes_side(self, *, on_signal: Callable[[], None]) -> KubernetesSide | None:
         if self._settings.without_kubernetes:
             return None
         from regent.kube.planner_process import PlannerProcess
-        from regent.kube.rebalance_planning import PlanningTools
-        from regent.kube.settings import KubeSettings
+        from regent.kube.rebalance_planning import PlanningTools, SparkTools
         from regent.kube.side import KubernetesSide
 
-        settings = KubeSettings(
-            namespaces=self._settings.namespaces,
-            selection=ClusterSelection(
-                name=self._settings.cluster_name, is_default=self._settings.default_cluster
-            ),
-            topic_name_rules=TopicNameRules.parse(self._settings.topic_name_rules),
-            unknown_after_s=self._settings.status_unknown_after_s,
-            lease_namespace=self._settings.lease_namespace,
-            lease_name=self._settings.lease_name,
-        )
+        exchange = self._exchange
         return KubernetesSide(
             self._controller,
-            settings,
+            _kube_settings(self._settings),
             why_inactive=self._controller.why_inactive,
             on_signal=on_signal,
             health=self._kube_health,
@@ -180,12 +177,28 @@ class App:
                     timeout_s=self._settings.planner_timeout_s,
                     memory_bytes=self._settings.planner_memory_bytes,
                 ),
+                history=self._settings.planner_history,
+                spark=None
+                if exchange is None
+                else SparkTools(
+                    exchange=exchange,
+                    policy=SparkPolicy(
+                        images=self._settings.spark_images,
+                        service_accounts=self._settings.spark_service_accounts,
+                    ),
+                    concurrent_jobs=self._settings.spark_concurrent_jobs,
+                ),
             ),
             broker_questions=BrokerQuestions(
                 client_id=str(self._settings.controller_id),
                 settings=channel_settings(self._settings),
             ),
+            on_serving=self._set_serving,
         )
+
+    def _set_serving(self, is_serving: bool) -> None:
+        if isinstance(self._controller, ClientService):
+            self._controller.set_serving(is_serving)
 
     def _serving_state(self) -> ServingState:
         kubernetes = self._kubernetes
@@ -214,20 +227,104 @@ class App:
         return problem
 
 
+def _kube_settings(settings: Settings) -> KubeSettings:
+    from regent.kube.settings import KubeSettings
+    from regent.servers.eviction_settings import eviction_settings
+
+    return KubeSettings(
+        namespaces=settings.namespaces,
+        selection=ClusterSelection(name=settings.cluster_name, is_default=settings.default_cluster),
+        topic_name_rules=TopicNameRules.parse(settings.topic_name_rules),
+        unknown_after_s=settings.status_unknown_after_s,
+        lease_namespace=settings.lease_namespace,
+        lease_name=settings.lease_name,
+        evictions=eviction_settings(settings),
+    )
+
+
+def _eviction_endpoint(settings: Settings) -> EvictionEndpoint | None:
+    """Where evictions are asked for; None: nowhere."""
+    if settings.eviction_port is None:
+        return None
+    from regent.servers.eviction_endpoint import EvictionEndpoint
+
+    return EvictionEndpoint(settings, _kube_settings(settings))
+
+
 def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any) -> None:
     """Call in a loop from another thread; a loop that has ended needs no call."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(callback, *args)
 
 
+def _controller_service(settings: Settings, registry: CollectorRegistry) -> ControllerService:
+    """The controller, with its metrics."""
+    endpoint = None if settings.endpoint_port is None else KafkaEndpoint(settings, registry)
+    service = ControllerService(
+        config=controller_config(settings)
+        if endpoint is None
+        else controller_config(
+            settings, served=endpoint.served, listener_addresses=endpoint.listener_addresses
+        ),
+        connect=_connect(settings),
+        metrics=EventMetrics(registry),
+        serve=None if endpoint is None else endpoint.serve,
+        warm_standby=settings.warm_standby,
+        replicas=replica_settings(settings),
+    )
+    registry.register(ControllerCollector(service))
+    if settings.warm_standby:
+        registry.register(StandbyCollector(service))
+    return service
+
+
+def client_service(settings: Settings) -> ClientService:
+    """What stands in its place in client mode.
+
+    Raises:
+        ConfigurationError: A setting asks for what only a controller has.
+    """
+    if settings.without_kubernetes:
+        raise ConfigurationError(
+            "mode client serves custom resources and nothing else: it cannot be without_kubernetes"
+        )
+    if settings.endpoint_port is not None:
+        raise ConfigurationError(
+            f"endpoint_port {settings.endpoint_port}: in mode client nobody asks Regent anything; "
+            "leave it out"
+        )
+    return ClientService(
+        config=controller_config(settings),
+        connect=_connect(settings),
+        admin=partial(
+            AdminRequests,
+            client_id=str(settings.controller_id),
+            settings=channel_settings(settings),
+        ),
+    )
+
+
+def _connect(settings: Settings) -> Connect:
+    return real_connections(
+        controller_id=settings.controller_id,
+        zookeeper=zookeeper_settings(settings),
+        election_path=settings.election_path,
+        channels=channel_settings(settings),
+    )
+
+
 def controller_config(
-    settings: Settings, *, served: Mapping[str, Address] = MappingProxyType({})
+    settings: Settings,
+    *,
+    served: Mapping[str, Address] = MappingProxyType({}),
+    listener_addresses: Mapping[str, Address] = MappingProxyType({}),
 ) -> ControllerConfig:
     """The core's part of the settings.
 
     Args:
         settings: Those of the process.
         served: Where brokers and clients are served, by security protocol.
+        listener_addresses: The same for listeners that have an address of their own, by their name.
 
     Raises:
         ConfigurationError: A setting names what cannot be.
@@ -250,6 +347,7 @@ def controller_config(
         default_replication_factor=settings.default_replication_factor,
         jute_max_buffer=settings.zookeeper_jute_max_buffer,
         served=served,
+        listener_addresses=listener_addresses,
         announced_listeners=frozenset(map(str.upper, settings.endpoint_announced_listeners)),
         inter_broker_listener=None if listener is None else listener.upper(),
         election_path=settings.election_path,

@@ -25,6 +25,7 @@ class Bounds:
         dual: By prices (``certificate.py``); at most what a plan needs, and mostly that.
         mandatory_bytes: The smallest replicas that could be those.
         cover_bytes: The smallest replicas with which each broker comes down to its limit.
+        dual_bytes: By prices; 0 where bytes are not what plans are to save.
     """
 
     mandatory: int
@@ -32,6 +33,7 @@ class Bounds:
     dual: int
     mandatory_bytes: int
     cover_bytes: int
+    dual_bytes: int = 0
 
     @property
     def moves(self) -> int:
@@ -41,7 +43,7 @@ class Bounds:
     @property
     def bytes(self) -> int:
         """The best bound on bytes."""
-        return max(self.mandatory_bytes, self.cover_bytes)
+        return max(self.mandatory_bytes, self.cover_bytes, self.dual_bytes)
 
 
 def bounds_of(problem: Problem, dual: int, *, planned: Ints) -> Bounds:
@@ -81,9 +83,10 @@ def _new_replicas(problem: Problem) -> Ints:
 def _cover(problem: Problem, excess: Ints, free: int) -> int:
     """The smallest replicas of each broker, as many as it has too many; but for the largest of
     them all, as many as are removed without a copy or may stay."""
-    size = problem.size[owners(problem.offsets)]
-    order = np.lexsort((size, problem.replicas))
-    broker = problem.replicas[order]
+    crowded = np.flatnonzero(excess[problem.replicas] > 0)
+    size, broker = problem.size[owners(problem.offsets)[crowded]], problem.replicas[crowded]
+    order = np.lexsort((size, broker))
+    broker = broker[order]
     first = np.searchsorted(broker, broker)
     covering = np.sort(size[order][np.arange(len(order)) - first < excess[broker]])
     return int(covering[: max(0, len(covering) - free)].sum())

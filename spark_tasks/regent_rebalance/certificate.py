@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from regent_rebalance.problem import Problem
-from regent_rebalance.ragged import Ints, rectangle
+from regent_rebalance.ragged import Bools, Ints, rectangle
 
 _FAR = np.int64(2**40)
 _CELLS = 1 << 20  # of the largest table
@@ -20,9 +20,9 @@ _CELLS = 1 << 20  # of the largest table
 def dual_bound(problem: Problem, prices: Ints) -> int:
     """A lower bound of moves and penalties together."""
     width = int(np.diff(problem.offsets).max(initial=0))
-    chunk = max(1, _CELLS // (width + problem.racks))
+    chunk, limits = max(1, _CELLS // (width + problem.racks)), problem.rack_limits()
     placed = sum(
-        _cheapest(problem, prices, np.arange(begin, min(begin + chunk, problem.partitions)))
+        _cheapest(problem, prices, limits, np.arange(begin, min(begin + chunk, problem.partitions)))
         for begin in range(0, problem.partitions, chunk)
     )
     return placed + problem.costs.least_with_prices(
@@ -30,9 +30,12 @@ def dual_bound(problem: Problem, prices: Ints) -> int:
     )
 
 
-def _cheapest(problem: Problem, prices: Ints, partitions: Ints) -> int:
-    """The least that partitions pay, each with its racks. Greedy is exact: the sets of brokers
-    within rack limits are the independent sets of a matroid."""
+def _cheapest(problem: Problem, prices: Ints, limits: Ints, partitions: Ints) -> int:
+    """The least that partitions pay, each with its racks.
+
+    Args:
+        limits: How many replicas of each partition one rack may have.
+    """
     width = int(np.diff(problem.offsets)[partitions].max(initial=0))
     present = rectangle(problem.offsets, problem.replicas, partitions, fill=-1)
     keeps = (present >= 0) & problem.keeps[present]
@@ -40,17 +43,34 @@ def _cheapest(problem: Problem, prices: Ints, partitions: Ints) -> int:
     for column in range(width):
         rows = np.flatnonzero(keeps[:, column])
         kept[rows, problem.rack[present[rows, column]]] += 1
-    limits = problem.rack_limits()[partitions][:, None]
-    allowed = np.broadcast_to(limits, kept.shape)
+    allowed = np.broadcast_to(limits[partitions][:, None], kept.shape)
     if not problem.repairs_racks:
         allowed = np.maximum(allowed, kept)
+    factor = problem.factor[partitions]
+    if (allowed == 1).all():
+        return _one_in_a_rack(problem, prices, present, keeps, factor)
     costs = np.full((len(partitions), width + problem.racks), _FAR)
     costs[:, :width] = np.where(keeps, prices[present], _FAR)
     costs[:, width:] = _new_in_rack(problem, prices)
     racks = np.empty(costs.shape, dtype=np.int64)
     racks[:, :width] = problem.rack[present]
     racks[:, width:] = np.arange(problem.racks)
-    return _greedy(costs, racks, allowed.copy(), problem.factor[partitions], width)
+    return _greedy(costs, racks, allowed.copy(), factor, width)
+
+
+def _one_in_a_rack(
+    problem: Problem, prices: Ints, present: Ints, keeps: Bools, wanted: Ints
+) -> int:
+    """The same where no rack may have two: each takes the racks that are cheapest for it."""
+    least = np.repeat(_new_in_rack(problem, prices)[None, :], len(present), axis=0)
+    for column in range(present.shape[1]):
+        rows = np.flatnonzero(keeps[:, column])
+        broker = present[rows, column]
+        at = rows, problem.rack[broker]
+        least[at] = np.minimum(least[at], prices[broker])
+    least.sort(axis=1)
+    taken = (np.arange(problem.racks) < wanted[:, None]) & (least < _FAR)
+    return int(least[taken].sum())
 
 
 def _new_in_rack(problem: Problem, prices: Ints) -> Ints:
@@ -61,6 +81,8 @@ def _new_in_rack(problem: Problem, prices: Ints) -> Ints:
 
 
 def _greedy(costs: Ints, racks: Ints, room: Ints, wanted: Ints, width: int) -> int:
+    """What the cheapest replicas cost. It is exact: the sets of brokers within rack limits are the
+    independent sets of a matroid."""
     order = np.argsort(costs, axis=1, kind="stable")
     rows = np.arange(len(costs))
     left, total = wanted.copy(), np.zeros(len(costs), dtype=np.int64)

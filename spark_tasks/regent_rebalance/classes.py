@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regent_rebalance.problem import Problem
-from regent_rebalance.ragged import Bools, Ints, owners
+from regent_rebalance.ragged import Bools, Counts, Ints, ints, owners
 
 _BITS = 62
 
@@ -89,17 +89,20 @@ def classes_of(problem: Problem, own: Bools, optional: Ints) -> Classes:
     rooms = np.maximum(0, allowed - kept)
     moving = np.flatnonzero(free)
     rooms[moving, problem.rack[problem.replicas[optional[moving]]]] += 1
-    rooms = np.where(takers, np.minimum(rooms, np.maximum(arrivals, 1)[:, None]), 0)
+    most = np.maximum(arrivals, 1).astype(np.int16)
+    rooms = np.minimum(rooms, most[:, None]) * takers
     used = np.flatnonzero(plain & (free | (arrivals > 0)))
     # Partitions of a class get as many new replicas: distinctness is counted by partition.
-    keys = np.column_stack([rooms[used], np.maximum(arrivals[used], 1)])
+    keys = np.column_stack([rooms[used], most[used]])
     kinds, number = unique_rows(keys)
     room_kind = np.full(problem.partitions, -1, dtype=np.int64)
     room_kind[used] = number
     return Classes(plain, groups, gone, arrivals, chosen, kinds[:, :-1], room_kind)
 
 
-def _groups(problem: Problem, plain: Bools, shrinks: Bools, surplus: Ints, excess: Ints) -> Groups:
+def _groups(
+    problem: Problem, plain: Bools, shrinks: Bools, surplus: Ints, excess: Counts
+) -> Groups:
     of = owners(problem.offsets)
     rack = problem.rack[problem.replicas]
     crowded = plain[of] & problem.keeps[problem.replicas] & (excess[of, rack] > 0)
@@ -127,10 +130,10 @@ def _groups(problem: Problem, plain: Bools, shrinks: Bools, surplus: Ints, exces
     return Groups(replica, group, leaving, kind)
 
 
-def unique_rows(rows: Ints) -> tuple[Ints, Ints]:
+def unique_rows(rows: Ints | Counts) -> tuple[Ints, Ints]:
     """Distinct rows and, for each row, which of them it is. Values are at least -1."""
     if rows.size == 0:
-        return rows[:1] if len(rows) else rows, np.zeros(len(rows), dtype=np.int64)
+        return ints(rows[:1]), np.zeros(len(rows), dtype=np.int64)
     bits = [int(column.max() + 1).bit_length() for column in rows.T]
     if sum(bits) <= _BITS:
         keys = np.zeros(len(rows), dtype=np.int64)
@@ -139,7 +142,7 @@ def unique_rows(rows: Ints) -> tuple[Ints, Ints]:
         _, first, number = np.unique(keys, return_index=True, return_inverse=True)
     else:
         _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return rows[first], number.reshape(-1)
+    return ints(rows[first]), number.reshape(-1)
 
 
 def designate(problem: Problem, *, rounds: int = 64) -> Ints:

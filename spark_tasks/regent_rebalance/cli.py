@@ -1,7 +1,9 @@
 """``regent plan``: from a snapshot file to a plan file, to be read, compared and approved.
 
 Exit status: 0 a plan that meets every goal, 1 input that cannot be, 2 wrong use, 3 hard goals that
-no plan meets, 4 a plan that leaves a soft goal unmet; ``diff``: 5 if the plans differ.
+no plan meets, 4 a plan that leaves a soft goal unmet, 6 a package is missing that the goals need,
+7 a history that cannot be used;
+``diff``: 5 if the plans differ.
 """
 
 from __future__ import annotations
@@ -17,16 +19,28 @@ import msgspec
 
 from regent_rebalance.cli_options import batch_options, goal_options, what_if_options
 from regent_rebalance.describe import described
-from regent_rebalance.errors import InfeasibleGoalsError, PlannerError
+from regent_rebalance.errors import (
+    HistoryError,
+    InfeasibleGoalsError,
+    PackageMissingError,
+    PlannerError,
+)
 from regent_rebalance.files import load_plan, load_snapshot, save_batches, save_plan
-from regent_rebalance.goals import ALL_GOALS, Goals
+from regent_rebalance.goals import ALL_GOALS, DEFAULT_GOALS, MIN_LEADERS, Goals
+from regent_rebalance.history_options import (
+    HistoryUnusableError,
+    history_options,
+    loads_command,
+    with_history,
+)
+from regent_rebalance.history_wanted import wanted_history
 from regent_rebalance.json_files import encode_plan, summary_document
 from regent_rebalance.plan import Plan
 from regent_rebalance.planner import make_plan
 from regent_rebalance.schedule import Limits
 from regent_rebalance.snapshot import Snapshot
 from regent_rebalance.text import render_difference, render_plan
-from regent_rebalance.what_if import WhatIf, assume, factors_of
+from regent_rebalance.what_if import WhatIf, assume, by_topic
 
 _EVERYTHING, _FEW = 1 << 60, 10
 
@@ -35,6 +49,12 @@ class _InfeasibleError(click.ClickException):
     """Hard goals that no plan meets."""
 
     exit_code = 3
+
+
+class _PackageMissingError(click.ClickException):
+    """A package that only some plans need."""
+
+    exit_code = 6
 
 
 class _Group(click.Group):
@@ -59,6 +79,10 @@ class _Group(click.Group):
         except InfeasibleGoalsError as error:
             reasons = "".join(f"\n  - {reason}" for reason in error.reasons)
             raise _InfeasibleError(f"no plan meets the hard goals:{reasons}") from error
+        except PackageMissingError as error:
+            raise _PackageMissingError(str(error)) from error
+        except HistoryError as error:
+            raise HistoryUnusableError(str(error)) from error
         except PlannerError as error:
             raise click.ClickException(str(error)) from error
 
@@ -91,10 +115,12 @@ def plan() -> None:
     "goals",
     multiple=True,
     type=click.Choice(ALL_GOALS),
-    help="A goal to reach; may be given several times. Default: all.",
+    help="A goal to reach; may be given several times: of soft ones that cannot all be met the "
+    "first counts most. Default: those that count replicas and leaders.",
 )
 @goal_options
 @what_if_options
+@history_options
 @batch_options
 @_report_option
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
@@ -110,6 +136,11 @@ def make(
     batch_copies: int,
     batch_bytes: int | None,
     throttle: int,
+    history: str | None,
+    window: int,
+    percentile: float,
+    cluster: str | None,
+    history_max_age: int | None,
     report: Path | None,
     as_json: bool,
     everything: bool,
@@ -124,13 +155,19 @@ def make(
       2  the command is used wrongly
       3  no plan meets the hard goals
       4  the plan leaves a soft goal unmet
+      6  a package is missing that the goals need
+      7  the history cannot be used, or is too old
     """
     limits = Limits(copies=batch_copies, bytes=batch_bytes, rate=throttle)
     what_if = WhatIf(added=add_broker, lost_racks=lose_rack, lost_brokers=lose_broker)
-    cluster, assumptions = assume(load_snapshot(snapshot), what_if)
-    wanted = _goals(cluster, goals, **options)
-    made = make_plan(cluster, wanted)
-    made = described(cluster, wanted, made, limits, assumptions=assumptions)
+    loaded = with_history(
+        load_snapshot(snapshot),
+        wanted_history(history, window, percentile, cluster, history_max_age),
+    )
+    assumed, assumptions = assume(loaded, what_if)
+    wanted = _goals(assumed, goals, **options)
+    made = make_plan(assumed, wanted)
+    made = described(assumed, wanted, made, limits, assumptions=assumptions)
     if output is not None:
         save_plan(made, output)
     _save_report(made, report)
@@ -145,21 +182,31 @@ def _goals(
     *,
     replica_balance: float,
     leader_balance: float,
+    resource_balance: float,
+    topic_balance: float,
+    capacity_threshold: float,
+    bytes_share: float,
     max_replicas: int | None,
     drain: tuple[int, ...],
     exclude: tuple[int, ...],
     pin: tuple[str, ...],
     replication_factor: tuple[tuple[str, int], ...],
+    min_leaders: tuple[tuple[str, int], ...],
 ) -> Goals:
     return Goals(
-        names=tuple(name for name in ALL_GOALS if name in names) or ALL_GOALS,
+        names=names or (DEFAULT_GOALS if not min_leaders else (*DEFAULT_GOALS, MIN_LEADERS)),
         replica_balance=replica_balance,
         leader_balance=leader_balance,
+        resource_balance=resource_balance,
+        topic_balance=topic_balance,
+        capacity_threshold=capacity_threshold,
+        bytes_share=bytes_share,
         max_replicas=max_replicas,
         drained=drain,
         excluded=exclude,
         pinned=pin,
-        replication_factor=factors_of(snapshot, replication_factor),
+        replication_factor=by_topic(snapshot, replication_factor, what="replication factors"),
+        min_leaders=by_topic(snapshot, min_leaders, what="least leaders"),
     )
 
 
@@ -195,6 +242,9 @@ def diff(*, first: Path, second: Path, everything: bool) -> None:
 def split(*, file: Path, folder: Path) -> None:
     """Write a file for each batch of a plan, for kafka-reassign-partitions."""
     _print("".join(f"{written}\n" for written in save_batches(load_plan(file), folder)))
+
+
+plan.add_command(loads_command)
 
 
 def _save_report(made: Plan, file: Path | None) -> None:

@@ -12,6 +12,10 @@ import click
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+_ID_MAX = 2**31 - 1
+_NUMBER_MAX = 2**15 - 1
+_BROKER_ID = click.IntRange(max=_ID_MAX)
+
 _UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
@@ -30,16 +34,16 @@ class ByteCount(click.ParamType[int]):
         return int(Decimal(match[1]) * _UNITS[match[2]])
 
 
-def factors(
+def numbers_of_topics(
     _: click.Context, __: click.Parameter, values: tuple[str, ...]
 ) -> tuple[tuple[str, int], ...]:
     """Topics, or patterns of their names, and numbers."""
     found = []
     for value in values:
-        topic, _equals, factor = value.rpartition("=")
-        if not topic or not factor.isdecimal():
+        topic, _equals, number = value.rpartition("=")
+        if not topic or len(number) > 5 or not number.isdecimal() or int(number) > _NUMBER_MAX:
             raise click.BadParameter(f"{value!r} is not TOPIC=NUMBER")
-        found.append((topic, int(factor)))
+        found.append((topic, int(number)))
     return tuple(found)
 
 
@@ -50,7 +54,8 @@ def added_brokers(
     added: dict[int, str | None] = {}
     for value in values:
         broker, equals, rack = value.partition("=")
-        if not broker.isdecimal() or (equals and not rack):
+        is_id = len(broker) <= 10 and broker.isdecimal() and int(broker) <= _ID_MAX
+        if not is_id or (equals and not rack):
             raise click.BadParameter(f"{value!r} is not ID=RACK, or ID for a broker without a rack")
         if int(broker) in added:
             raise click.BadParameter(f"broker {broker} is added twice")
@@ -66,15 +71,27 @@ def goal_options(command: _F) -> _F:
                      help="Threshold."),
         click.option("--leader-balance", type=float, default=1.10, show_default=True,
                      help="Threshold."),
+        click.option("--resource-balance", type=float, default=1.10, show_default=True,
+                     help="Threshold for disks and networks."),
+        click.option("--topic-balance", type=float, default=3.0, show_default=True,
+                     help="Threshold for the replicas of a topic."),
+        click.option("--capacity-threshold", type=float, default=0.8, show_default=True,
+                     help="Share of disks and networks that may be used."),
+        click.option("--bytes-share", type=float, default=0.0, show_default=True,
+                     help="What is saved: 0 new replicas, 1 bytes, between them both."),
         click.option("--max-replicas", type=int, help="Replicas that one broker may have."),
-        click.option("--drain", multiple=True, type=int, metavar="ID",
+        click.option("--drain", multiple=True, type=_BROKER_ID, metavar="ID",
                      help="A broker to be emptied."),
-        click.option("--exclude", multiple=True, type=int, metavar="ID",
+        click.option("--exclude", multiple=True, type=_BROKER_ID, metavar="ID",
                      help="It gets no new replica."),
         click.option("--pin", multiple=True, metavar="TOPIC", help="A topic that stays as it is."),
-        click.option("--replication-factor", multiple=True, callback=factors,
+        click.option("--replication-factor", multiple=True, callback=numbers_of_topics,
                      metavar="TOPIC=NUMBER",
                      help="A new replication factor. TOPIC may be a pattern such as 'orders-*'."),
+        click.option("--min-leaders", multiple=True, callback=numbers_of_topics,
+                     metavar="TOPIC=NUMBER",
+                     help="Partitions of a topic, or of those like a pattern, that each broker is "
+                     "to lead (MinTopicLeadersPerBrokerGoal)."),
     )  # fmt: skip
 
 
@@ -101,7 +118,7 @@ def what_if_options(command: _F) -> _F:
                      "of the others."),
         click.option("--lose-rack", multiple=True, metavar="RACK",
                      help="What if all brokers of this rack failed?"),
-        click.option("--lose-broker", multiple=True, type=int, metavar="ID",
+        click.option("--lose-broker", multiple=True, type=_BROKER_ID, metavar="ID",
                      help="What if this broker failed?"),
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from regent_rebalance.goals import (
     Goals,
     balance_limits,
 )
+from regent_rebalance.log_dirs import log_dir_notes
 from regent_rebalance.moves import Moves, disk_used, moves_of
 from regent_rebalance.plan import Plan
 from regent_rebalance.ragged import Ints
@@ -38,6 +39,8 @@ def described(
     brokers = _brokers(snapshot, goals, plan, moves)
     keeping = sum(broker.state in (KEPT, EXCLUDED) for broker in brokers)
     replicas = sum(broker.after.replicas for broker in brokers)
+    schedule = schedule_of(snapshot, moves, limits)
+    notes = (*schedule.notes, *log_dir_notes(snapshot, goals, moves, schedule.batch))
     details = Details(
         assumptions=assumptions,
         replica_limits=balance_limits(replicas, keeping, goals.replica_balance)
@@ -47,7 +50,8 @@ def described(
         if goals.has(LEADER_DISTRIBUTION)
         else None,
         brokers=brokers,
-        schedule=schedule_of(snapshot, moves, limits),
+        schedule=dataclasses.replace(schedule, notes=notes),
+        notes=snapshot.notes,
     )
     return dataclasses.replace(plan, details=details)
 

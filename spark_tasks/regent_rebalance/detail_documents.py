@@ -32,6 +32,7 @@ class DetailsDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True
     leader_limits: tuple[int, int] | None
     brokers: list[BrokerLoad]
     schedule: ScheduleDocument
+    notes: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 def details_document(details: Details) -> DetailsDocument:
@@ -53,6 +54,7 @@ def details_document(details: Details) -> DetailsDocument:
             notes=list(schedule.notes),
             batches=list(schedule.batches),
         ),
+        notes=list(details.notes) or msgspec.UNSET,
     )
 
 
@@ -91,4 +93,5 @@ def details_from(document: DetailsDocument, numbers: Ints, *, source: str) -> De
         leader_limits=document.leader_limits,
         brokers=tuple(document.brokers),
         schedule=schedule,
+        notes=() if isinstance(document.notes, msgspec.UnsetType) else tuple(document.notes),
     )

@@ -48,6 +48,7 @@ class Details:
             can be carried out.
         replica_limits, leader_limits: Fewest and most that a broker is to have; None without such a
             goal.
+        notes: What is to be said of what it was made from, a sentence each.
     """
 
     assumptions: tuple[str, ...]
@@ -55,3 +56,4 @@ class Details:
     leader_limits: tuple[int, int] | None
     brokers: tuple[BrokerLoad, ...]
     schedule: Schedule
+    notes: tuple[str, ...] = ()

@@ -5,7 +5,10 @@
     PlannerError
     ├─ InvalidInputError        a snapshot, a plan or goals that cannot be: nothing is planned
     ├─ InfeasibleGoalsError     hard goals that no plan can meet; one sentence for each reason
-    └─ SolverError              the solver returned no solution: a defect of this package
+    ├─ PackageMissingError      a package that only some plans need is not installed
+    ├─ HistoryError             a history that cannot be used, or is too old
+    ├─ SolverError              the solver returned no solution: a defect of this package
+    └─ ExchangeError            Regent's exchange refuses, or does not answer
 """
 
 from __future__ import annotations
@@ -35,3 +38,26 @@ class InfeasibleGoalsError(PlannerError):
 
 class SolverError(PlannerError):
     """The flow solver did not return an optimal solution of a network that has one."""
+
+
+class ExchangeError(PlannerError):
+    """Regent's exchange refuses a request, or does not answer, or there is no way to ask it."""
+
+
+class HistoryError(PlannerError):
+    """The history that is asked for cannot be used: nothing is planned without it."""
+
+
+class PackageMissingError(PlannerError):
+    """A package is not installed that the plan needs.
+
+    Args:
+        name: Of the package.
+        why: Who needs it.
+        extra: Of regent, with which it is installed.
+    """
+
+    def __init__(
+        self, name: str, *, why: str = "a plan for these goals is searched", extra: str = "planner"
+    ) -> None:
+        super().__init__(f"{why}, and needs the package {name}: pip install 'regent[{extra}]'")

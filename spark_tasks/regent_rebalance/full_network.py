@@ -17,7 +17,7 @@ from regent_rebalance.backbone import Backbone
 from regent_rebalance.flow import Solution
 from regent_rebalance.placement import Placement, deal, spread
 from regent_rebalance.problem import Problem
-from regent_rebalance.ragged import Ints, owners
+from regent_rebalance.ragged import Counts, Ints, ints, owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,9 @@ class OwnNodes:
 def add_own_nodes(backbone: Backbone, problem: Problem, partitions: Ints) -> OwnNodes:
     """Add nodes for some partitions, ascending."""
     network, racks = backbone.network, problem.racks
-    kept_counts = problem.kept_in_rack()[partitions]
-    allowed = problem.allowed_in_rack(problem.kept_in_rack())[partitions]
+    kept_in_rack = problem.kept_in_rack()
+    kept_counts = kept_in_rack[partitions]
+    allowed = problem.allowed_in_rack(kept_in_rack)[partitions]
     node = network.add_nodes(len(partitions))
     network.supply(node, problem.factor[partitions])
     takers = np.bincount(problem.rack[problem.takes], minlength=racks)
@@ -53,7 +54,7 @@ def add_own_nodes(backbone: Backbone, problem: Problem, partitions: Ints) -> Own
     # (p, k), where the rack holds a replica or has room for several
     row, rack = np.nonzero((kept_counts > 0) | ((allowed > 1) & (takers > 0)))
     pair = network.add_nodes(len(row))
-    network.add_arcs(node[row], pair, allowed[row, rack], 0)
+    network.add_arcs(node[row], pair, ints(allowed[row, rack]), 0)
     pair_of = np.full(kept_counts.shape, -1, dtype=np.int64)
     pair_of[row, rack] = pair
 
@@ -89,7 +90,7 @@ def add_own_nodes(backbone: Backbone, problem: Problem, partitions: Ints) -> Own
     )
 
 
-def _direct(problem: Problem, partitions: Ints, allowed: Ints, place: Ints) -> tuple[Ints, Ints]:
+def _direct(problem: Problem, partitions: Ints, allowed: Counts, place: Ints) -> tuple[Ints, Ints]:
     takers = np.flatnonzero(problem.takes)
     row, column = np.nonzero(allowed[:, problem.rack[takers]] > 1)
     broker = takers[column]

@@ -7,8 +7,8 @@ The tool looks at "version" and "partitions" alone, and in a partition at "topic
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from regent_rebalance.errors import InvalidInputError
 from regent_rebalance.plan import (
     Changes,
     GoalResult,
+    Objective,
     Plan,
     Spread,
     Summary,
@@ -26,30 +27,53 @@ from regent_rebalance.plan import (
     hash_of,
 )
 from regent_rebalance.ragged import Ints, ints, offsets_of
-from regent_rebalance.snapshot import UNKNOWN, Brokers, Rows, Snapshot, snapshot_of
+from regent_rebalance.snapshot import UNKNOWN, Brokers, LogDir, Rows, Snapshot, snapshot_of
 
 VERSION = 1
 
 _T = TypeVar("_T")
 
+Id = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+"""Of a broker or a partition."""
+
+Amount = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
+"""Bytes, or bytes a second. With 9 petabytes for a replica sums stay within 64 bits."""
+
+
+class LogDirDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """A log directory of a broker that has several."""
+
+    path: str
+    bytes: Amount
+    used_bytes: Amount
+    replicas: Amount
+
 
 class BrokerDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     """A broker of a snapshot. A broker without a rack is in the rack ""."""
 
-    id: int
+    id: Id
     rack: str | None = None
     alive: bool = True
-    disk_bytes: int | None = None
+    disk_bytes: Amount | None = None
+    network_in_bytes: Amount | msgspec.UnsetType | None = msgspec.UNSET
+    network_out_bytes: Amount | msgspec.UnsetType | None = msgspec.UNSET
+    log_dirs: list[LogDirDocument] | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class PartitionDocument(msgspec.Struct, rename="camel"):
-    """A partition of a snapshot. ``leader`` is an id, -1 for none; left out: the first replica."""
+class PartitionDocument(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A partition of a snapshot. ``leader`` is an id, -1 for none; left out: the first replica.
+
+    ``bytes_in`` and ``bytes_out`` are bytes a second, -1 for an unknown rate.
+    """
 
     topic: str
-    partition: int
-    replicas: list[int]
-    leader: int | None = None
-    sizes: list[int] | None = None
+    partition: Id
+    replicas: list[Id]
+    leader: Id | None = None
+    sizes: list[Amount] | None = None
+    bytes_in: Amount = UNKNOWN
+    bytes_out: Amount = UNKNOWN
 
 
 class SnapshotDocument(msgspec.Struct):
@@ -58,17 +82,18 @@ class SnapshotDocument(msgspec.Struct):
     version: int
     brokers: list[BrokerDocument]
     partitions: list[PartitionDocument]
+    notes: list[str] = []
 
 
 class ChangeDocument(msgspec.Struct, omit_defaults=True):
     """A partition of a plan: its replicas before, what they will be, and in which batch."""
 
     topic: str
-    partition: int
-    replicas: list[int]
-    previous: list[int]
-    bytes: int
-    batch: int = 0
+    partition: Id
+    replicas: list[Id]
+    previous: list[Id]
+    bytes: Amount
+    batch: Id = 0
 
 
 class BoundsDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -79,6 +104,7 @@ class BoundsDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True)
     dual: int
     mandatory_bytes: int
     cover_bytes: int
+    dual_bytes: int = 0
 
 
 class SummaryDocument(
@@ -98,6 +124,7 @@ class SummaryDocument(
     goals: list[GoalResult]
     before: list[Spread]
     after: list[Spread]
+    objective: Objective | None = None
     details: DetailsDocument | None = None
 
 
@@ -121,7 +148,7 @@ def decode_snapshot(content: bytes, *, source: str) -> Snapshot:
                 f"give one for each, {UNKNOWN} for an unknown one"
             )
     sizes = [size for p in partitions for size in (p.sizes or [UNKNOWN] * len(p.replicas))]
-    return snapshot_of(
+    snapshot = snapshot_of(
         brokers_of(document.brokers),
         Rows(
             topic=[p.topic for p in partitions],
@@ -130,8 +157,11 @@ def decode_snapshot(content: bytes, *, source: str) -> Snapshot:
             replicas=[broker for p in partitions for broker in p.replicas],
             leader=[_leader(p) for p in partitions],
             sizes=sizes,
+            bytes_in=[p.bytes_in for p in partitions],
+            bytes_out=[p.bytes_out for p in partitions],
         ),
     )
+    return dataclasses.replace(snapshot, notes=tuple(document.notes))
 
 
 def _leader(partition: PartitionDocument) -> int:
@@ -143,17 +173,30 @@ def _leader(partition: PartitionDocument) -> int:
 def brokers_of(documents: Sequence[BrokerDocument]) -> Brokers:
     """Checked brokers."""
     for broker in documents:
-        if broker.disk_bytes is not None and broker.disk_bytes < 0:
-            raise InvalidInputError(
-                f"broker {broker.id}: diskBytes {broker.disk_bytes} is negative: give the bytes of "
-                "its disks, or leave it out"
-            )
+        for name, value in (
+            ("diskBytes", broker.disk_bytes),
+            ("networkInBytes", broker.network_in_bytes),
+            ("networkOutBytes", broker.network_out_bytes),
+        ):
+            if isinstance(value, int) and value < 0:
+                raise InvalidInputError(
+                    f"broker {broker.id}: {name} {value} is negative: give its capacity, or leave "
+                    "it out"
+                )
+
+    def capacities(values: Iterable[int | msgspec.UnsetType | None]) -> list[int]:
+        return [value if isinstance(value, int) else UNKNOWN for value in values]
+
     return Brokers.of(
         [broker.id for broker in documents],
         [broker.rack for broker in documents],
         alive=[broker.alive for broker in documents],
-        disk_bytes=[
-            UNKNOWN if broker.disk_bytes is None else broker.disk_bytes for broker in documents
+        disk_bytes=capacities(broker.disk_bytes for broker in documents),
+        network_in=capacities(broker.network_in_bytes for broker in documents),
+        network_out=capacities(broker.network_out_bytes for broker in documents),
+        log_dirs=[
+            tuple(LogDir(**msgspec.structs.asdict(each)) for each in broker.log_dirs or ())
+            for broker in documents
         ],
     )
 
@@ -165,16 +208,27 @@ def broker_documents(brokers: Brokers) -> list[BrokerDocument]:
             id=identity,
             rack=brokers.rack_names[rack] or None,
             alive=alive,
-            disk_bytes=None if disk == UNKNOWN else disk,
+            disk_bytes=_known(disk),
+            network_in_bytes=msgspec.UNSET if network_in == UNKNOWN else network_in,
+            network_out_bytes=msgspec.UNSET if network_out == UNKNOWN else network_out,
+            log_dirs=[LogDirDocument(**dataclasses.asdict(each)) for each in log_dirs]
+            or msgspec.UNSET,
         )
-        for identity, rack, alive, disk in zip(
+        for identity, rack, alive, disk, network_in, network_out, log_dirs in zip(
             brokers.ids.tolist(),
             brokers.racks.tolist(),
             brokers.alive.tolist(),
             brokers.disk_bytes.tolist(),
+            brokers.network_in.tolist(),
+            brokers.network_out.tolist(),
+            brokers.log_dirs,
             strict=True,
         )
     ]
+
+
+def _known(capacity: int) -> int | None:
+    return None if capacity == UNKNOWN else capacity
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
@@ -184,18 +238,29 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
     leaders = np.where(snapshot.leader == UNKNOWN, UNKNOWN, ids[snapshot.leaders()]).tolist()
     partitions = [
         PartitionDocument(
-            snapshot.topics[topic], number, replicas[begin:end], leader, sizes[begin:end]
+            snapshot.topics[topic],
+            number,
+            replicas[begin:end],
+            leader,
+            sizes[begin:end],
+            bytes_in,
+            bytes_out,
         )
-        for topic, number, begin, end, leader in zip(
+        for topic, number, begin, end, leader, bytes_in, bytes_out in zip(
             snapshot.topic.tolist(),
             snapshot.partition.tolist(),
             ends[:-1],
             ends[1:],
             leaders,
+            snapshot.bytes_in.tolist(),
+            snapshot.bytes_out.tolist(),
             strict=True,
         )
     ]
-    return _lines({"version": VERSION, "brokers": broker_documents(snapshot.brokers)}, partitions)
+    head: dict[str, Any] = {"version": VERSION, "brokers": broker_documents(snapshot.brokers)}
+    if snapshot.notes:
+        head["notes"] = snapshot.notes
+    return _lines(head, partitions)
 
 
 def encode_plan(plan: Plan) -> bytes:
@@ -243,6 +308,7 @@ def summary_document(plan: Plan) -> SummaryDocument:
         goals=list(s.goals),
         before=list(s.before),
         after=list(s.after),
+        objective=s.objective,
         details=None if plan.details is None else details_document(plan.details),
     )
 
@@ -286,6 +352,7 @@ def plan_from(changes: Changes, numbers: Ints, document: SummaryDocument, *, sou
         goals=tuple(document.goals),
         before=tuple(document.before),
         after=tuple(document.after),
+        objective=document.objective,
     )
     details = document.details
     return Plan(
@@ -310,7 +377,7 @@ def _decode(content: bytes, kind: type[_T], what: str, source: str) -> _T:
         raise InvalidInputError(
             f"{source} is no {what}: {error}: docs/planner.md has the format"
         ) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInputError(
             f"{source} is no JSON: {error}: give a {what} in JSON, or in Parquet as *.parquet"
         ) from error

@@ -32,6 +32,9 @@ _SNAPSHOT_COLUMNS = {
     "leader": pa.int32(),
     "sizes": pa.list_(pa.int64()),
 }
+_RATE_COLUMNS = {"bytesIn": pa.int64(), "bytesOut": pa.int64()}
+"""Columns that a snapshot may lack."""
+
 _PLAN_COLUMNS = {
     "topic": pa.dictionary(pa.int32(), pa.string()),
     "partition": pa.int32(),
@@ -52,9 +55,12 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
         _lists(snapshot.offsets, ids[snapshot.replicas].astype(np.int32)),
         pa.array(leaders.astype(np.int32)),
         _lists(snapshot.offsets, snapshot.sizes),
+        pa.array(snapshot.bytes_in),
+        pa.array(snapshot.bytes_out),
     ]
     brokers = msgspec.json.encode(broker_documents(snapshot.brokers))
-    _write(columns, _SNAPSHOT_COLUMNS, {_BROKERS: brokers}, path)
+    types = _SNAPSHOT_COLUMNS | _RATE_COLUMNS
+    _write(columns, types, {_BROKERS: brokers}, path)
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -74,8 +80,18 @@ def read_snapshot(path: Path) -> Snapshot:
             replicas=replicas,
             leader=_column(table, "leader"),
             sizes=sizes,
+            bytes_in=_rates(table, "bytesIn", path),
+            bytes_out=_rates(table, "bytesOut", path),
         ),
     )
+
+
+def _rates(table: Any, name: str, path: Path) -> Ints | None:
+    if name not in table.column_names:
+        return None
+    if table[name].null_count:
+        raise InvalidInputError(f"{path}: column {name} has empty cells: fill them, or use -1")
+    return _column(table, name)
 
 
 def write_plan(plan: Plan, path: Path) -> None:

@@ -41,24 +41,19 @@ class Placement:
         """
         of = owners(problem.offsets)
         leaving = np.flatnonzero(self.leaves)
-        gone_from = of[leaving]
-        rank_new = _rank(self.partition)
-        gone = np.bincount(gone_from, minlength=problem.partitions)
+        gone = np.bincount(of[leaving], minlength=problem.partitions)
         new = np.bincount(self.partition, minlength=problem.partitions)
+        rank_new = _rank(self.partition)
         replacing = rank_new < gone[self.partition]
-        begins_gone = offsets_of(gone)
-        places = np.arange(len(of))
-        order = np.empty(len(self.partition), dtype=np.int64)
-        slots = begins_gone[self.partition[replacing]] + rank_new[replacing]
-        order[replacing] = leaving[slots]
-        order[~replacing] = len(of) + rank_new[~replacing]
-        stays = ~self.leaves
-        partition = np.concatenate([of[stays], self.partition])
-        place = np.concatenate([places[stays], order])
-        broker = np.concatenate([problem.replicas[stays], self.broker])
-        sorting = np.lexsort((place, partition))
-        lengths = np.diff(problem.offsets) - gone + new
-        return offsets_of(lengths), broker[sorting]
+        places = leaving[offsets_of(gone)[self.partition[replacing]] + rank_new[replacing]]
+        brokers, stays = problem.replicas.copy(), ~self.leaves
+        brokers[places], stays[places] = self.broker[replacing], True
+        ends = problem.offsets[self.partition[~replacing] + 1]
+        brokers, stays = (
+            np.insert(brokers, ends, self.broker[~replacing]),
+            np.insert(stays, ends, True),
+        )
+        return offsets_of(np.diff(problem.offsets) - gone + new), brokers[stays]
 
 
 def _rank(ascending: Ints) -> Ints:
@@ -88,7 +83,7 @@ def deal(units: Ints, brokers: Ints, held: tuple[Ints, Ints], brokers_in_all: in
     Returns:
         False if no exchange of two helps.
     """
-    taken = np.unique(held[0] * brokers_in_all + held[1])
+    taken = np.sort(held[0] * brokers_in_all + held[1])
     keys = units * brokers_in_all + brokers
     order = np.argsort(keys, kind="stable")
     twice = np.zeros(len(keys), dtype=np.bool_)

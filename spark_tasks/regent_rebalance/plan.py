@@ -22,12 +22,15 @@ class GoalResult:
     Attributes:
         kind: HARD or SOFT.
         reason: A sentence with brokers and numbers; empty if the goal is met.
+        unknown: What of the snapshot the goal could not count, and what it took instead; empty if
+            all of it is known.
     """
 
     name: str
     kind: str
     met: bool
     reason: str = ""
+    unknown: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,8 @@ class Spread:
     """How evenly something lies on the brokers that may keep replicas.
 
     Attributes:
-        name: "replicas", "leaders" or "disk".
-        least, most: Of one broker; bytes for "disk".
+        name: "replicas", "leaders", "disk", "network in" or "network out".
+        least, most: Of one broker; bytes, or bytes a second, for the last three.
         mean: Average of the brokers.
         deviation: Standard deviation, as a share of the average.
         outside: Brokers outside the limits of the goal; None without a goal.
@@ -80,6 +83,21 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
+class Objective:
+    """What a plan is to save, where that is not the number of moves.
+
+    Attributes:
+        bytes_share: 1 for bytes alone, less for moves, too.
+        cost: What the plan costs, a replica of the average size being 1.
+        bound: What it costs at least.
+    """
+
+    bytes_share: float
+    cost: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """What is said about a plan.
 
@@ -90,7 +108,8 @@ class Summary:
         leader_changes: Partitions that get another leader than they have, or, without one, than the
             preferred one; at best ``leader_changes_bound``.
         bounds: Lower bounds on moves and bytes of plans that come as close to the goals.
-        method: The network that found the replicas.
+        method: The network that found the replicas, or the search.
+        objective: None if moves are what is saved.
     """
 
     moves: int
@@ -103,10 +122,14 @@ class Summary:
     goals: tuple[GoalResult, ...]
     before: tuple[Spread, ...]
     after: tuple[Spread, ...]
+    objective: Objective | None = None
 
     @property
     def gap(self) -> float:
-        """How much more moves than the best bound, as a share of it: 0 is proved optimal."""
+        """How much more than the best bound, as a share of it: 0 is proved optimal."""
+        if self.objective is not None:
+            cost, bound = self.objective.cost, self.objective.bound
+            return cost / bound - 1 if bound else cost
         return self.moves / self.bounds.moves - 1 if self.bounds.moves else float(self.moves)
 
     @property
@@ -138,11 +161,12 @@ class Plan:
 
 def hash_of(changes: Changes) -> str:
     """The same for the same changes, on every machine."""
-    digest = hashlib.sha256(b"regent plan 1\n")
-    before, after = changes.lists()
+    before = _texts(changes.before_offsets, changes.before)
+    after = _texts(changes.after_offsets, changes.after)
     rows = zip(changes.topic, changes.partition.tolist(), before, after, strict=True)
-    for topic, partition, old, new in rows:
-        digest.update(f"{topic} {partition} {_text(old)} {_text(new)}\n".encode())
+    lines = [f"{topic} {partition} {old} {new}\n" for topic, partition, old, new in rows]
+    digest = hashlib.sha256(b"regent plan 1\n")
+    digest.update("".join(lines).encode())
     return f"sha256:{digest.hexdigest()}"
 
 
@@ -178,5 +202,9 @@ def _lists(offsets: Ints, values: Ints) -> list[list[int]]:
     return [flat[begin:end] for begin, end in itertools.pairwise(ends)]
 
 
-def _text(brokers: list[int]) -> str:
-    return ",".join(map(str, brokers))
+def _texts(offsets: Ints, values: Ints) -> list[str]:
+    """The brokers of each partition, with commas between them."""
+    ids, number = np.unique(values, return_inverse=True)
+    name = list(map(str, ids.tolist()))
+    flat, ends = [name[i] for i in number.tolist()], offsets.tolist()
+    return [",".join(flat[begin:end]) for begin, end in itertools.pairwise(ends)]

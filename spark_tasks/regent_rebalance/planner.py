@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from regent_rebalance.bounds import bounds_of
 from regent_rebalance.broker_costs import BrokerCosts
-from regent_rebalance.errors import InfeasibleGoalsError
-from regent_rebalance.goals import LEADER_DISTRIBUTION, Goals, balance_limits
+from regent_rebalance.check import missed
+from regent_rebalance.errors import InfeasibleGoalsError, PackageMissingError
+from regent_rebalance.goals import (
+    HARD_GOALS,
+    LEADER_DISTRIBUTION,
+    MIN_LEADERS,
+    RACK,
+    Goals,
+    balance_limits,
+)
 from regent_rebalance.leadership import LeaderPlan, plan_leaders
-from regent_rebalance.plan import Changes, Plan, Spread, Summary, changes_of, hash_of, spread_of
+from regent_rebalance.plan import (
+    HARD,
+    Changes,
+    Plan,
+    Spread,
+    Summary,
+    changes_of,
+    hash_of,
+    spread_of,
+)
 from regent_rebalance.problem import Problem, problem_of
+from regent_rebalance.quantities import Quantity, quantities_of, totals
 from regent_rebalance.ragged import Bools, Ints, ints, offsets_of, owners, positions, take
 from regent_rebalance.reasons import goal_results, hard_reasons
-from regent_rebalance.replicas import MAX_ARCS, ReplicaPlan, plan_replicas
+from regent_rebalance.replicas import MAX_ARCS, SEARCH, ReplicaPlan, plan_replicas
 from regent_rebalance.snapshot import UNKNOWN, Snapshot
+
+if TYPE_CHECKING:
+    from regent_rebalance.weighted import WeightedPlan
+
+_OF_LEADERS = frozenset({MIN_LEADERS, LEADER_DISTRIBUTION})
+"""Goals that an exact plan may miss though another one meets them: it places replicas first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,39 +65,147 @@ def make_plan(snapshot: Snapshot, goals: Goals, *, max_arcs: int = MAX_ARCS) -> 
 
     Raises:
         InvalidInputError: Goals that do not fit the snapshot.
-        InfeasibleGoalsError: Hard goals that no plan meets.
+        InfeasibleGoalsError: Hard goals that no plan meets, or none that the search has found.
     """
     problem = problem_of(snapshot, goals)
     chosen = plan_replicas(problem, max_arcs=max_arcs)
-    loads = chosen.placement.loads(problem)
-    reasons = hard_reasons(snapshot, problem, loads)
+    reasons = hard_reasons(snapshot, problem, chosen.placement.loads(problem))
     if reasons:
         raise InfeasibleGoalsError(reasons)
-    before = _Cluster(snapshot.offsets, ints(snapshot.replicas), ints(snapshot.leader))
-    placed = _placed(snapshot, problem, chosen)
+    quantities = quantities_of(snapshot, goals, problem)
     limits = _leader_limits(snapshot, goals, problem)
-    leaders = _plan_leaders(problem, placed, limits, goals)
+    outcome = _choose(snapshot, goals, problem, limits, quantities, chosen)
+    chosen, leaders, found, placed = (
+        outcome.chosen, outcome.leaders, outcome.found, outcome.placed
+    )  # fmt: skip
+    loads = chosen.placement.loads(problem)
+    before = _Cluster(snapshot.offsets, ints(snapshot.replicas), ints(snapshot.leader))
     after = _led(placed, leaders.leader, ints(snapshot.leader))
     changes = _changes(snapshot, problem, chosen, before, after)
     goal_list = goal_results(
-        snapshot, goals, problem, loads, limits, _count(after.leaders(), problem)
+        snapshot,
+        goals,
+        problem,
+        loads,
+        outcome.unmet,
+        {name: why for quantity in quantities for name, why in quantity.unknown.items()},
     )
+    unmet = [
+        goal.reason
+        for goal in goal_list
+        if goal.kind == HARD and goal.name != RACK and not goal.met
+    ]
+    if unmet:
+        raise InfeasibleGoalsError(unmet)
     copies = np.bincount(chosen.placement.partition, minlength=problem.partitions)
     penalty = limits.penalty(_count(after.leaders(), problem))
     unled = int((placed.leader < 0).sum())
+    bounds = bounds_of(problem, chosen.bound, planned=loads)
     summary = Summary(
         moves=len(chosen.placement.broker),
         removals=int(np.maximum(0, np.diff(problem.offsets) - problem.factor).sum()),
         bytes=int((copies * problem.size).sum()),
         leader_changes=int((before.leaders() != after.leaders()).sum()),
         leader_changes_bound=max(0, leaders.bound - penalty) + unled,
-        bounds=bounds_of(problem, chosen.bound, planned=loads),
+        bounds=bounds if found is None else found.improved(bounds),
         method=chosen.method,
         goals=goal_list,
-        before=_spreads(snapshot, problem, before, limits),
-        after=_spreads(snapshot, problem, after, limits),
+        before=_spreads(snapshot, problem, before, limits, quantities),
+        after=_spreads(snapshot, problem, after, limits, quantities),
+        objective=None if found is None else found.objective,
     )
     return Plan(changes, summary, hash_of(changes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """A choice of replicas and leaders.
+
+    Attributes:
+        placed: All partitions with their new replicas; the leader is -1 where it has left.
+        found: What the search knows of it; None if networks have found it.
+        missed: A sentence for each goal that it does not meet.
+    """
+
+    chosen: ReplicaPlan
+    placed: _Cluster
+    leaders: LeaderPlan
+    found: WeightedPlan | None
+    missed: Mapping[str, str]
+
+    @property
+    def unmet(self) -> Mapping[str, str]:
+        """What a search was asked for, and has not met either."""
+        if self.found is not None:
+            return self.missed
+        return {name: why for name, why in self.missed.items() if name in _OF_LEADERS}
+
+
+def _choose(
+    snapshot: Snapshot,
+    goals: Goals,
+    problem: Problem,
+    limits: BrokerCosts,
+    quantities: tuple[Quantity, ...],
+    exact: ReplicaPlan,
+) -> _Outcome:
+    """The exact choice unless loads count, or replicas have to move for leaders.
+
+    Networks place replicas first and choose leaders then. A search does both at once: it is asked
+    where goals of leaders are missed, and counts if it meets a goal that counts more.
+    """
+
+    def outcome(chosen: ReplicaPlan, found: WeightedPlan | None) -> _Outcome:
+        placed = _placed(snapshot, problem, chosen)
+        if found is not None and any(quantity.led for quantity in quantities):
+            leaders = _led_by(problem, placed, found.leading)
+        else:
+            leaders = _plan_leaders(problem, placed, limits, goals)
+        # Counted from the lists that the plan consists of.
+        final = _led(placed, leaders.leader, ints(snapshot.leader))
+        lists = (final.offsets, final.replicas, final.leaders())
+        return _Outcome(
+            chosen, placed, leaders, found, missed(snapshot, goals, problem, quantities, lists)
+        )
+
+    counted = None
+    if not goals.weighted:
+        counted = outcome(exact, None)
+        if not _OF_LEADERS & counted.missed.keys():
+            return counted
+    found = _searched(snapshot, goals, problem, quantities)
+    searched = outcome(ReplicaPlan(found.placement, exact.bound, exact.cost, SEARCH), found)
+    return searched if counted is None or _meets_more(goals, searched, counted) else counted
+
+
+def _meets_more(goals: Goals, one: _Outcome, other: _Outcome) -> bool:
+    """Whether the first goal that only one of the two meets is met by the first."""
+    for name in (*(name for name in goals.names if name in HARD_GOALS), *goals.soft):
+        if (name in one.missed) != (name in other.missed):
+            return name in other.missed
+    return False
+
+
+def _searched(
+    snapshot: Snapshot, goals: Goals, problem: Problem, quantities: tuple[Quantity, ...]
+) -> WeightedPlan:
+    # Numba takes half a second to load, and exact plans do without.
+    try:
+        from regent_rebalance.weighted import plan_weighted
+    except ModuleNotFoundError as error:
+        raise PackageMissingError(error.name or "numba") from error
+    return plan_weighted(snapshot, goals, problem, quantities)
+
+
+def _led_by(problem: Problem, placed: _Cluster, leading: Ints) -> LeaderPlan:
+    """The leaders that a search has chosen. How few could change is not known."""
+    broker = placed.leaders()
+    broker[problem.movable] = leading
+    of = owners(placed.offsets)
+    leads = placed.replicas == broker[of]
+    leader = np.zeros(len(placed.leader), dtype=np.int64)
+    leader[of[leads]] = positions(placed.offsets)[leads]
+    return LeaderPlan(leader, 0, int((placed.leader != leader).sum()))
 
 
 def _placed(snapshot: Snapshot, problem: Problem, chosen: ReplicaPlan) -> _Cluster:
@@ -168,17 +302,31 @@ def _count(brokers: Ints, problem: Problem) -> Ints:
 
 
 def _spreads(
-    snapshot: Snapshot, problem: Problem, cluster: _Cluster, limits: BrokerCosts
+    snapshot: Snapshot,
+    problem: Problem,
+    cluster: _Cluster,
+    limits: BrokerCosts,
+    quantities: tuple[Quantity, ...],
 ) -> tuple[Spread, ...]:
     keeping = problem.keeps
     replicas = _count(cluster.replicas, problem)
     leaders = _count(cluster.leaders(), problem)
-    size = snapshot.copy_bytes()[owners(cluster.offsets)]
-    disk = np.zeros(problem.brokers, dtype=np.int64)
-    np.add.at(disk, cluster.replicas, size)
     outside = problem.costs.outside(replicas - problem.fixed)
-    return (
+    spreads = [
         spread_of("replicas", replicas[keeping], int((outside[keeping] > 0).sum())),
         spread_of("leaders", leaders[keeping], int((limits.outside(leaders)[keeping] > 0).sum())),
-        spread_of("disk", disk[keeping]),
-    )
+    ]
+    weighted = [q for q in quantities if q.name not in ("replicas", "leaders") and not q.least_goal]
+    if not any(q.name == "disk" for q in weighted):
+        size = snapshot.copy_bytes()[owners(cluster.offsets)]
+        disk = np.zeros(problem.brokers, dtype=np.int64)
+        np.add.at(disk, cluster.replicas, size)
+        spreads.append(spread_of("disk", disk[keeping]))
+    for quantity in weighted:
+        loads = totals(
+            quantity, cluster.offsets, cluster.replicas, cluster.leaders(), problem.brokers
+        )[keeping]
+        off = (loads > quantity.most[keeping]) | (loads < quantity.least[keeping])
+        count = int(off.sum()) if quantity.goal else None
+        spreads.append(spread_of(quantity.name, loads, count))
+    return tuple(spreads)

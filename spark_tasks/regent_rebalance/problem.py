@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from regent_rebalance.goals import (
     Goals,
     balance_limits,
 )
-from regent_rebalance.ragged import Bools, Ints, ints, offsets_of, owners, take
+from regent_rebalance.ragged import Bools, Counts, Ints, offsets_of, owners, take
 from regent_rebalance.snapshot import Snapshot, listed
 
 
@@ -72,16 +73,19 @@ class Problem:
         room = np.array([np.minimum(in_rack, n).sum() for n in range(1, highest + 1)])
         return np.searchsorted(room, self.factor) + 1
 
-    def kept_in_rack(self) -> Ints:
+    def kept_in_rack(self) -> Counts:
         """For each partition and rack, replicas on brokers that may keep them."""
-        of, keeps = owners(self.offsets), self.keeps[self.replicas]
-        keys = of[keeps] * self.racks + self.rack[self.replicas[keeps]]
-        counts = np.bincount(keys, minlength=self.partitions * self.racks)
-        return ints(counts).reshape(self.partitions, self.racks)
+        counts = np.zeros((self.partitions, self.racks), dtype=np.int16)
+        lengths = np.diff(self.offsets)
+        for column in range(int(lengths.max(initial=0))):
+            rows = np.flatnonzero(lengths > column)
+            broker = self.replicas[self.offsets[rows] + column]
+            counts[rows, self.rack[broker]] += self.keeps[broker]
+        return counts
 
-    def allowed_in_rack(self, kept: Ints) -> Ints:
+    def allowed_in_rack(self, kept: Counts) -> Counts:
         """For each partition and rack, how many replicas a plan may put there."""
-        limits = np.broadcast_to(self.rack_limits()[:, None], kept.shape)
+        limits = np.broadcast_to(self.rack_limits()[:, None].astype(np.int16), kept.shape)
         return limits if self.repairs_racks else np.maximum(limits, kept)
 
 
@@ -93,12 +97,12 @@ def problem_of(snapshot: Snapshot, goals: Goals) -> Problem:
     keeps[brokers.positions_of(goals.drained, what="drained brokers")] = False
     takes = keeps.copy()
     takes[brokers.positions_of(goals.excluded, what="excluded brokers")] = False
-    number = {name: i for i, name in enumerate(snapshot.topics)}
-    factor_of, pinned = np.zeros(len(number), np.int64), np.zeros(len(number), np.bool_)
+    topics = len(snapshot.topics)
+    factor_of, pinned = np.zeros(topics, np.int64), np.zeros(topics, np.bool_)
     for topic in goals.pinned:
-        pinned[_known(number, topic, "pinned topics")] = True
+        pinned[topic_number(snapshot, topic, what="pinned topics")] = True
     for topic, wanted in goals.replication_factor.items():
-        factor_of[_known(number, topic, "replication factors")] = wanted
+        factor_of[topic_number(snapshot, topic, what="replication factors")] = wanted
     stays = pinned[snapshot.topic]
     movable, still = np.flatnonzero(~stays), np.flatnonzero(stays)
     _check_pinned(snapshot, keeps, still)
@@ -126,10 +130,12 @@ def problem_of(snapshot: Snapshot, goals: Goals) -> Problem:
     return problem
 
 
-def _known(number: dict[str, int], topic: str, what: str) -> int:
-    if topic not in number:
+def topic_number(snapshot: Snapshot, topic: str, *, what: str) -> int:
+    """Position of a topic. Raises InvalidInputError for one that the snapshot does not have."""
+    at = bisect.bisect_left(snapshot.topics, topic)
+    if snapshot.topics[at : at + 1] != (topic,):
         raise InvalidInputError(f"{what}: the snapshot has no topic {topic!r}: correct its name")
-    return number[topic]
+    return at
 
 
 def _check_pinned(snapshot: Snapshot, keeps: Bools, pinned: Ints) -> None:
@@ -163,11 +169,14 @@ def _check_placeable(snapshot: Snapshot, problem: Problem) -> None:
     if not problem.keeps.any():
         raise InfeasibleGoalsError(["no broker is left that may keep replicas"])
     living = int(problem.keeps.sum())
+    takers = np.bincount(problem.rack[problem.takes], minlength=problem.racks)
+    # A rack with a broker that takes replicas has room for one of each partition.
+    if int(problem.factor.max(initial=0)) <= int((takers > 0).sum()):
+        return
     kept = problem.kept_in_rack()
     held = problem.takes[problem.replicas]
     keys = owners(problem.offsets)[held] * problem.racks + problem.rack[problem.replicas[held]]
     own_takers = np.bincount(keys, minlength=kept.size).reshape(kept.shape)
-    takers = np.bincount(problem.rack[problem.takes], minlength=problem.racks)
     room = np.minimum(problem.allowed_in_rack(kept), kept + takers - own_takers).sum(axis=1)
     missing = problem.factor - room
     reasons = []

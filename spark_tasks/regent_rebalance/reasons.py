@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from regent_rebalance.broker_costs import BrokerCosts
 from regent_rebalance.goals import (
-    LEADER_DISTRIBUTION,
+    HARD_GOALS,
     RACK,
     REPLICA_CAPACITY,
     REPLICA_DISTRIBUTION,
@@ -42,28 +44,31 @@ def goal_results(
     goals: Goals,
     problem: Problem,
     loads: Ints,
-    leader_limits: BrokerCosts,
-    leaders: Ints,
+    missed: Mapping[str, str],
+    unknown: Mapping[str, str],
 ) -> tuple[GoalResult, ...]:
-    """A result for each goal that counts, in the order of the goals."""
+    """A result for each goal that counts, in the order of the goals.
+
+    Args:
+        missed: What a search has not met, with the reasons.
+        unknown: What goals could not count, with what they took instead.
+    """
     results = []
     for name in goals.names:
-        reason = ""
-        if name == REPLICA_DISTRIBUTION:
-            reason = _outside(snapshot, problem, problem.costs, loads, problem.fixed, "replicas")
-        elif name == LEADER_DISTRIBUTION:
-            none = np.zeros(problem.brokers, dtype=np.int64)
-            reason = _outside(snapshot, problem, leader_limits, leaders, none, "leaders")
+        reason = missed.get(name, "")
+        if reason:
+            reason += "; the search found nothing better"
+        elif name == REPLICA_DISTRIBUTION:
+            reason = _outside(snapshot, problem, loads)
         elif name == RACK:
             reason = _pinned_racks(snapshot, problem)
-        kind = HARD if name in (RACK, REPLICA_CAPACITY) else SOFT
-        results.append(GoalResult(name, kind, not reason, reason))
+        kind = HARD if name in HARD_GOALS else SOFT
+        results.append(GoalResult(name, kind, not reason, reason, unknown.get(name, "")))
     return tuple(results)
 
 
-def _outside(
-    snapshot: Snapshot, problem: Problem, limits: BrokerCosts, loads: Ints, fixed: Ints, what: str
-) -> str:
+def _outside(snapshot: Snapshot, problem: Problem, loads: Ints) -> str:
+    limits, fixed = problem.costs, problem.fixed
     outside = limits.outside(loads)
     sentences = []
     for b in np.flatnonzero(outside).tolist():
@@ -71,7 +76,7 @@ def _outside(
         limit = int((limits.most if above else limits.least)[b] + fixed[b])
         sentences.append(
             f"broker {snapshot.brokers.ids[b]} (rack {_rack(snapshot, b)}) has "
-            f"{loads[b] + fixed[b]} {what}, {outside[b]} "
+            f"{loads[b] + fixed[b]} replicas, {outside[b]} "
             f"{'above its limit' if above else 'below the least'} of {limit}"
         )
     if not sentences:

@@ -17,7 +17,7 @@ from regent_rebalance.ragged import Ints
 MAX_ARCS = 16_000_000
 """Arcs of the largest full network that is tried: about 1.6 GiB."""
 
-CLASSES, FULL = "classes", "full network"
+CLASSES, FULL, SEARCH = "classes", "full network", "search"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def plan_replicas(problem: Problem, *, max_arcs: int = MAX_ARCS) -> ReplicaPlan:
         placement = Placement(np.zeros(0, dtype=np.bool_), empty, empty)
         cost = placement.cost(problem)
         return ReplicaPlan(placement, cost, cost, CLASSES)
-    shuffle = _shuffle(problem.partitions)
+    shuffle = shuffled(problem.partitions)
     own = np.zeros(problem.partitions, dtype=np.bool_)
     quick, prices = solve_class_network(problem, own, designate(problem), shuffle)
     bound = dual_bound(problem, prices)
@@ -57,7 +57,7 @@ def plan_replicas(problem: Problem, *, max_arcs: int = MAX_ARCS) -> ReplicaPlan:
     )
 
 
-def _shuffle(partitions: int) -> Ints:
+def shuffled(partitions: int) -> Ints:
     """For each partition its place in an order that has nothing to do with names or sizes.
 
     The finalizer of SplitMix64: the same on every machine and with every version of NumPy.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,34 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
+class LogDir:
+    """One of several log directories of a broker.
+
+    Attributes:
+        bytes: Its capacity.
+        used_bytes: Bytes of its replicas.
+        replicas: How many it has. Kafka puts a new one where the fewest are.
+    """
+
+    path: str
+    bytes: int
+    used_bytes: int
+    replicas: int
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("bytes", self.bytes),
+            ("usedBytes", self.used_bytes),
+            ("replicas", self.replicas),
+        ):
+            if value < 0:
+                raise InvalidInputError(
+                    f"log directory {self.path}: {name} {value} is negative: give what it has, or "
+                    "leave out the broker's logDirs"
+                )
+
+
+@dataclass(frozen=True, slots=True)
 class Brokers:
     """The brokers, in order of their ids. Everywhere else a broker is its position in here.
 
@@ -28,6 +57,8 @@ class Brokers:
         rack_names: Unique and sorted.
         alive: Whether the broker is registered. A dead one keeps no replica in any plan.
         disk_bytes: Capacity of all its log directories together, or UNKNOWN.
+        network_in, network_out: Bytes a second that it can receive and send, or UNKNOWN.
+        log_dirs: Its log directories; none if it has one, or they are not known.
     """
 
     ids: Ints
@@ -35,6 +66,9 @@ class Brokers:
     rack_names: tuple[str, ...]
     alive: Bools
     disk_bytes: Ints
+    network_in: Ints
+    network_out: Ints
+    log_dirs: tuple[tuple[LogDir, ...], ...]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -47,8 +81,12 @@ class Brokers:
         *,
         alive: Sequence[bool] | None = None,
         disk_bytes: Sequence[int] | None = None,
+        network_in: Sequence[int] | None = None,
+        network_out: Sequence[int] | None = None,
+        log_dirs: Sequence[tuple[LogDir, ...]] | None = None,
     ) -> Brokers:
-        """Brokers in any order. Raises InvalidInputError for ids that are negative or repeated."""
+        """Brokers in any order. Raises InvalidInputError for ids that are negative or repeated,
+        and for racks that are no names."""
         order = np.argsort(ints(ids), kind="stable")
         sorted_ids = ints(ids)[order]
         if len(sorted_ids) == 0:
@@ -59,16 +97,28 @@ class Brokers:
         if len(repeated):
             raise InvalidInputError(f"broker {repeated[0]} is listed twice: keep one of the two")
         names = ["" if rack is None else rack for rack in racks]
+        for broker, rack in zip(ids, names, strict=True):
+            if not rack.isprintable():
+                raise InvalidInputError(
+                    f"broker {broker}: rack {rack!r} has a control character: correct the "
+                    "broker's broker.rack"
+                )
         rack_names = tuple(sorted(set(names)))
         number = {name: i for i, name in enumerate(rack_names)}
         living = np.ones(len(order), dtype=np.bool_) if alive is None else np.asarray(alive)
-        capacity = np.full(len(order), UNKNOWN) if disk_bytes is None else ints(disk_bytes)
+
+        def capacity(values: Sequence[int] | None) -> Ints:
+            return ints(np.full(len(order), UNKNOWN) if values is None else ints(values)[order])
+
         return cls(
             ids=sorted_ids,
             racks=ints([number[name] for name in names])[order],
             rack_names=rack_names,
             alive=living[order].astype(np.bool_),
-            disk_bytes=ints(capacity)[order],
+            disk_bytes=capacity(disk_bytes),
+            network_in=capacity(network_in),
+            network_out=capacity(network_out),
+            log_dirs=tuple(() if log_dirs is None else log_dirs[i] for i in order.tolist()),
         )
 
     def positions_of(self, ids: npt.ArrayLike, *, what: str) -> Ints:
@@ -96,6 +146,10 @@ class Snapshot:
         replicas: For each replica its broker; the first of a partition is the preferred leader.
         leader: For each partition which of its replicas leads (0 the first), or UNKNOWN.
         sizes: Bytes of each replica, or UNKNOWN.
+        bytes_in: Bytes a second that producers write to each partition, hence that each of its
+            replicas receives; UNKNOWN where nobody has measured.
+        bytes_out: Bytes a second that the leader of each partition sends, or UNKNOWN.
+        notes: What is to be said of a plan that is made from it, a sentence each.
     """
 
     brokers: Brokers
@@ -106,6 +160,9 @@ class Snapshot:
     replicas: npt.NDArray[np.int32]
     leader: npt.NDArray[np.int16]
     sizes: Ints = field(repr=False)
+    bytes_in: Ints = field(repr=False)
+    bytes_out: Ints = field(repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def partitions(self) -> int:
@@ -131,9 +188,12 @@ class Snapshot:
         The largest known one where the leader's is not known, 0 where none is.
         """
         at_leader = self.sizes[self.offsets[:-1] + np.maximum(self.leader, 0)]
+        unknown = (at_leader == UNKNOWN) | (self.leader == UNKNOWN)
+        if not unknown.any():
+            return at_leader
         largest = np.zeros(self.partitions, dtype=np.int64)
         np.maximum.at(largest, owners(self.offsets), self.sizes)
-        return np.where((at_leader == UNKNOWN) | (self.leader == UNKNOWN), largest, at_leader)
+        return np.where(unknown, largest, at_leader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +204,7 @@ class Rows:
         replicas: Flat; ``lengths`` says how many belong to each partition.
         leader: The leader's id, UNKNOWN if there is none.
         sizes: Flat as replicas, or None if no size is known.
+        bytes_in, bytes_out: Bytes a second of each partition, or None if no rate is known.
     """
 
     topic: Sequence[str]
@@ -152,12 +213,19 @@ class Rows:
     replicas: npt.ArrayLike
     leader: npt.ArrayLike
     sizes: npt.ArrayLike | None = None
+    bytes_in: npt.ArrayLike | None = None
+    bytes_out: npt.ArrayLike | None = None
 
 
 def snapshot_of(brokers: Brokers, rows: Rows) -> Snapshot:
     """A checked snapshot. Raises InvalidInputError for what no cluster can be."""
-    topics, number = np.unique(np.asarray(rows.topic, dtype=np.str_), return_inverse=True)
+    topics = tuple(sorted(set(rows.topic)))
+    place = {topic: i for i, topic in enumerate(topics)}
+    number = np.fromiter(map(place.__getitem__, rows.topic), np.int64, count=len(rows.topic))
     partition, lengths = ints(rows.partition), ints(rows.lengths)
+    for topic in topics:
+        if not topic.isprintable():
+            raise InvalidInputError(f"topic {topic!r} has a control character: no topic can")
     order = np.lexsort((partition, number))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     flat = np.concatenate(
@@ -168,15 +236,21 @@ def snapshot_of(brokers: Brokers, rows: Rows) -> Snapshot:
         if rows.sizes is None
         else _gather(offsets, order, ints(rows.sizes))
     )
+
+    def rates(values: npt.ArrayLike | None) -> Ints:
+        return ints(np.full(len(order), UNKNOWN) if values is None else ints(values)[order])
+
     snapshot = Snapshot(
         brokers=brokers,
-        topics=tuple(str(topic) for topic in topics),
+        topics=topics,
         topic=number[order].astype(np.int32),
         partition=partition[order].astype(np.int32),
         offsets=np.concatenate([[0], np.cumsum(lengths[order])]).astype(np.int64),
         replicas=np.zeros(0, dtype=np.int32),
         leader=np.zeros(0, dtype=np.int16),
         sizes=sizes,
+        bytes_in=rates(rows.bytes_in),
+        bytes_out=rates(rows.bytes_out),
     )
     _check_partitions(snapshot)
     located = brokers.positions_of(flat, what="replicas")
@@ -198,6 +272,11 @@ def _check_partitions(snapshot: Snapshot) -> None:
     same = (np.diff(snapshot.topic) == 0) & (np.diff(snapshot.partition) == 0)
     refuse(np.append(same, [False]), "is listed twice: keep one of the two")
     refuse(snapshot.replication == 0, "has no replicas: leave it out, or say where they are")
+    for what, rates in (("bytes in", snapshot.bytes_in), ("bytes out", snapshot.bytes_out)):
+        problem = (
+            f"its {what} per second are negative: give a rate, or {UNKNOWN} for an unknown one"
+        )
+        refuse(rates < UNKNOWN, problem)
     negative = snapshot.sizes < UNKNOWN
     if negative.any():
         wrong = int(owners(snapshot.offsets)[int(np.argmax(negative))])
@@ -227,16 +306,7 @@ def _with_replicas(unfinished: Snapshot, replicas: Ints, leader_ids: Ints) -> Sn
             f"{unfinished.name(wrong)}: leader {leader_ids[wrong]} has no replica of it: name one "
             f"of its replicas, or {UNKNOWN} if it has no leader"
         )
-    return Snapshot(
-        brokers=brokers,
-        topics=unfinished.topics,
-        topic=unfinished.topic,
-        partition=unfinished.partition,
-        offsets=unfinished.offsets,
-        replicas=replicas.astype(np.int32),
-        leader=leader,
-        sizes=unfinished.sizes,
-    )
+    return dataclasses.replace(unfinished, replicas=replicas.astype(np.int32), leader=leader)
 
 
 def listed(values: Sequence[object]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regent_rebalance.plan import Plan, Spread
+from regent_rebalance.plan import Plan, Spread, Summary
 from regent_rebalance.text_details import assumption_lines, detail_lines
 from regent_rebalance.units import size_text, time_text
 
@@ -17,8 +17,9 @@ def render_plan(plan: Plan, *, shown: int = _SHOWN) -> str:
         f"changes    {len(plan.changes):,} partitions",
         f"moves      {s.moves:,} new replicas, {size_text(s.bytes)}; {s.removals:,} removed for "
         "good",
-        f"bound      {s.bounds.moves:,} new replicas ({_bound_names(plan)}); gap {_gap(s.gap)}",
+        f"bound      {s.bounds.moves:,} new replicas ({_bound_names(plan)}){_gap(s)}",
         f"           {size_text(s.bounds.bytes)} at least",
+        *_objective_lines(s),
         f"leaders    {s.leader_changes:,} change; {s.leader_changes_bound:,} at least, with these "
         "replicas",
     ]
@@ -29,6 +30,8 @@ def render_plan(plan: Plan, *, shown: int = _SHOWN) -> str:
         lines.append(f"  {goal.name:<30} {'met' if goal.met else 'NOT MET'} ({goal.kind})")
         if goal.reason:
             lines.append(f"      {goal.reason}")
+        if goal.unknown:
+            lines.append(f"      {goal.unknown}")
     lines += ["", "balance of the brokers that keep replicas", _SPREAD_HEAD]
     for before, after in zip(s.before, s.after, strict=True):
         lines += [_spread_line(before, "before"), _spread_line(after, "after")]
@@ -38,18 +41,20 @@ def render_plan(plan: Plan, *, shown: int = _SHOWN) -> str:
 
 
 _SPREAD_HEAD = (
-    f"  {'':<10} {'':<7} {'least':>12} {'average':>12} {'most':>12} {'deviation':>10}  outside"
+    f"  {'':<11} {'':<7} {'least':>12} {'average':>12} {'most':>12} {'deviation':>10}  outside"
 )
 
 
 def _spread_line(spread: Spread, when: str) -> str:
     def figure(value: float) -> str:
-        return size_text(round(value)) if spread.name == "disk" else f"{value:,.6g}"
+        if spread.name in ("replicas", "leaders"):
+            return f"{value:,.6g}"
+        return size_text(round(value)) + ("" if spread.name == "disk" else "/s")
 
     name = spread.name if when == "before" else ""
     outside = "" if spread.outside is None else f"{spread.outside} brokers"
     return (
-        f"  {name:<10} {when:<7} {figure(spread.least):>12} {figure(spread.mean):>12} "
+        f"  {name:<11} {when:<7} {figure(spread.least):>12} {figure(spread.mean):>12} "
         f"{figure(spread.most):>12} {spread.deviation:>10.1%}  {outside}"
     ).rstrip()
 
@@ -116,8 +121,21 @@ def _bound_names(plan: Plan) -> str:
     return f"dual {bounds.dual:,}, mandatory {bounds.mandatory:,}, fractional {bounds.fractional:,}"
 
 
-def _gap(gap: float) -> str:
-    return "0: nobody moves fewer" if gap == 0 else f"{gap:.2%}"
+def _gap(summary: Summary) -> str:
+    """How far from the bound on moves, where moves are what is saved."""
+    if summary.objective is not None:
+        return ""
+    return "; gap 0: nobody moves fewer" if summary.gap == 0 else f"; gap {summary.gap:.2%}"
+
+
+def _objective_lines(summary: Summary) -> list[str]:
+    found = summary.objective
+    if found is None:
+        return []
+    return [
+        f"cost       {found.cost:,.1f}, a replica of the average size being 1 (bytes count "
+        f"{found.bytes_share:.0%}); {found.bound:,.1f} at least; gap {summary.gap:.2%}"
+    ]
 
 
 def _step(before: list[int], after: list[int]) -> str:

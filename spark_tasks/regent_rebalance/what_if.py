@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regent_rebalance.errors import InvalidInputError
-from regent_rebalance.ragged import Bools, ints, owners
+from regent_rebalance.ragged import Bools, Ints, ints, owners
 from regent_rebalance.snapshot import UNKNOWN, Brokers, Snapshot, listed
 
 
@@ -19,8 +19,8 @@ class WhatIf:
     """What is assumed.
 
     Attributes:
-        added: New brokers: id and rack, None for no rack. Their disks are as large as the smallest
-            known ones.
+        added: New brokers: id and rack, None for no rack. Their disks and networks are as large
+            as the smallest known ones.
         lost_racks: Racks whose brokers are all dead.
         lost_brokers: Ids of brokers that are dead.
     """
@@ -59,22 +59,28 @@ def assume(snapshot: Snapshot, what_if: WhatIf) -> tuple[Snapshot, tuple[str, ..
     return changed, tuple(sentences)
 
 
-def factors_of(snapshot: Snapshot, patterns: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Replication factors by topic. A pattern has ``*``, ``?`` or ``[``; the last that fits counts.
+def by_topic(
+    snapshot: Snapshot, patterns: Iterable[tuple[str, int]], *, what: str
+) -> dict[str, int]:
+    """Numbers by topic. A pattern has ``*``, ``?`` or ``[``; the last that fits counts.
+
+    Args:
+        patterns: Topics, or patterns of their names, with their numbers.
+        what: What the numbers are, for messages.
 
     Raises InvalidInputError for a pattern that fits no topic. A name without such characters is
     passed on as it is.
     """
-    factors: dict[str, int] = {}
-    for pattern, factor in patterns:
+    numbers: dict[str, int] = {}
+    for pattern, number in patterns:
         if not set(pattern) & set("*?["):
-            factors[pattern] = factor
+            numbers[pattern] = number
             continue
         fitting = fnmatch.filter(snapshot.topics, pattern)
         if not fitting:
-            raise InvalidInputError(f"replication factors: no topic is like {pattern!r}")
-        factors.update(dict.fromkeys(fitting, factor))
-    return factors
+            raise InvalidInputError(f"{what}: no topic is like {pattern!r}")
+        numbers.update(dict.fromkeys(fitting, number))
+    return numbers
 
 
 def _with_brokers(snapshot: Snapshot, added: Mapping[int, str | None]) -> Snapshot:
@@ -85,13 +91,20 @@ def _with_brokers(snapshot: Snapshot, added: Mapping[int, str | None]) -> Snapsh
             f"brokers to be added: the snapshot has broker {listed(present)} already: choose "
             "other ids"
         )
-    known = old.disk_bytes[old.disk_bytes != UNKNOWN]
-    smallest = int(known.min()) if len(known) else UNKNOWN
+
+    def capacities(values: Ints) -> list[int]:
+        known = values[values != UNKNOWN]
+        smallest = int(known.min()) if len(known) else UNKNOWN
+        return [*values.tolist(), *(smallest for _ in added)]
+
     brokers = Brokers.of(
         [*old.ids.tolist(), *added],
         [*(old.rack_names[k] for k in old.racks.tolist()), *added.values()],
         alive=[*old.alive.tolist(), *(True for _ in added)],
-        disk_bytes=[*old.disk_bytes.tolist(), *(smallest for _ in added)],
+        disk_bytes=capacities(old.disk_bytes),
+        network_in=capacities(old.network_in),
+        network_out=capacities(old.network_out),
+        log_dirs=[*old.log_dirs, *(() for _ in added)],
     )
     place = np.searchsorted(brokers.ids, old.ids)
     return dataclasses.replace(

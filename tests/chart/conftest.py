@@ -21,3 +21,10 @@ def api() -> Iterator[KubernetesApi]:
     """An API server without controllers, and a user without rights."""
     with KubernetesApi(users={"regent": []}) as server:
         yield server
+
+
+@pytest.fixture
+def bare_api() -> Iterator[KubernetesApi]:
+    """An API server for one test, without Regent's definitions."""
+    with KubernetesApi() as server:
+        yield server

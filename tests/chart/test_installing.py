@@ -66,39 +66,35 @@ def test_a_second_release_leaves_the_definitions_to_the_first(api: KubernetesApi
         api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")
 
 
-def test_definitions_from_somewhere_else_are_left_alone(api: KubernetesApi) -> None:
-    api.kubectl("delete", "crd", "--all")
-    api.kubectl("apply", "-f", ROOT / "crds")
-    api.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    before = api.kubectl("get", "crd", "-o", "yaml")
-    notes = api.helm(
+def test_definitions_from_somewhere_else_are_left_alone(bare_api: KubernetesApi) -> None:
+    bare_api.kubectl("apply", "-f", ROOT / "crds")
+    bare_api.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    before = bare_api.kubectl("get", "crd", "-o", "yaml")
+    notes = bare_api.helm(
         "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",
         "--set", "zookeeper=zk:2181", "--set", "crds.keep=false",
     )  # fmt: skip
-    api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")
+    bare_api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")
     assert "kafkatopics.kafka.regent.dev belongs to somebody without Helm" in notes
-    assert api.kubectl("get", "crd", "-o", "yaml") == before
-    api.kubectl("delete", "crd", "--all")
+    assert bare_api.kubectl("get", "crd", "-o", "yaml") == before
 
 
-def test_definitions_can_be_moved_to_a_release_as_the_readme_says(api: KubernetesApi) -> None:
-    api.kubectl("delete", "crd", "--all")
-    api.kubectl("apply", "-f", ROOT / "crds")
+def test_definitions_can_be_moved_to_a_release_as_the_readme_says(bare_api: KubernetesApi) -> None:
+    bare_api.kubectl("apply", "-f", ROOT / "crds")
     where = ("--namespace", "kafka")
     options = ("--create-namespace", "--set", "zookeeper=zk:2181")
-    api.helm("install", "demo", CHART, *where, *options)
-    assert "CustomResourceDefinition" not in api.helm("get", "manifest", "demo", *where)
+    bare_api.helm("install", "demo", CHART, *where, *options)
+    assert "CustomResourceDefinition" not in bare_api.helm("get", "manifest", "demo", *where)
     name = "kafkatopics.kafka.regent.dev"
-    api.kubectl(
+    bare_api.kubectl(
         "annotate", "crd", name, "--overwrite", "meta.helm.sh/release-name=demo",
         "meta.helm.sh/release-namespace=kafka", "helm.sh/resource-policy=keep",
     )  # fmt: skip
-    api.kubectl("label", "crd", name, "--overwrite", "app.kubernetes.io/managed-by=Helm")
-    api.helm("upgrade", "demo", CHART, *where, "--reuse-values")
-    assert "CustomResourceDefinition" in api.helm("get", "manifest", "demo", *where)
-    api.helm("uninstall", "demo", *where, "--no-hooks")
-    assert name in api.kubectl("get", "crd", "-o", "name")
-    api.kubectl("delete", "crd", "--all")
+    bare_api.kubectl("label", "crd", name, "--overwrite", "app.kubernetes.io/managed-by=Helm")
+    bare_api.helm("upgrade", "demo", CHART, *where, "--reuse-values")
+    assert "CustomResourceDefinition" in bare_api.helm("get", "manifest", "demo", *where)
+    bare_api.helm("uninstall", "demo", *where, "--no-hooks")
+    assert name in bare_api.kubectl("get", "crd", "-o", "name")
 
 
 def test_an_upgrade_changes_how_pods_are_replaced(api: KubernetesApi) -> None:
@@ -150,7 +146,7 @@ async def _keep_a_lease(api: KubernetesApi) -> None:
             now=lambda: datetime.now(UTC),
         )
 
-    async with KubeClient(max_connections=1, request_timeout_s=10) as client:
+    async with KubeClient(max_connections=1, request_timeout_s=60) as client:
         one, other = lease("demo-regent", "one"), lease("demo-regent", "other")
         assert await one.take(by_force=True)
         assert await one.take(by_force=False)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from sandbox import KubernetesApi
+from sandbox import DEFAULT_VERSION, KubernetesApi
+from sandbox.node.installation import STATEFUL_SETS
 from tests.support.helm_chart import CHART, ROOT
 
 CONFIG = yaml.safe_load((ROOT / "kind-config.yaml").read_text())
@@ -85,3 +86,25 @@ def test_an_api_server_takes_the_manifests(api: KubernetesApi) -> None:
     )
     count = sum(1 for _ in yaml.safe_load_all(MANIFESTS.read_text()))
     assert len(taken.split()) == count
+
+
+@pytest.mark.integration
+def test_on_one_node_the_same_manifests_have_other_images_and_no_zones(api: KubernetesApi) -> None:
+    """With images that the sandbox builds, none of which a registry is asked for."""
+    made = list(yaml.safe_load_all(api.kubectl("kustomize", ROOT / "examples" / "node")))
+    pods = {
+        document["metadata"]["name"]: document["spec"]["template"]["spec"]
+        for document in made
+        if document["kind"] == "StatefulSet"
+    }
+    assert sorted(pods) == sorted(STATEFUL_SETS) == sorted(objects("StatefulSet"))
+    images = {name: pod["containers"][0].pop("image") for name, pod in pods.items()}
+    assert set(images.values()) == {
+        f"localhost/kafka:{DEFAULT_VERSION}",
+        f"localhost/zookeeper:{DEFAULT_VERSION}",
+    }
+    original = {name: spec["template"]["spec"] for name, spec in objects("StatefulSet").items()}
+    for pod in original.values():
+        pod["containers"][0].pop("image")
+        pod.pop("nodeSelector", None)
+    assert pods == original

@@ -74,6 +74,11 @@ VALUES: dict[str, dict[str, Any]] = {
         "settings": {"log_level": "debug", "endpoint_tls": True},
         "imagePullSecrets": [{"name": "registry"}],
         "endpoint__enabled": True,
+        "endpoint__listeners": [{"name": "EXTERNAL", "port": 9093, "advertisedPort": 9095}],
+        "evictionHook__enabled": True,
+        "evictionHook__podNamespaces": ["kafka", "team-a"],
+        "evictionHook__brokerPods": {"app": "kafka"},
+        "evictionHook__drainNamespace": "team-b",
         "metrics__service": True,
         "metrics__podMonitor": {"enabled": True, "interval": "1m", "labels": {"team": "kafka"}},
         "metrics__prometheusRule": {"enabled": True, "labels": {"team": "kafka"}},
@@ -98,6 +103,9 @@ VALUES: dict[str, dict[str, Any]] = {
             }
         ],
         "priorityClassName": "system-cluster-critical",
+        "sampling__enabled": True,
+        "sampling__image__repository": "example.test/regent-sample",
+        "sampling__volume__storageClassName": "fast",
         "extraEnv": [{"name": "TZ", "value": "UTC"}],
         "extraVolumes": [{"name": "tls", "secret": {"secretName": "regent-tls"}}],
         "extraVolumeMounts": [{"name": "tls", "mountPath": "/tls", "readOnly": True}],
@@ -197,7 +205,13 @@ def test_a_restricted_namespace_takes_the_pods(
         for (kind, _), rendered in render(**values).items()
         if kind in ("Deployment", "Job")
     ]
-    assert len(templates) == (1 if values.get("uninstall__releaseTopics") is False else 2)
+    templates += [
+        rendered["spec"]["jobTemplate"]["spec"]["template"]
+        for (kind, _), rendered in render(**values).items()
+        if kind == "CronJob"
+    ]
+    released, sampled = "uninstall__releaseTopics" not in values, "sampling__enabled" in values
+    assert len(templates) == 1 + released + sampled
     for template in templates:
         assert dry_run(api, json.dumps(_pod(template))) == ["pod/regent"]
 

@@ -41,11 +41,12 @@ def test_who_is_named_reaches_his_port_only(render: Render) -> None:
         networkPolicy__metrics__from=PROMETHEUS,
         endpoint__enabled=True,
         endpoint__port=9095,
+        endpoint__listeners=[{"name": "EXTERNAL", "port": 9096}],
         networkPolicy__endpoint__from=BROKERS,
     )
     assert spec["ingress"] == [
         {"ports": tcp(8081), "from": PROMETHEUS},
-        {"ports": tcp(9095), "from": BROKERS},
+        {"ports": tcp(9095, 9096), "from": BROKERS},
     ]
 
 
@@ -83,6 +84,18 @@ def test_peers_and_ports_narrow_it(render: Render) -> None:
     assert api_server == {"to": BROKERS, "ports": tcp(443)}
     assert servers == {"to": PROMETHEUS, "ports": tcp(12181)}
     assert brokers == {"to": BROKERS, "ports": tcp(9091, 9092)}
+
+
+def test_the_api_server_reaches_the_eviction_hook(render: Render) -> None:
+    hook = {
+        "evictionHook__enabled": True,
+        "evictionHook__port": 9443,
+        "evictionHook__podNamespaces": ["kafka"],
+        "evictionHook__brokerPods": {"app": "kafka"},
+    }
+    assert policy(render, **hook)["ingress"] == [{"ports": tcp(9443)}]
+    named = policy(render, **hook, networkPolicy__evictionHook__from=BROKERS)
+    assert named["ingress"] == [{"ports": tcp(9443), "from": BROKERS}]
 
 
 @pytest.mark.parametrize(

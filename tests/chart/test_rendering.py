@@ -48,6 +48,44 @@ def test_or_under_a_name_of_its_own(render: Render) -> None:
     assert "env" not in container
 
 
+def test_a_listener_with_a_port_of_its_own(render: Render) -> None:
+    rendered = render(
+        endpoint__enabled=True,
+        endpoint__listeners=[
+            {"name": "EXTERNAL", "port": 9093, "advertisedPort": 9095},
+            {"name": "OTHER", "port": 9094},
+        ],
+    )
+    settings = Settings(
+        **yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    )
+    assert settings.endpoint_further_listeners == ("EXTERNAL://:9093", "OTHER://:9094")
+    assert settings.endpoint_advertised_listeners == ("EXTERNAL://:9095",)
+    (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports.items() >= {"kafka": 9092, "kafka-9093": 9093, "kafka-9094": 9094}.items()
+    for port in rendered["Service", "demo-regent-endpoint"]["spec"]["ports"]:
+        assert ports[port["targetPort"]] == port["port"]
+        assert port["name"] == port["targetPort"]
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("kafka.example", "EXTERNAL://kafka.example:9093"), ("fd00::5", "EXTERNAL://[fd00::5]:9093")],
+)
+def test_or_with_a_name_of_its_own(render: Render, host: str, expected: str) -> None:
+    rendered = render(
+        endpoint__enabled=True,
+        endpoint__listeners=[{"name": "EXTERNAL", "port": 9093, "advertisedHost": host}],
+        replicas=1,
+        strategy={"type": "Recreate"},
+    )
+    settings = Settings(
+        **yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    )
+    assert settings.endpoint_advertised_listeners == (expected,)
+
+
 def test_defaults(render: Render) -> None:
     rendered = render()
     assert sorted(kind for kind, _ in rendered) == [

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from regent.release import Deployment, ReleaseError, release
+from regent.kube.release import Deployment, ReleaseError, release
 from regent.resources.kafka_topic import FINALIZER
 from sandbox import KubernetesApi, wait_until
 from sandbox.process import Outcome, run_guarded
@@ -140,7 +140,7 @@ async def test_a_regent_that_still_runs_is_noticed(
     api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, deployment: Deployment | None
 ) -> None:
     """However long it takes to put the finalizers back, within the time that it is given."""
-    monkeypatch.setattr("regent.release._PUT_BACK_WITHIN_S", 60.0)
+    monkeypatch.setattr("regent.kube.release._PUT_BACK_WITHIN_S", 60.0)
     monkeypatch.setenv("KUBECONFIG", str(api.kubeconfig))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     running: list[asyncio.Task[str]] = []

@@ -14,7 +14,14 @@ from tests.support.helm_chart import CHART, Render
 pytestmark = pytest.mark.integration
 
 
+_HOOK: dict[str, Any] = {
+    "evictionHook__enabled": True,
+    "evictionHook__podNamespaces": ["kafka"],
+    "evictionHook__brokerPods": {"app": "kafka"},
+}
+_EXTERNAL = {"name": "EXTERNAL", "port": 9093}
 _EVERYTHING = {
+    **_HOOK,
     "metrics__podMonitor__enabled": True,
     "networkPolicy__enabled": True,
     "networkPolicy__brokers__to": [{"podSelector": {}}],
@@ -46,6 +53,10 @@ def value_paths() -> list[str]:
         ({"settings": {"cluster_name": "east"}}, "cluster_name"),
         ({"cluster": {"name": "East!", "default": False}}, "name"),
         ({"settings": {"controller_id": 1}}, "controller_id"),
+        ({"settings": {"mode": "client"}}, "mode"),
+        ({"mode": "observer"}, "mode"),
+        ({"mode": "client", "endpoint__enabled": True}, "mode is client"),
+        ({"mode": "client", "warmStandby__enabled": True}, "mode is client"),
         ({"settings": {"log_levle": "debug"}}, "log_levle"),
         ({"settings": {"log_level": "loud"}}, "log_level"),
         ({"settings": {"zookeeper_tls": "yes"}}, "zookeeper_tls"),
@@ -61,6 +72,30 @@ def value_paths() -> list[str]:
             },
             "networkPolicy.endpoint.from is empty",
         ),
+        ({"evictionHook__enabled": True}, "evictionHook.brokerPods is empty: name labels"),
+        ({**_HOOK, "evictionHook__podNamespaces": []}, "evictionHook.podNamespaces is empty"),
+        (
+            {**_HOOK, "namespaces": ["a"], "evictionHook__drainNamespace": "b"},
+            'evictionHook.drainNamespace is "b", which is not among namespaces',
+        ),
+        (
+            {**_HOOK, "evictionHook__certificates__secretName": "mine"},
+            "certificates.secretName needs caBundle",
+        ),
+        (
+            {
+                **_HOOK,
+                "evictionHook__certificates__secretName": "mine",
+                "evictionHook__certificates__certManager__enabled": True,
+            },
+            "has both secretName and certManager: choose one",
+        ),
+        (
+            {**_HOOK, "evictionHook__certificates__certManager__enabled": True},
+            "certManager needs issuerRef",
+        ),
+        ({**_HOOK, "evictionHook__failurePolicy": "Open"}, "failurePolicy"),
+        ({**_HOOK, "evictionHook__mode": "All"}, "mode"),
         ({"networkPolicy__brokers__ports": ["kafka"]}, "ports"),
         ({"networkPolicy__brokers__to": [{"podSelektor": {}}]}, "podSelektor"),
         (
@@ -75,6 +110,16 @@ def value_paths() -> list[str]:
             },
             'is "regent", one name for 2 pods with the strategy Recreate',
         ),
+        (
+            {
+                "endpoint__enabled": True,
+                "endpoint__listeners": [{**_EXTERNAL, "advertisedHost": "a"}],
+            },
+            'listener EXTERNAL in endpoint.listeners is "a", one name for 2 pods',
+        ),
+        ({"endpoint__listeners": [{"name": "EXTERNAL"}]}, "port"),
+        ({"endpoint__listeners": [{**_EXTERNAL, "host": "a"}]}, "host"),
+        ({"endpoint__listeners": [{**_EXTERNAL, "name": "A://b"}]}, "name"),
     ],
 )
 def test_bad_values_are_refused(render: Render, values: dict[str, Any], message: str) -> None:

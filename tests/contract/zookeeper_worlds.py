@@ -12,17 +12,13 @@ from kazoo.client import KazooClient
 from kazoo.protocol.connection import _CONNECTION_DROP
 
 from regent.runtime.ports import RecursiveWatchesPort, ZooKeeperPort
+from regent.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from regent.zk_data.operations import SessionState, WatchedEvent
 from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.recursive_watches import RecursiveWatches
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
-from tests.simulation.zookeeper import (
-    InMemoryClient,
-    InMemoryRecursiveWatches,
-    InMemoryZooKeeper,
-    InMemoryZooKeeperPort,
-)
+from tests.simulation.zookeeper_ports import InMemoryRecursiveWatches, InMemoryZooKeeperPort
 
 DEADLINE_S = 120.0
 SESSION_TIMEOUT_MS = 10_000

@@ -20,24 +20,11 @@ CRDS = Path(__file__).resolve().parents[2] / "crds"
 DEFINITION = "kafkatopics.kafka.regent.dev"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[KubernetesApi]:
-    with KubernetesApi(controller_manager=True) as started:
-        yield started
-
-
 @pytest.fixture
-def api(server: KubernetesApi) -> Iterator[KubernetesApi]:
+def api() -> Iterator[KubernetesApi]:
     """The user's cluster; without any definitions when the test begins."""
-    yield server
-    server.kubectl("delete", "deployments", "--all", "--all-namespaces")
-    server.kubectl("delete", "crd", "--all", "--ignore-not-found")
-    wait_until(
-        lambda: [name for name in listed(server, "namespaces") if "regent-demo-" in name],
-        until=lambda left: not left,
-        describe="the namespaces of the demo to be gone",
-        timeout_s=120,
-    )
+    with KubernetesApi(controller_manager=True) as server:
+        yield server
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 
 from sandbox import TESTED_VERSIONS
 from tests.matrix.flows import FLOWS
-from tests.matrix.runner import Result, run_flows
+from tests.matrix.runner import ENDINGS, Result, run_flows
 from tests.matrix.table import table
 
 
@@ -18,9 +18,12 @@ def main() -> int:
     parser.add_argument("--versions", nargs="+", default=list(TESTED_VERSIONS))
     parser.add_argument("--flows", nargs="+", choices=list(FLOWS), default=list(FLOWS))
     parser.add_argument(
-        "--inter-broker-protocol", default="2.6", help="the highest; default: the releases' own"
+        "--inter-broker-protocol", default="2.6", help="the highest, or: default, the releases' own"
     )
     parser.add_argument("--seed", type=int, help="for random moments (default: drawn)")
+    parser.add_argument(
+        "--kills", type=int, default=ENDINGS, help="of the leading replica, in replica-endings"
+    )
     arguments = parser.parse_args()
     seed = random.randrange(1_000_000) if arguments.seed is None else arguments.seed
     protocol = arguments.inter_broker_protocol
@@ -33,6 +36,7 @@ def main() -> int:
             version,
             seed=seed,
             inter_broker_protocol=None if protocol == "default" else protocol,
+            endings=arguments.kills,
         ):
             print(_line(result), flush=True)
             results.append(result)
@@ -44,10 +48,13 @@ def _line(result: Result) -> str:
     where = f"{result.version} {result.flow}"
     if result.problem:
         return f"{where}: FAILED after {result.seconds:.1f} s:\n{result.problem}"
-    return (
+    line = (
         f"{where}: {result.seconds:.1f} s, {result.records} records, "
         f"longest time without an acknowledgement {result.longest_gap_ms} ms"
     )
+    if result.longest_partition_gap_ms is not None:
+        line += f", of any partition while all brokers were up {result.longest_partition_gap_ms} ms"
+    return line
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from regent.controller_service import ControllerService
+from regent.services.controller_service import ControllerService
 from sandbox import KafkaBroker
 from sandbox.kafka_jars import version_tuple
 from sandbox.regent_process import RegentProcess
@@ -18,6 +18,10 @@ from tests.integration.controller.workload import Workload
 
 _CONTROLLER_ID = 1_000_000_777
 """Of a controller in this process."""
+
+_FORGETTING = ((2, 7), (3, 0))
+"""From the first of these versions up to the second, leaders that ask controllers for changes of
+ISRs forget those that are answered after the leader epoch was raised."""
 
 _FENCED_SINCE = (2, 2)
 """From here on brokers' controllers write on condition of the controller epoch (KAFKA-6082)."""
@@ -31,17 +35,29 @@ class Stage:
         topic: The topic that is written to with acks=all until the flow is over.
         producer: Who writes. It has had acknowledgements when the flow begins.
         chance: For moments that nobody chooses.
+        endings: How often a Regent ends, in the flow that is about that.
+        disturbed: Times in which a broker was down, from and to in ms since the epoch.
     """
 
     cluster: Cluster
     topic: str
     producer: Workload
     chance: random.Random
+    endings: int
+    disturbed: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def version(self) -> tuple[int, ...]:
         """The brokers' Kafka version."""
         return version_tuple(self.cluster.kafka.version)
+
+    @property
+    def leaders_may_forget_changes(self) -> bool:
+        """Whether a reassignment may come to a standstill under a broker's controller, for good:
+        only Regent notices (:mod:`regent.controller.partitions.overtaken_answers`)."""
+        first, end = _FORGETTING
+        asks_controllers = bool(self.cluster.regent_settings)
+        return asks_controllers and first <= self.version < end
 
     def name(self, suffix: str) -> str:
         """A topic of the flow's own, beside the one that is written to."""
@@ -98,12 +114,14 @@ class Flow:
             end, and that every acknowledged record can be read, is checked for every flow.
         since: The first Kafka version with it.
         assignment: Replicas of the topic that is written to.
+        keys: So many keys in turn, which spread the records over the partitions; None: none.
     """
 
     name: str
     run: Callable[[Stage], None]
     since: str = "1.1"
     assignment: Mapping[int, list[int]] = field(default_factory=lambda: {0: [1, 2, 3]})
+    keys: int | None = None
 
     def runs_on(self, version: str) -> bool:
         """Whether brokers of this version have it."""

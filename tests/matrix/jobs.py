@@ -252,12 +252,12 @@ class Start(Job):
         super().__init__(stage)
         self._topic = ""
         self._begun = 0
-        self._epoch = 0
+        self._elections = 0
 
     def begin(self) -> None:
         self._begun += 1
         self._topic = self._stage.name(f"new-{self._begun}")
-        self._epoch = self._znodes.controller_epoch()
+        self._elections = self._znodes.elections()
         partitions = {str(partition): [1, 2, 3] for partition in range(PARTITIONS)}
         self._znodes.client.create(
             f"/brokers/topics/{self._topic}",
@@ -266,7 +266,7 @@ class Start(Job):
 
     def _conditions(self) -> Phases:
         return {
-            "elected": lambda: self._znodes.controller_epoch() > self._epoch,
+            "elected": lambda: self._znodes.elections() > self._elections,
             "led": lambda: any(self._znodes.states(self._topic).values()),
         }
 

@@ -17,6 +17,9 @@ from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.workload import consume_all, workload
 from tests.matrix.flow import Flow, Stage
 
+ENDINGS = 6
+"""How often a Regent ends, in the flow that is about that."""
+
 _numbers = itertools.count(1)
 
 
@@ -27,6 +30,8 @@ class Result:
     Attributes:
         records: Acknowledged records, each of which was read back.
         longest_gap_ms: The longest time between two acknowledgements.
+        longest_partition_gap_ms: The same for any partition, while all brokers were up; None if the
+            records were not spread over the partitions.
         problem: Why it failed; empty if it did not. The figures are 0 then.
     """
 
@@ -35,6 +40,7 @@ class Result:
     seconds: float
     records: int = 0
     longest_gap_ms: int = 0
+    longest_partition_gap_ms: int | None = None
     problem: str = ""
 
 
@@ -54,8 +60,13 @@ def cluster_for_flows(
         yield cluster
 
 
-def run_flow(flow: Flow, cluster: Cluster, *, seed: int, directory: Path) -> Result:
+def run_flow(
+    flow: Flow, cluster: Cluster, *, seed: int, directory: Path, endings: int = ENDINGS
+) -> Result:
     """Run one flow on a healthy cluster, which is healthy again afterwards.
+
+    Args:
+        endings: See :class:`Stage`.
 
     Raises:
         Exception: The flow did not end as it has to, or a record is missing. The cluster may be
@@ -64,16 +75,16 @@ def run_flow(flow: Flow, cluster: Cluster, *, seed: int, directory: Path) -> Res
     topic = f"{flow.name}-{next(_numbers)}"
     began = time.monotonic()
     create_topic(cluster, topic, flow.assignment)
-    with workload(cluster.tools, topic, directory) as producer:
+    with workload(cluster.tools, topic, directory, keys=flow.keys) as producer:
         producer.wait_for_progress()
-        flow.run(
-            Stage(
-                cluster=cluster,
-                topic=topic,
-                producer=producer,
-                chance=random.Random(f"{flow.name} {seed}"),
-            )
+        stage = Stage(
+            cluster=cluster,
+            topic=topic,
+            producer=producer,
+            chance=random.Random(f"{flow.name} {seed}"),
+            endings=endings,
         )
+        flow.run(stage)
         producer.wait_for_progress()
     cluster.restore()
     cluster.wait_for_consistency()
@@ -87,6 +98,9 @@ def run_flow(flow: Flow, cluster: Cluster, *, seed: int, directory: Path) -> Res
         seconds=time.monotonic() - began,
         records=len(acknowledged),
         longest_gap_ms=producer.longest_gap_ms(),
+        longest_partition_gap_ms=None
+        if flow.keys is None
+        else producer.longest_gap_of_a_partition_ms(outside=stage.disturbed),
     )
 
 
@@ -96,6 +110,7 @@ def run_flows(
     *,
     seed: int,
     inter_broker_protocol: str | None = "2.6",
+    endings: int = ENDINGS,
 ) -> Iterator[Result]:
     """Run flows on one version: on one cluster, replaced by a new one after a failure."""
     remaining = list(flows)
@@ -103,16 +118,16 @@ def run_flows(
         with cluster_for_flows(version, inter_broker_protocol=inter_broker_protocol) as cluster:
             is_healthy = True
             while remaining and is_healthy:
-                result = _attempt(remaining.pop(0), cluster, seed=seed)
+                result = _attempt(remaining.pop(0), cluster, seed=seed, endings=endings)
                 is_healthy = not result.problem
                 yield result
 
 
-def _attempt(flow: Flow, cluster: Cluster, *, seed: int) -> Result:
+def _attempt(flow: Flow, cluster: Cluster, *, seed: int, endings: int) -> Result:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="regent-matrix-") as directory:
         try:
-            return run_flow(flow, cluster, seed=seed, directory=Path(directory))
+            return run_flow(flow, cluster, seed=seed, directory=Path(directory), endings=endings)
         except Exception:  # noqa: BLE001  # the other flows are tried as well
             return Result(
                 version=cluster.kafka.version,

@@ -19,10 +19,12 @@ SAMPLE = [
     ("1.1.1", "unclean-election"),
     ("3.9.1", "cancel"),
     ("3.9.1", "take-over-in-broker-failure"),
+    ("3.9.1", "replica-endings"),
 ]
 """On the oldest and the newest version, by tools and commands, with and without a fence of the
 brokers' controllers. Hand-backs and whole reassignments have tests in ``tests/integration``."""
 SEED = 7
+ENDINGS = 3
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +39,14 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 def test_a_flow_on_real_brokers(
     cluster: Cluster, name: str, tmp_path: Path, figure: Figure
 ) -> None:
-    result = run_flow(FLOWS[name], cluster, seed=SEED, directory=tmp_path)
+    result = run_flow(FLOWS[name], cluster, seed=SEED, directory=tmp_path, endings=ENDINGS)
     figure("acknowledged records, all read back", result.records)
     figure("longest time without an acknowledgement", f"{result.longest_gap_ms} ms")
+    if result.longest_partition_gap_ms is not None:
+        figure(
+            "the same of any partition while all brokers were up",
+            f"{result.longest_partition_gap_ms} ms",
+        )
 
 
 def test_the_sample_knows_its_flows_and_versions() -> None:

@@ -62,6 +62,14 @@ def test_the_stock_controllers_run_when_they_are_asked_for(api: KubernetesApi) -
     )
 
 
+def test_a_kubeconfig_is_not_written_again_while_others_may_read_it(api: KubernetesApi) -> None:
+    before = api.kubeconfig.stat()
+    assert api.kubeconfig_for("admin") == api.kubeconfig
+    after = api.kubeconfig.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert after.st_mode & 0o777 == 0o600
+
+
 def test_objects_survive_the_death_of_both_processes(api: KubernetesApi) -> None:
     api.kubectl("apply", "-f", "-", stdin=CONFIG_MAP)
     api.api_server.kill()

@@ -1,5 +1,6 @@
 """What happens before anything starts: programs, builds, jars, and their messages."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from sandbox.errors import MissingProgramError, StepError, VersionError
 from sandbox.java import write_log_configuration
 from sandbox.kafka import KafkaBroker
 from sandbox.kafka_jars import KafkaJars, find_kafka_jars, version_tuple
+from sandbox.kubernetes_binaries import API_BUILD, NODE_BUILD
 from sandbox.programs import Program, find, require
 from sandbox.progress import run_step
 
@@ -83,19 +85,30 @@ def test_the_kubernetes_programs_know_their_versions() -> None:
     assert "-X helm.sh/helm/v3/internal/version.version=v3." in flags
 
 
-def test_a_changed_source_file_makes_another_cache_entry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = kubernetes_binaries.MODULE_DIRECTORY
-    for name in ("go.mod", "go.sum", "kube/main.go"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes((original / name).read_bytes())
-    before = kubernetes_binaries._entry_name()
-    monkeypatch.setattr(kubernetes_binaries, "MODULE_DIRECTORY", tmp_path)
-    assert kubernetes_binaries._entry_name() == before
-    with (tmp_path / "kube" / "main.go").open("a") as file:
+@pytest.fixture
+def copied_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The Go module, to be changed."""
+    shutil.copytree(kubernetes_binaries.MODULE_DIRECTORY, tmp_path / "module")
+    monkeypatch.setattr(kubernetes_binaries, "MODULE_DIRECTORY", tmp_path / "module")
+    return tmp_path / "module"
+
+
+def append(path: Path) -> None:
+    with path.open("a") as file:
         file.write("// changed\n")
-    assert kubernetes_binaries._entry_name() != before
+
+
+def test_a_changed_source_file_makes_another_cache_entry(copied_module: Path) -> None:
+    before = API_BUILD.entry_name
+    append(copied_module / "kube" / "main.go")
+    assert API_BUILD.entry_name != before
+
+
+def test_those_who_need_no_node_build_nothing_when_its_sources_change(copied_module: Path) -> None:
+    api, node = API_BUILD.entry_name, NODE_BUILD.entry_name
+    append(copied_module / "coredns" / "main.go")
+    assert API_BUILD.entry_name == api
+    assert NODE_BUILD.entry_name != node
 
 
 def test_versions_are_compared_by_number() -> None:

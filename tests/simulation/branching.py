@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from regent.controller import effects as fx
 from tests.simulation.disturbances import Disturbance
-from tests.simulation.scenarios import Cut, Scenario, play_with
+from tests.simulation.playing import Cut, Scenario, play_with
 from tests.simulation.trace import InvariantViolatedError
 
 _HELD: Final = b"held"

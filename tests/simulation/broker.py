@@ -27,16 +27,13 @@ from regent.protocol.control_requests import (
 )
 from regent.protocol.leader_and_isr import NOTHING_FOLLOWS
 from regent.protocol.partition_state import PartitionState
+from regent.simulation.broker_znodes import encode_broker
+from regent.simulation.zookeeper import InMemoryClient
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData, Written
 from tests.simulation.controller_channel import ControllerChannel
 from tests.simulation.replicated_log import Log, Replica
-from tests.simulation.zookeeper import InMemoryClient
-from tests.support.broker_znodes import (
-    encode_broker,
-    encode_log_dir_event,
-    log_dir_event_notification_prefix,
-)
+from tests.support.broker_znodes import encode_log_dir_event, log_dir_event_notification_prefix
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -252,6 +249,7 @@ class SimulatedBroker:
         """The answer to a request."""
         match request:
             case LeaderAndIsrRequest():
+                self._world.safety.leadership_arrives(request)
                 return self.leader_and_isr(request)
             case UpdateMetadataRequest():
                 return self.update_metadata(request)

@@ -78,7 +78,7 @@ def _check_nothing_is_pending(world: World) -> None:
     require(world.endpoint.is_idle, f"calls on their way: {world.endpoint.describe()}")
     for broker in world.brokers.values():
         if broker.is_running:
-            _check_asks_nothing(broker)
+            _check_asks_nothing(world, broker)
     require(not world.workload.unanswered, f"unanswered: {world.workload.unanswered}")
     for parent in (paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION):
         children = world.zookeeper.children(parent)
@@ -97,9 +97,10 @@ def load_afresh(world: World, process: RegentProcess) -> ControllerContext:
     context = ControllerContext(active.context.term)
     reader, log = TreeReader(world.zookeeper), TracingLog(world.trace, "checker")
     context.add_live_brokers(reader.run(cluster_loading.read_brokers(log)).values())
-    topics = reader.run(
+    topics, problems = reader.run(
         cluster_loading.read_topics(world.zookeeper.children(paths.BROKER_TOPICS), log)
     )
+    context.cluster.note_unreadable(problems)
     for topic, znode in topics.items():
         context.cluster.add_topic(topic, znode.topic_id)
         for partition, assignment in znode.assignments.items():
@@ -112,7 +113,7 @@ def load_afresh(world: World, process: RegentProcess) -> ControllerContext:
     reader.run(
         load_unclean_election_default(context, process.config.unclean_leader_election_enable, log)
     )
-    PartitionStateMachine(context, log).startup_states()
+    reader.run(PartitionStateMachine(context, log).startup_states())
     for tp in context.cluster.all_partitions():
         for broker_id in context.cluster.replicas(tp):
             live = context.is_broker_online(broker_id)
@@ -130,6 +131,11 @@ def _check_context(process: RegentProcess, loaded: ControllerContext) -> None:
         ("brokers", dict(context.cluster.brokers), _brokers_of(loaded)),
         ("topic ids", dict(context.cluster.topic_ids), dict(loaded.cluster.topic_ids)),
         ("assignments", _assignments_of(context), _assignments_of(loaded)),
+        (
+            "unreadable topics",
+            dict(context.cluster.unreadable_topics),
+            dict(loaded.cluster.unreadable_topics),
+        ),
         ("leadership", dict(context.cluster.leadership), dict(loaded.cluster.leadership)),
         ("queued", sorted(context.topics_to_be_deleted), sorted(loaded.topics_to_be_deleted)),
         (
@@ -328,7 +334,7 @@ def _check_broker(
         require(is_hosted or by_hand, f"{broker} keeps {tp}, which it does not host")
 
 
-def _check_asks_nothing(broker: SimulatedBroker) -> None:
+def _check_asks_nothing(world: World, broker: SimulatedBroker) -> None:
     """Whatever it has asked the controller, it has an answer that it can go on with."""
     pending = [tp for tp, replica in broker.replicas.items() if replica.pending is not None]
     require(not pending, f"{broker} waits for ever for the ISR of {pending}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from regent.controller import effects as fx
+from regent.simulation.zookeeper_effects import ZooKeeperEffect
 from tests.simulation.branching import play_every_cut
-from tests.simulation.describing import ZooKeeperEffect
 from tests.simulation.disturbances import Disturbance
-from tests.simulation.scenarios import Scenario
+from tests.simulation.playing import Scenario
 
 AT_EVERY_WRITE = (
     Disturbance.CRASH_BEFORE,

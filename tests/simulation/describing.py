@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from regent.controller import effects as fx
 from regent.controller import events as e
-
-ZooKeeperEffect = fx.ReadData | fx.ReadChildren | fx.Exists | fx.Multi | fx.Write
+from regent.simulation.zookeeper_effects import ZooKeeperEffect
 
 
 def describe_event(event: e.ControllerEvent) -> str:

@@ -6,7 +6,7 @@ import enum
 from typing import Any
 
 from regent.controller import effects as fx
-from tests.simulation.describing import ZooKeeperEffect
+from regent.simulation.zookeeper_effects import ZooKeeperEffect
 
 
 class Disturbance(enum.Enum):

@@ -17,18 +17,17 @@ from regent.controller.active_controller import Chance
 from regent.controller.config import ControllerConfig
 from regent.controller.event_merging import EventQueue
 from regent.controller.kafka_controller import KafkaController
+from regent.controller.response_events import response_received
 from regent.controller.term.watches import event_of
 from regent.model.cluster import Address
 from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnavailableError
 from regent.protocol.control_requests import (
     ControlResponse,
-    DescribeLogDirsResponse,
-    LeaderAndIsrResponse,
-    StopReplicaResponse,
 )
+from regent.simulation.clock import Alarm
+from regent.simulation.zookeeper_effects import ZooKeeperEffect, ask_zookeeper
 from regent.zk_data.operations import SessionState, WatchedEvent
-from tests.simulation.clock import Alarm
-from tests.simulation.describing import ZooKeeperEffect, describe_effect, describe_event
+from tests.simulation.describing import describe_effect, describe_event
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.process_channels import ProcessChannels
 from tests.simulation.standby import SimulatedStandby
@@ -110,6 +109,11 @@ class RegentProcess:
     def is_idle(self) -> bool:
         return self._process is None and not len(self._queue) and not self.client.events
 
+    @property
+    def has_isr_changes_to_process(self) -> bool:
+        """Whether leaders on brokers that stop are to be looked at again."""
+        return e.IsrChangesMade.__name__ in self._queue.kinds()
+
     def _is_deposed(self) -> bool:
         active = self.controller.active
         return active is not None and active.context.term.epoch < self._world.safety.epoch
@@ -127,15 +131,7 @@ class RegentProcess:
 
     def receive(self, response: ControlResponse) -> None:
         """A broker's answer arrives."""
-        match response:
-            case LeaderAndIsrResponse():
-                self.put(e.LeaderAndIsrResponseReceived((response,)))
-            case StopReplicaResponse():
-                self.put(e.StopReplicaResponseReceived((response,)))
-            case DescribeLogDirsResponse():
-                self.put(e.DescribeLogDirsResponseReceived((response,)))
-            case _:
-                self.put(e.UpdateMetadataResponseReceived((response,)))
+        self.put(response_received(response))
 
     # Its life
 
@@ -336,20 +332,9 @@ class RegentProcess:
         # Everything else is asked for again when the connection is back.
 
     def _ask_zookeeper(self, effect: ZooKeeperEffect) -> Any:
-        client = self.client
         if not isinstance(effect, fx.Write | fx.Multi) or effect.operations:
             self._world.trace.line(self.name, "  effect", describe_effect(effect))
-        match effect:
-            case fx.ReadData():
-                return client.get_data(effect.paths, watch=effect.watch)
-            case fx.ReadChildren():
-                return client.get_children(effect.paths, watch=effect.watch)
-            case fx.Exists():
-                return client.exists(effect.paths, watch=effect.watch)
-            case fx.Multi():
-                return client.multi(effect.operations)
-            case fx.Write():
-                return client.write(effect.operations, guard=effect.guard, divides=effect.divides)
+        return ask_zookeeper(self.client, effect)
 
     def _perform(self, effect: fx.Effect[Any]) -> Any:  # noqa: C901 - one case per effect
         match effect:
@@ -361,6 +346,8 @@ class RegentProcess:
                 return self._world.protocol
             case fx.CurrentTime():
                 return self._world.clock.now_ms()
+            case fx.StillAbsent():
+                return self._world.hearing.still_absent(self, effect)
             case fx.ArmTimer():
                 self._arm(effect)
             case fx.CancelTimer():
@@ -373,7 +360,7 @@ class RegentProcess:
                 self._world.endpoint.respond(self, effect.reply_to, effect.answer)
             case fx.Respond():
                 self._world.workload.answered(self, effect.reply_to, effect.answer)
-            case fx.PublishView() | fx.Contend():
+            case fx.PublishView() | fx.Contend() | fx.GiveWay():
                 pass
             case fx.Resigned():
                 self._drop_channels_and_timers()

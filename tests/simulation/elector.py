@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from regent.controller import events as e
+from regent.simulation.zookeeper import InMemoryClient
 from regent.zk_data.operations import Create, Delete, Operation
 from regent.zk_data.replicas import queue_order
 from tests.simulation.driver import RegentProcess
-from tests.simulation.zookeeper import InMemoryClient
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

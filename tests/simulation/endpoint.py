@@ -7,7 +7,8 @@ nobody.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,7 @@ class Endpoint:
         self._world = world
         self._calls: list[Call] = []
         self._number = 0
+        self._is_held_back = False
 
     # Brokers
 
@@ -128,13 +130,22 @@ class Endpoint:
             self._deliver_answer(call)
         return True
 
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """What is on its way does not move meanwhile."""
+        self._is_held_back = True
+        try:
+            yield
+        finally:
+            self._is_held_back = False
+
     def deliver_all(self) -> None:
         """What is on its way to a controller is there."""
         for call in [call for call in self._calls if not call.has_arrived]:
             self._deliver(call)
 
     def _can_move(self, call: Call) -> bool:
-        if call.has_arrived and call.answer is None:
+        if self._is_held_back or (call.has_arrived and call.answer is None):
             return False
         if not call.controller.can_send and call.answer is None:
             return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from regent.controller.broker_requests import AlterPartitionRequest, IsrChange
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.isr_change_requests import presume
-from tests.simulation.scenarios import SCENARIOS, Scenario
+from tests.simulation.playing import Scenario
+from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.trace import require
 from tests.simulation.world import World
@@ -118,6 +119,32 @@ def _late_request(world: World) -> None:
                 )
 
 
+def _removal_in_vain(world: World) -> None:
+    """A leader is refused a follower that is down, and gets a higher leader epoch, in which it asks
+    for the removal of another one. Then the refusal arrives, and takes that away. Right after that
+    there is another controller."""
+    world.brokers[3].stop()
+    world.settle()
+    leader, tp, replica = next(
+        (broker, tp, replica)
+        for broker in world.brokers.values()
+        for tp, replica in broker.replicas.items()
+        if replica.is_leader and tp in world.brokers[3].logs and len(replica.state.isr) > 1
+    )
+    isr, former = replica.state.isr, replica.state.leader_epoch
+    changes = leader.requests.isr_changes
+    changes.submit(tp, replica, (*isr, 3))
+    leader.requests.act()
+    world.endpoint.deliver_all()
+    with world.endpoint.held_back():
+        world.settle(until=lambda: leader.replicas[tp].state.leader_epoch > former)
+        if leader.replicas[tp].state.leader_epoch > former:
+            changes.submit(tp, leader.replicas[tp], (leader.broker_id,))
+    world.settle(until=lambda: changes.is_idle)
+    fail_over(world)
+    world.start_broker_after(world.brokers[3], 20_000)
+
+
 def upgrade(world: World, broker: SimulatedBroker, protocol: tuple[int, int]) -> None:
     """One step of a rolling upgrade: a broker is stopped in order, and returns as a newer one."""
     broker.upgrade_to = protocol
@@ -163,6 +190,9 @@ ENDPOINT_SCENARIOS: dict[str, Scenario] = {
 ENDPOINT_SCENARIOS |= {
     "a broker asks for a partition that another one leads": _of(
         Scenario(topics_with_records, _presumption), LEADERS_ASK
+    ),
+    "a removal is lost with the controller": _of(
+        Scenario(topics_with_records, _removal_in_vain), LEADERS_ASK
     ),
     "a request of before an ISR change arrives late": _of(
         Scenario(topics_with_records, _late_request), LEADERS_ASK

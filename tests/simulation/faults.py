@@ -166,12 +166,16 @@ class Faults:
             return False
         absent = others if rng.random() < 0.6 else rng.sample(others, rng.randint(1, len(others)))
         is_named = rng.random() < 0.3
-        self._world.trace.line(process.name, "suspects", f"{absent} is_named={is_named}")
+        unheard = [other for other in others if other not in absent and rng.random() < 0.5]
+        self._world.trace.line(
+            process.name, "suspects", f"{absent} unheard={unheard} is_named={is_named}"
+        )
         process.put(
             e.ReplicasAbsent(
                 process.client.session_id,
                 tuple(e.AbsentReplica(session_id, "suspected") for session_id in absent),
                 is_named,
+                tuple(e.AbsentReplica(session_id, "unheard") for session_id in unheard),
             )
         )
         return True

@@ -11,7 +11,8 @@ One request is in flight per broker, with all changes that wait. What an answer 
 NOT_CONTROLLER of any partition has the whole request sent again, to the controller of then.
 Before Kafka 3.1 each other error of a partition means one of the last two, and sending again does
 not succeed: the change that is answered is taken from the waiting ones only afterwards, so the same
-change is not accepted. It stays pending as if the leader were out of date.
+change is not accepted. It stays pending as if the leader were out of date. Before 3.0 a higher
+leader epoch drops the change that waits, and an answer takes away the one that waits by then.
 
 While a change is pending the high watermark waits for the members of both ISRs.
 
@@ -70,6 +71,8 @@ ASK_AGAIN_MS = 500
 
 SENDS_AGAIN_SINCE = (3, 1)
 """Before, whatever is refused stays pending."""
+KEEPS_CHANGES_SINCE = (3, 0)
+"""Before, a higher leader epoch drops a change that waits."""
 TOPIC_IDS_SINCE = (3, 2)
 BROKER_EPOCHS_SINCE = (3, 5)
 EQUAL_VERSION_SINCE = (3, 0)
@@ -104,7 +107,7 @@ class IsrChangeRequests:
 
     def submit(self, tp: TopicPartition, replica: Replica, isr: tuple[int, ...]) -> bool:
         """Ask for an ISR, unless the last answer about the partition is still awaited."""
-        if tp in self._wanted:
+        if tp in self._wanted and not self._is_dropped(self._wanted[tp]):
             return False
         change = self._wanted[tp] = PendingChange(tp, replica, isr)
         replica.pending = change
@@ -112,8 +115,21 @@ class IsrChangeRequests:
         self._send()
         return True
 
+    def _is_dropped(self, change: PendingChange) -> bool:
+        """Whether a LeaderAndIsr has come that took the change from those that wait."""
+        return self._broker.protocol < KEEPS_CHANGES_SINCE and self._is_obsolete(change)
+
+    def _is_obsolete(self, change: PendingChange) -> bool:
+        """Whether a LeaderAndIsr has come since the change was asked for."""
+        replica = change.replica
+        return self._broker.replicas.get(change.tp) is not replica or replica.pending is not change
+
     def _send(self) -> None:
-        if self._sent is not None or not self._wanted:
+        if self._sent is not None:
+            return
+        for tp in [tp for tp, each in self._wanted.items() if self._is_dropped(each)]:
+            del self._wanted[tp]
+        if not self._wanted:
             return
         topics = [self._broker.logs[tp].topic_id for tp in self._wanted if tp in self._broker.logs]
         by_id = self._broker.protocol >= TOPIC_IDS_SINCE and None not in topics
@@ -151,15 +167,15 @@ class IsrChangeRequests:
         for key, change in sent.items():
             result = results.get(key)
             if result is not None:
-                del self._wanted[change.tp]
+                self._wanted.pop(change.tp, None)
                 self._take(change, result)
         self._sent = None
         self._send()
 
     def _take(self, change: PendingChange, result: IsrChangeResult) -> None:
         replica = change.replica
-        if self._broker.replicas.get(change.tp) is not replica or replica.pending is not change:
-            return  # a LeaderAndIsr has come meanwhile
+        if self._is_obsolete(change):
+            return
         code = result.error_code
         if code == NONE:
             assert result.state is not None

@@ -19,10 +19,9 @@ from regent.controller.state.states import PartitionState
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.shutting_down_brokers import (
-    SHUTTING_DOWN_BROKERS,
-    encode_shutting_down_broker,
-    shutting_down_broker,
+from regent.zk_data.broker_notes import (
+    SHUTTING_DOWN,
+    encode_broker_note,
 )
 from regent.zk_data.topics import decode_partition_state
 from tests.simulation.broker import SimulatedBroker
@@ -153,9 +152,9 @@ class OrderlyStops:
         if active.context.term.epoch != self._world.safety.epoch:
             return  # deposed, and has yet to find out
         broker_id, epoch = command.broker_id, command.broker_epoch
-        node = self._world.zookeeper.get(shutting_down_broker(broker_id))
+        node = self._world.zookeeper.get(SHUTTING_DOWN.path(broker_id))
         require(
-            node is not None and node.data == encode_shutting_down_broker(epoch),
+            node is not None and node.data == encode_broker_note(epoch),
             f"{process} shuts broker {broker_id} down, which is not noted",
         )
         for tp in active.context.cluster.leadership:
@@ -204,6 +203,8 @@ class OrderlyStops:
                 not online, f"{process} leaves {tp} without a leader, {online} are live: {state}"
             )
         staying = [member for member in online if member not in leaving]
+        if process.has_isr_changes_to_process:
+            return  # of other partitions: an event came between theirs
         if isinstance(process.event, _RELEASING) and state.leader in leaving:
             require(
                 not staying,
@@ -212,5 +213,5 @@ class OrderlyStops:
 
     def check_converged(self) -> None:
         """Nothing is left of those that have stopped, and of those that have not."""
-        children = self._world.zookeeper.children(SHUTTING_DOWN_BROKERS)
+        children = self._world.zookeeper.children(SHUTTING_DOWN.parent)
         require(not children, f"brokers {children} are noted as shutting down for ever")

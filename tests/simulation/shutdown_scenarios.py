@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.simulation.scenarios import SCENARIOS, Scenario
+from tests.simulation.playing import Scenario
+from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.world import World
 
 topics_with_records, fail_over, *_ = SCENARIOS["failover"]

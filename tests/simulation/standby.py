@@ -14,9 +14,10 @@ from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.errors import RegentError, SessionExpiredError
 from regent.runtime.collector import Collector
 from regent.runtime.standby_reader import StandbyReader
+from regent.simulation.zookeeper import Event, InMemoryClient
 from regent.zk_data.operations import Operation, SessionState, WatchedEventType, ZNode
 from tests.simulation.checkers.standby import check_copy
-from tests.simulation.zookeeper import Event, InMemoryClient, InMemoryRecursiveWatches
+from tests.simulation.zookeeper_ports import InMemoryRecursiveWatches
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -7,7 +7,8 @@ from regent.model.partition import ReplicaAssignment
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
-from tests.simulation.scenarios import SCENARIOS, Scenario
+from tests.simulation.playing import Scenario
+from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.world import World
 

@@ -96,6 +96,7 @@ class Swarm:
             write them, as older ones.
         warm_standby: Whether Regent keeps the standby's cache, and takes over from it.
         suspects: Whether replicas of Regent have their queue in ZooKeeper, and suspect each other.
+        hears: Whether they then suspect those that do not answer, besides those of chance.
     """
 
     brokers: int = 3
@@ -120,6 +121,7 @@ class Swarm:
     leaders_ask: bool = True
     warm_standby: bool = False
     suspects: bool = False
+    hears: bool = False
 
     @classmethod
     def of(cls, rng: random.Random, *, standby: random.Random, suspicions: random.Random) -> Swarm:
@@ -189,5 +191,6 @@ CALM_SPEEDS = {
     "rival": 4.0,
     "standby": 6.0,
     "elector": 1.0,
+    "hearing": 1.0,
 }
 """Once faults have ended: everybody who works, and no clock (it moves when all are idle)."""

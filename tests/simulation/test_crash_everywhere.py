@@ -7,11 +7,12 @@ import os
 
 import pytest
 
-from tests.simulation import scenarios
+from tests.simulation import playing
 from tests.simulation.branching import play_every_cut
 from tests.simulation.cutting import disturbances, failures_of_cuts
 from tests.simulation.disturbances import Disturbance
-from tests.simulation.scenarios import SCENARIOS, Cut, play
+from tests.simulation.playing import Cut, play
+from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
 from tests.simulation.world import World
@@ -60,7 +61,7 @@ def test_what_is_played_from_an_effect_on_is_what_is_played_from_the_beginning(
             raise InvariantViolatedError(world.trace.digest)
         digests.append(world.trace.digest)
 
-    monkeypatch.setattr(scenarios, "check_converged", converge)
+    monkeypatch.setattr(playing, "check_converged", converge)
     failures = play_every_cut(scenario, disturbances, rivals=False)
     digests.clear()
     for cut in cuts:

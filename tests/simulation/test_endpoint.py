@@ -9,15 +9,17 @@ import pytest
 from regent.controller.partitions import alter_partition, isr_change_rules
 from regent.model.partition import TopicPartition
 from regent.protocol.error_codes import FENCED_LEADER_EPOCH, INVALID_REQUEST, NOT_CONTROLLER
+from tests.simulation.broker import SimulatedBroker
 from tests.simulation.convergence import check_converged
-from tests.simulation.endpoint_scenarios import upgrade
-from tests.simulation.isr_change_requests import PendingChange
+from tests.simulation.endpoint_scenarios import fail_over, upgrade
+from tests.simulation.isr_change_requests import KEEPS_CHANGES_SINCE, PendingChange
 from tests.simulation.replicated_log import Log, Record, Replica
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.trace import InvariantViolatedError
 from tests.simulation.world import World
 
 A0 = TopicPartition("a", 0)
+A1 = TopicPartition("a", 1)
 
 
 def calm_world(*, protocol: tuple[int, int] = (2, 8), rivals: bool = False) -> World:
@@ -108,6 +110,57 @@ class TestAnAnswer:
         bounce_follower(world)
         check_converged(world)
         check_isr(world, (1, 2, 3))
+
+
+def ask_anew_before_the_answer(
+    world: World, patch: pytest.MonkeyPatch, target: tuple[int, ...]
+) -> SimulatedBroker:
+    """Broker 2 asks for an ISR of A1, and a reassignment gives it a higher leader epoch while that
+    is on its way. Leaders that can ask again before the answer do. Returns the broker."""
+    leader = world.brokers[2]
+    world.brokers[3].stop()
+    world.settle()
+    world.brokers[3].start()
+
+    def is_pending() -> bool:
+        return leader.replicas[A1].pending is not None
+
+    with patch.context() as held:
+        held.setattr(world.endpoint, "act", lambda: False)  # the request is on its way
+        world.settle(until=lambda: is_pending() and not world.endpoint.is_idle)
+        before = leader.replicas[A1]
+        world.workload.reassign({A1: target})
+        world.settle(until=lambda: leader.replicas[A1] is not before)
+        if leader.protocol < KEEPS_CHANGES_SINCE:
+            world.settle(until=is_pending)
+    return leader
+
+
+@pytest.mark.parametrize("protocol", [(2, 8), (3, 0), (3, 2), (3, 5)])
+def test_an_answer_to_what_was_asked_in_a_former_leader_epoch(
+    protocol: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader has asked anew before it comes. In Kafka 2.7 and 2.8 that is lost."""
+    world = calm_world(protocol=protocol)
+    leader = ask_anew_before_the_answer(world, monkeypatch, (2, 3, 1))
+    world.settle()
+    check_converged(world)
+    assert sorted(leader.replicas[A1].state.isr) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("protocol", [(2, 7), (2, 8), (3, 0), (3, 2), (3, 5)])
+def test_a_successor_does_not_know_of_such_an_answer(
+    protocol: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes right before the controller is another one, which nothing tells of it."""
+    world = calm_world(protocol=protocol)
+    # A new leader epoch, and nothing moves.
+    leader = ask_anew_before_the_answer(world, monkeypatch, (3, 2))
+    world.settle(until=lambda: world.endpoint.is_idle)
+    fail_over(world)
+    world.settle()
+    check_converged(world)
+    assert sorted(leader.replicas[A1].state.isr) == [2, 3]
 
 
 class TestAFollowerThatIsAskedForWhileItCannotBeInSync:

@@ -21,7 +21,8 @@ from tests.simulation.channel_history import (
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.endpoint_scenarios import ENDPOINT_SCENARIOS
 from tests.simulation.mutants import MUTANTS
-from tests.simulation.scenarios import SCENARIOS, Cut, play
+from tests.simulation.playing import Cut, play
+from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.simulation import SeedFailedError, simulate
 from tests.simulation.standby_scenarios import STANDBY_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError

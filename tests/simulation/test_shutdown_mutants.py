@@ -11,16 +11,17 @@ import pytest
 from regent.controller import effects as fx
 from regent.controller.brokers import (
     abandoned_shutdowns,
+    broker_notes,
     controlled_shutdown,
-    shutting_down_notes,
 )
 from regent.controller.commands import ControlledShutdownResult
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.transitions import election
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.election import Elected
+from regent.zk_data.broker_notes import SHUTTING_DOWN
 from tests.simulation.disturbances import Disturbance
-from tests.simulation.scenarios import Cut, play
+from tests.simulation.playing import Cut, play
 from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
 
@@ -33,7 +34,7 @@ async def _nothing(*_: Any) -> None:
 
 def not_noted(patch: pytest.MonkeyPatch) -> None:
     """The set is kept in memory only, as upstream."""
-    patch.setattr(shutting_down_notes, "remember", _nothing)
+    patch.setattr(broker_notes, "remember", _nothing)
 
 
 def notes_not_read(patch: pytest.MonkeyPatch) -> None:
@@ -43,7 +44,7 @@ def notes_not_read(patch: pytest.MonkeyPatch) -> None:
 
 def notes_outlive_their_broker(patch: pytest.MonkeyPatch) -> None:
     """What has stopped is noted for ever."""
-    patch.setattr(shutting_down_notes, "forget", _nothing)
+    patch.setattr(broker_notes, "forget", _nothing)
 
 
 def stops_outlive_their_broker(patch: pytest.MonkeyPatch) -> None:
@@ -107,7 +108,7 @@ def note_removed_first(patch: pytest.MonkeyPatch) -> None:
     """A broker that lives on is forgotten before it was sent new epochs."""
 
     async def take_back(active: Any, broker_id: int) -> None:
-        await shutting_down_notes.forget(active.context, [broker_id])
+        await broker_notes.forget(active.context, SHUTTING_DOWN, [broker_id])
         await original(active, broker_id)
 
     original = abandoned_shutdowns._take_back

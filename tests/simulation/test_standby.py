@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.cutting import failures_of_cuts
-from tests.simulation.scenarios import play
+from tests.simulation.playing import play
 from tests.simulation.simulation import simulate
 from tests.simulation.standby import SimulatedStandby
 from tests.simulation.standby_scenarios import STANDBY_SCENARIOS

@@ -9,6 +9,7 @@ from regent.model.errors import (
     SessionExpiredError,
     ZooKeeperUnavailableError,
 )
+from regent.simulation.zookeeper import AppliedTransaction, InMemoryZooKeeper
 from regent.zk_data.operations import (
     Check,
     Create,
@@ -20,7 +21,6 @@ from regent.zk_data.operations import (
     Written,
     ZNode,
 )
-from tests.simulation.zookeeper import AppliedTransaction, InMemoryZooKeeper
 
 CONNECTED, SUSPENDED = SessionState.CONNECTED, SessionState.SUSPENDED
 RECONNECTED, EXPIRED = SessionState.RECONNECTED, SessionState.EXPIRED

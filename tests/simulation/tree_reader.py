@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from regent.controller import effects
-from tests.simulation.zookeeper import InMemoryZooKeeper
+from regent.simulation.zookeeper import InMemoryZooKeeper
 
 T = TypeVar("T")
 

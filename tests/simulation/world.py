@@ -13,17 +13,20 @@ from typing import Any
 
 from regent.controller import events as e
 from regent.controller.effects import Effect
+from regent.simulation.broker_znodes import encode_cluster_id
+from regent.simulation.clock import Clock
+from regent.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from regent.zk_data import paths
 from regent.zk_data.operations import Create
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checkers import SafetyChecker
-from tests.simulation.clock import Clock
 from tests.simulation.convergence import check_converged
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.driver import RegentProcess
 from tests.simulation.elector import Elector
 from tests.simulation.endpoint import Endpoint
 from tests.simulation.faults import Faults
+from tests.simulation.hearing import Hearing
 from tests.simulation.network import Network
 from tests.simulation.orderly_stops import OrderlyStops
 from tests.simulation.replicated_log import Ledger
@@ -32,8 +35,6 @@ from tests.simulation.rival import RivalController
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.trace import InvariantViolatedError, Trace
 from tests.simulation.workload import Workload
-from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
-from tests.support.broker_znodes import encode_cluster_id
 
 SESSION_TIMEOUT_MS = 6_000
 SETTLE_TIME_MS = 240_000
@@ -81,6 +82,7 @@ class World:
         self.replication = Replication(self)
         self.faults = Faults(self)
         self.elector = Elector(self)
+        self.hearing = Hearing(self)
         self.brokers = {i: SimulatedBroker(self, i) for i in range(1, self.swarm.brokers + 1)}
         self.rivals = [RivalController(self, b) for b in self.brokers.values()]
         self.regents: list[RegentProcess] = []
@@ -279,6 +281,8 @@ class World:
         ]
         if self.swarm.warm_standby:
             actors.append((self._standby_acts, speeds["standby"]))
+        if self.swarm.hears:
+            actors.append((self.hearing.act, speeds["hearing"]))
         if self.swarm.rivals:
             actors.append((self._rival_acts, speeds["rival"]))
         if self.is_turbulent:

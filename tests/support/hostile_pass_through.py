@@ -12,13 +12,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import itertools
 import logging
 import random
 import resource
 import struct
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from regent.model.cluster import Broker, EndPoint
@@ -139,14 +140,15 @@ def passed_on_frames() -> list[bytes]:
     ]
 
 
-async def send_frames(port: int, frames: Sequence[bytes]) -> None:
+async def send_frames(port: int, frames: Iterator[bytes]) -> None:
     """Send frames, the next one when there was an answer, on a new connection after each end."""
-    left = list(frames)
-    while left:
+    frame = next(frames, None)
+    while frame is not None:
         async with connected(port, local=HOSTILE_ADDRESS) as client:
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError):
-                while left:
-                    await _send(client, left.pop())
+                while frame is not None:
+                    sent, frame = frame, next(frames, None)
+                    await _send(client, sent)
 
 
 async def _send(client: KafkaClient, frame: bytes) -> None:
@@ -159,20 +161,21 @@ async def _send(client: KafkaClient, frame: bytes) -> None:
                 raise ConnectionError("closed")
 
 
-async def attack(
-    port: int, *, frames: int, connections: int, seed: int, at_once: int = 20
-) -> Times:
-    """Send frames on some connections beside many that do nothing; an honest broker's times."""
+async def attack(port: int, *, frames: int, connections: int, seed: int, at_once: int) -> Times:
+    """Send frames on some connections beside many others; an honest broker's times.
+
+    Half of the others say nothing, half begin a request, for which the server closes them.
+    """
     done = asyncio.Event()
     honest = asyncio.create_task(ask_until(port, done))
-    source = fuzzed_frames(seed, more=passed_on_frames() * 4)
+    source = itertools.islice(fuzzed_frames(seed, more=passed_on_frames() * 4), frames)
     async with contextlib.AsyncExitStack() as stack:
-        for _ in range(connections):
-            silent = await stack.enter_async_context(connected(port, local=HOSTILE_ADDRESS))
-            silent.writer.write(struct.pack(">i", 1000) + b"no more comes")
-        for _ in range(0, frames, 1000):
-            parts = [[next(source) for _ in range(1000 // at_once)] for _ in range(at_once)]
-            await asyncio.gather(*(send_frames(port, part) for part in parts))
+        for number in range(connections):
+            other = await stack.enter_async_context(connected(port, local=HOSTILE_ADDRESS))
+            if number % 2:
+                other.writer.write(struct.pack(">i", 1000) + b"no more comes")
+        # Some wait for an answer that does not come: they hold up nobody else.
+        await asyncio.gather(*(send_frames(port, source) for _ in range(at_once)))
     done.set()
     return await honest
 
@@ -180,6 +183,7 @@ async def attack(
 class _Options(NamedTuple):
     frames: int
     connections: int
+    at_once: int
     seed: int
 
 
@@ -192,7 +196,11 @@ async def _hostile_side(options: _Options) -> None:
     port = int(await asyncio.to_thread(sys.stdin.readline))
     for frames, seed in ((2000, 0), (options.frames, options.seed)):
         times = await attack(
-            port, frames=frames, connections=options.connections, seed=options.seed + seed
+            port,
+            frames=frames,
+            connections=options.connections,
+            seed=options.seed + seed,
+            at_once=options.at_once,
         )
         print(*times, flush=True)
         await asyncio.to_thread(sys.stdin.readline)
@@ -208,7 +216,7 @@ async def _measured_side(options: _Options) -> None:
         "-m",
         "tests.support.hostile_pass_through",
         "--hostile-side",
-        *(f"--{name}={value}" for name, value in options._asdict().items()),
+        *(f"--{name.replace('_', '-')}={value}" for name, value in options._asdict().items()),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -245,10 +253,11 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--connections", type=int, default=1_000)
+    parser.add_argument("--at-once", type=int, default=20, help="connections that send frames")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hostile-side", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    options = _Options(arguments.frames, arguments.connections, arguments.seed)
+    options = _Options(arguments.frames, arguments.connections, arguments.at_once, arguments.seed)
     logging.disable(logging.ERROR)  # thousands of connections are closed
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,7 +1,8 @@
 """The real controller of a Regent process over a simulated cluster, as the Kubernetes side sees it.
 
-Nothing of the controller is replaced: :class:`~regent.controller_service.ControllerService`, with
-its thread, event queue, interpreter and view, runs on connections to a
+Nothing of the controller is replaced:
+:class:`~regent.services.controller_service.ControllerService`, with its thread, event queue,
+interpreter and view, runs on connections to a
 :class:`~tests.support.simulated_cluster.SimulatedCluster`.
 """
 
@@ -15,10 +16,10 @@ from prometheus_client import CollectorRegistry
 from regent.controller.commands import Command, DescribeTopicConfigs, Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.view import ClusterView
-from regent.controller_loop import ReplicaSettings
-from regent.controller_service import ControllerService
 from regent.observability.metrics import EventMetrics
 from regent.runtime.ports import ConnectionListener, Serve
+from regent.services.controller_loop import ReplicaSettings
+from regent.services.controller_service import ControllerService
 from sandbox import wait_until
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.simulated_connections import SimulatedConnections
@@ -103,7 +104,7 @@ class LiveController:
         """Another replica is elected, one that does nothing. Returns when the view says so."""
         self.cluster.call(self.connections.set_may_be_elected, False)
         wait_until(
-            lambda: not self.view.is_active, timeout_s=10, describe="the controller to resign"
+            lambda: not self.view.is_active, timeout_s=60, describe="the controller to resign"
         )
 
     def begin_term(self) -> None:
@@ -122,7 +123,7 @@ class LiveController:
         wait_until(
             lambda: self.view,
             until=lambda view: view.is_complete and view.controller_epoch > after_epoch,
-            timeout_s=20,
+            timeout_s=60,
             describe="the controller to be active",
         )
 

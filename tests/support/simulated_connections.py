@@ -19,6 +19,7 @@ from regent.protocol.control_requests import ControlRequests, ControlResponse
 from regent.protocol.metadata_updates import SharedMetadata
 from regent.protocol.pending_requests import PendingRequests, receivers_of
 from regent.runtime.ports import ConnectionListener
+from regent.simulation.zookeeper import Event, InMemoryClient
 from regent.zk_data.operations import (
     Check,
     Create,
@@ -31,12 +32,7 @@ from regent.zk_data.operations import (
 )
 from tests.simulation.network import Channel
 from tests.simulation.world import World
-from tests.simulation.zookeeper import (
-    Event,
-    InMemoryClient,
-    InMemoryRecursiveWatches,
-    InMemoryZooKeeperPort,
-)
+from tests.simulation.zookeeper_ports import InMemoryRecursiveWatches, InMemoryZooKeeperPort
 from tests.support.simulated_cluster import SimulatedCluster
 
 FENCED_AFTER = 2 / 3

@@ -50,8 +50,8 @@ def declared(requirements: list[Any]) -> set[str]:
     ("folders", "extras", "with_groups"),
     [
         (["operator/regent"], [], False),
-        (["spark_tasks/regent_rebalance"], ["planner"], False),
-        (["sandbox", "benchmarks", "scripts", "tests"], ["planner"], True),
+        (["spark_tasks"], ["planner", "spark"], False),
+        (["sandbox", "benchmarks", "scripts", "tests"], ["planner", "spark"], True),
     ],
     ids=["regent", "the planner", "around it"],
 )
@@ -72,3 +72,22 @@ def test_every_imported_package_is_declared(
         if not known & set(map(canonical, distributions.get(module, [])))
     }
     assert missing == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "extras", "own"),
+    [
+        ("dev.txt", ["planner", "spark"], None),
+        ("runtime.txt", [], None),
+        # its image has none of the operator but what the planner needs, too
+        ("planner.txt", ["planner", "spark"], {"click"}),
+    ],
+)
+def test_what_is_declared_is_locked(file: str, extras: list[str], own: set[str] | None) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = declared(project["dependencies"]) if own is None else own
+    for extra in extras:
+        wanted = wanted | declared(project["optional-dependencies"][extra])
+    lines = (ROOT / "requirements" / file).read_text().splitlines()
+    locked = {canonical(line.partition("==")[0]) for line in lines if "==" in line}
+    assert wanted - locked == set()

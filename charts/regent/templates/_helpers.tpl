@@ -44,6 +44,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- printf "%s-endpoint" (include "regent.fullname" . | trunc 54 | trimSuffix "-") }}
 {{- end }}
 
+{{- define "regent.exchangeName" -}}
+{{- printf "%s-exchange" (include "regent.fullname" . | trunc 54 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "regent.exchangeUrl" -}}
+{{- $scheme := ternary "https" "http" (not (empty (dig "planner_exchange_tls_certificate_file" "" (default dict .Values.settings)))) }}
+{{- printf "%s://%s.%s.svc:%d" $scheme (include "regent.exchangeName" .) .Release.Namespace (int .Values.planner.spark.port) }}
+{{- end }}
+
 {{- define "regent.image" -}}
 {{- if .Values.image.digest }}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
@@ -56,6 +65,52 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 Not cut off: roles and bindings may have longer names than what becomes a label or a host. */}}
 {{- define "regent.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "regent.fullname" .) }}
+{{- end }}
+
+{{- /* Names in templates/evictions.yaml. */}}
+{{- define "regent.evictionsName" -}}
+{{- printf "%s-evictions" (include "regent.fullname" . | trunc 53 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "regent.evictionsCertificate" -}}
+{{- default (printf "%s-tls" (include "regent.evictionsName" .)) .Values.evictionHook.certificates.secretName }}
+{{- end }}
+
+{{- /* Where BrokerDrains are made for evictions. */}}
+{{- define "regent.drainNamespace" -}}
+{{- $served := .Values.namespaces }}
+{{- $default := .Release.Namespace }}
+{{- if and $served (not (has .Release.Namespace $served)) }}
+{{- $default = first $served }}
+{{- end }}
+{{- default $default .Values.evictionHook.drainNamespace }}
+{{- end }}
+
+{{- /* Names in templates/sampling.yaml. A CronJob's name has 52 characters at most. */}}
+{{- define "regent.samplingName" -}}
+{{- printf "%s-sample" (include "regent.fullname" . | trunc 45 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "regent.historyClaim" -}}
+{{- default (printf "%s-history" (include "regent.fullname" . | trunc 55 | trimSuffix "-")) .Values.sampling.volume.existingClaim }}
+{{- end }}
+
+{{- define "regent.samplingImage" -}}
+{{- with .Values.sampling.image }}
+{{- if .digest }}
+{{- printf "%s@%s" .repository .digest }}
+{{- else }}
+{{- printf "%s:%s" .repository (default $.Chart.AppVersion .tag) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Not the labels of the Deployment: its selector must not match these pods. */}}
+{{- define "regent.samplingLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/name: {{ printf "%s-sample" (include "regent.name" . | trunc 56 | trimSuffix "-") | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- /* Names in templates/release-topics.yaml. */}}
@@ -103,6 +158,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
+{{- if .Values.planner.spark.enabled }}
+- apiGroups: [sparkoperator.k8s.io]
+  resources: [sparkapplications]
+  verbs: [get, list, create, delete]
+- apiGroups: [""]
+  resources: [secrets]
+  # Written once, and never read.
+  verbs: [create]
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+{{- end }}
 {{- end }}
 
 {{- /* Ports of the ZooKeeper servers, as a list; 2181 where none is given, as for Kafka. */}}
@@ -115,8 +182,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- toYaml ($ports | uniq) }}
 {{- end }}
 
-{{- /* Egress of a NetworkPolicy that every pod of the release needs: names, and the API server. */}}
-{{- define "regent.commonEgress" -}}
+{{- /* Egress of a NetworkPolicy that every pod of the release needs: names. */}}
+{{- define "regent.dnsEgress" -}}
 - ports:
     - {port: 53, protocol: UDP}
     - {port: 53, protocol: TCP}
@@ -124,6 +191,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   to:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+{{- end }}
+
+{{- /* Of Regent's pods: names, and the API server. */}}
+{{- define "regent.commonEgress" -}}
+{{ include "regent.dnsEgress" . }}
 {{ include "regent.egressRule" .Values.networkPolicy.apiServer }}
 {{- end }}
 
@@ -146,10 +218,53 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- /* Combinations of values that the schema cannot judge. */}}
 {{- define "regent.checkedValues" -}}
 {{- with .Values }}
-{{- if and .endpoint.enabled .endpoint.advertisedHost (or (gt (int .replicas) 1) (ne .strategy.type "Recreate")) }}
-{{- fail (printf "endpoint.advertisedHost is %q, one name for %d pods with the strategy %s: brokers would reach pods that are not the controller. Set replicas to 1 and strategy.type to Recreate, or leave advertisedHost empty: each pod has its own address then" .endpoint.advertisedHost (int .replicas) .strategy.type) }}
+{{- if and .endpoint.enabled (or (gt (int .replicas) 1) (ne .strategy.type "Recreate")) }}
+{{- $given := dict "endpoint.advertisedHost" .endpoint.advertisedHost }}
+{{- range .endpoint.listeners }}
+{{- $_ := set $given (printf "advertisedHost of the listener %s in endpoint.listeners" .name) .advertisedHost }}
+{{- end }}
+{{- $values := . }}
+{{- range $what, $host := $given }}
+{{- with $host }}
+{{- fail (printf "%s is %q, one name for %d pods with the strategy %s: brokers and clients would reach pods that are not the controller. Set replicas to 1 and strategy.type to Recreate, or leave advertisedHost empty: each pod has its own address then" $what . (int $values.replicas) $values.strategy.type) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and .planner.spark.enabled (not .planner.spark.images) }}
+{{- fail "planner.spark.images is empty: no plan could be made on Spark. Name the planner's image, such as [\"example.test/regent-planner:*\"]" }}
+{{- end }}
+{{- if and .sampling.enabled (not .sampling.image.repository) }}
+{{- fail "sampling.image.repository is empty: Regent's own image cannot write samples. Name an image with Python and regent[history]" }}
+{{- end }}
+{{- if .evictionHook.enabled }}
+{{- if not .evictionHook.brokerPods }}
+{{- fail "evictionHook.brokerPods is empty: name labels that the brokers' pods have and no other pods in their namespaces, such as {\"app.kubernetes.io/name\": \"kafka\"}" }}
+{{- end }}
+{{- if not .evictionHook.podNamespaces }}
+{{- fail "evictionHook.podNamespaces is empty: name the namespaces of the brokers' pods" }}
+{{- end }}
+{{- if and .namespaces .evictionHook.drainNamespace (not (has .evictionHook.drainNamespace .namespaces)) }}
+{{- fail (printf "evictionHook.drainNamespace is %q, which is not among namespaces: BrokerDrains there are not served" .evictionHook.drainNamespace) }}
+{{- end }}
+{{- with .evictionHook.certificates }}
+{{- if and .secretName .certManager.enabled }}
+{{- fail "evictionHook.certificates has both secretName and certManager: choose one" }}
+{{- end }}
+{{- if and .secretName (not .caBundle) }}
+{{- fail "evictionHook.certificates.secretName needs caBundle: the authority (PEM) that the API server is to trust" }}
+{{- end }}
+{{- if and .certManager.enabled (not .certManager.issuerRef) }}
+{{- fail "evictionHook.certificates.certManager needs issuerRef, such as {\"name\": \"my-issuer\", \"kind\": \"ClusterIssuer\"}" }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and (eq .mode "client") (or .endpoint.enabled (include "regent.warmStandby" $)) }}
+{{- fail "mode is client: nobody asks Regent anything, and there is no term to take over. Set endpoint.enabled and warmStandby.enabled to false" }}
 {{- end }}
 {{- if .networkPolicy.enabled }}
+{{- if and .planner.spark.enabled (not .networkPolicy.planner.from) }}
+{{- fail "networkPolicy.planner.from is empty, but planner.spark.enabled is true: drivers could not fetch their tasks. Name their pods, such as [{\"podSelector\": {\"matchLabels\": {\"spark-role\": \"driver\"}}}]" }}
+{{- end }}
 {{- if and .endpoint.enabled (not .networkPolicy.endpoint.from) }}
 {{- fail "networkPolicy.endpoint.from is empty, but endpoint.enabled is true: brokers could not ask their controller. Name the peers from which brokers and clients come, such as [{\"ipBlock\": {\"cidr\": \"10.0.0.0/8\"}}]" }}
 {{- end }}

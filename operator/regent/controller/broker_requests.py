@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from regent.model.partition import LeaderAndIsr
+from regent.model.partition import KnownEpochs, LeaderAndIsr
 
 T = TypeVar("T", covariant=True)
 
@@ -55,6 +55,11 @@ class IsrChange(msgspec.Struct, frozen=True):
     partition_epoch: int
     leader_recovery_state: int = 0
     broker_epochs: Mapping[int, int] = _NO_EPOCHS
+
+    @property
+    def known_epochs(self) -> KnownEpochs:
+        """What the sender knows of the partition."""
+        return KnownEpochs(self.leader_epoch, self.partition_epoch)
 
 
 class AlterPartitionRequest(msgspec.Struct, frozen=True):

@@ -382,6 +382,7 @@ class Reason(enum.StrEnum):
     REASSIGNMENT_IN_PROGRESS = "ReassignmentInProgress"
     CONCURRENT_CHANGE = "ConcurrentChange"
     NOT_CONTROLLER = "NotController"
+    CONTROLLER_TOO_OLD = "ControllerTooOld"
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable"
     ZOOKEEPER_REFUSED = "ZooKeeperRefused"
     INTERNAL_ERROR = "InternalError"
@@ -396,6 +397,7 @@ TRANSIENT_REASONS = frozenset(
         Reason.REASSIGNMENT_IN_PROGRESS,
         Reason.CONCURRENT_CHANGE,
         Reason.NOT_CONTROLLER,
+        Reason.CONTROLLER_TOO_OLD,
         Reason.ZOOKEEPER_UNAVAILABLE,
         Reason.ZOOKEEPER_REFUSED,
         Reason.INTERNAL_ERROR,

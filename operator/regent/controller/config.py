@@ -51,6 +51,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
         jute_max_buffer: ``jute.maxbuffer`` of the ZooKeeper servers, in bytes.
         served: Security protocol -> where brokers and clients reach this process with it. Empty: it
             cannot be asked anything, and is not announced.
+        listener_addresses: Name of a brokers' listener -> where those of its users reach this
+            process instead, with the same security protocol.
         announced_listeners: Names of the brokers' listeners under which the controller appears as a
             live broker; none: all whose security protocol is served.
         inter_broker_listener: The listener by which brokers reach the controller; None: not known.
@@ -83,6 +85,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     default_replication_factor: int = 1
     jute_max_buffer: int = DEFAULT_JUTE_MAX_BUFFER
     served: Mapping[str, Address] = MappingProxyType({})
+    listener_addresses: Mapping[str, Address] = MappingProxyType({})
     announced_listeners: frozenset[str] = frozenset()
     inter_broker_listener: str | None = None
     watch_check_interval_s: int | None = 60

@@ -10,13 +10,14 @@ Effects carry sets: reading the states of 100,000 partitions is one effect.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.cluster import Broker
+from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import ControlRequests
 from regent.zk_data.operations import Check, Operation, WriteResult, ZNode
 
@@ -144,8 +145,42 @@ class PublishView(Effect[None], frozen=True):
     topics: frozenset[str] | None
 
 
+class GiveWay(Effect[None], frozen=True):
+    """Let others have the controller's loop: the work so far has taken a while."""
+
+
+class AskReassignments(Effect[Mapping[TopicPartition, tuple[int, str]]], frozen=True):
+    """``AdminRequestsPort.alter_partition_reassignments``: asks a broker that is the controller.
+
+    The driver throws ``BrokerQuestionError`` into the coroutine when there is no answer.
+    """
+
+    broker: Broker
+    targets: Mapping[TopicPartition, tuple[int, ...] | None]
+
+
+class AskElections(Effect[Mapping[TopicPartition, tuple[int, str]]], frozen=True):
+    """``AdminRequestsPort.elect_leaders``, likewise."""
+
+    broker: Broker
+    election_type: int
+    partitions: tuple[TopicPartition, ...] | None
+
+
 class CurrentTime(Effect[int], frozen=True):
     """Milliseconds since the epoch."""
+
+
+class StillAbsent(Effect[tuple[int, ...]], frozen=True):
+    """Which of these sessions are of replicas that are, now, what an event has said of them.
+
+    Attributes:
+        suspected: Of replicas that were suspected.
+        unheard: Of replicas that did not answer, and were never heard.
+    """
+
+    suspected: tuple[int, ...]
+    unheard: tuple[int, ...]
 
 
 class Contend(Effect[None], frozen=True):

@@ -1,14 +1,12 @@
 """What can happen to the controller: one frozen value per kind of event.
 
 Events are processed one at a time, in order; which waiting ones become one is said in
-:mod:`event_merging`. Each names the :class:`ControllerState` that the
-controller is in meanwhile; those names and numbers are metric names of Kafka and never change.
+:mod:`event_merging`. Each names the :class:`ControllerState` that the controller is in meanwhile.
 """
 
 from __future__ import annotations
 
-import enum
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -20,6 +18,7 @@ from regent.controller.broker_requests import (
     Asked,
 )
 from regent.controller.commands import Command, ControlledShutdown, not_controller
+from regent.controller.controller_state import ControllerState
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import (
@@ -29,50 +28,6 @@ from regent.protocol.control_requests import (
     UpdateMetadataResponse,
 )
 from regent.protocol.error_codes import NOT_CONTROLLER
-
-
-class ControllerState(enum.IntEnum):
-    """What the controller is doing: value of the gauge ``ControllerState``.
-
-    Source: ``kafka.controller.ControllerState``.
-    """
-
-    IDLE = 0
-    CONTROLLER_CHANGE = 1
-    BROKER_CHANGE = 2
-    TOPIC_CHANGE = 3
-    TOPIC_DELETION = 4
-    AUTO_LEADER_BALANCE = 6
-    MANUAL_LEADER_BALANCE = 7
-    CONTROLLED_SHUTDOWN = 8
-    ALTER_PARTITION_REASSIGNMENT = 5
-    ISR_CHANGE = 9
-    LEADER_AND_ISR_RESPONSE = 10
-    LOG_DIR_CHANGE = 11
-    CONTROLLER_SHUTDOWN = 12
-    UNCLEAN_LEADER_ELECTION = 13
-    UPDATE_METADATA_RESPONSE = 16
-    COMMAND = 100
-    """Ours: commands of custom resources."""
-
-
-TIMERS: Final[dict[ControllerState, str]] = {
-    ControllerState.CONTROLLER_CHANGE: "ControllerChangeRateAndTimeMs",
-    ControllerState.BROKER_CHANGE: "LeaderElectionRateAndTimeMs",
-    ControllerState.TOPIC_CHANGE: "TopicChangeRateAndTimeMs",
-    ControllerState.TOPIC_DELETION: "TopicDeletionRateAndTimeMs",
-    ControllerState.AUTO_LEADER_BALANCE: "AutoLeaderBalanceRateAndTimeMs",
-    ControllerState.MANUAL_LEADER_BALANCE: "ManualLeaderBalanceRateAndTimeMs",
-    ControllerState.CONTROLLED_SHUTDOWN: "ControlledShutdownRateAndTimeMs",
-    ControllerState.ALTER_PARTITION_REASSIGNMENT: "PartitionReassignmentRateAndTimeMs",
-    ControllerState.ISR_CHANGE: "IsrChangeRateAndTimeMs",
-    ControllerState.LEADER_AND_ISR_RESPONSE: "LeaderAndIsrResponseReceivedRateAndTimeMs",
-    ControllerState.LOG_DIR_CHANGE: "LogDirChangeRateAndTimeMs",
-    ControllerState.CONTROLLER_SHUTDOWN: "ControllerShutdownRateAndTimeMs",
-    ControllerState.UNCLEAN_LEADER_ELECTION: "UncleanLeaderElectionEnableRateAndTimeMs",
-    ControllerState.COMMAND: "CommandRateAndTimeMs",
-}
-"""Kafka's metric for the rate and duration of what is done in a state."""
 
 
 class ControllerEvent(msgspec.Struct, frozen=True):
@@ -124,7 +79,7 @@ class NotEligible(ControllerEvent, frozen=True):
 
 
 class AbsentReplica(NamedTuple):
-    """A replica of Regent that is held to be dead or frozen, or that leaves.
+    """A replica of Regent that is held to be dead or frozen, that leaves, or that does not answer.
 
     Attributes:
         session_id: Its ZooKeeper session, which owns whatever it has in ZooKeeper.
@@ -142,12 +97,15 @@ class ReplicasAbsent(ControllerEvent, frozen=True):
         session_id: The session of this process when that was found.
         absent: Whom it may take over from.
         is_named: Whether it is to take over, without being suspicious.
+        unheard: Who is registered and does not answer, and was never heard. Their places may go;
+            they are not deposed.
     """
 
     state = ControllerState.CONTROLLER_CHANGE
     session_id: int
     absent: tuple[AbsentReplica, ...]
     is_named: bool = False
+    unheard: tuple[AbsentReplica, ...] = ()
 
 
 class ControllerChange(ControllerEvent, frozen=True):
@@ -359,6 +317,12 @@ class AutoPreferredReplicaLeaderElection(ControllerEvent, frozen=True):
     state = ControllerState.AUTO_LEADER_BALANCE
 
 
+class LeaderBalanceUncounted(ControllerEvent, frozen=True):
+    """The next partitions are to be judged: whether their preferred replica leads them."""
+
+    state = ControllerState.CONTROLLER_CHANGE
+
+
 class WatchCheck(ControllerEvent, frozen=True):
     """It is time to look for what a watch should have reported."""
 
@@ -400,6 +364,18 @@ class IsrChangesMade(ControllerEvent, frozen=True):
 
     state = ControllerState.ISR_CHANGE
     partitions: tuple[TopicPartition, ...]
+
+
+class IsrAnnouncementDue(ControllerEvent, frozen=True):
+    """It is time to announce ISR changes that leaders have asked for."""
+
+    state = ControllerState.ISR_CHANGE
+
+
+class AnswersOvertaken(ControllerEvent, frozen=True):
+    """It is time to look after leaders that were answered after their leader epoch had risen."""
+
+    state = ControllerState.ISR_CHANGE
 
 
 class AllocateProducerIdsReceived(AnsweredEvent, frozen=True):

@@ -26,9 +26,18 @@ from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.configs import config_changes
 from regent.controller.effects import CurrentTime, Respond
-from regent.controller.elections import auto_leader_balance, preferred_replica_election
+from regent.controller.elections import (
+    auto_leader_balance,
+    leader_balance_count,
+    preferred_replica_election,
+)
 from regent.controller.log import ControllerLog
-from regent.controller.partitions import alter_partition, isr_changes
+from regent.controller.partitions import (
+    alter_partition,
+    isr_announcements,
+    isr_changes,
+    overtaken_answers,
+)
 from regent.controller.producer_ids import allocate_producer_ids
 from regent.controller.reassignment import reassignment_changes
 from regent.controller.term import failover, failure_policy, watch_check
@@ -59,6 +68,11 @@ class KafkaController:
     def active(self) -> ActiveController | None:
         """Present while this process is the controller."""
         return self._life.active
+
+    @property
+    def controller_id_seen(self) -> int:
+        """Id of the active controller as far as known, -1 if there is none."""
+        return self._life.controller_id_seen
 
     async def process(self, event: e.ControllerEvent) -> None:
         """Process one event to its end, including what becomes of us if that fails.
@@ -201,6 +215,9 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
     e.ReplicaLeaderElection: lambda active, _: (
         preferred_replica_election.process_replica_leader_election(active)
     ),
+    e.LeaderBalanceUncounted: lambda active, _: (
+        leader_balance_count.process_leader_balance_uncounted(active)
+    ),
     e.AutoPreferredReplicaLeaderElection: lambda active, _: (
         auto_leader_balance.process_auto_preferred_replica_leader_election(active)
     ),
@@ -211,6 +228,8 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
         unassigned_replicas.process_unassigned_replica_check(active)
     ),
     e.WatchCheck: lambda active, _: watch_check.process_watch_check(active),
+    e.IsrAnnouncementDue: lambda active, _: isr_announcements.process_isr_announcement_due(active),
+    e.AnswersOvertaken: lambda active, _: overtaken_answers.process_answers_overtaken(active),
     e.ControlledShutdownOverdue: abandoned_shutdowns.process_controlled_shutdown_overdue,
     e.PartitionsReleased: released_partitions.process_partitions_released,
     e.ConfigChange: lambda active, _: config_changes.process_config_change(active),

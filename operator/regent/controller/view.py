@@ -143,11 +143,15 @@ class ClusterView(msgspec.Struct, frozen=True):
         brokers: Live brokers by id, also those that are shutting down.
         shutting_down: Brokers of those that have asked to be shut down.
         topics: Topics by name, in no order.
+        unreadable_topics: Why the nodes of topics cannot be read, wholly or in part, by topic. They
+            exist, and may have partitions that ``topics`` does not have.
         broker_facts: What is known of each live broker, and of those that are down and have
             replicas, as far as topic configurations depend on it.
         cluster_id: Id of the Kafka cluster (``/cluster/id``); None if it is not known. What is said
             about a topic holds for this cluster only.
         cordoned: Brokers that get no new replicas as long as there are enough others.
+        is_client: Whether a broker is the controller, and this process asks it. What only a
+            controller knows is missing then: refusals, brokers that are shutting down.
     """
 
     is_active: bool = False
@@ -156,10 +160,17 @@ class ClusterView(msgspec.Struct, frozen=True):
     controller_epoch: int = 0
     brokers: Mapping[int, Broker] = {}
     topics: Mapping[str, TopicView] = {}
+    unreadable_topics: Mapping[str, str] = {}
     cluster_id: str | None = None
     broker_facts: tuple[BrokerFacts, ...] = ()
     shutting_down: tuple[int, ...] = ()
     cordoned: tuple[int, ...] = ()
+    is_client: bool = False
+
+    def knows(self, topic: str) -> bool:
+        """Whether ``topics`` has all that there is of a topic. So it does not exist if it is not
+        there."""
+        return self.is_complete and topic not in self.unreadable_topics
 
     @property
     def available_brokers(self) -> frozenset[int]:
@@ -172,7 +183,15 @@ class ClusterView(msgspec.Struct, frozen=True):
         return self.available_brokers.difference(self.cordoned)
 
     @property
+    def placement_terms(self) -> tuple[frozenset[tuple[int, int, bool]], tuple[int, ...]]:
+        """What resources may wait for of the brokers: the live ones, each with its epoch and
+        whether it gets new replicas; and those that are cordoned, alive or not."""
+        hosts = self.brokers_for_new_replicas
+        live = frozenset((b, broker.epoch, b in hosts) for b, broker in self.brokers.items())
+        return live, self.cordoned
+
+    @property
     def may_act(self) -> bool:
         """Whether the cluster can be seen here and commands for it are carried out: this process is
-        its controller."""
-        return self.is_active
+        its controller, or a client of it."""
+        return self.is_active or self.is_client

@@ -42,6 +42,10 @@ class ClaimIndex(Generic[ResourceT, ClaimT]):
         claims = (self._entries[key].claim for key in self._by_subject.get(subject, ()))
         return tuple(claim for claim in claims if claim is not None)
 
+    def all_claims(self) -> tuple[ClaimT, ...]:
+        """Claims to any subject, in no particular order."""
+        return tuple(each.claim for each in self._entries.values() if each.claim is not None)
+
     def put(self, key: ObjectKey, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
         """Take in a version; the keys of all that declare the same, if it is news for them.
 

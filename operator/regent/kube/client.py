@@ -16,6 +16,8 @@ import json
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +39,7 @@ RETRY_AFTER_MAX_S: Final = 60.0
 """API servers ask for a second or two. What stands in front of them may ask for anything."""
 
 MERGE_PATCH: Final = "application/merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 
 class KubeClient:
@@ -64,6 +67,7 @@ class KubeClient:
         self._transport: tuple[object, ...] = ()
         self._session: aiohttp.ClientSession | None = None
         self._refreshing = asyncio.Lock()
+        self._server_time: tuple[datetime, float] | None = None
 
     async def __aenter__(self) -> KubeClient:
         return self
@@ -77,13 +81,28 @@ class KubeClient:
             await self._session.close()
             self._session = None
 
+    def server_time(self) -> datetime | None:
+        """The present by the API server's clock, to within some seconds; None: it has not said.
+
+        Times in objects that the API server has written are to be compared with this clock.
+        """
+        if self._server_time is None:
+            return None
+        said, at = self._server_time
+        return said + timedelta(seconds=asyncio.get_running_loop().time() - at)
+
     async def get(self, path: str, *, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Read an object or one page of a list. Raises as :meth:`request` does."""
         return await self.request("GET", path, query=query)
 
-    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object in the collection ``path``. Raises as :meth:`request` does."""
-        return await self.request("POST", path, body=body)
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, dry_run: bool = False
+    ) -> dict[str, Any]:
+        """Create an object in the collection ``path``; with ``dry_run`` the API server only says
+        what would come of it. Raises as :meth:`request` does: KubeConflictError if there is one of
+        that name."""
+        query = {"dryRun": "All"} if dry_run else None
+        return await self.request("POST", path, body=body, query=query)
 
     async def merge_patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Apply a JSON merge patch; the object afterwards. With ``metadata.resourceVersion`` in the
@@ -91,9 +110,21 @@ class KubeClient:
         """
         return await self.request("PATCH", path, body=body, content_type=MERGE_PATCH)
 
-    async def delete(self, path: str, *, uid: str, version: str) -> None:
-        """Delete exactly this version of an object. Raises as :meth:`request` does."""
-        conditions = {"uid": uid, "resourceVersion": version}
+    async def apply(self, path: str, body: Mapping[str, Any], *, manager: str) -> dict[str, Any]:
+        """Server-side apply; the object afterwards. Fields of others are not taken over. Raises as
+        :meth:`request` does.
+        """
+        query = {"fieldManager": manager}
+        return await self.request("PATCH", path, body=body, content_type=APPLY_PATCH, query=query)
+
+    async def get_text(self, path: str, *, query: Mapping[str, str] | None = None) -> str:
+        """Read what is no object, such as a log. Raises as :meth:`request` does."""
+        return (await self._answer("GET", path, query=query)).text
+
+    async def delete(self, path: str, *, uid: str, version: str | None) -> None:
+        """Delete exactly this object; with ``version`` only if it is still that one. Raises as
+        :meth:`request` does."""
+        conditions = {"uid": uid} | ({} if version is None else {"resourceVersion": version})
         body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": conditions}
         await self.request("DELETE", path, body=body)
 
@@ -115,6 +146,23 @@ class KubeClient:
             KubeUnavailableError: No answer in time, or not one of an API server.
             KubeLoginError: No credentials.
         """
+        answer = await self._answer(method, path, body=body, content_type=content_type, query=query)
+        try:
+            return answer.body
+        except ValueError as error:
+            raise KubeUnavailableError(
+                f"{method} {path}: the answer is no JSON object: {error}"
+            ) from error
+
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        content_type: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> _Answer:
         stale = self._info
         answer = await self._send(method, path, body, content_type=content_type, query=query)
         if answer.status == 401:
@@ -122,12 +170,7 @@ class KubeClient:
             answer = await self._send(method, path, body, content_type=content_type, query=query)
         if answer.status >= 400:
             raise _error(answer, f"{method} {path}")
-        try:
-            return answer.body
-        except ValueError as error:
-            raise KubeUnavailableError(
-                f"{method} {path}: the answer is no JSON object: {error}"
-            ) from error
+        return answer
 
     async def _send(
         self,
@@ -140,7 +183,7 @@ class KubeClient:
     ) -> _Answer:
         info, session = await self._connection()
         data = None if body is None else json.dumps(body).encode()
-        headers = {**info.as_http_headers(), "Accept": "application/json"}
+        headers = {**info.as_http_headers(), "Accept": "application/json, */*;q=0.5"}
         if data is not None:
             headers["Content-Type"] = content_type
         try:
@@ -149,12 +192,21 @@ class KubeClient:
             ) as response:
                 payload = await response.read()
                 self._on_request(method, response.status)
+                self._note_time(response.headers.get("Date"))
                 return _Answer(response.status, response.headers.get("Retry-After"), payload)
         except (aiohttp.ClientError, TimeoutError) as error:
             self._on_request(method, None)
             raise KubeUnavailableError(
                 f"{method} {path}: {str(error) or type(error).__name__}"
             ) from error
+
+    def _note_time(self, date: str | None) -> None:
+        try:
+            said = parsedate_to_datetime(date or "")
+        except ValueError:
+            return  # it is optional, and what stands in front of the API server may send anything
+        if said.tzinfo is not None:
+            self._server_time = (said, asyncio.get_running_loop().time())
 
     async def _connection(self) -> tuple[kopf.ConnectionInfo, aiohttp.ClientSession]:
         now = asyncio.get_running_loop().time()
@@ -194,6 +246,11 @@ class _Answer:
         if not isinstance(decoded, dict):
             raise ValueError(f"it is {self._payload[:200]!r}")
         return decoded
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self._payload.decode(errors="replace")
 
     @property
     def details(self) -> dict[str, Any]:

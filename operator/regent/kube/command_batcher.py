@@ -1,8 +1,11 @@
 """Commands of many resources travel to the controller together.
 
 The controller works in sets: creating a thousand topics in one submission costs a few round trips
-to ZooKeeper, creating them one by one costs thousands. So while one submission is under way, all
-commands that come in are collected for the next one.
+to ZooKeeper, creating them one by one costs thousands. So while one submission is under way, and
+for a while after it, all commands that come in are collected for the next one.
+
+The while is a multiple of what the submission took: much of that is the same for one topic and for
+a hundred, such as ZooKeeper's list of all topics and a request to each broker.
 """
 
 from __future__ import annotations
@@ -27,6 +30,10 @@ logger = logging.getLogger(__name__)
 
 BATCH_WAIT_S: Final = 0.005
 """How long the first command waits for company."""
+
+REST_PER_COST: Final = 4.0
+REST_MAX_S: Final = 0.25
+"""However long a submission took."""
 
 BATCH_SIZE_MAX: Final = 2000
 """Commands in one submission."""
@@ -58,13 +65,16 @@ class CommandBatcher:
 
     async def run(self) -> None:
         """Submit batches until cancelled."""
+        now = asyncio.get_running_loop().time
         while True:
             await self._available.wait()
             await asyncio.sleep(BATCH_WAIT_S)
             batch = self._take()
             if not self._pending:
                 self._available.clear()
+            began = now()
             await self._carry_out(batch)
+            await asyncio.sleep(min(REST_PER_COST * (now() - began), REST_MAX_S))
 
     def _take(self) -> list[_Pending]:
         size = 0

@@ -60,11 +60,14 @@ class CopyWatch:
         self._something_moves = asyncio.Event()
 
     def follow(
-        self, key: ObjectKey, plan: MovePlan, moving: Collection[TopicPartition]
+        self, key: ObjectKey, plan: MovePlan | None, moving: Collection[TopicPartition]
     ) -> CopyLedger:
         """A resource looks at its plan, and waits for answers if a partition of it moves; what is
-        known. It is forgotten with the answers, whose news make it look again."""
-        if self._questions is not None and any(move.tp in moving for move in plan.moves):
+        known. It is forgotten with the answers, whose news make it look again. None: it has no
+        plan yet."""
+        if plan is None or self._questions is None:
+            return self.ledger
+        if any(move.tp in moving for move in plan.moves):
             self._followed[key] = plan
             self._something_moves.set()
         return self.ledger

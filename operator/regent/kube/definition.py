@@ -65,7 +65,8 @@ async def dropped_fields(
     """Paths of those fields that the API server does not know, sorted; None: it does not say.
 
     Args:
-        fields: Names of fields by the part of an object that has them.
+        fields: Names of fields by the part of an object that has them; of a field within another
+            one it is ``plan.hash``. Of what is dropped as a whole, nothing within it is named.
     """
     try:
         document = await client.get(_SCHEMAS)
@@ -78,15 +79,36 @@ async def dropped_fields(
             return tuple(
                 f"{part}.{name}"
                 for part in sorted(fields)
-                for name in sorted(fields[part] - _names(parts.get(part)))
+                for name in _dropped(fields[part], parts.get(part, {}))
             )
     return None
 
 
-def _names(part: Mapping[str, Any] | None) -> Set[str]:
-    """Names of the fields that the schema of a part of an object has."""
-    names: Mapping[str, Any] = (part or {}).get("properties", {})
-    return names.keys()
+def _dropped(fields: Set[str], schema: Mapping[str, Any]) -> list[str]:
+    dropped = {name for name in fields if not _is_kept(name, schema)}
+    return sorted(name for name in dropped if name.rpartition(".")[0] not in dropped)
+
+
+def _is_kept(name: str, schema: Mapping[str, Any]) -> bool:
+    node = schema
+    for step in name.split("."):
+        node = _of_elements(node)
+        if node.get("x-kubernetes-preserve-unknown-fields"):
+            return True
+        properties = node.get("properties", {})
+        if step not in properties:
+            return False
+        node = properties[step]
+    return True
+
+
+def _of_elements(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of what is in a list or a map; of anything else, the schema itself."""
+    while True:
+        elements = schema.get("items", schema.get("additionalProperties"))
+        if not isinstance(elements, Mapping):
+            return schema
+        schema = elements
 
 
 def _problem(kind: ResourceKind, dropped: tuple[str, ...]) -> str:

@@ -3,17 +3,22 @@
 Events are a courtesy: they are sent in the background, and losing one loses nothing but a line of
 history. The same Event about the same object is not sent twice within ``QUIET_S``, unless it
 stands for something that happened twice.
+
+An Event costs the API server nearly as much as a status. So while resources wait for their turn or
+are worked on, those that warn of nothing wait, too: of ten thousand new topics the statuses are
+shown first.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeError
@@ -25,27 +30,61 @@ from regent.resources.kind import API_VERSION
 logger = logging.getLogger(__name__)
 
 QUIET_S: Final = 600.0
+PATIENCE_S: Final = 120.0
+"""How long an Event that warns of nothing waits for resources at most."""
 FINISH_TIMEOUT_S: Final = 5.0
 COMPONENT: Final = "regent"
 MAX_MESSAGE_LENGTH: Final = 1024
 
 _NAME_LENGTH_MAX: Final = 200
-_QUEUE_SIZE_MAX: Final = 10_000
+_QUEUE_SIZE_MAX: Final = 20_000
+_PATIENT_MAX: Final = 10_000
+"""With so many of them waiting, resources have to share."""
 _REMEMBERED_MAX: Final = 20_000
 
 
-class EventRecorder:
-    """Sends Events in the order in which they are recorded. :meth:`run` must be running."""
+class _Recorded(NamedTuple):
+    """An Event that was not sent yet.
 
-    def __init__(self, client: KubeClient, *, now: Callable[[], datetime], instance: str) -> None:
+    Attributes:
+        moment: When it was recorded, as the API has it.
+        at: The same as loop time.
+    """
+
+    subject: CachedObject
+    event: PlannedEvent
+    moment: str
+    at: float
+
+
+class EventRecorder:
+    """Sends Events in the order in which they are recorded, warnings first. :meth:`run` must be
+    running."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        now: Callable[[], datetime],
+        instance: str,
+        is_busy: Callable[[], bool] = lambda: False,
+    ) -> None:
         """
         Args:
             instance: Name of this process, for ``reportingInstance``.
+            is_busy: Returns whether resources wait for their turn or are worked on; when that is
+                over, :meth:`wake` is to be called.
         """
         self._client = client
         self._now = now
         self._instance = instance
-        self._queue: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(_QUEUE_SIZE_MAX)
+        self._is_busy = is_busy
+        self._urgent: deque[_Recorded] = deque()
+        self._patient: deque[_Recorded] = deque()
+        self._is_hurried = False
+        self._woken = asyncio.Event()
+        self._all_sent = asyncio.Event()
+        self._all_sent.set()
         self._recent: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
     def record(self, subject: CachedObject, event: PlannedEvent) -> None:
@@ -59,9 +98,7 @@ class EventRecorder:
         self._recent.move_to_end(mark)
         while len(self._recent) > _REMEMBERED_MAX:
             self._recent.popitem(last=False)
-        try:
-            self._queue.put_nowait((subject.key.namespace, self._body(subject, event)))
-        except asyncio.QueueFull:
+        if len(self._urgent) + len(self._patient) >= _QUEUE_SIZE_MAX:
             logger.warning(
                 "An Event is dropped, too many are waiting",
                 extra={
@@ -71,17 +108,58 @@ class EventRecorder:
                     "waiting": _QUEUE_SIZE_MAX,
                 },
             )
+            return
+        waiting = self._urgent if event.is_warning else self._patient
+        waiting.append(_Recorded(subject, event, rfc3339(self._now()), now))
+        self._all_sent.clear()
+        self._woken.set()
+
+    def wake(self) -> None:
+        """No resource waits for its turn or is worked on any more."""
+        self._woken.set()
 
     async def run(self) -> None:
         """Send what is recorded until cancelled."""
         while True:
-            namespace, body = await self._queue.get()
-            await self._send(namespace, body)
-            self._queue.task_done()
+            recorded = self._next()
+            if recorded is None:
+                await self._until_woken()
+                continue
+            await self._send(recorded)
+            if not self._urgent and not self._patient:
+                self._all_sent.set()
+
+    def _next(self) -> _Recorded | None:
+        """What is to be sent now, if anything."""
+        if self._urgent:
+            return self._urgent.popleft()
+        if self._patient and (self._is_hurried or not self._is_busy() or self._is_overdue):
+            return self._patient.popleft()
+        return None
+
+    @property
+    def _is_overdue(self) -> bool:
+        """Whether the Events that wait for resources have waited long enough, or are too many."""
+        now = asyncio.get_running_loop().time()
+        return len(self._patient) > _PATIENT_MAX or now >= self._patient[0].at + PATIENCE_S
+
+    async def _until_woken(self) -> None:
+        """Wait until something is recorded, :meth:`wake` is called, or an Event is overdue."""
+        self._woken.clear()
+        due = self._patient[0].at + PATIENCE_S if self._patient else None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(due):
+                await self._woken.wait()
 
     async def flush(self) -> None:
-        """Wait until everything recorded so far is sent. :meth:`run` must be running."""
-        await self._queue.join()
+        """Wait until everything recorded so far is sent, which now happens without waiting for
+        resources. :meth:`run` must be running."""
+        self._is_hurried = True
+        self._woken.set()
+        try:
+            await self._all_sent.wait()
+        finally:
+            self._is_hurried = False
 
     async def finish(self) -> None:
         """As :meth:`flush`, but not for longer than ``FINISH_TIMEOUT_S``: the process ends."""
@@ -90,17 +168,19 @@ class EventRecorder:
         except TimeoutError:
             logger.warning("Some Events were not sent before the end")
 
-    async def _send(self, namespace: str, body: dict[str, Any]) -> None:
+    async def _send(self, recorded: _Recorded) -> None:
+        namespace = recorded.subject.key.namespace
         try:
-            await self._client.create(f"/api/v1/namespaces/{namespace}/events", body)
+            path = f"/api/v1/namespaces/{namespace}/events"
+            await self._client.create(path, self._body(recorded))
         except KubeError as error:
             # A namespace that is being deleted takes no Events; nothing depends on them.
             logger.warning(
                 "An Event cannot be recorded", extra={"namespace": namespace, "error": str(error)}
             )
 
-    def _body(self, subject: CachedObject, event: PlannedEvent) -> dict[str, Any]:
-        moment = rfc3339(self._now())
+    def _body(self, recorded: _Recorded) -> dict[str, Any]:
+        subject, event = recorded.subject, recorded.event
         reference = {
             "apiVersion": API_VERSION,
             "kind": subject.key.kind,
@@ -122,7 +202,7 @@ class EventRecorder:
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "reportingInstance": self._instance,
-            "firstTimestamp": moment,
-            "lastTimestamp": moment,
+            "firstTimestamp": recorded.moment,
+            "lastTimestamp": recorded.moment,
             "count": 1,
         }

@@ -144,7 +144,7 @@ class KafkaTopics:
             memory.note(
                 command,
                 outcome,
-                controller_epoch=request.view.controller_epoch,
+                view=request.view,
                 at=asyncio.get_running_loop().time(),
                 settings=self.settings,
                 jitter=self.jitter,

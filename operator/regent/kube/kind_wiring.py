@@ -19,14 +19,16 @@ from regent.kube.cordon_keeper import CordonKeeper
 from regent.kube.definition import DefinitionCheck
 from regent.kube.drain_news import DrainNews, wanted_cordon
 from regent.kube.event_recorder import EventRecorder
+from regent.kube.eviction.keeper import EvictionKeeper
 from regent.kube.health import KubeHealth
 from regent.kube.hosted_topics import HostedTopics
 from regent.kube.kafka_topics import KafkaTopics, TopicIndex
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.moving_partitions import MoveNews, MovingPartitions
 from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.kube.pace_keeper import PaceKeeper
 from regent.kube.partition_reassignments import PartitionReassignments, ReassignmentIndex
-from regent.kube.rebalance_planning import PlanningTools, RebalancePlanning
+from regent.kube.rebalance_planning import PlanningTools, RebalancePlanning, SparkTools
 from regent.kube.reconciler import (
     MemoryT,
     ReconciledKind,
@@ -38,6 +40,7 @@ from regent.kube.reconciler import (
 from regent.kube.resync import Resync
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
+from regent.kube.spark_runner import SparkRunner
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.usage_watch import UsageWatch
@@ -62,6 +65,7 @@ class KindSurroundings:
         compare_everything: Called with a kind all of whose objects have just been listed.
         copies: How far copies are.
         usage: Which topics are in use.
+        paces: At which rate copies go whose throttle adapts.
         planning: What plans for spec.rebalance are made with; None: there is nothing.
         moving: What moves in the cluster.
         topics: Who claims which topic.
@@ -82,6 +86,7 @@ class KindSurroundings:
     compare_everything: Callable[[str], None]
     copies: CopyWatch
     usage: UsageWatch
+    paces: PaceKeeper
     planning: PlanningTools | None = None
     moving: MovingPartitions = field(default_factory=MovingPartitions)
     topics: TopicIndex = field(default_factory=lambda: ClaimIndex(KAFKA_TOPIC))
@@ -132,22 +137,30 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
     configs = TopicConfigs()
     moving = around.moving
     moves = MoveNews(moving)
+    spark = None if around.planning is None else around.planning.spark
     planning = RebalancePlanning(
         around.planning,
+        jobs=None if spark is None else _jobs(around, spark),
+        concurrent_jobs=1 if spark is None else spark.concurrent_jobs,
         view=around.view,
         rules=around.settings.topic_name_rules,
         on_news=around.enqueue,
     )
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
+        around.paces.lagging.see_topics(around.view(), topics)
         concerned = _concerned(topics, index, configs)
-        if moves.see_topics(around.view(), topics):
+        # What keeps one from going on is news for the plans of the others, too.
+        if moves.see_topics(around.view(), topics) or concerned:
             concerned |= served.cache.keys_not_ready()
         return concerned
 
     def view_replaced() -> None:
         moving.see_all(around.view())
+        around.paces.lagging.see_all(around.view())
 
+    # A plan for the whole cluster waits for the end of what others execute.
+    _also_on_change(index, lambda: around.enqueue(served.cache.keys_not_ready()))
     served = _served(
         around,
         PARTITION_REASSIGNMENT,
@@ -158,6 +171,7 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
             configs=configs,
             moving=moving,
             copies=around.copies,
+            paces=around.paces,
             batcher=around.batcher,
             settings=around.settings,
             view=around.view,
@@ -175,6 +189,10 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
     return served
 
 
+def _jobs(around: KindSurroundings, tools: SparkTools) -> SparkRunner:
+    return SparkRunner(client=around.client, exchange=tools.exchange, policy=tools.policy)
+
+
 def serve_broker_drains(around: KindSurroundings) -> ServedKind:
     """What serves BrokerDrains."""
     index: DrainIndex = ClaimIndex(BROKER_DRAIN)
@@ -184,6 +202,7 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
         hosted=HostedTopics(),
         moving=around.moving,
         copies=around.copies,
+        paces=around.paces,
         reassignments=around.reassignments,
         batcher=around.batcher,
         settings=around.settings,
@@ -201,7 +220,7 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
     )
     index.on_change = keeper.changed
     # What a PartitionReassignment does not move any more may leave its broker.
-    around.reassignments.on_change = lambda: around.enqueue(served.cache.keys_not_ready())
+    _also_on_change(around.reassignments, lambda: around.enqueue(served.cache.keys_not_ready()))
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
         keeper.changed()
@@ -211,6 +230,15 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
         keeper.changed()
         news.view_replaced()
 
+    async def duties(known: asyncio.Event) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(keeper.run(known), name="cordon keeper")
+            if around.settings.evictions is not None:
+                evictions = EvictionKeeper(
+                    around.client, around.settings.evictions, keys=served.cache.keys, now=around.now
+                )
+                group.create_task(evictions.run(known), name="eviction keeper")
+
     served = _served(
         around,
         BROKER_DRAIN,
@@ -219,9 +247,21 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
         topics_changed=topics_changed,
         all_changed=drains.configs.invalidate_all,
         view_replaced=view_replaced,
-        duty=keeper.run,
+        duty=duties,
     )
     return served
+
+
+def _also_on_change(index: ReassignmentIndex, react: Callable[[], None]) -> None:
+    """Call this, too, when another PartitionReassignment executes something, or one does not any
+    more."""
+    before = index.on_change
+
+    def changed() -> None:
+        before()
+        react()
+
+    index.on_change = changed
 
 
 def _concerned(

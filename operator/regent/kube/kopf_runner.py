@@ -7,12 +7,16 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import kopf
 
 from regent.kube.handlers import HandlerContext, Probe, build_registry, build_settings
 from regent.resources.kind import ResourceKind
+
+# Without peering nobody asks for it. Left out, kopf makes one from the name of the process's user,
+# and fails if the user has none, as in a container. (Its type has no public name.)
+_IDENTITY: Final[Any] = "regent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,7 @@ async def run_kopf(
         registry=build_registry(options.kinds, options.probes),
         settings=build_settings(),
         standalone=True,
+        identity=_IDENTITY,
         clusterwide=not namespaces,
         namespaces=namespaces,
         liveness_endpoint=options.liveness_endpoint,

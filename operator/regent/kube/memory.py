@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from regent.controller.commands import Accepted, Outcome, ResourceCommand
+from regent.controller.view import ClusterView
 from regent.kube.settings import KubeSettings
 from regent.kube.work_queue import backoff_s
 from regent.reconcile.dispatch import is_transient
@@ -96,12 +97,16 @@ class ObjectMemory(Generic[StatusT]):
         command: ResourceCommand,
         outcome: Outcome,
         *,
-        controller_epoch: int,
+        view: ClusterView,
         at: float,
         settings: KubeSettings,
         jitter: Callable[[], float],
     ) -> None:
-        """Remember an answer of the controller, so that the same is not asked again at once."""
+        """Remember an answer of the controller, so that the same is not asked again at once.
+
+        Args:
+            view: What the command was planned by.
+        """
         previous = next((a for a in self.attempts if a.command == command), None)
         self.attempts = [a for a in self.attempts if a.command != command][-_ATTEMPTS_MAX + 1 :]
         count = 1
@@ -117,7 +122,8 @@ class ObjectMemory(Generic[StatusT]):
                 command=command,
                 outcome=outcome,
                 generation=self.generation,
-                controller_epoch=controller_epoch,
+                controller_epoch=view.controller_epoch,
+                brokers=view.brokers,
                 retry_at=at + delay_s,
                 count=count,
             )

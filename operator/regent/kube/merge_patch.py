@@ -21,3 +21,14 @@ def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
         elif key not in before or old != value:
             patch[key] = value
     return patch
+
+
+def overlaid(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """``after``, and what only ``before`` has. Lists are those of ``after``."""
+    result = dict(before)
+    for key, value in after.items():
+        old = before.get(key)
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            value = overlaid(old, value)
+        result[key] = value
+    return result

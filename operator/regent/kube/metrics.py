@@ -46,6 +46,14 @@ class ResourceMetrics:
             self._reconciled.labels(kind)
             for result in RESULTS:
                 self._reconciliations.labels(kind, result)
+        self._throttle_changes = Counter(
+            "regent_adaptive_throttle_changes",
+            "How often a throttle that adapts gave copies another rate: lowered, raised.",
+            ["change"],
+            registry=registry,
+        )
+        for change in ("lowered", "raised"):
+            self._throttle_changes.labels(change)
         self._requests = Counter(
             "regent_kubernetes_requests",
             'Requests to the API server, by verb and HTTP status; code "none": no answer.',
@@ -66,6 +74,11 @@ class ResourceMetrics:
         """A resource was reconciled; ``result`` is one of :data:`RESULTS`."""
         self._reconciliations.labels(kind, result).inc()
         self._reconciled.labels(kind).observe(took_s)
+
+    def throttle_changed(self, before: int, after: int) -> None:
+        """A throttle that adapts has another rate, in bytes a second."""
+        if before != after:
+            self._throttle_changes.labels("lowered" if after < before else "raised").inc()
 
     def requested(self, verb: str, status: int | None) -> None:
         """The API server has answered a request; None: it has not."""

@@ -228,7 +228,9 @@ class ObjectCache:
         a version was seen has no lower version itself; and if its version is not lower than that of
         a known object, or of a known deletion, then it has that object in the same version or a
         later one, and what was deleted is not in it. What contradicts that belongs to another
-        history, however far this one has come meanwhile. An object that contradicts nothing is
+        history, however far this one has come meanwhile; or the definition has changed, by which
+        the API server drops fields and adds defaults as it reads. In both cases what is known is of
+        no use. An object that contradicts nothing is
         either unchanged or newer: its listed version is taken in as always.
 
         Args:

@@ -25,7 +25,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from regent.controller.view import ClusterView
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
@@ -40,8 +39,11 @@ from regent.kube.kind_wiring import (
     serve_partition_reassignments,
 )
 from regent.kube.kopf_runner import KopfOptions
+from regent.kube.lagging_partitions import LaggingPartitions
+from regent.kube.latency_watch import LatencyWatch
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
+from regent.kube.pace_keeper import PaceKeeper
 from regent.kube.rebalance_planning import PlanningTools
 from regent.kube.reconciler import Reconciled
 from regent.kube.served_kind import ServedKind
@@ -82,17 +84,25 @@ class KubeOperator:
         self._is_open = True
         self._may_act = controller.view.may_act
         self._epoch = controller.view.controller_epoch
-        self._brokers = _brokers_of(controller.view)
+        self._brokers = controller.view.placement_terms
         self._metrics = metrics or ResourceMetrics(CollectorRegistry())
-        self.queue: WorkQueue[ObjectKey] = WorkQueue(jitter=jitter)
+        self.queue: WorkQueue[ObjectKey] = WorkQueue(
+            jitter=jitter, on_idle=lambda: self.recorder.wake()
+        )
         self.batcher = CommandBatcher(controller, timeout_s=settings.submit_timeout_s)
-        self.recorder = EventRecorder(client, now=now, instance=socket.gethostname())
+        self.recorder = EventRecorder(
+            client,
+            now=now,
+            instance=socket.gethostname(),
+            is_busy=lambda: not self.queue.is_idle,
+        )
         self.copies = CopyWatch(
             broker_questions, view=lambda: controller.view, now=now, on_news=self._enqueue
         )
         self.usage = UsageWatch(
             broker_questions, view=lambda: controller.view, now=now, on_news=self._enqueue
         )
+        self.latency = LatencyWatch(broker_questions, view=lambda: controller.view)
         surroundings = KindSurroundings(
             client=client,
             settings=settings,
@@ -109,6 +119,7 @@ class KubeOperator:
             planning=planning,
             copies=self.copies,
             usage=self.usage,
+            paces=PaceKeeper(LaggingPartitions(), self.latency, self._metrics),
         )
         self.kafka_topics = serve_kafka_topics(surroundings)
         self.partition_reassignments = serve_partition_reassignments(surroundings)
@@ -138,6 +149,7 @@ class KubeOperator:
             ("event recorder", self.recorder.run()),
             ("copy watch", self.copies.run()),
             ("usage watch", self.usage.run()),
+            ("latency watch", self.latency.run()),
         ]
         for kind, served in self.kinds.items():
             names.extend((f"{name} {kind}", each) for name, each in served.background())
@@ -242,7 +254,7 @@ class KubeOperator:
         if self._may_act or view.may_act:
             self._was_active_at = self._loop.time()
         self._may_act = view.may_act
-        brokers, self._brokers = self._brokers, _brokers_of(view)
+        brokers, self._brokers = self._brokers, view.placement_terms
         epoch = view.controller_epoch
         if epoch != self._epoch:
             self._epoch = epoch
@@ -343,12 +355,6 @@ async def _end(watches: list[asyncio.Task[None]], stop_event: asyncio.Event) -> 
         await asyncio.wait(watches)
     finally:
         await cancel(watches)
-
-
-def _brokers_of(view: ClusterView) -> frozenset[tuple[int, int, bool]]:
-    """The live brokers, each with whether it gets new replicas; a restarted one is another one."""
-    hosts = view.brokers_for_new_replicas
-    return frozenset((b, broker.epoch, b in hosts) for b, broker in view.brokers.items())
 
 
 def _weak_listener(operator: KubeOperator) -> Callable[[frozenset[str] | None], None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,20 +22,28 @@ from regent.kube.copy_watch import CopyWatch
 from regent.kube.kafka_topics import TopicIndex
 from regent.kube.moving_partitions import MovingPartitions
 from regent.kube.object_cache import CachedObject, ObjectKey
+from regent.kube.pace_keeper import PaceKeeper
 from regent.kube.reassignment_memory import ReassignmentMemory
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
-from regent.model.partition import TopicPartition
 from regent.planning.orders import PlanningOutcome
 from regent.reconcile.plan import PlannedEvent
-from regent.reconcile.reassignments.claims import ReassignmentClaim, moved_by_others
-from regent.reconcile.reassignments.copies import CopyLedger
+from regent.reconcile.reassignments.claims import (
+    ReassignmentClaim,
+    moved_by_others,
+)
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
+from regent.reconcile.reassignments.move_plan import MovePlan
 from regent.reconcile.reassignments.planning import plan_reassignment
-from regent.reconcile.reassignments.request import DeclaredReplicas, ReassignmentRequest
+from regent.reconcile.reassignments.request import (
+    DeclaredReplicas,
+    ReassignmentRequest,
+    UnderWay,
+)
 from regent.reconcile.reassignments.status import readable_plan
 from regent.reconcile.reassignments.transitions import transition_events
+from regent.reconcile.reassignments.under_way import under_way
 from regent.reconcile.reassignments.unreadable import UnreadableRequest, plan_unreadable
 from regent.reconcile.request import Absence
 from regent.resources.partition_reassignment import PartitionReassignment, UnreadableReassignment
@@ -55,6 +63,7 @@ class PartitionReassignments:
         configs: What is known of the configurations of topics.
         moving: What moves in the cluster.
         copies: How far copies are.
+        paces: At which rate copies go whose throttle adapts.
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
@@ -67,6 +76,7 @@ class PartitionReassignments:
     configs: TopicConfigs
     moving: MovingPartitions
     copies: CopyWatch
+    paces: PaceKeeper
     batcher: CommandBatcher
     settings: KubeSettings
     view: Callable[[], ClusterView]
@@ -90,16 +100,27 @@ class PartitionReassignments:
         configs = {topic: self.configs.get(topic) for topic in topics}
         view, moving = self.view(), self.moving.partitions
         claims = (claim for topic in topics for claim in self.index.claims(topic))
+        plan = _plan_under_way(resource)
+        memory.pace = self.paces.pace(
+            resource.spec.throttle,
+            memory.pace,
+            view=view,
+            plan=plan,
+            moving=moving,
+            at=at,
+        )
         return ReassignmentRequest(
             resource=resource,
             view=view,
             topics=topics,
             configs={topic: config for topic, config in configs.items() if config is not None},
             moving=moving,
-            copies=self._copies(known, resource, moving),
+            copies=self.copies.follow(known.key, plan, moving),
+            pace=memory.pace,
             sent=self.moving.sent(at=at),
             refused=memory.refused,
             moved_by_others=moved_by_others(resource, claims, cluster_id=view.cluster_id),
+            under_way=self._under_way(resource, view),
             declared=self._declared(topics, cluster_id=view.cluster_id),
             name_rules=self.settings.topic_name_rules,
             planned=planned,
@@ -110,17 +131,11 @@ class PartitionReassignments:
             absence=self.absence(),
         )
 
-    def _copies(
-        self,
-        known: CachedObject,
-        resource: PartitionReassignment,
-        moving: Collection[TopicPartition],
-    ) -> CopyLedger:
-        status = resource.status
-        plan = None if status.started_at is None else readable_plan(status.plan)
-        if plan is None or status.finished_at is not None:
-            return self.copies.ledger
-        return self.copies.follow(known.key, plan, moving)
+    def _under_way(self, resource: PartitionReassignment, view: ClusterView) -> UnderWay:
+        """The others that are executed, if it matters: to a plan for the whole cluster."""
+        if resource.spec.rebalance is None or resource.status.started_at is not None:
+            return UnderWay()
+        return under_way(resource, self.index.all_claims(), view)
 
     def _declared(
         self, topics: Sequence[str], *, cluster_id: str | None
@@ -161,7 +176,7 @@ class PartitionReassignments:
                     memory.note_attempt(
                         command,
                         outcome,
-                        controller_epoch=request.view.controller_epoch,
+                        view=request.view,
                         at=at,
                         settings=self.settings,
                         jitter=self.jitter,
@@ -190,7 +205,7 @@ class PartitionReassignments:
         memory.note_attempt(
             command,
             outcome,
-            controller_epoch=request.view.controller_epoch,
+            view=request.view,
             at=asyncio.get_running_loop().time(),
             settings=self.settings,
             jitter=self.jitter,
@@ -207,3 +222,11 @@ class PartitionReassignments:
         memory: ReassignmentMemory,
     ) -> tuple[PlannedEvent, ...]:
         return transition_events(over, status)
+
+
+def _plan_under_way(resource: PartitionReassignment) -> MovePlan | None:
+    """The plan whose execution has begun and is not over; None: there is none."""
+    status = resource.status
+    if status.started_at is None or status.finished_at is not None:
+        return None
+    return readable_plan(status.plan)

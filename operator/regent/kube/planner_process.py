@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from regent.kube.plan_runner import PlanTask
-from regent.planning.results import PlannerFailed, PlannerMissing, PlanResult, read_result
+from regent.planning.results import (
+    HistoryUnusable,
+    PlannerFailed,
+    PlannerMissing,
+    PlanResult,
+    read_result,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +42,9 @@ _KEPT_ENVIRONMENT: Final = (
     "TMPDIR",
 )
 """Of the environment of this process: a planner needs no settings and no secrets of Regent."""
+
+_SPARKS_ENVIRONMENT: Final = ("JAVA_HOME", "SPARK_HOME", "SPARK_LOCAL_IP")
+"""Besides, where a history is read."""
 
 _NICENESS: Final = 10
 """The planner takes what the controller leaves of the processors."""
@@ -69,6 +78,16 @@ class PlannerProcess:
                 f"the package {_PACKAGE} is not installed: pip install 'regent[planner]'"
             )
         arguments = task.goals.arguments()
+        kept: tuple[str, ...] = _KEPT_ENVIRONMENT
+        if task.history is not None:
+            if task.history.is_url:
+                return HistoryUnusable(
+                    f"planner_history is {task.history.place}, which a process beside Regent does "
+                    "not read: have the plan made on Spark (spec.rebalance.spark), or keep the "
+                    "history in a folder"
+                )
+            arguments = (*arguments, *task.history.arguments())
+            kept = (*kept, *_SPARKS_ENVIRONMENT)
         if sum(map(len, arguments)) > _ARGUMENTS_MAX:
             return PlannerFailed(
                 f"{len(task.goals.pinned)} pinned topics do not fit into a command line"
@@ -78,8 +97,7 @@ class PlannerProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=_ONE_THREAD
-            | {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ},
+            env=_ONE_THREAD | {name: os.environ[name] for name in kept if name in os.environ},
         )
         try:
             self._bound(process.pid)

@@ -213,8 +213,12 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             held_s = self._held_back_s(known, plan.status, memory)
             if held_s is not None:
                 delays.append(held_s)
-            elif await self._write_status(known, plan.status, memory) is WriteResult.OUTRANKED:
-                return _OUTRANKED_RETRY_S
+            else:
+                result = await self._write_status(
+                    known, plan.status, memory, keeps_unread=plan.keeps_unread
+                )
+                if result is WriteResult.OUTRANKED:
+                    return _OUTRANKED_RETRY_S
         if plan.finalizer is FinalizerAction.REMOVE:
             result = await self._parts.writer.remove_finalizer(
                 known.key, known.uid, generation=known.generation
@@ -231,10 +235,16 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         memory: MemoryT,
         *,
         in_full: bool = False,
+        keeps_unread: bool = False,
     ) -> WriteResult:
         over = self._overwritable(known, memory)
         result = await self._parts.writer.write_status(
-            known.key, known.uid, status, over=over, in_full=in_full
+            known.key,
+            known.uid,
+            status,
+            over=over,
+            in_full=in_full,
+            keeps_unread=keeps_unread,
         )
         if result is WriteResult.OUTRANKED:
             self._note_outranked(known, memory)

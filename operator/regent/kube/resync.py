@@ -269,7 +269,8 @@ class Resync:
         )
         if is_restarted:
             logger.warning(
-                "The API server has gone back to an earlier state; all resources are read anew",
+                "The API server shows resources otherwise than before (a backup was restored, or "
+                "their definition was changed); all are read anew",
                 extra={"listed_version": listing.version},
             )
         self._health.listed(unreadable=listing.unreadable, unwritable=listing.unwritable)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from regent.kube.eviction.settings import EvictionSettings
 from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.selection import ClusterSelection
 
@@ -50,6 +51,7 @@ class KubeSettings:
         lease_name: Name of the Lease that the replicas of one Regent share.
         lease_duration_s: An observer may take the Lease when it has not been renewed for this long.
         lease_retry_s: Seconds between renewals of the Lease.
+        evictions: What is done before a broker's pod is evicted; None: nothing.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -76,3 +78,4 @@ class KubeSettings:
     lease_name: str = "regent"
     lease_duration_s: int = 15
     lease_retry_s: float = 2.0
+    evictions: EvictionSettings | None = None

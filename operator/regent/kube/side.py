@@ -32,6 +32,7 @@ class KubernetesSide:
         on_signal: Called for SIGTERM and SIGINT.
         planning: What plans for spec.rebalance are made with; None: there is no planner.
         broker_questions: As for :func:`~regent.kube.operator.run_kube`.
+        on_serving: Called in the main loop when serving begins, and when it ends.
 
     Attributes:
         operator: What serves now; None while another replica does.
@@ -48,6 +49,7 @@ class KubernetesSide:
         metrics: ResourceMetrics,
         planning: PlanningTools | None = None,
         broker_questions: BrokerQuestionsPort | None = None,
+        on_serving: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self.operator: KubeOperator | None = None
         self._controller = controller
@@ -58,6 +60,7 @@ class KubernetesSide:
         self._metrics = metrics
         self._planning = planning
         self._broker_questions = broker_questions
+        self._on_serving = on_serving
         self._leadership = Leadership(
             duration_s=settings.lease_duration_s, retry_s=settings.lease_retry_s
         )
@@ -110,6 +113,7 @@ class KubernetesSide:
     async def _serve(self, client: KubeClient, stop_event: asyncio.Event) -> None:
         over = asyncio.Event()
         ending = asyncio.create_task(_relay(self._leadership.serving.over, stop_event, to=over))
+        self._on_serving(True)
         try:
             await run_kube(
                 self._controller,
@@ -125,6 +129,7 @@ class KubernetesSide:
                 broker_questions=self._broker_questions,
             )
         finally:
+            self._on_serving(False)
             self.operator = None
             self._health.ended()
             await cancel((ending,))

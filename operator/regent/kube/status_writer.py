@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, Protocol
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeConflictError, KubeNotFoundError, KubeSchemaError
-from regent.kube.merge_patch import merge_patch
+from regent.kube.merge_patch import merge_patch, overlaid
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
 from regent.reconcile.kinds import ClaimT, KindDescriptor
 from regent.reconcile.request import ResourceT
@@ -89,12 +89,14 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
         *,
         over: str | None = None,
         in_full: bool = False,
+        keeps_unread: bool = False,
     ) -> WriteResult:
         """Make the status of an object what it shall be. ``controllerEpoch`` alone is no change.
 
         Args:
             over: resourceVersion of the object whose status is overwritten whatever its epoch.
             in_full: Whether something depends on every field being stored.
+            keeps_unread: Whether fields that are stored and not in ``status`` stay.
 
         Raises:
             KubeConflictError: If the object changes faster than it can be written.
@@ -102,7 +104,12 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
             KubeError: If the API server does not answer or refuses.
         """
         wanted = status.to_api()
-        result = await self._write(key, uid, lambda known: _status_decision(known, wanted, over))
+
+        def decide(known: CachedObject) -> _Decision:
+            status = overlaid(known.status, wanted) if keeps_unread else wanted
+            return _status_decision(known, status, over)
+
+        result = await self._write(key, uid, decide)
         known = self._cache.get(key)
         if in_full and result is WriteResult.WRITTEN and known is not None and known.uid == uid:
             _require_fields(wanted, known, crd_name=self._kind.kind.crd_name)
@@ -223,13 +230,25 @@ def _status_decision(known: CachedObject, wanted: dict[str, Any], over: str | No
 
 def _require_fields(wanted: Mapping[str, Any], known: CachedObject, *, crd_name: str) -> None:
     """Raise KubeSchemaError if a status was stored without some of its fields."""
-    dropped = sorted(wanted.keys() - known.status.keys())
+    dropped = _missing(wanted, known.status)
     if dropped:
         raise KubeSchemaError(
             f"the API server does not store {', '.join(f'status.{name}' for name in dropped)}: the "
             f"CustomResourceDefinition {crd_name} is older than this Regent; "
             "`regent crds | kubectl apply -f -` brings it up to date"
         )
+
+
+def _missing(wanted: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
+    """Names of fields that were not stored, also of those within others."""
+    missing: list[str] = []
+    for name in sorted(wanted):
+        value, found = wanted[name], stored.get(name)
+        if name not in stored:
+            missing.append(name)
+        elif isinstance(value, Mapping) and isinstance(found, Mapping):
+            missing += (f"{name}.{inner}" for inner in _missing(value, found))
+    return missing
 
 
 def _addition(known: CachedObject, finalizer: str) -> _Decision:

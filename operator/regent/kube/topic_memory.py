@@ -14,6 +14,7 @@ from regent.controller.commands import (
     Outcome,
     ResourceCommand,
 )
+from regent.controller.view import ClusterView
 from regent.kube.memory import ObjectMemory
 from regent.kube.settings import KubeSettings
 from regent.reconcile.request import Attempt
@@ -52,7 +53,7 @@ class TopicMemory(ObjectMemory[KafkaTopicStatus]):
         command: ResourceCommand,
         outcome: Outcome,
         *,
-        controller_epoch: int,
+        view: ClusterView,
         at: float,
         settings: KubeSettings,
         jitter: Callable[[], float],
@@ -69,7 +70,7 @@ class TopicMemory(ObjectMemory[KafkaTopicStatus]):
         self.note_attempt(
             command,
             outcome,
-            controller_epoch=controller_epoch,
+            view=view,
             at=at,
             settings=settings,
             jitter=jitter,

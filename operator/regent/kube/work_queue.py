@@ -47,12 +47,16 @@ class WorkQueue(Generic[KeyT]):
     :meth:`stalled_s` and :meth:`oldest_s` may be called in any.
     """
 
-    def __init__(self, *, jitter: Callable[[], float]) -> None:
+    def __init__(
+        self, *, jitter: Callable[[], float], on_idle: Callable[[], None] = lambda: None
+    ) -> None:
         """
         Args:
             jitter: Returns numbers from 0 to 1 that spread retries.
+            on_idle: Called when no key waits any more and none is worked on.
         """
         self._jitter = jitter
+        self._on_idle = on_idle
         self._now = asyncio.get_running_loop().time
         self._waiting: dict[KeyT, float] = {}  # in order of arrival -> when it was queued
         self._handed_out: dict[KeyT, float] = {}
@@ -65,7 +69,8 @@ class WorkQueue(Generic[KeyT]):
         self._timer: asyncio.TimerHandle | None = None
         self._next_retry_at = 0.0
         self._moved_at = 0.0
-        self._available = asyncio.Event()
+        # One for each key that waits: a key wakes up one worker, not all that have nothing to do.
+        self._available = asyncio.Semaphore(0)
 
     def __len__(self) -> int:
         """Keys that wait for a worker now; delayed ones do not count."""
@@ -102,7 +107,7 @@ class WorkQueue(Generic[KeyT]):
             if self.is_idle:
                 self._moved_at = self._now()
             self._waiting[key] = self._now()
-            self._available.set()
+            self._available.release()
 
     def add_after(self, key: KeyT, delay_s: float) -> None:
         """Queue a key after a delay. Of several delays the shortest counts."""
@@ -137,9 +142,7 @@ class WorkQueue(Generic[KeyT]):
 
     async def get(self) -> KeyT:
         """The next key; waits for one. Must be followed by :meth:`done`."""
-        while not self._waiting:
-            self._available.clear()
-            await self._available.wait()
+        await self._available.acquire()
         key = next(iter(self._waiting))
         self._handed_out[key] = self._waiting.pop(key)
         return key
@@ -157,6 +160,8 @@ class WorkQueue(Generic[KeyT]):
         if key in self._again:
             self._again.discard(key)
             self.add(key)
+        if self.is_idle:
+            self._on_idle()
 
     def close(self) -> None:
         """Stop the timer. Delayed keys do not come back."""

@@ -17,6 +17,8 @@
     │   └─ UnexpectedZooKeeperError      an answer that no caller expects (authorization, ...)
     ├─ MalformedZNodeError               a znode that does not decode: skip that entry
     ├─ BrokerQuestionError               a broker does not answer a question: do without
+    │   ├─ BrokerTooOldError             it does not know the question
+    │   └─ BrokerNotControllerError      it is not the controller: look who is
     └─ ConfigurationError                invalid settings; the message says how to correct them
 """
 
@@ -108,6 +110,14 @@ class MalformedZNodeError(RegentError):
 
 class BrokerQuestionError(RegentError):
     """A broker does not say what it was asked; the message says why, without its name."""
+
+
+class BrokerTooOldError(BrokerQuestionError):
+    """The broker does not understand a request of that kind."""
+
+
+class BrokerNotControllerError(BrokerQuestionError):
+    """The broker is not, or no longer, the controller."""
 
 
 class ConfigurationError(RegentError):

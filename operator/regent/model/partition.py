@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import Final, NamedTuple
 
 import msgspec
@@ -22,6 +24,17 @@ NO_EPOCH: Final = -1
 """Leader epoch in StopReplica when none is known: brokers skip the epoch check (KIP-570)."""
 
 
+class KnownEpochs(NamedTuple):
+    """Epochs of a partition as its leader knows them.
+
+    It takes a LeaderAndIsr with a higher leader epoch, unless the partition epoch is lower than its
+    own: from Kafka 3.3 on it then takes none (KAFKA-13790).
+    """
+
+    leader_epoch: int
+    partition_epoch: int = NO_EPOCH
+
+
 class TopicPartition(NamedTuple):
     """A partition of a topic. A tuple, so that hashing and comparing happen in C."""
 
@@ -30,6 +43,12 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def partitions_of_topic(topic: str, numbers: Iterable[int]) -> Iterator[TopicPartition]:
+    """Partitions of one topic. Calling the class for each costs more than all else that is done
+    with it."""
+    return map(tuple.__new__, repeat(TopicPartition), zip(repeat(topic), numbers, strict=False))
 
 
 class LeaderRecoveryState(enum.IntEnum):

@@ -65,20 +65,53 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
             rest >>= _BITS
         return cast(V, node[key])
 
+    def get(self, key: K, default: Any = None) -> Any:
+        """As of any mapping, whose way of finding out by an exception takes three times as long."""
+        node, rest = self._root, hash(key)
+        while type(node) is tuple:
+            node = node[rest & _MASK]
+            rest >>= _BITS
+        return node.get(key, default)
+
     def __iter__(self) -> Iterator[K]:
-        waiting = [self._root]
-        while waiting:
-            node = waiting.pop()
-            if type(node) is tuple:
-                waiting.extend(node)
-            else:
-                yield from node
+        return (key for key, _ in _entries(self._root))
 
     def __len__(self) -> int:
         return self._size
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({dict(self)!r})"
+
+
+def changed_keys(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[K]:
+    """Keys that one of two mappings lacks, or for which they have different objects. What two
+    persistent mappings share costs nothing."""
+    missing = object()
+    if isinstance(before, PersistentMap) and isinstance(after, PersistentMap):
+        nodes = [(before._root, after._root)]
+    else:
+        nodes = [(dict(before), dict(after))]
+    while nodes:
+        one, other = nodes.pop()
+        if one is other:
+            continue
+        if type(one) is tuple and type(other) is tuple:
+            nodes.extend(zip(one, other, strict=True))
+            continue
+        former, present = dict(_entries(one)), dict(_entries(other))
+        for key in former | present:
+            if former.get(key, missing) is not present.get(key, missing):
+                yield key
+
+
+def _entries(root: _Node) -> Iterator[tuple[Any, Any]]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if type(node) is tuple:
+            waiting.extend(node)
+        else:
+            yield from node.items()
 
 
 def _with(node: _Node, rest: int, key: Any, value: Any, *, depth: int) -> _Node:

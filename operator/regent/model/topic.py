@@ -19,6 +19,9 @@ more partitions brokers look for it in the wrong place. Kafka's own tools do not
 MAX_PARTITIONS: Final = 10_000
 """The largest number of partitions a topic may be given: more are a mistake. Kafka has no limit."""
 
+MAX_PARTITION: Final = 2**31 - 1
+"""The highest number of a partition in Kafka's protocol."""
+
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 

@@ -67,6 +67,9 @@ CHECK_INTERVAL: Final = 10.0
 """Seconds between two questions to a broker that nothing is sent to yet. Brokers close connections
 that are idle for ten minutes, firewalls forget them sooner."""
 
+ENCODED_AT_ONCE: Final = 100_000
+"""Partitions of a request that are encoded without letting go of the loop: some 50 ms."""
+
 _FAILURES: Final = (OSError, TimeoutError, DecodeError, AuthenticationError, ConfigurationError)
 
 
@@ -110,6 +113,7 @@ class BrokerChannel:
             nothing is lost.
         on_response: Gets each response, once, in the order of the requests. Must not block.
         on_reported: Called when the broker has reported its settings.
+        encoding: Held while a large request is encoded; the same for all channels.
         stands_by: Whether to connect again whenever the connection is lost, until :meth:`begin`.
             After that it is opened when there is something to send.
 
@@ -129,6 +133,7 @@ class BrokerChannel:
         may_send: Callable[[], bool],
         on_response: Callable[[ControlResponse], None],
         on_reported: Callable[[], None],
+        encoding: asyncio.Lock,
         stands_by: bool = False,
     ) -> None:
         self.broker = broker
@@ -142,6 +147,7 @@ class BrokerChannel:
         self._may_send = may_send
         self._on_response = on_response
         self._on_reported = on_reported
+        self._encoding = encoding
         self._supported: Mapping[int, VersionRange] = {}
         self._pending = PendingRequests(broker.broker_id, shared=shared)
         self._something_waits = asyncio.Event()
@@ -276,12 +282,21 @@ class BrokerChannel:
                 self._log(logging.ERROR, "broker skipped: no common version", error=str(error))
             return
         self._requests_in_flight = 1
-        body = encode_body(request, version=version, listener=self._listener())
+        body = await self._encoded(request, version)
         send = functools.partial(self._send, request, version, body)
         response = await self._until_it_works(send)
         self._requests_in_flight = 0
         self._metrics.answered += 1
         self._on_response(response)
+
+    async def _encoded(self, request: ControlRequest, version: int) -> Body:
+        """A large request is encoded beside the loop, one after the other: several at once would
+        all be late."""
+        encode = functools.partial(encode_body, request, version=version, listener=self._listener())
+        if partitions_in(request) <= ENCODED_AT_ONCE:
+            return encode()
+        async with self._encoding:
+            return await asyncio.to_thread(encode)
 
     async def _send(self, request: ControlRequest, version: int, body: Body) -> ControlResponse:
         connection = await self._connect()

@@ -65,6 +65,7 @@ class ControllerChannelManager:
         self._is_active = False
         self._closing: set[asyncio.Task[None]] = set()
         self._shared = SharedMetadata()
+        self._encoding = asyncio.Lock()
 
     def stand_by(self, brokers: Iterable[Broker]) -> None:
         """Have connections to these brokers, and to no others, through which nothing is sent.
@@ -101,6 +102,7 @@ class ControllerChannelManager:
             may_send=self._may_send,
             on_response=self._on_response,
             on_reported=functools.partial(self._broker_has_answered, broker.broker_id),
+            encoding=self._encoding,
             stands_by=stands_by,
         )
 

@@ -36,10 +36,11 @@ class _Peer(msgspec.Struct):
     client: ReplicaClient
     task: asyncio.Task[None]
     reported: Reason | None = None
+    is_unheard: bool = False
 
 
 class Heartbeats:
-    """Implements :class:`~regent.runtime.ports.HeartbeatsPort`.
+    """Implements :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`.
 
     Args:
         instance: Another one for each process.
@@ -92,13 +93,13 @@ class Heartbeats:
         on_named: Callable[[int], None],
         is_ready: Callable[[], bool],
     ) -> None:
-        """See :class:`~regent.runtime.ports.HeartbeatsPort`."""
+        """See :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`."""
         self._on_suspected, self._on_named, self._is_ready = on_suspected, on_named, is_ready
         self._thread.start()
         self._started.result()
 
     def leave(self) -> None:
-        """See :class:`~regent.runtime.ports.HeartbeatsPort`."""
+        """See :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`."""
         self._post(self._server.leave)
 
     def close(self) -> None:
@@ -111,24 +112,40 @@ class Heartbeats:
         self._listening.close()
 
     def set_peers(self, peers: Mapping[int, ReplicaPresence]) -> None:
-        """See :class:`~regent.runtime.ports.HeartbeatsPort`."""
+        """See :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`."""
         self._post(self._set_peers, dict(peers))
 
     def ready(self) -> frozenset[str]:
-        """See :class:`~regent.runtime.ports.HeartbeatsPort`."""
+        """See :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`."""
         return self._server.ready()
 
     def name(self, instance: str) -> None:
-        """See :class:`~regent.runtime.ports.HeartbeatsPort`."""
+        """See :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`."""
         self._post(self._server.name, instance)
 
     def problems(self) -> Mapping[str, str | None]:
-        """See :class:`~regent.runtime.ports.HeartbeatsPort`."""
+        """See :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`."""
         return {
             str(peer.presence): peer.client.problem
             if peer.reported is None
             else EXPLANATIONS[peer.reported]
             for peer in list(self._peers.values())
+        }
+
+    def suspected(self) -> Mapping[int, str]:
+        """See :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`."""
+        return {
+            session_id: f"{peer.presence} is suspected: {EXPLANATIONS[peer.reported]}"
+            for session_id, peer in list(self._peers.items())
+            if peer.reported is not None
+        }
+
+    def unheard(self) -> Mapping[int, str]:
+        """See :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`."""
+        return {
+            session_id: f"{peer.presence} does not answer: {peer.client.problem}"
+            for session_id, peer in list(self._peers.items())
+            if peer.is_unheard
         }
 
     def _post(self, function: Callable[..., None], *args: object) -> None:
@@ -175,6 +192,7 @@ class Heartbeats:
             presence,
             settings=self._settings,
             is_ready=self._is_ready,
+            is_alive=self._is_alive,
             tls=None if self._tls is None else self._tls.client,
             on_change=self._report,
             on_named=lambda: self._on_named(session_id),
@@ -183,6 +201,11 @@ class Heartbeats:
         task.add_done_callback(_log_defect)
         self._peers[session_id] = _Peer(presence, client, task)
 
+    def _is_alive(self, instance: str) -> bool:
+        return instance == self.instance or any(
+            peer.presence.instance == instance for peer in self._peers.values()
+        )
+
     def _look(self) -> None:
         now = time.monotonic()
         for peer in self._peers.values():
@@ -190,19 +213,18 @@ class Heartbeats:
         self._report()
 
     def _report(self) -> None:
-        """Say who is suspected, when that has changed, and then every second."""
+        """Say who is suspected, when that or who is unheard has changed, and then every second."""
         is_new = False
         for peer in self._peers.values():
+            is_unheard = peer.client.suspicion.is_unheard
+            is_new |= is_unheard and not peer.is_unheard
+            peer.is_unheard = is_unheard
             reason = peer.client.suspicion.reason
             if reason is not peer.reported:
                 is_new |= reason is not None
                 peer.reported = reason
                 self._note(peer.presence, reason)
-        suspected = {
-            session_id: f"{peer.presence} is suspected: {EXPLANATIONS[peer.reported]}"
-            for session_id, peer in self._peers.items()
-            if peer.reported is not None
-        }
+        suspected = self.suspected()
         if suspected and (is_new or time.monotonic() - self._reported_at >= REPEAT_S):
             self._reported_at = time.monotonic()
             self._on_suspected(suspected)

@@ -12,12 +12,15 @@ import resource
 import socket
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
 from regent.model.errors import ConfigurationError
 from regent.network.connection_registry import ConnectionRegistry
+from regent.network.listening import listening_socket
 from regent.network.pass_through import PassThrough
 from regent.network.refusal_log import RefusalLog
 from regent.network.server_connection import ServerConnection
@@ -46,7 +49,9 @@ _BACKLOG: Final = 100
 
 
 class KafkaServer:
-    """Serves one listener. All methods belong into one event loop.
+    """Serves one listener, or several that are protected alike.
+
+    All methods belong into one event loop.
 
     ApiVersions, SaslHandshake and SaslAuthenticate are answered here, everything else by the
     dispatcher.
@@ -60,6 +65,7 @@ class KafkaServer:
         pass_through: Passes on what any broker can answer; None: only what the dispatcher answers
             is served.
         listening: A socket that listens already; None: :meth:`start` opens one.
+        further_listening: Names of further listeners, with a socket of each that listens already.
         refusals: Is informed of who is refused.
 
     Raises:
@@ -80,6 +86,7 @@ class KafkaServer:
         features: Callable[[], Features] = lambda: NO_FEATURES,
         pass_through: PassThrough | None = None,
         listening: socket.socket | None = None,
+        further_listening: Mapping[str, socket.socket] = MappingProxyType({}),
         refusals: RefusalLog | None = None,
     ) -> None:
         unknown = [each for each in settings.sasl_mechanisms if each not in MECHANISMS]
@@ -112,7 +119,8 @@ class KafkaServer:
         self._listed = listed_versions(self.codec.apis)
         self._features = features
         self._listening = listening
-        self._server: asyncio.Server | None = None
+        self._further_listening = further_listening
+        self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopping = False
 
@@ -147,30 +155,30 @@ class KafkaServer:
             ConfigurationError: If the address cannot be listened on.
         """
         settings = self.settings
-        loop = asyncio.get_running_loop()
-        try:
-            if self._listening is not None:
-                self._server = await loop.create_server(
-                    self._connection, sock=self._listening, backlog=_BACKLOG
-                )
-            else:
-                self._server = await loop.create_server(
-                    self._connection, settings.host, settings.port, backlog=_BACKLOG
-                )
-        except OSError as error:
-            raise ConfigurationError(
-                f"cannot listen on {settings.host}:{settings.port}: {error}; choose another "
-                "endpoint_host or endpoint_port"
-            ) from error
-        self.port = self._server.sockets[0].getsockname()[1]
+        listening = self._listening
+        if listening is None:
+            listening = listening_socket(settings.host, settings.port, setting="endpoint")
+        self.port = await self._serve(settings.listener, listening)
+        for listener, each in self._further_listening.items():
+            await self._serve(listener, each)
+
+    async def _serve(self, listener: str, listening: socket.socket) -> int:
+        """Accept connections to a listener. Returns its port."""
+        server = await asyncio.get_running_loop().create_server(
+            partial(ServerConnection, self, self._tasks, listener), sock=listening, backlog=_BACKLOG
+        )
+        self._servers.append(server)
+        host, port, *_ = server.sockets[0].getsockname()
         logger.info(
             "serving brokers and clients",
             extra={
-                "host": settings.host,
-                "port": self.port,
-                "security_protocol": settings.security_protocol,
+                "listener": listener,
+                "host": host,
+                "port": port,
+                "security_protocol": self.settings.security_protocol,
             },
         )
+        return int(port)
 
     def close_connections(self) -> None:
         """Close every connection at once, as when the process has ceased to be the controller."""
@@ -179,8 +187,8 @@ class KafkaServer:
 
     async def stop(self) -> None:
         """Stop listening, let requests in progress be answered for a moment, close everything."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         self._is_stopping = True
         for connection in self.registry:
             if not connection.is_busy:
@@ -192,12 +200,9 @@ class KafkaServer:
             await asyncio.wait(self._tasks)
         if self.pass_through is not None:
             self.pass_through.close()
-        if self._server is not None:
-            await self._server.wait_closed()
+        for server in self._servers:
+            await server.wait_closed()
         self.decoder.shutdown(wait=False, cancel_futures=True)
-
-    def _connection(self) -> ServerConnection:
-        return ServerConnection(self, self._tasks)
 
 
 def _names(names: Mapping[int, str], *, without: Container[int]) -> Mapping[int, str]:

@@ -226,7 +226,9 @@ class PassThrough:
         self, brokers: Sequence[UpstreamBroker], peer: Peer
     ) -> Sequence[tuple[UpstreamBroker, EndPoint]]:
         """Brokers with the listener that the client means: they answer with addresses of it."""
-        wanted = self.settings.listeners
+        further = self.settings.further_listeners
+        is_further = peer.listener in further
+        wanted = (peer.listener,) if is_further else self.settings.listeners
         found = []
         for broker in brokers:
             matching = [
@@ -234,13 +236,15 @@ class PassThrough:
                 for each in broker.broker.endpoints
                 if each.security_protocol == peer.security_protocol
                 and (not wanted or each.listener in wanted)
+                and (is_further or each.listener not in further)
             ]
             if len(matching) == 1:
                 found.append((broker, matching[0]))
         if not found:
             raise NotPassedOnError(
                 f"no broker has exactly one listener with {peer.security_protocol} that clients "
-                f"here may mean ({', '.join(wanted) or 'any'}): name theirs in endpoint_listener"
+                f"here may mean ({', '.join(wanted) or 'any'}): name theirs in endpoint_listener, "
+                "or give each a port in endpoint_further_listeners"
             )
         return found
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from regent.model.replica import ReplicaPresence
 from regent.network.tls import Tls
+from regent.network.tls_remedies import remedy_for_replica
 from regent.replicas.messages import (
     LINE_BYTES,
     Ask,
@@ -42,6 +43,7 @@ class ReplicaClient:
         instance: Ours.
         peer: Whom to connect to, and which instance has to answer there.
         is_ready: Whether this process could take over now.
+        is_alive: Whether an instance is this process, or one that has a session.
         tls: None for none.
         on_change: Something was told to the reducer.
         on_named: The other one wants this process to take over.
@@ -54,6 +56,7 @@ class ReplicaClient:
         *,
         settings: SuspicionSettings,
         is_ready: Callable[[], bool],
+        is_alive: Callable[[str], bool],
         tls: Tls | None,
         on_change: Callable[[], None],
         on_named: Callable[[], None],
@@ -62,11 +65,13 @@ class ReplicaClient:
         self._peer = peer
         self._settings = settings
         self._is_ready = is_ready
+        self._is_alive = is_alive
         self._tls = tls
         self._on_change = on_change
         self._on_named = on_named
         self._is_problem_logged = False
         self._was_heard = False
+        self._is_answered = False
         self.suspicion = Suspicion(settings)
         self.problem: str | None = "not connected yet"
 
@@ -84,6 +89,7 @@ class ReplicaClient:
     async def _attempt(self) -> None:
         """Connect, and ask as long as there is an answer."""
         address = self._peer.address
+        self.suspicion.asked(time.monotonic())
         try:
             async with asyncio.timeout(self._attempt_s):
                 reader, writer = await asyncio.open_connection(
@@ -98,13 +104,20 @@ class ReplicaClient:
             self._fail(f"not reached: {str(error) or 'no answer in time'}")
             return
         self.suspicion.accepted()
+        self._is_answered = False
         try:
             await self._converse(reader, writer)
         except (OSError, ssl.SSLError, MalformedMessageError, ValueError) as error:
-            self._fail(str(error) or repr(error))
+            self._fail(self._described(str(error) or repr(error), error))
         finally:
             writer.transport.abort()
         self.suspicion.lost(time.monotonic())
+
+    def _described(self, what: str, error: Exception | None) -> str:
+        """What has ended a conversation and, as far as it is known, what to do about it."""
+        if self._tls is None or self._is_answered:
+            return what
+        return f"{what}; {remedy_for_replica(error, own_problem=self._tls.problem())}"
 
     @property
     def _attempt_s(self) -> float:
@@ -123,8 +136,7 @@ class ReplicaClient:
             while line := await reader.readline():
                 answer = decode_answer(line)
                 if answer.instance != self._peer.instance:
-                    self.suspicion.replaced()
-                    self._fail(f"another process answers, instance {answer.instance}")
+                    self._answered_by(answer.instance)
                     return
                 if answer.leaves:
                     self.suspicion.left()
@@ -133,11 +145,24 @@ class ReplicaClient:
                 self._answered()
                 if answer.take_over:
                     self._on_named()
-            self._fail("the connection has ended")
+            self._fail(self._described("the connection has ended", None))
         finally:
             asking.cancel()
             # Not suppressing: it may be this task that is cancelled meanwhile.
             await asyncio.gather(asking, return_exceptions=True)
+
+    def _answered_by(self, other: str) -> None:
+        """Somebody else has its address: in its place, or beside it."""
+        if self._is_alive(other):
+            self.suspicion.unknown()
+            self._was_heard = False
+            self._fail(
+                f"instance {other} answers there, which lives, too: give each replica an address "
+                "of its own (settings replica_advertised_host and replica_port)"
+            )
+        else:
+            self.suspicion.replaced()
+            self._fail(f"another process answers, instance {other}")
 
     async def _ask(self, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -146,12 +171,12 @@ class ReplicaClient:
             await asyncio.sleep(self._settings.heartbeat_s)
 
     def _answered(self) -> None:
-        was_suspected = self.suspicion.reason is not None
+        was_absent = self.suspicion.reason is not None or self.suspicion.is_unheard
         self.suspicion.answered(time.monotonic())
         self.problem = None
-        self._was_heard = True
+        self._was_heard = self._is_answered = True
         self._is_problem_logged = False
-        if was_suspected:
+        if was_absent:
             self._on_change()
 
     def _fail(self, problem: str) -> None:
@@ -159,6 +184,6 @@ class ReplicaClient:
         if not self._is_problem_logged and not self._was_heard:
             self._is_problem_logged = True
             logger.warning(
-                "Another replica is not reached: its end will be noticed by its session only",
+                "Another replica is not reached: if it leads and ends, its session is waited for",
                 extra={"replica": str(self._peer), "problem": problem},
             )

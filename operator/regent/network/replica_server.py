@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import socket
 import ssl
@@ -136,24 +135,3 @@ class ReplicaServer:
             writer.write(encode(Answer(self._instance)))
             async with asyncio.timeout(SILENCE_MAX_S):
                 await writer.drain()
-
-
-def listening_socket(host: str | None, port: int) -> socket.socket:
-    """A socket that accepts connections already.
-
-    Args:
-        host: Name or address to listen on; None: all addresses of the machine.
-        port: 0 takes any free one.
-
-    Raises:
-        OSError: If the address cannot be listened on.
-    """
-    if host is None:
-        with contextlib.suppress(OSError):  # a machine whose IPv6 is switched off
-            if socket.has_dualstack_ipv6():
-                return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-        return socket.create_server(("", port))
-    family, _, _, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    return socket.create_server((str(address[0]), int(address[1])), family=family)

@@ -109,11 +109,13 @@ class ServerConnection(asyncio.Protocol):
     Args:
         server: What connections share.
         tasks: Has the task of each connection until it is done. No task fails.
+        listener: Name of the listener to which it was made.
     """
 
-    def __init__(self, server: ServerParts, tasks: set[asyncio.Task[None]]) -> None:
+    def __init__(self, server: ServerParts, tasks: set[asyncio.Task[None]], listener: str) -> None:
         self._server = server
         self._tasks = tasks
+        self._listener = listener
         self._limits = server.settings.limits
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
@@ -242,7 +244,7 @@ class ServerConnection(asyncio.Protocol):
             address=self._address[0],
             port=self._address[1],
             principal=principal,
-            listener=settings.listener,
+            listener=self._listener,
             security_protocol=settings.security_protocol,
         )
         if self._server.pass_through is not None:
@@ -331,7 +333,7 @@ class ServerConnection(asyncio.Protocol):
             kind=reason.value,
             principal=None if user is None else user_principal(user[:_DETAIL_LENGTH]),
             address=self._address[0],
-            listener=self._server.settings.listener,
+            listener=self._listener,
             reason=detail[:_DETAIL_LENGTH],
             remedy=remedy,
         )

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from regent.network.tls import ReloadingTls
+from regent.network.tls import ReloadingTls, Tls
 
 ClientAuth = Literal["none", "requested", "required"]
 
@@ -36,8 +36,11 @@ class TlsFiles(msgspec.Struct, frozen=True, kw_only=True):
     client_auth: ClientAuth = "none"
 
 
-def server_tls(files: TlsFiles) -> ReloadingTls:
+def server_tls(files: TlsFiles, *, title: str = "TLS of the endpoint") -> ReloadingTls:
     """TLS of a server with these files.
+
+    Args:
+        title: What they are for, for messages.
 
     Raises:
         ConfigurationError: If the files cannot be used.
@@ -55,4 +58,17 @@ def server_tls(files: TlsFiles) -> ReloadingTls:
         return context
 
     paths = (files.certificate, files.key, files.client_authorities)
-    return ReloadingTls("TLS of the endpoint", paths, make, certificate=files.certificate)
+    return ReloadingTls(title, paths, make, certificate=files.certificate)
+
+
+def renewing_context(tls: Tls) -> ssl.SSLContext:
+    """A context for a server that takes one for good: it has each connection use the files as they
+    are then."""
+    first = tls.context()
+
+    def choose(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        connection.context = tls.context()
+
+    # Also called for clients that name no server.
+    first.sni_callback = choose
+    return first

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Protocol
 
+from regent.files.small_files import require_small
 from regent.model.certificates import Certificate, certificate_of
 from regent.model.errors import ConfigurationError
 from regent.network.file_state import state_of
@@ -95,6 +96,8 @@ class ReloadingTls:
 
     def _read(self) -> ssl.SSLContext:
         try:
+            for file in self._files:
+                require_small(file)
             context = self._make()
             certificate = self._certificate_file
             if certificate is not None:

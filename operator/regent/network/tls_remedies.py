@@ -59,6 +59,32 @@ def remedy_for_client(error: ssl.SSLError, *, own_problem: str | None) -> str:
     return "the endpoint has TLS: see the client's security.protocol"
 
 
+def remedy_for_replica(error: Exception | None, *, own_problem: str | None) -> str:
+    """What to do when another replica ends a TLS connection before it has answered. One that does
+    not accept our certificate ends it without a word.
+
+    Args:
+        error: What was seen; None: the end, and nothing else.
+        own_problem: What is wrong with our certificate.
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if rejection_of(error.verify_code) is Rejection.NOT_VALID_NOW:
+            return (
+                "the other replica's certificate is not valid now: renew its "
+                "replica_tls_certificate_file"
+            )
+        return (
+            "replica_tls_ca_file must have the authority that has issued the other replica's "
+            "certificate"
+        )
+    if own_problem is not None:
+        return own_problem
+    return (
+        "the other replica may not accept our certificate: its replica_tls_ca_file must have the "
+        "authority of our replica_tls_certificate_file; or it has no replica_tls"
+    )
+
+
 def _is_alert(error: ssl.SSLError) -> bool:
     return "ALERT" in _reason(error)
 

@@ -15,6 +15,8 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         listeners: Names of the brokers' listeners that clients of this server may mean; none: any.
             Requests go to the only one of them with the security protocol of the server.
+        further_listeners: Names of those that the server serves at ports of their own. Who has
+            connected to one means it, and nobody else does.
         tls: For listeners with TLS. It must have no certificate of ours: who shows it would be us,
             not the client.
         client_id: Of the requests by which such a connection authenticates.
@@ -25,6 +27,7 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     listeners: tuple[str, ...] = ()
+    further_listeners: tuple[str, ...] = ()
     tls: Tls | None = None
     client_id: str = "regent"
     connections: int = 500

@@ -19,11 +19,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.exposition import choose_encoder
 
 from regent.observability.http_connections import ConnectionLimiter, HttpLimits
+from regent.observability.http_serving import serving
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -46,9 +46,6 @@ StateChanges = Callable[[str, int | None], Awaitable[JsonAnswer]]
 
 _PARTITION: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _CHUNK_BYTES: Final = 64 * 1024
-_SHUTDOWN_S: Final = 0.1
-"""For handlers whose connection has been cut: there is no client to answer."""
-
 _PATHS: Final = "/metrics /healthz /readyz /status /why?topic=NAME[&partition=NUMBER]"
 
 
@@ -72,8 +69,7 @@ class HttpEndpoint:
     def __init__(
         self,
         *,
-        host: str,
-        port: int,
+        listening: socket.socket,
         registry: CollectorRegistry,
         liveness: Probe,
         readiness: Probe,
@@ -91,7 +87,7 @@ class HttpEndpoint:
         self._scrapes = 0
         self._queries = 0
         self._renderer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="metrics")
-        self._socket = _listen(host, port)
+        self._socket = listening
         self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -136,26 +132,10 @@ class HttpEndpoint:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        runner = web.AppRunner(
-            self._application(),
-            access_log=None,  # scrapes and probes come every few seconds
-            logger=_server_logger(),
-            keepalive_timeout=self._limits.request_s,
-            lingering_time=0,
-            shutdown_timeout=_SHUTDOWN_S,
-            max_line_size=self._limits.line_bytes,
-            max_field_size=self._limits.line_bytes,
-            max_headers=self._limits.headers,
-        )
-        await runner.setup()
-        assert runner.server is not None
-        self._connections = ConnectionLimiter(runner.server, self._limits)
-        server = await self._loop.create_server(self._connections, sock=self._socket)
-        self._started.set_result(None)
-        await self._stop.wait()
-        server.close()
-        self._connections.abort_all()
-        await runner.cleanup()
+        async with serving(self._application(), self._socket, self._limits) as connections:
+            self._connections = connections
+            self._started.set_result(None)
+            await self._stop.wait()
 
     def _application(self) -> web.Application:
         application = web.Application(middlewares=[self._guarded])
@@ -164,8 +144,6 @@ class HttpEndpoint:
         application.router.add_get("/why", self._answer_why)
         for path in self._probes:
             application.router.add_get(path, self._answer_probe)
-        # One request each: so a bound for the connection is one for the request.
-        application.on_response_prepare.append(_close_afterwards)
         return application
 
     @web.middleware
@@ -270,30 +248,3 @@ def _understood(accept: str) -> str:
     except (TypeError, ValueError):
         return ""
     return accept
-
-
-async def _close_afterwards(_: web.Request, response: web.StreamResponse) -> None:
-    response.force_close()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    if ":" not in host:
-        return socket.create_server((host, port))
-    return socket.create_server(
-        (host, port), family=socket.AF_INET6, dualstack_ipv6=socket.has_dualstack_ipv6()
-    )
-
-
-def _server_logger() -> logging.Logger:
-    server_logger = logging.getLogger(f"{__name__}.server")
-    server_logger.addFilter(_is_no_clients_mistake)
-    return server_logger
-
-
-def _is_no_clients_mistake(record: logging.LogRecord) -> bool:
-    """Whether aiohttp reports something else than a client that speaks no HTTP, or has gone."""
-    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
-    if not isinstance(error, HttpProcessingError | ConnectionError):
-        return True
-    logger.debug("HTTP request refused", extra={"error": str(error)})
-    return False

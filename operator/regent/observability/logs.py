@@ -9,12 +9,14 @@ from __future__ import annotations
 import datetime
 import logging
 import sys
+import threading
 from typing import Any, Literal
 
 import pythonjsonlogger.json
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _CONTROLLER = logging.getLogger("regent.controller")
+_THREADS = logging.getLogger("regent.threads")
 _STATE_CHANGE = logging.getLogger("regent.state_change")
 
 
@@ -27,6 +29,22 @@ def configure(*, level: str, log_format: Literal["json", "text"], state_changes:
     for library in ("kazoo", "kopf", "aiohttp", "urllib3", "asyncio", "kubernetes"):
         logging.getLogger(library).setLevel(logging.WARNING)
     _STATE_CHANGE.setLevel(logging.INFO if state_changes else logging.WARNING)
+    threading.excepthook = log_end_of_thread
+
+
+def log_end_of_thread(ended: threading.ExceptHookArgs) -> None:
+    """An error that has ended a thread is logged; Python would print it in lines of its own.
+
+    As there, a thread that asks for its end by ``SystemExit`` has no error.
+    """
+    error = ended.exc_value
+    if isinstance(error, SystemExit):
+        return
+    _THREADS.error(
+        "Thread ended by an error",
+        extra={"thread_name": None if ended.thread is None else ended.thread.name},
+        exc_info=None if error is None else (ended.exc_type, error, ended.exc_traceback),
+    )
 
 
 class JsonFormatter(pythonjsonlogger.json.JsonFormatter):

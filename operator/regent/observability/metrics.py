@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from regent.controller.events import TIMERS, ControllerState
+from regent.controller.controller_state import TIMERS, ControllerState
 from regent.controller.state.context import ControllerContext
 
 PREFIX = "kafka_controller_"
@@ -25,12 +25,13 @@ _MILLISECONDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000
 
 
 class ControllerGauges(msgspec.Struct, frozen=True):
-    """The controller's numbers after an event. All 0 in a process that is not the controller."""
+    """The controller's numbers after an event. All 0 in a process that is not the controller; None
+    stands for what is not counted yet."""
 
     active_controller_count: int = 0
     offline_partitions_count: int = 0
     new_partitions_count: int = 0
-    preferred_replica_imbalance_count: int = 0
+    preferred_replica_imbalance_count: int | None = 0
     global_topic_count: int = 0
     global_partition_count: int = 0
     active_broker_count: int = 0
@@ -42,6 +43,7 @@ class ControllerGauges(msgspec.Struct, frozen=True):
     unclean_leader_elections: int = 0
     restored_topic_ids: int = 0
     refused_replicas_count: int = 0
+    unreadable_topics_count: int = 0
     reassigning_partitions_count: int = 0
     unassigned_replicas_count: int = 0
     throttles_count: int = 0
@@ -56,7 +58,7 @@ def gauges_of(context: ControllerContext | None) -> ControllerGauges:
         active_controller_count=1,
         offline_partitions_count=context.offline_partition_count,
         new_partitions_count=context.new_partition_count,
-        preferred_replica_imbalance_count=context.balance.imbalance_count,
+        preferred_replica_imbalance_count=context.balance.known_imbalance_count,
         global_topic_count=len(context.cluster.topics),
         global_partition_count=context.cluster.partition_count,
         active_broker_count=context.live_broker_count,
@@ -68,6 +70,7 @@ def gauges_of(context: ControllerContext | None) -> ControllerGauges:
         unclean_leader_elections=context.unclean_leader_elections,
         restored_topic_ids=context.restored_topic_ids,
         refused_replicas_count=context.refusals.count,
+        unreadable_topics_count=len(context.cluster.unreadable_topics),
         unassigned_replicas_count=context.unassigned_replicas.count,
         throttles_count=context.throttles.count,
         reassigning_partitions_count=len(context.cluster.partitions_being_reassigned),
@@ -94,6 +97,7 @@ _GAUGES = {
     "unassigned_replicas_count": "Replicas that brokers have in their log directories, and that "
     "are not assigned to them.",
     "throttles_count": "Topics and brokers that Regent throttles while it moves partitions.",
+    "unreadable_topics_count": "Topics whose nodes, or some partitions of them, cannot be read.",
     "refused_replicas_count": "Replicas that their brokers refuse to lead, follow or delete.",
 }
 
@@ -155,10 +159,11 @@ class ControllerCollector(Collector):
         statistics = self._statistics
         gauges = statistics.gauges
         for field, help_text in _GAUGES.items():
+            value: int | None = getattr(gauges, field)
             yield GaugeMetricFamily(
                 f"{PREFIX}kafkacontroller_{field.replace('_', '')}",
                 help_text,
-                value=getattr(gauges, field),
+                value=value,  # None: the metric has no sample
             )
         yield GaugeMetricFamily(
             f"{PREFIX}kafkacontroller_fencedbrokercount",

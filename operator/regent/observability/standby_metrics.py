@@ -35,6 +35,9 @@ class StandbyStatistics(Protocol):
     @property
     def suspicions(self) -> Mapping[str, int]: ...
 
+    @property
+    def unheard_replicas(self) -> int: ...
+
 
 class StandbyCollector(Collector):
     """Reads the keeper's numbers at the moment of the scrape."""
@@ -66,3 +69,8 @@ class StandbyCollector(Collector):
         for reason, count in self._statistics.suspicions.items():
             suspicions.add_metric([reason], count)
         yield suspicions
+        yield GaugeMetricFamily(
+            "regent_replicas_unheard",
+            "Other replicas that are registered and do not answer, without being suspected.",
+            value=self._statistics.unheard_replicas,
+        )

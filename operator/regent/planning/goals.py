@@ -11,13 +11,15 @@ class PlannerGoals:
     """Goals, and what is given. The same goals and the same snapshot have the same plan.
 
     Attributes:
-        names: Goals that count; none: all.
+        names: Goals that count; none: those that the planner takes then. Of soft ones the first
+            counts most.
         replica_balance_percent: Threshold of ReplicaDistributionGoal, 110 for 1.10.
         leader_balance_percent: Threshold of LeaderReplicaDistributionGoal.
         max_replicas: Replicas that one broker may have; None: any number.
         drained: Ids of brokers that shall have no replica.
         excluded: Ids of brokers that get no new replica.
         pinned: Topics that stay as they are.
+        min_leaders: Topics with the number of partitions that each broker shall lead.
     """
 
     names: tuple[str, ...] = ()
@@ -27,6 +29,7 @@ class PlannerGoals:
     drained: tuple[int, ...] = ()
     excluded: tuple[int, ...] = ()
     pinned: tuple[str, ...] = ()
+    min_leaders: tuple[tuple[str, int], ...] = ()
 
     def arguments(self) -> tuple[str, ...]:
         """The command line's options."""
@@ -45,6 +48,8 @@ class PlannerGoals:
         ):
             for value in values:
                 yield f"{option}={value}"
+        for topic, leaders in self.min_leaders:
+            yield f"--min-leaders={topic}={leaders}"
 
 
 def _threshold(percent: int) -> str:

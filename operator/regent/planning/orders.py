@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from regent.planning.goals import PlannerGoals
 from regent.planning.results import PlannedChanges, PlanResult
+from regent.resources.rebalance_history import RebalanceHistory
+from regent.resources.rebalance_spark import RebalanceSpark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,17 +19,21 @@ class PlanningOrder:
         goals: Without the topics that the namespace of the resource may not move: these are pinned
             when the snapshot is taken.
         brokers: Live brokers, each with its rack: with others there is another plan.
+        spark: The job that makes it; None: a process beside Regent does.
+        history: Which loads of the history it is made from; None: those of the snapshot.
         attempt: 1 the first; a plan that was out of date when it came, and a planner that failed,
             are followed by another one.
     """
 
     goals: PlannerGoals
     brokers: tuple[tuple[int, str | None], ...]
+    spark: RebalanceSpark | None = None
+    history: RebalanceHistory | None = None
     attempt: int = 1
 
     def is_like(self, other: PlanningOrder) -> bool:
         """Whether both ask for the same."""
-        return (self.goals, self.brokers) == (other.goals, other.brokers)
+        return dataclasses.replace(self, attempt=other.attempt) == other
 
     def again(self) -> PlanningOrder:
         """The next attempt."""

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 import re
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
 _ERROR: Final = "Error: "
 _REASON: Final = re.compile(r"^  - (.+)$", re.MULTILINE)
 _MESSAGE_MAX: Final = 2000
-"""Characters of what a planner that has failed said last."""
+"""Characters of what a planner said, of each reason: the last ones if it has failed."""
+
+_REASONS_MAX: Final = 100
+_GOALS_MAX: Final = 64
+_NOTES_MAX: Final = 64
+
+_Id = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""What a status can hold. A plan may come from somebody else than the planner (verification.py)."""
 
 
 class PlannerStatus(enum.IntEnum):
@@ -23,6 +33,7 @@ class PlannerStatus(enum.IntEnum):
     INFEASIBLE = 3
     SOFT_GOAL_UNMET = 4
     PACKAGE_MISSING = 6
+    HISTORY_UNUSABLE = 7
 
 
 class PlannedChange(NamedTuple):
@@ -56,6 +67,7 @@ class PlannedChanges:
         leader_changes: Partitions that get another leader.
         lower_bound: No plan that comes as close to the goals copies fewer replicas.
         missed: Soft goals that it does not meet.
+        notes: What the planner says of the loads that it was made from.
     """
 
     changes: tuple[PlannedChange, ...]
@@ -63,6 +75,7 @@ class PlannedChanges:
     leader_changes: int = 0
     lower_bound: int = 0
     missed: tuple[MissedGoal, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +100,14 @@ class PlannerMissing:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryUnusable:
+    """The history that is asked for is missing, too old, or cannot be read: the planner's
+    sentence."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlannerFailed:
     """The planner has ended without a plan: it took too long, or too much memory, or has a
     defect."""
@@ -94,38 +115,58 @@ class PlannerFailed:
     problem: str
 
 
-PlanResult = PlannedChanges | InfeasibleGoals | InvalidGoals | PlannerMissing | PlannerFailed
+PlanResult = (
+    PlannedChanges
+    | InfeasibleGoals
+    | InvalidGoals
+    | PlannerMissing
+    | HistoryUnusable
+    | PlannerFailed
+)
 
 
 class _Change(msgspec.Struct):
     topic: str
-    partition: int
-    replicas: tuple[int, ...]
-    previous: tuple[int, ...]
+    partition: _Id
+    replicas: tuple[_Id, ...]
+    previous: tuple[_Id, ...]
 
 
 class _Goal(msgspec.Struct):
-    name: str
+    name: Annotated[str, msgspec.Meta(max_length=64)]
     met: bool
     reason: str = ""
 
 
 class _Bounds(msgspec.Struct):
-    mandatory: int
-    fractional: int
-    dual: int
+    mandatory: _Count
+    fractional: _Count
+    dual: _Count
+
+
+class _Details(msgspec.Struct):
+    notes: Annotated[tuple[str, ...], msgspec.Meta(max_length=_NOTES_MAX)] = ()
 
 
 class _Summary(msgspec.Struct, rename="camel"):
-    bytes: int
-    leader_changes: int
+    hash: str
+    bytes: _Count
+    leader_changes: _Count
     bounds: _Bounds
-    goals: tuple[_Goal, ...]
+    goals: Annotated[tuple[_Goal, ...], msgspec.Meta(max_length=_GOALS_MAX)]
+    details: _Details | None = None
 
 
 class _Plan(msgspec.Struct):
     plan: _Summary
     partitions: tuple[_Change, ...]
+
+
+def read_answer(status: int, body: bytes) -> PlanResult:
+    """The same as :func:`read_result` where there is one output: the plan, or else the errors."""
+    if status in (PlannerStatus.ALL_GOALS_MET, PlannerStatus.SOFT_GOAL_UNMET):
+        return read_result(status, body, "")
+    return read_result(status, b"", body.decode(errors="replace"))
 
 
 def read_result(status: int, output: bytes, errors: str) -> PlanResult:
@@ -139,12 +180,16 @@ def read_result(status: int, output: bytes, errors: str) -> PlanResult:
     if status in (PlannerStatus.ALL_GOALS_MET, PlannerStatus.SOFT_GOAL_UNMET):
         return _read_plan(output)
     message = errors.strip()
+    beginning = message.removeprefix(_ERROR)[:_MESSAGE_MAX]
     if status == PlannerStatus.INFEASIBLE:
-        return InfeasibleGoals(tuple(_REASON.findall(errors)) or (message,))
+        found = islice(_REASON.finditer(errors), _REASONS_MAX)
+        return InfeasibleGoals(tuple(m[1][:_MESSAGE_MAX] for m in found) or (beginning,))
     if status == PlannerStatus.INVALID_INPUT and message.startswith(_ERROR):
-        return InvalidGoals(message.removeprefix(_ERROR))
+        return InvalidGoals(beginning)
     if status == PlannerStatus.PACKAGE_MISSING:
-        return PlannerMissing(message.removeprefix(_ERROR))
+        return PlannerMissing(beginning)
+    if status == PlannerStatus.HISTORY_UNUSABLE:
+        return HistoryUnusable(beginning)
     how = f"signal {-status}" if status < 0 else f"exit status {status}"
     return PlannerFailed(f"it ended with {how}: {message[-_MESSAGE_MAX:] or 'it said nothing'}")
 
@@ -152,9 +197,14 @@ def read_result(status: int, output: bytes, errors: str) -> PlanResult:
 def _read_plan(output: bytes) -> PlannedChanges | PlannerFailed:
     try:
         document = msgspec.json.decode(output, type=_Plan)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         return PlannerFailed(f"its plan cannot be read: {error}")
     summary, bounds = document.plan, document.plan.bounds
+    found = _hash_of(document.partitions)
+    if found != summary.hash:
+        return PlannerFailed(
+            f"its plan is damaged: its changes have the hash {found}, and it says {summary.hash}"
+        )
     return PlannedChanges(
         changes=tuple(
             PlannedChange(each.topic, each.partition, each.previous, each.replicas)
@@ -164,4 +214,14 @@ def _read_plan(output: bytes) -> PlannedChanges | PlannerFailed:
         leader_changes=summary.leader_changes,
         lower_bound=max(bounds.mandatory, bounds.fractional, bounds.dual),
         missed=tuple(MissedGoal(goal.name, goal.reason) for goal in summary.goals if not goal.met),
+        notes=() if summary.details is None else summary.details.notes,
     )
+
+
+def _hash_of(changes: tuple[_Change, ...]) -> str:
+    """The hash of a plan's changes, as docs/planner.md has it."""
+    digest = hashlib.sha256(b"regent plan 1\n")
+    for each in changes:
+        before, after = (",".join(map(str, ids)) for ids in (each.previous, each.replicas))
+        digest.update(f"{each.topic} {each.partition} {before} {after}\n".encode())
+    return f"sha256:{digest.hexdigest()}"

@@ -11,9 +11,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.model.log_dirs import LogDirs
-from regent.planning.snapshot import UNKNOWN, Snapshot, SnapshotBroker, SnapshotPartition
+from regent.planning.snapshot import (
+    UNKNOWN,
+    Snapshot,
+    SnapshotBroker,
+    SnapshotPartition,
+    SnapshotTopic,
+)
 
 _NAMED: Final = 5
 """Things that a remark names."""
@@ -22,24 +30,27 @@ Answers = Mapping[int, LogDirs | str]
 """By broker: what it has in its log directories, or why that is not known."""
 
 
-def snapshot_of(view: ClusterView, answers: Answers) -> Snapshot:
+def snapshot_of(
+    view: ClusterView, answers: Answers, min_isr: Mapping[str, int] | None = None
+) -> Snapshot:
     """The snapshot of a cluster.
 
     Topics that are being deleted are left out. Of partitions that are being reassigned it has the
-    replicas that they will have.
+    replicas that they are :func:`expected <expected_replicas>` to have.
 
     Args:
         view: All brokers and topics. Brokers that only have replicas are in the snapshot, too: they
             are not alive.
         answers: Of the live brokers. One that is missing was not asked.
+        min_isr: ``min.insync.replicas`` of topics, as far as it is known.
     """
     known = {id_: each for id_, each in answers.items() if isinstance(each, LogDirs)}
     topics = [topic for _, topic in sorted(view.topics.items()) if not topic.is_being_deleted]
     partitions = tuple(
-        _partition(topic, partition, known)
+        _partition(topic, partition, expected_replicas(partition, view), known)
         for topic in topics
         for partition in sorted(topic.partitions, key=lambda each: each.partition)
-        if partition.target_replicas
+        if expected_replicas(partition, view)
     )
     hosts = {broker for partition in partitions for broker in partition.replicas}
     brokers = tuple(_broker(id_, view, known) for id_ in sorted(hosts.union(view.brokers)))
@@ -48,7 +59,12 @@ def snapshot_of(view: ClusterView, answers: Answers) -> Snapshot:
         *_broker_remarks(brokers, partitions, answers),
         *_size_remarks(partitions, known),
     )
-    return Snapshot(brokers, partitions, remarks)
+    known_topics = {
+        topic.name: SnapshotTopic(min_isr[topic.name])
+        for topic in topics
+        if min_isr is not None and topic.name in min_isr
+    }
+    return Snapshot(brokers, partitions, remarks, known_topics)
 
 
 def _broker(id_: int, view: ClusterView, known: Mapping[int, LogDirs]) -> SnapshotBroker:
@@ -58,19 +74,32 @@ def _broker(id_: int, view: ClusterView, known: Mapping[int, LogDirs]) -> Snapsh
         rack=None if broker is None else broker.rack,
         alive=broker is not None,
         disk_bytes=None if log_dirs is None else log_dirs.capacity,
+        log_dirs=log_dirs.directories if log_dirs and log_dirs.directories else msgspec.UNSET,
     )
 
 
+def expected_replicas(partition: PartitionView, view: ClusterView) -> tuple[int, ...]:
+    """The replicas that a partition has once its reassignment is over, if there is one; those that
+    it has without it if a broker that gets a copy is not alive: it may never get it."""
+    if all(broker in view.brokers for broker in partition.adding_replicas):
+        return partition.target_replicas
+    return tuple(b for b in partition.replicas if b not in partition.adding_replicas)
+
+
 def _partition(
-    topic: TopicView, partition: PartitionView, known: Mapping[int, LogDirs]
+    topic: TopicView,
+    partition: PartitionView,
+    replicas: tuple[int, ...],
+    known: Mapping[int, LogDirs],
 ) -> SnapshotPartition:
-    replicas, number = partition.target_replicas, partition.partition
+    number = partition.partition
     return SnapshotPartition(
         topic=topic.name,
         partition=number,
         replicas=replicas,
         leader=partition.leader if partition.leader in replicas else UNKNOWN,
         sizes=tuple(_size(known.get(broker), topic.name, number) for broker in replicas),
+        isr=tuple(member for member in partition.isr if member in replicas) or None,
     )
 
 
@@ -83,16 +112,26 @@ def _left_out(view: ClusterView) -> Iterator[str]:
     deleted = sorted(topic.name for topic in view.topics.values() if topic.is_being_deleted)
     if deleted:
         yield f"topics that are being deleted are left out: {_some(deleted)}"
+    if view.unreadable_topics:
+        named = _some(sorted(view.unreadable_topics))
+        yield f"topics whose nodes cannot be read are left out, wholly or in part: {named}"
     moving = [
-        f"{name}-{partition.partition}"
+        (f"{name}-{each.partition}", expected_replicas(each, view) == each.target_replicas)
         for name, topic in sorted(view.topics.items())
-        for partition in topic.partitions
-        if partition.is_being_reassigned and not topic.is_being_deleted
+        for each in topic.partitions
+        if each.is_being_reassigned and not topic.is_being_deleted
     ]
-    if moving:
+    arriving = [name for name, arrives in moving if arrives]
+    if arriving:
         yield (
-            f"{len(moving)} partitions are being reassigned and have the replicas here that they "
-            f"will have: {_some(moving)}"
+            f"{len(arriving)} partitions are being reassigned and have the replicas here that they "
+            f"will have: {_some(arriving)}"
+        )
+    waiting = [name for name, arrives in moving if not arrives]
+    if waiting:
+        yield (
+            f"{len(waiting)} partitions are being reassigned to brokers that are not alive and "
+            f"have the replicas here that they had before: {_some(waiting)}"
         )
 
 

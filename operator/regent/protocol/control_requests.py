@@ -48,6 +48,9 @@ class ControlRequests(msgspec.Struct, frozen=True):
         offline_replicas: Replicas on dead brokers or failed log dirs, for partitions that have any.
         leader_and_isr: Receiver -> partition -> whether the replica is new on that broker.
             Likewise fastest.
+        entries: Receiver -> topic -> the leading bytes (flexible encoding) of all partitions of the
+            topic in its LeaderAndIsr, which are not new, nor being reassigned. As far as they were
+            collected beforehand: they are in ``partitions``, too.
         update_metadata_receivers: Brokers that get an UpdateMetadata.
         deleted_partitions: Of the announced ones those that are sent with leader -2.
         stop_replica: Receiver -> partition -> what to do with its replica.
@@ -66,6 +69,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
     update_metadata_receivers: tuple[int, ...]
     deleted_partitions: frozenset[TopicPartition]
     stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
+    entries: Mapping[int, Mapping[str, list[bytes]]] = MappingProxyType({})
     announced: Broker | None = None
     describe_log_dirs: tuple[int, ...] = ()
     list_replicas: tuple[int, ...] = ()
@@ -131,6 +135,7 @@ class LeaderAndIsrRequest(msgspec.Struct, frozen=True):
         states: State of each; others may be in it.
         topic_ids: As in :class:`ControlRequests`.
         brokers: The live brokers, of which the request lists those that lead a partition in it.
+        entries: As in :class:`ControlRequests`, of this broker.
     """
 
     header: ControlHeader
@@ -138,6 +143,7 @@ class LeaderAndIsrRequest(msgspec.Struct, frozen=True):
     states: Mapping[TopicPartition, PartitionState]
     topic_ids: Mapping[str, uuid.UUID]
     brokers: Mapping[int, Broker]
+    entries: Mapping[str, list[bytes]] = MappingProxyType({})
 
 
 class UpdateMetadataRequest(msgspec.Struct, frozen=True):
@@ -183,6 +189,7 @@ class LeaderAndIsrResponse(msgspec.Struct, frozen=True):
         controller_epoch: Controller epoch of the request; -1 if not known.
         broker_epoch: Broker epoch of the request; -1 if not known. With the controller epoch it
             marks an answer that belongs to a former channel.
+        topic_ids: Of the request: what is said of a topic holds under this id.
     """
 
     broker_id: int
@@ -191,6 +198,7 @@ class LeaderAndIsrResponse(msgspec.Struct, frozen=True):
     partitions: Mapping[TopicPartition, bool]
     controller_epoch: int = NO_EPOCH
     broker_epoch: int = NO_EPOCH
+    topic_ids: Mapping[str, uuid.UUID] = MappingProxyType({})
 
 
 class UpdateMetadataResponse(msgspec.Struct, frozen=True):

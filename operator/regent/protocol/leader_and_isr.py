@@ -10,11 +10,10 @@ from __future__ import annotations
 import functools
 import struct
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
-from regent.model.cluster import Broker
 from regent.model.partition import LeaderRecoveryState
 from regent.model.topic import ZERO_TOPIC_ID
 from regent.protocol.control_requests import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -56,6 +55,8 @@ A replica on a failed log directory answers KAFKA_STORAGE_ERROR before its epoch
 Source: ``ReplicaManager.becomeLeaderOrFollower`` (1.1 to 3.9 alike).
 """
 
+_LOOKED_AT: Final = 10_000
+
 _pack_epochs: Final = struct.Struct(">iq").pack
 _is_unusual: Final = attrgetter("is_unusual")
 _leader_of: Final = attrgetter("leader_and_isr.leader")
@@ -70,9 +71,9 @@ def encode_leader_and_isr(
 ) -> bytes:
     """The request body.
 
-    The live leaders are the known brokers that lead a named partition. Brokers have ignored that
-    list since Kafka 0.10; host and port are those of a listener, or of a broker's first endpoint
-    where it lacks that listener.
+    The live leaders are the known brokers that lead a named partition, and in a large request all.
+    Brokers have ignored that list since Kafka 0.10; host and port are those of a listener, or of a
+    broker's first endpoint where it lacks that listener.
 
     Args:
         version: One of :data:`VERSIONS`.
@@ -84,7 +85,6 @@ def encode_leader_and_isr(
     """
     encoding = FLEXIBLE if is_flexible(version) else LEGACY
     header = request.header
-    states = list(map(request.states.__getitem__, request.partitions))
     parts = [pack_int32(header.controller_id)]
     if version >= _KRAFT_FLAG_SINCE:
         parts.append(b"\x00")
@@ -94,16 +94,29 @@ def encode_leader_and_isr(
         parts.append(pack_int32(header.controller_epoch))
     if version >= _TOPIC_ID_SINCE:
         parts.append(b"\x00")
-    entries, suffix = _entries(states, list(request.partitions.values()), version, encoding)
-    topics = by_topic(request.partitions, entries)
+    topics, suffix = _topics(request, version, encoding)
     if version >= _GROUPED_SINCE:
         head = topic_head(request.topic_ids, encoding, with_id=version >= _TOPIC_ID_SINCE)
         parts += topics_section(topics, head, encoding=encoding, suffix=suffix)
     else:
         parts += ungrouped_section(topics, encoding=encoding, suffix=suffix)
-    parts += _live_leaders(states, request.brokers, listener, encoding)
+    parts += _live_leaders(request, listener, encoding)
     parts.append(encoding.tags)
     return b"".join(parts)
+
+
+def _topics(
+    request: LeaderAndIsrRequest, version: int, encoding: Encoding
+) -> tuple[Mapping[str, list[bytes]], bytes]:
+    """Partition entries by topic, but for a last part that is the same for all."""
+    collected = request.entries
+    if encoding.flexible and sum(map(len, collected.values())) == len(request.partitions):
+        return collected, _suffix(
+            (), (), LeaderRecoveryState.RECOVERED, False, version=version, encoding=encoding
+        )
+    states = list(map(request.states.__getitem__, request.partitions))
+    entries, suffix = _entries(states, list(request.partitions.values()), version, encoding)
+    return by_topic(request.partitions, entries), suffix
 
 
 def _entries(
@@ -149,15 +162,12 @@ def _suffix(
 
 
 def _live_leaders(
-    states: Iterable[PartitionState],
-    brokers: Mapping[int, Broker],
-    listener: str | None,
-    encoding: Encoding,
+    request: LeaderAndIsrRequest, listener: str | None, encoding: Encoding
 ) -> list[bytes]:
-    ids = sorted(brokers.keys() & set(map(_leader_of, states)))
+    ids = sorted(_leaders_among(request))
     parts = [encoding.array_length(len(ids))]
     for leader in ids:
-        broker = brokers[leader]
+        broker = request.brokers[leader]
         endpoint = (listener and broker.endpoint(listener)) or broker.endpoints[0]
         parts.append(
             pack_int32(leader)
@@ -166,6 +176,15 @@ def _live_leaders(
             + encoding.tags
         )
     return parts
+
+
+def _leaders_among(request: LeaderAndIsrRequest) -> Collection[int]:
+    """The live brokers that lead one of the partitions. In a large request nearly all do, so all
+    are named without a look at it."""
+    if len(request.partitions) > _LOOKED_AT:
+        return request.brokers.keys()
+    states = map(request.states.__getitem__, request.partitions)
+    return request.brokers.keys() & set(map(_leader_of, states))
 
 
 def decode_leader_and_isr_response(
@@ -205,6 +224,7 @@ def decode_leader_and_isr_response(
         partitions=request.partitions,
         controller_epoch=header.controller_epoch,
         broker_epoch=header.broker_epoch,
+        topic_ids=request.topic_ids,
     )
 
 

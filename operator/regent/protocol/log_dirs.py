@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from regent.model.log_dirs import LogDirs
+from regent.model.log_dirs import LogDirectory, LogDirs
 from regent.protocol import describe_log_dirs
 from regent.protocol.api_versions import UnsupportedBrokerError, VersionRange
 from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE, error_name
@@ -68,28 +68,37 @@ def decode_response(body: bytes, *, version: int) -> LogDirs | str:
     code = reader.int16() if version >= _ERROR_SINCE else NONE
     sizes: dict[str, dict[int, int]] = {}
     offline: list[str] = []
-    capacities: list[int] = []
+    online: list[LogDirectory] = []
+    is_known = version >= _CAPACITY_SINCE
     directories = reader.array_length()
     for _ in range(directories):
         error = reader.int16()
         path = reader.string()
         if error:
             offline.append(path)
-        _read_sizes(reader, sizes)
+        replicas, used = _read_sizes(reader, sizes)
         if version >= _CAPACITY_SINCE:
             capacity = reader.int64()
             reader.int64()  # usable bytes
             if not error:
-                capacities.append(capacity)
+                is_known = is_known and capacity >= 0
+                online.append(LogDirectory(path, capacity, used, replicas))
         reader.tags()
     if code or not directories:
         return error_name(code or CLUSTER_AUTHORIZATION_FAILED)
-    is_known = bool(capacities) and all(each >= 0 for each in capacities)
-    return LogDirs(sizes, tuple(sorted(offline)), sum(capacities) if is_known else None)
+    if not (is_known and online):
+        return LogDirs(sizes, tuple(sorted(offline)))
+    return LogDirs(
+        sizes,
+        tuple(sorted(offline)),
+        sum(each.bytes for each in online),
+        tuple(sorted(online, key=lambda each: each.path)) if len(online) > 1 else (),
+    )
 
 
-def _read_sizes(reader: Reader, sizes: dict[str, dict[int, int]]) -> None:
-    """Add the replicas of one directory."""
+def _read_sizes(reader: Reader, sizes: dict[str, dict[int, int]]) -> tuple[int, int]:
+    """Add the replicas of one directory. Returns how many it has, and their bytes."""
+    replicas = used = 0
     for _ in range(reader.array_length()):
         of_topic = sizes.setdefault(reader.string(), {})
         for _ in range(reader.array_length()):
@@ -99,4 +108,7 @@ def _read_sizes(reader: Reader, sizes: dict[str, dict[int, int]]) -> None:
             reader.tags()
             if not is_future and size >= 0:
                 of_topic[partition] = size
+            replicas += 1
+            used += max(0, size)
         reader.tags()
+    return replicas, used

@@ -57,13 +57,20 @@ _legacy_of: Final = attrgetter("legacy")
 _flexible_of: Final = attrgetter("flexible")
 
 
-def prefixes_of(states: Sequence[PartitionState], *, flexible: bool) -> list[bytes]:
+def prefixes_of(
+    states: Sequence[PartitionState], *, flexible: bool, arrays: Int32Arrays | None = None
+) -> list[bytes]:
     """Encoded partition index, controller epoch, leader, leader epoch, ISR, partition epoch and
-    replicas of each state, in their order. A value keeps them."""
+    replicas of each state, in their order. A value keeps them.
+
+    Args:
+        arrays: Of the same encoding, for who encodes a few states at a time, again and again.
+    """
     found: list[bytes | None] = list(map(_flexible_of if flexible else _legacy_of, states))
     if all(found):
         return found  # type: ignore[return-value]
-    arrays = Int32Arrays(flexible=flexible)
+    if arrays is None:
+        arrays = Int32Arrays(flexible=flexible)
     field = "flexible" if flexible else "legacy"
     remember = msgspec.structs.force_setattr
     prefixes: list[bytes] = []

@@ -104,7 +104,7 @@ class PendingRequests:
         replicas = requests.leader_and_isr.get(broker_id)
         if replicas:
             self._metadata.leadership_follows()
-            self._leadership.add(replicas, requests)
+            self._leadership.add(replicas, requests, requests.entries.get(broker_id, {}))
             self._leadership_overtakes_stops(replicas)
         if broker_id in requests.update_metadata_receivers:
             self._metadata.add(metadata)
@@ -206,6 +206,7 @@ class _PendingLeaderAndIsr:
         self._states: Mapping[TopicPartition, PartitionState] = {}
         self._topic_ids: Mapping[str, uuid.UUID] = {}
         self._brokers: Mapping[int, Broker] = {}
+        self._entries: Mapping[str, list[bytes]] = {}
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -213,10 +214,16 @@ class _PendingLeaderAndIsr:
     def __contains__(self, tp: TopicPartition) -> bool:
         return tp in self._partitions
 
-    def add(self, replicas: Mapping[TopicPartition, bool], requests: ControlRequests) -> None:
+    def add(
+        self,
+        replicas: Mapping[TopicPartition, bool],
+        requests: ControlRequests,
+        entries: Mapping[str, list[bytes]],
+    ) -> None:
         self._brokers = requests.brokers
         if not self._partitions:
             self._is_own = False
+            self._entries = entries
             self._partitions, self._states = replicas, requests.partitions
             self._topic_ids = requests.topic_ids
             return
@@ -240,7 +247,12 @@ class _PendingLeaderAndIsr:
         if self._is_first or len(self._partitions) <= self._max_partitions:
             self._is_first = False
             request = LeaderAndIsrRequest(
-                header, self._partitions, self._states, self._topic_ids, self._brokers
+                header,
+                self._partitions,
+                self._states,
+                self._topic_ids,
+                self._brokers,
+                self._entries,
             )
             self._clear()
             return request
@@ -261,8 +273,10 @@ class _PendingLeaderAndIsr:
     ]:
         if not self._is_own:
             self._is_own = True
+            self._entries = {}  # what they hold is about to change
             known = self._states
-            self._partitions = dict(self._partitions)
+            # by items: of what is no dict each value would be asked for by itself
+            self._partitions = dict(self._partitions.items())
             self._states = {tp: known[tp] for tp in self._partitions}
             self._topic_ids = dict(self._topic_ids)
         return self._partitions, self._states, self._topic_ids  # type: ignore[return-value]

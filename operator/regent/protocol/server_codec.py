@@ -115,7 +115,7 @@ class ServerCodec:
                 f"an answer of class {kind.__module__}.{kind.__name__} does not fit version "
                 f"{header.api_version} of API {header.api_key}"
             )
-        body = _encode(kind, entity)
+        body = encode_entity(kind, entity)
         tags = NO_TAGS if kind.__flexible__ and header.api_key != API_VERSIONS.key else b""
         size = 4 + len(tags) + len(body)
         return _pack_head(size, header.correlation_id) + tags + body
@@ -127,7 +127,7 @@ class ServerCodec:
             EncodeError: If it cannot be encoded.
         """
         flexible = type(entity).__flexible__
-        parts = encode_request(header, [_encode(type(entity), entity)], flexible=flexible)
+        parts = encode_request(header, [encode_entity(type(entity), entity)], flexible=flexible)
         return b"".join(parts)[4:]
 
     def decode_answer(self, header: RequestHeader, frame: bytes) -> Any:
@@ -152,7 +152,7 @@ class ServerCodec:
         return entity
 
 
-def _encode(kind: type[Any], entity: Any) -> bytes:
+def encode_entity(kind: type[Any], entity: Any) -> bytes:
     buffer = io.BytesIO()
     try:
         entity_writer(kind)(buffer, entity)

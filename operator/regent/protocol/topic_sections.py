@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
-from operator import itemgetter, ne
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from regent.model.partition import TopicPartition
@@ -16,24 +15,17 @@ from regent.protocol.primitives import Encoding, uuid_bytes
 _topic_of: Final = itemgetter(0)
 
 
-def by_topic(
-    partitions: Iterable[TopicPartition], entries: Sequence[bytes]
-) -> dict[str, list[bytes]]:
+def by_topic(partitions: Iterable[TopicPartition], entries: list[bytes]) -> dict[str, list[bytes]]:
     """Entries of partitions, in the same order, under their topics in the order of appearance.
 
     Fast where the partitions of a topic are adjacent, correct anyway.
     """
-    names = list(map(_topic_of, partitions))
-    counts = Counter(names)
     topics: dict[str, list[bytes]] = {}
-    if sum(map(ne, names, islice(names, 1, None))) >= len(counts) > 0:
-        for name, entry in zip(names, entries, strict=True):
-            topics.setdefault(name, []).append(entry)
-        return topics
     start = 0
-    for name, count in counts.items():
-        topics[name] = list(entries[start : start + count])
-        start += count
+    for name, same in groupby(map(_topic_of, partitions)):
+        end = start + len(list(same))
+        topics.setdefault(name, []).extend(entries[start:end])
+        start = end
     return topics
 
 

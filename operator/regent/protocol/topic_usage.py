@@ -6,16 +6,13 @@ raises :class:`UsageUnknownError` for every error: what is not known must not be
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from regent.model.errors import RegentError
+from regent.protocol import list_offsets
 from regent.protocol.error_codes import NONE, error_name
-from regent.protocol.primitives import LEGACY, DecodeError, Reader, pack_int32
-
-_CLIENT: Final = pack_int32(-1)
-"""Instead of the id of a replica."""
+from regent.protocol.primitives import LEGACY, DecodeError, Reader
 
 _CONSUMER: Final = "consumer"
 """Type of the protocol whose members say to which topics they subscribe."""
@@ -29,7 +26,7 @@ class Api(NamedTuple):
     name: str
 
 
-LIST_OFFSETS: Final = Api(2, 1, "ListOffsets")
+LIST_OFFSETS: Final = Api(list_offsets.API_KEY, list_offsets.VERSION, "ListOffsets")
 OFFSET_FETCH: Final = Api(9, 1, "OffsetFetch")
 DESCRIBE_GROUPS: Final = Api(15, 0, "DescribeGroups")
 LIST_GROUPS: Final = Api(16, 0, "ListGroups")
@@ -49,9 +46,7 @@ def encode_list_offsets(topic: str, partitions: Iterable[int], *, since_ms: int)
     Args:
         since_ms: Milliseconds since 1970.
     """
-    asked = [struct.pack(">iq", index, since_ms) for index in partitions]
-    listed = LEGACY.array_length(len(asked)) + b"".join(asked)
-    return _CLIENT + LEGACY.array_length(1) + LEGACY.string(topic) + listed
+    return list_offsets.encode_list_offsets({topic: partitions}, at=since_ms)
 
 
 def decode_list_offsets(topic: str, partitions: Collection[int], body: bytes) -> frozenset[int]:
@@ -62,17 +57,12 @@ def decode_list_offsets(topic: str, partitions: Collection[int], body: bytes) ->
         DecodeError: If the body is malformed, or a partition is missing.
     """
     found: dict[int, int] = {}
-    reader = Reader(body)
-    for _ in range(reader.array_length()):
-        named = reader.string()
-        for _ in range(reader.array_length()):
-            index, code = reader.int32(), reader.int16()
-            reader.int64()  # timestamp
-            offset = reader.int64()
-            if code != NONE:
-                raise UsageUnknownError(LIST_OFFSETS, code, about=f"{named}-{index}")
-            if named == topic:
-                found[index] = offset
+    for listed in list_offsets.decode_list_offsets(body):
+        if listed.error != NONE:
+            about = f"{listed.topic}-{listed.partition}"
+            raise UsageUnknownError(LIST_OFFSETS, listed.error, about=about)
+        if listed.topic == topic:
+            found[listed.partition] = listed.offset
     _require_all(partitions, found)
     return frozenset(index for index, offset in found.items() if offset >= 0)
 

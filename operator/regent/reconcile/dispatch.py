@@ -73,9 +73,20 @@ def _attempt_of(request: ResourceRequest[ResourceT], command: ResourceCommand) -
             attempt.command == command
             and attempt.generation == request.resource.metadata.generation
             and attempt.controller_epoch == request.view.controller_epoch
+            and not _is_overtaken_by_brokers(attempt, request)
         ):
             return attempt
     return None
+
+
+def _is_overtaken_by_brokers(attempt: Attempt, request: ResourceRequest[ResourceT]) -> bool:
+    """Whether brokers have come, gone or changed since a refusal that would hold for long. One that
+    is tried again soon keeps its growing pauses."""
+    return (
+        isinstance(attempt.outcome, Rejected)
+        and not is_transient(attempt.outcome)
+        and attempt.brokers != request.view.brokers
+    )
 
 
 def rejection_finding(rejected: Rejected, *, fields: Mapping[str, str]) -> Finding:

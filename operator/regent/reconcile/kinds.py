@@ -19,7 +19,8 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
 
     Attributes:
         kind: Its names, and its paths in the API.
-        spec_fields: Names of the fields of its spec, ``status_fields`` of its status.
+        spec_fields: Names of the fields of its spec, ``status_fields`` of its status, also of those
+            within others.
         parse: Reads an object; one whose spec cannot be read becomes a value that says so.
         finalizer: What Regent puts on its objects; None: nothing keeps them.
         conditions: Types of the conditions in its status, in their order.

@@ -52,6 +52,7 @@ class EventReason(enum.StrEnum):
     REASSIGNMENT_COMPLETED = "ReassignmentCompleted"
     REASSIGNMENT_UNDO_STARTED = "ReassignmentUndoStarted"
     REASSIGNMENT_UNDONE = "ReassignmentUndone"
+    THROTTLE_CHANGED = "ThrottleChanged"
     DRAIN_STARTED = "DrainStarted"
     DRAIN_PAUSED = "DrainPaused"
     DRAIN_COMPLETED = "DrainCompleted"
@@ -80,6 +81,8 @@ class Plan(Generic[StatusT]):
 
     Attributes:
         status: The status to be shown if it differs from the present one; None: leave it alone.
+        keeps_unread: Whether fields of the stored status that ``status`` does not have stay: they
+            could not be read, and nothing else says them.
         commands: For the controller, in order.
         status_first: Whether the status must be stored before the commands are sent; if it
             cannot be stored, they are not sent.
@@ -92,6 +95,7 @@ class Plan(Generic[StatusT]):
     """
 
     status: StatusT | None = None
+    keeps_unread: bool = False
     commands: tuple[ResourceCommand, ...] = ()
     status_first: bool = False
     finalizer: FinalizerAction = FinalizerAction.LEAVE

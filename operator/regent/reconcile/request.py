@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Generic, Protocol, TypeVar
 
 from regent.controller.commands import Outcome, ResourceCommand
 from regent.controller.view import ClusterView
+from regent.model.cluster import Broker
 from regent.resources.base import ObjectMeta
 from regent.resources.conditions import Condition
 
@@ -46,6 +47,8 @@ class Attempt:
     Attributes:
         generation: metadata.generation of the resource; a change of the resource is worth a try.
         controller_epoch: Epoch of the view; so is another controller.
+        brokers: Live brokers of the view. What the controller refuses for good depends on their
+            racks and versions; so for a refusal another set of brokers is worth a try, too.
         retry_at: Monotonic seconds at which the command may be sent again.
         count: How often it was sent in a row.
     """
@@ -54,6 +57,7 @@ class Attempt:
     outcome: Outcome
     generation: int
     controller_epoch: int
+    brokers: Mapping[int, Broker]
     retry_at: float
     count: int = 1
 

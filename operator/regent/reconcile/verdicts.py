@@ -50,6 +50,21 @@ CLUSTER_LOADING: Final = Assessment(
 )
 
 
+def controller_inactive(why: str | None, consequence: str) -> Assessment:
+    """How a resource is doing while no Regent process is the controller.
+
+    Args:
+        why: Why none is, as far as it is known.
+        consequence: What that means for the resource, as a clause.
+    """
+    reason = f" ({why})" if why else ""
+    return Assessment(
+        Progress.UNKNOWN,
+        ConditionReason.CONTROLLER_INACTIVE,
+        f"no Regent process is the controller of the Kafka cluster{reason}; {consequence}",
+    )
+
+
 def summary_verdicts(assessment: Assessment) -> tuple[Verdict, Verdict, Verdict]:
     """The three conditions of kstatus for an assessment."""
     progress, reason, message = assessment.progress, assessment.reason, assessment.message
@@ -63,6 +78,18 @@ def summary_verdicts(assessment: Assessment) -> tuple[Verdict, Verdict, Verdict]
         Verdict(ConditionType.READY, ready, reason, message),
         Verdict(ConditionType.RECONCILING, *(happening if is_pending else idle)),
         Verdict(ConditionType.STALLED, *(happening if progress is Progress.STALLED else unstalled)),
+    )
+
+
+def unreadable_assessment(field: str, problem: str) -> Assessment:
+    """How a resource is doing of which a field of the spec, or of the status, cannot be read."""
+    if not field.startswith("status."):
+        return Assessment(Progress.STALLED, ConditionReason.INVALID_SPEC, f"{field}: {problem}")
+    return Assessment(
+        Progress.STALLED,
+        ConditionReason.STATUS_UNREADABLE,
+        f"{field}: {problem}; nothing is done, and what is stored is kept: bring Regent up to "
+        "date, or delete the resource and create it again",
     )
 
 

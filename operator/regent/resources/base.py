@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -50,8 +51,25 @@ class ObjectMeta(ApiModel):
 
 
 def field_names(model: type[ApiModel]) -> frozenset[str]:
-    """Names of the fields of a model as the API has them."""
-    return frozenset(field.alias or name for name, field in model.model_fields.items())
+    """Names of the fields of a model as the API has them, also of those within others: ``plan`` and
+    ``plan.hash``. Of a list they are those of its elements."""
+    return frozenset(_names(model))
+
+
+def _names(model: type[ApiModel], prefix: str = "") -> Iterator[str]:
+    for own_name, field in model.model_fields.items():
+        name = prefix + (field.alias or own_name)
+        yield name
+        for inner in _models_in(field.annotation):
+            yield from _names(inner, f"{name}.")
+
+
+def _models_in(annotation: Any) -> Iterator[type[ApiModel]]:
+    """The models that a value of a type is made of."""
+    if isinstance(annotation, type) and issubclass(annotation, ApiModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
 
 
 class ClusterRef(ApiModel):

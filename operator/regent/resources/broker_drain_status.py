@@ -10,6 +10,7 @@ from pydantic import Field
 from regent.resources.base import ApiModel
 from regent.resources.conditions import Condition, Rfc3339
 from regent.resources.partition_reassignment_status import MoveSample, Progress, StoredPlan
+from regent.resources.resource_status import ResourceStatus, conditions_field
 
 MAX_BLOCKERS: Final = 100
 MAX_SAMPLE: Final = 50
@@ -49,21 +50,12 @@ class Remaining(ApiModel):
     replicas: int = Field(description="Replicas on them, also those that are leaving.", ge=0)
 
 
-class BrokerDrainStatus(ApiModel):
+class BrokerDrainStatus(ResourceStatus):
     """What Regent last saw and did. Everything but the plan can be rebuilt from the cluster."""
 
-    observed_generation: int | None = Field(
-        default=None, description="metadata.generation that this status was computed for.", ge=0
-    )
-    conditions: tuple[Condition, ...] = Field(
-        default=(),
-        description="Ready, Reconciling and Stalled (kstatus), Cordoned, LeadersMoved, "
-        "ReplicasMoved and Drained.",
-        max_length=16,
-        json_schema_extra={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        },
+    conditions: tuple[Condition, ...] = conditions_field(
+        "Ready, Reconciling and Stalled (kstatus), Cordoned, LeadersMoved, "
+        "ReplicasMoved and Drained."
     )
     cluster_id: str | None = Field(
         default=None, description="Id of the Kafka cluster whose brokers are drained."

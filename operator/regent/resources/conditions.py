@@ -98,6 +98,10 @@ class ConditionReason(enum.StrEnum):
         "PlanUnreadable",
         "The stored plan was changed, or a newer Regent stored it; nothing is done.",
     )
+    STATUS_UNREADABLE = (
+        "StatusUnreadable",
+        "The stored status was changed, or a newer Regent stored it; nothing is done.",
+    )
     MOVING = "Moving", "Partitions are on their way to their new replicas."
     PAUSING = "Pausing", "A pause is asked for; what is on its way arrives first."
     CANCELLING = "Cancelling", "What was on its way goes back to where it was."
@@ -143,6 +147,11 @@ class ConditionReason(enum.StrEnum):
         "BrokersCordoned",
         "New replicas are placed on the brokers only if there are too few others.",
     )
+    CORDONED_FOR_REGENT = (
+        "CordonedForRegent",
+        "Regent places new replicas on the brokers only if there are too few others; topics that "
+        "brokers and Kafka's tools create may be placed there, and leave again (client mode).",
+    )
     CORDON_LIFTED = "CordonLifted", "New replicas may be placed on the brokers."
     LEADERS_REMAIN = "LeadersRemain", "The brokers lead partitions, or are their preferred leaders."
     NO_LEADERS = "NoLeaders", "The brokers lead no partition, and are the preferred leader of none."
@@ -166,6 +175,10 @@ class ConditionReason(enum.StrEnum):
     CLUSTER_LOADING = (
         "ClusterLoading",
         "The controller has just been elected and is still reading the cluster.",
+    )
+    TOPICS_UNREADABLE = (
+        "TopicsUnreadable",
+        "The nodes of topics in ZooKeeper cannot be read, so it is not known what they have.",
     )
     NOT_ENOUGH_BROKERS = (
         "NotEnoughBrokers",
@@ -304,11 +317,20 @@ class ConditionReason(enum.StrEnum):
     )
     PLANNER_MISSING = (
         "PlannerMissing",
-        "spec.rebalance needs the planner, which is not installed where Regent runs.",
+        "spec.rebalance needs a planner that is not there: regent[planner], or what Spark needs.",
+    )
+    HISTORY_UNUSABLE = (
+        "HistoryUnusable",
+        "The history of spec.rebalance is missing, too old, or cannot be read; it is tried again.",
     )
     PLANNER_FAILED = "PlannerFailed", "The planner has ended without a plan; it is tried again."
     CONCURRENT_CHANGE = "ConcurrentChange", "Somebody else changed the topic at the same moment."
     NOT_CONTROLLER = "NotController", "The controller moved while the change was being made."
+    CONTROLLER_TOO_OLD = (
+        "ControllerTooOld",
+        "The broker that is the controller is of a Kafka version that cannot do what is asked of "
+        "it (client mode).",
+    )
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper did not answer in time."
     ZOOKEEPER_REFUSED = (
         "ZooKeeperRefused",

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from regent.resources.base import ApiModel
 from regent.resources.conditions import Condition, Rfc3339
+from regent.resources.resource_status import ResourceStatus, conditions_field
 
 MAX_REPLICAS: Final = 100
 MAX_CONFIG_KEYS: Final = 100
@@ -77,22 +78,13 @@ class DriftEntry(ApiModel):
     actual: str = Field(default="", description="Value of the topic; empty if it is not set.")
 
 
-class KafkaTopicStatus(ApiModel):
+class KafkaTopicStatus(ResourceStatus):
     """What Regent last saw and did. A report: Regent can rebuild all of it but what it says about
     ownership (`clusterId`, `ownership`, `topicId`, `intendedTopicId`, `managedConfig`).
     """
 
-    observed_generation: int | None = Field(
-        default=None, description="metadata.generation that this status was computed for.", ge=0
-    )
-    conditions: tuple[Condition, ...] = Field(
-        default=(),
-        description="Ready, Reconciling and Stalled (kstatus), Synced and Healthy.",
-        max_length=16,
-        json_schema_extra={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        },
+    conditions: tuple[Condition, ...] = conditions_field(
+        "Ready, Reconciling and Stalled (kstatus), Synced and Healthy."
     )
     cluster_id: str | None = Field(
         default=None,

@@ -10,6 +10,7 @@ from pydantic import Field
 from regent.resources.base import ApiModel
 from regent.resources.conditions import Condition, Rfc3339
 from regent.resources.kafka_topic_status import MAX_REPLICAS
+from regent.resources.resource_status import ResourceStatus, conditions_field
 
 MAX_DOCUMENT_LENGTH: Final = 400_000
 """Longest plan document in characters: an object of the API server takes 1.5 MB."""
@@ -17,6 +18,7 @@ MAX_DOCUMENT_LENGTH: Final = 400_000
 MAX_PROBLEMS: Final = 100
 MAX_SAMPLE: Final = 50
 MAX_REMARKS: Final = 20
+MAX_UNMET_GOALS: Final = 8
 
 
 class Phase(enum.StrEnum):
@@ -74,7 +76,7 @@ class RebalanceStatus(ApiModel):
     unmet_goals: tuple[UnmetGoal, ...] = Field(
         default=(),
         description="Soft goals that the plan does not meet.",
-        max_length=8,
+        max_length=MAX_UNMET_GOALS,
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     remarks: tuple[Annotated[str, Field(max_length=512)], ...] = Field(
@@ -122,6 +124,14 @@ class Progress(ApiModel):
     bytes_unknown: str | None = Field(
         default=None, description="Why the bytes are not known.", max_length=512
     )
+    throttle: int | None = Field(
+        default=None,
+        description="Bytes a second that spec.throttle.adaptive allows each broker now.",
+        ge=0,
+    )
+    throttle_reason: str | None = Field(
+        default=None, description="What that comes of.", max_length=512
+    )
 
 
 class MoveSample(ApiModel):
@@ -152,22 +162,12 @@ class Problem(ApiModel):
     message: str = Field(description="What is wrong and what to do about it.", max_length=512)
 
 
-class PartitionReassignmentStatus(ApiModel):
+class PartitionReassignmentStatus(ResourceStatus):
     """What Regent last saw and did. Everything but the plan, and when something began and ended,
     can be rebuilt from the cluster."""
 
-    observed_generation: int | None = Field(
-        default=None, description="metadata.generation that this status was computed for.", ge=0
-    )
-    conditions: tuple[Condition, ...] = Field(
-        default=(),
-        description="Ready, Reconciling and Stalled (kstatus), PlanReady, Approved, Executing and "
-        "Completed.",
-        max_length=16,
-        json_schema_extra={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        },
+    conditions: tuple[Condition, ...] = conditions_field(
+        "Ready, Reconciling and Stalled (kstatus), PlanReady, Approved, Executing and Completed."
     )
     cluster_id: str | None = Field(
         default=None, description="Id of the Kafka cluster that the plan is for."

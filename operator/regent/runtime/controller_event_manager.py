@@ -10,8 +10,9 @@ import asyncio
 import time
 from typing import Protocol
 
+from regent.controller.controller_state import ControllerState
 from regent.controller.event_merging import EventQueue
-from regent.controller.events import ControllerEvent, ControllerState
+from regent.controller.events import ControllerEvent
 from regent.controller.kafka_controller import KafkaController
 from regent.runtime.collector import Collector
 from regent.runtime.interpreter import Interpreter

@@ -9,6 +9,7 @@ from typing import Any
 
 from regent.controller import effects as fx
 from regent.controller.events import ControllerEvent
+from regent.runtime.admin_port import AdminRequestsPort
 from regent.runtime.ports import BrokerChannelsPort, StandbyPort, ViewPort, ZooKeeperPort
 
 
@@ -28,6 +29,8 @@ class Interpreter:
         enqueue: Callable[[ControllerEvent], None],
         contend: Callable[[], None],
         standby: StandbyPort | None = None,
+        admin: AdminRequestsPort | None = None,
+        still_absent: Callable[[fx.StillAbsent], tuple[int, ...]] | None = None,
     ) -> None:
         self._zookeeper = zookeeper
         self._channels = channels
@@ -43,8 +46,16 @@ class Interpreter:
             fx.Write: lambda x: zookeeper.write(x.operations, guard=x.guard, divides=x.divides),
             fx.InterBrokerProtocol: lambda x: channels.inter_broker_protocol(),
             fx.SendRequests: self._send,
+            fx.GiveWay: self._give_way,
             fx.ReadStandby: lambda x: _nothing() if standby is None else standby.read(),
         }
+        if admin is not None:
+            self._perform[fx.AskReassignments] = lambda x: admin.alter_partition_reassignments(
+                x.broker, x.targets
+            )
+            self._perform[fx.AskElections] = lambda x: admin.elect_leaders(
+                x.broker, x.election_type, x.partitions
+            )
         self._at_once: dict[type[fx.Effect[Any]], Callable[[Any], Any]] = {
             fx.UpdateChannels: lambda x: channels.update(
                 opened=x.opened, closed=x.closed, controller_epoch=x.controller_epoch
@@ -58,6 +69,8 @@ class Interpreter:
             fx.PublishView: lambda x: view.publish(x.topics),
             fx.CurrentTime: lambda x: time.time_ns() // 1_000_000,
         }
+        if still_absent is not None:
+            self._at_once[fx.StillAbsent] = still_absent
 
     async def drive(self, process: Coroutine[fx.Effect[Any], Any, None]) -> None:
         """Run a coroutine of the core to its end."""
@@ -87,6 +100,9 @@ class Interpreter:
         self._channels.send(effect.requests)
         # Let the channels write before the core goes on computing: until a broker knows the
         # new controller epoch it still obeys the old controller.
+        await asyncio.sleep(0)
+
+    async def _give_way(self, _: fx.GiveWay) -> None:
         await asyncio.sleep(0)
 
     def _arm_timer(self, effect: fx.ArmTimer) -> None:

@@ -20,10 +20,10 @@ from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.view import ClusterView, TopicView
 from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition
-from regent.model.replica import ReplicaPresence
 from regent.model.replica_sizes import ReplicaSizes
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests, ControlResponse
+from regent.runtime.round_trips import RoundTripPort
 from regent.zk_data.operations import (
     Check,
     Operation,
@@ -152,67 +152,6 @@ class StandbyPort(Protocol):
 
     def resigned(self) -> None:
         """This process is not the controller any more."""
-        ...
-
-
-class HeartbeatsPort(Protocol):
-    """Asks other replicas of Regent whether they live, and answers them. Its methods may be called
-    from any thread; callbacks come in a thread of its own."""
-
-    @property
-    def instance(self) -> str:
-        """By which others know this process, whatever its address is."""
-        ...
-
-    @property
-    def port(self) -> int:
-        """Where it answers."""
-        ...
-
-    @property
-    def suspicions(self) -> Mapping[str, int]:
-        """How often others were suspected, by reason."""
-        ...
-
-    def start(
-        self,
-        *,
-        on_suspected: Callable[[Mapping[int, str]], None],
-        on_named: Callable[[int], None],
-        is_ready: Callable[[], bool],
-    ) -> None:
-        """Begin.
-
-        Args:
-            on_suspected: Called with session -> why of all that are suspected, when that changes,
-                and again as long as it lasts.
-            on_named: Called with the session of the replica that wants this process to take over.
-            is_ready: Whether this process could take over now. Must answer at once.
-        """
-        ...
-
-    def set_peers(self, peers: Mapping[int, ReplicaPresence]) -> None:
-        """Ask these from now on, and no others: session -> whom."""
-        ...
-
-    def ready(self) -> frozenset[str]:
-        """Instances that ask this process, and could take over now."""
-        ...
-
-    def name(self, instance: str) -> None:
-        """Tell that one to take over."""
-        ...
-
-    def problems(self) -> Mapping[str, str | None]:
-        """Other replica, for people -> why it does not answer, None if it does."""
-        ...
-
-    def leave(self) -> None:
-        """Say that this process ends as it should: nobody suspects it from now on."""
-        ...
-
-    def close(self) -> None:
-        """End. Others see that, and suspect it unless it was said before."""
         ...
 
 
@@ -409,7 +348,7 @@ class TopicUsagePort(Protocol):
         ...
 
 
-class BrokerQuestionsPort(ReplicaSizesPort, TopicUsagePort, Protocol):
+class BrokerQuestionsPort(ReplicaSizesPort, TopicUsagePort, RoundTripPort, Protocol):
     """Asks brokers as a client does, on connections of its own: no answer of theirs keeps the
     controller waiting. Everything belongs into one event loop."""
 

@@ -14,11 +14,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from regent.controller.effects import StillAbsent
 from regent.controller.events import AbsentReplica, ControllerEvent, ReplicasAbsent
 from regent.model.cluster import Address
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError, ZooKeeperError
 from regent.model.replica import ReplicaPresence
-from regent.runtime.ports import HeartbeatsPort, ZooKeeperPort
+from regent.runtime.heartbeats_port import HeartbeatsPort
+from regent.runtime.ports import ZooKeeperPort
 from regent.zk_data.operations import Create, SessionState, WatchedEvent, Written, ZkError
 from regent.zk_data.replicas import (
     decode_presence,
@@ -41,7 +43,8 @@ RETRY_PAUSE_S: Final = 1.0
 
 
 class ReplicaKeeper:
-    """Belongs to the controller's loop, except :meth:`status` and :attr:`suspicions`.
+    """Belongs to the controller's loop, except :meth:`status`, :attr:`suspicions` and
+    :attr:`unheard`.
 
     Args:
         zookeeper: Of the session that owns whatever this replica has.
@@ -88,6 +91,11 @@ class ReplicaKeeper:
         """How often others were suspected, by reason."""
         return self._heartbeats.suspicions
 
+    @property
+    def unheard(self) -> int:
+        """How many others are asked in vain now, without being suspected."""
+        return len(self._heartbeats.unheard())
+
     def status(self) -> dict[str, object]:
         """For ``/status``."""
         return {
@@ -118,6 +126,14 @@ class ReplicaKeeper:
     def event_processed(self) -> None:
         """The controller has processed an event: it may be the controller no more."""
         self._event_processed.set()
+
+    def still_absent(self, effect: StillAbsent) -> tuple[int, ...]:
+        """What the effect asks for."""
+        suspected, unheard = self._heartbeats.suspected(), self._heartbeats.unheard()
+        return (
+            *(session_id for session_id in effect.suspected if session_id in suspected),
+            *(session_id for session_id in effect.unheard if session_id in unheard),
+        )
 
     # What it does
 
@@ -207,8 +223,9 @@ class ReplicaKeeper:
 
     def _suspected(self, found: Mapping[int, str]) -> None:
         absent = tuple(AbsentReplica(session_id, why) for session_id, why in found.items())
+        unheard = tuple(AbsentReplica(*each) for each in self._heartbeats.unheard().items())
         if not self._is_leaving and not self._is_active():
-            self._enqueue(ReplicasAbsent(self._zookeeper.session_id, absent))
+            self._enqueue(ReplicasAbsent(self._zookeeper.session_id, absent, unheard=unheard))
 
     def _named(self, session_id: int) -> None:
         if self._is_leaving:

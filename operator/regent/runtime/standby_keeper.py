@@ -104,6 +104,7 @@ class StandbyKeeper:
             partitions=reader.cache.cluster.partition_count,
             dirty=reader.cache.dirty_count,
             malformed=len(reader.cache.malformed),
+            is_prepared=reader.cache.is_prepared,
             copies=reader.copies,
             refreshes=reader.refreshes,
             bytes_read=reader.bytes_read,
@@ -152,10 +153,10 @@ class StandbyKeeper:
                 self._do_without(error)
                 await self._until_reconnected()
             except ZooKeeperError as error:
-                self._problem = str(error)
                 if self._reader.has_missed():  # the connection was lost, which explains it
                     await asyncio.sleep(_RECONNECTION_PAUSE_S)
                     continue
+                self._problem = str(error)
                 logger.warning("The standby's cache cannot be kept", extra={"error": str(error)})
                 self._reader.doubt()
                 self._phase = StandbyPhase.DISCONNECTED

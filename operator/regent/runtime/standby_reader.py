@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from regent.controller.state.standby_copy import StandbyCopy
@@ -46,12 +46,19 @@ class StandbyReader:
         zookeeper: Of the same session as ``watches``: the order of events and answers counts.
         watches: Nobody else uses them.
         collector: What a cache is first filled with is hidden from it.
+        new_cache: Makes an empty cache.
     """
 
     def __init__(
-        self, *, zookeeper: ZooKeeperPort, watches: RecursiveWatchesPort, collector: Collector
+        self,
+        *,
+        zookeeper: ZooKeeperPort,
+        watches: RecursiveWatchesPort,
+        collector: Collector,
+        new_cache: Callable[[], StandbyCache] = StandbyCache,
     ) -> None:
-        self.cache = StandbyCache()
+        self._new_cache = new_cache
+        self.cache = new_cache()
         self._is_current = False
         self._is_hidden = False
         self.copies = 0
@@ -89,7 +96,7 @@ class StandbyReader:
 
     def start_anew(self) -> None:
         """Forget all that is known. It has to be loaded again."""
-        self.cache = StandbyCache()
+        self.cache = self._new_cache()
         self._is_current = self._is_hidden = False
 
     async def load(self) -> None:
@@ -100,13 +107,17 @@ class StandbyReader:
         else:
             await self._watches.add(WATCHED)
             self._are_watches_known = True
-        self.cache.expect_anything(await self._list())
-        await self._catch_up()
+        await self.read_everything()
         self.loads += 1
         if not self._is_hidden:  # once: after each reconnection, its garbage would stay for good
             self._collector.freeze()
             self._is_hidden = True
         self._is_current = not self.has_missed()
+
+    async def read_everything(self) -> None:
+        """Read all that there is, and all that is known, once. Needs no watches."""
+        self.cache.expect_anything(await self._list())
+        await self.catch_up()
 
     async def refresh(self) -> bool:
         """Read the next dirty nodes; whether there were some."""
@@ -114,7 +125,7 @@ class StandbyReader:
             self._observe()
             return await self._read_dirty()
 
-    async def _catch_up(self) -> None:
+    async def catch_up(self) -> None:
         """Read whatever is dirty. Ends, too, where changes keep coming: at the first reading that
         has left nothing for the next one."""
         while await self.refresh() and self.cache.dirty_count:
@@ -198,7 +209,7 @@ class StandbyReader:
         listing = await self._list()
         found: list[Difference] = []
         for reads in reads_to_compare(self.cache, listing, most=READ_AT_ONCE):
-            await self._catch_up()
+            await self.catch_up()
             nodes = await self._read(reads)
             # What has changed before the answer has come before it.
             self._observe()

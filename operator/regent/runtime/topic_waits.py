@@ -78,10 +78,10 @@ class TopicWaits:
 
     def _look(self, wait: _Wait, names: Iterable[str]) -> None:
         view = self._view()
-        if not view.is_complete:
-            return
         for name in names:
-            if name in wait.pending and wait.is_settled(name, view.topics.get(name)):
+            if name not in wait.pending or not view.knows(name):
+                continue
+            if wait.is_settled(name, view.topics.get(name)):
                 del wait.pending[name]
         if not wait.pending:
             wait.ended.set()

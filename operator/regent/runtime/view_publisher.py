@@ -12,15 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
-from regent.model.partition import NO_LEADER
+from regent.model.partition import NO_LEADER, TopicPartition
 from regent.model.persistent_map import PersistentMap
 
 logger = logging.getLogger(__name__)
@@ -35,7 +34,12 @@ LONGEST_PAUSE_S: Final = 0.25
 
 BEFORE_EVERYTHING_S: Final = 0.2
 """After a failover brokers are being sent everything, too: a round between two requests of a broker
-is time that it waits for a controller."""
+is time that it waits for a controller. So a round of everything waits so long, and again and again
+until they are informed."""
+
+PARTITIONS_PER_WAIT: Final = 40_000
+"""It waits once more for so many partitions at most: brokers are informed of more meanwhile, on a
+busy machine, too. So one that does not answer keeps nobody from the view for long."""
 
 _HEALTH = {
     PartitionState.NEW: PartitionHealth.NEW,
@@ -47,27 +51,79 @@ _HEALTH = {
 Listener = Callable[[frozenset[str] | None], None]
 
 
+class ViewSource(Protocol):
+    """Whose context is described."""
+
+    @property
+    def active(self) -> ActiveController | None:
+        """None: nothing is known of the cluster."""
+        ...
+
+    @property
+    def controller_id_seen(self) -> int:
+        """Id of the active controller as far as known, -1 if there is none."""
+        ...
+
+
+class Describing(NamedTuple):
+    """How what a context does not have by itself is found out.
+
+    Attributes:
+        partition_state: State of a partition.
+        deletion_waits_for: Brokers that a topic's deletion waits for, sorted.
+        is_client: Whether a broker is the controller, and this process asks it.
+    """
+
+    partition_state: Callable[[ControllerContext, TopicPartition], PartitionState]
+    deletion_waits_for: Callable[[ControllerContext, str], tuple[int, ...]]
+    is_client: bool = False
+
+
+def _deletion_waits_for(context: ControllerContext, topic: str) -> tuple[int, ...]:
+    if not context.is_topic_queued_for_deletion(topic):
+        return ()
+    brokers = {
+        broker_id
+        for tp, assignment in context.cluster.partitions_of(topic).items()
+        for broker_id in assignment.replicas
+        if context.replica_state(broker_id, tp) is not ReplicaState.DELETION_SUCCESSFUL
+    }
+    return tuple(sorted(brokers))
+
+
+OF_THE_CONTROLLER: Final = Describing(ControllerContext.partition_state, _deletion_waits_for)
+"""The controller's own states."""
+
+
 class ViewPublisher:
     """Holds the newest view. Runs in the controller's loop; :attr:`view` may be read by anybody.
 
     Args:
         controller: Whose context is described.
         pause: Waits for some seconds.
+        are_brokers_informed: Whether none of them still has to be sent anything.
+        describing: What the context does not have by itself.
     """
 
     def __init__(
         self,
-        controller: KafkaController,
+        controller: ViewSource,
         *,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        are_brokers_informed: Callable[[], bool] = lambda: True,
+        describing: Describing = OF_THE_CONTROLLER,
     ) -> None:
         self._controller = controller
+        self._describing = describing
         self._pause = pause
+        self._are_brokers_informed = are_brokers_informed
         self.listeners: list[Listener] = []
         self._dirty: dict[str, None] = {}
-        self._rebuild = False
+        self._to_describe: ActiveController | None = None
         self._brokers_changed = False
         self._topics: PersistentMap[str, TopicView] = PersistentMap()
+        self._unreadable: Mapping[str, str] = {}
+        self._complete_of: ActiveController | None = None
         self._wake = asyncio.Event()
         self.view = ClusterView()
 
@@ -75,7 +131,8 @@ class ViewPublisher:
         self.listeners.append(listener)
 
     def publish(self, topics: frozenset[str] | None) -> None:
-        """Publish what the context says has changed, and ``topics`` (None: everything).
+        """Publish what the context says has changed, and ``topics`` (None: everything, which the
+        context has by now).
 
         What concerns the whole cluster is visible at once.
         """
@@ -83,11 +140,12 @@ class ViewPublisher:
         if active is not None:
             self._dirty.update(dict.fromkeys(active.context.cluster.take_changed_topics()))
         if topics is None:
-            self._rebuild = True
+            # Until the view is made another term may have begun, which has not loaded anything yet.
+            self._to_describe = active
         else:
             self._dirty.update(dict.fromkeys(sorted(topics)))
         before = self.view
-        self._swap(is_complete=before.is_complete)
+        self._swap()
         self._brokers_changed |= active is not None and (
             self.view.brokers is not before.brokers
             or self.view.shutting_down != before.shutting_down
@@ -99,25 +157,35 @@ class ViewPublisher:
         """The controller is no longer active: nothing is known any more."""
         self._forget_changes()
         self._topics = PersistentMap()
-        self._swap(is_complete=False)
+        self._unreadable = {}
+        self._complete_of = None
+        self._swap()
         self._notify(None)
 
     def _forget_changes(self) -> None:
         self._dirty.clear()
-        self._rebuild = self._brokers_changed = False
+        self._to_describe = None
+        self._brokers_changed = False
 
     async def run(self) -> None:
         """Keep the view up to date until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._rebuild or self._dirty or self._brokers_changed:
-                if self._rebuild:
-                    await self._pause(BEFORE_EVERYTHING_S)
+            while self._to_describe is not None or self._dirty or self._brokers_changed:
+                if self._to_describe is not None:
+                    await self._give_brokers_precedence(self._to_describe)
                 began = time.monotonic()
                 await self._round()
                 took = time.monotonic() - began
                 await self._pause(min(PAUSE_RATIO * took, LONGEST_PAUSE_S))
+
+    async def _give_brokers_precedence(self, active: ActiveController) -> None:
+        await self._pause(BEFORE_EVERYTHING_S)
+        for _ in range(active.context.cluster.partition_count // PARTITIONS_PER_WAIT):
+            if self._are_brokers_informed():
+                return
+            await self._pause(BEFORE_EVERYTHING_S)
 
     async def _round(self) -> None:
         active = self._controller.active
@@ -125,12 +193,13 @@ class ViewPublisher:
             self._forget_changes()
             self._notify(None)
             return
-        everything = self._rebuild
+        everything = self._to_describe is active
+        unreadable = active.context.cluster.unreadable_topics
         names = list(active.context.cluster.topics if everything else self._dirty)
         self._forget_changes()
         topics: PersistentMap[str, TopicView] = PersistentMap() if everything else self._topics
         for some in _slices(active.context, names):
-            views = {name: topic_view(active.context, name) for name in some}
+            views = {name: topic_view(active.context, name, self._describing) for name in some}
             topics = topics.updated(
                 {name: view for name, view in views.items() if view is not None},
                 removed=[name for name, view in views.items() if view is None],
@@ -139,19 +208,25 @@ class ViewPublisher:
             if self._controller.active is not active:
                 return
         self._topics = topics
-        self._swap(is_complete=everything or self.view.is_complete)
+        # A topic that became readable meanwhile, or ceased to be, may or may not be described.
+        self._unreadable = {**unreadable, **active.context.cluster.unreadable_topics}
+        if everything:
+            self._complete_of = active
+        self._swap()
         self._notify(None if everything else frozenset(names))
 
-    def _swap(self, *, is_complete: bool) -> None:
+    def _swap(self) -> None:
         active: ActiveController | None = self._controller.active
         epoch = self.view.controller_epoch if active is None else active.context.term.epoch
         self.view = ClusterView(
-            is_active=active is not None,
-            is_complete=is_complete and active is not None,
-            controller_id=self._controller.life.controller_id_seen,
+            is_active=active is not None and not self._describing.is_client,
+            is_client=active is not None and self._describing.is_client,
+            is_complete=active is not None and active is self._complete_of,
+            controller_id=self._controller.controller_id_seen,
             controller_epoch=epoch,
             brokers={} if active is None else active.context.cluster.brokers,
             topics=self._topics if active is not None else {},
+            unreadable_topics=self._unreadable if active is not None else {},
             cluster_id=None if active is None else active.context.cluster.cluster_id,
             shutting_down=() if active is None else tuple(active.context.shutting_down_broker_ids),
             broker_facts=() if active is None else active.context.broker_facts.all(),
@@ -182,7 +257,9 @@ def _slices(context: ControllerContext, names: Sequence[str]) -> Iterator[list[s
         yield some
 
 
-def topic_view(context: ControllerContext, topic: str) -> TopicView | None:
+def topic_view(
+    context: ControllerContext, topic: str, describing: Describing = OF_THE_CONTROLLER
+) -> TopicView | None:
     """View of one topic, None if there is none of that name."""
     if not context.cluster.has_topic(topic):
         return None
@@ -192,7 +269,7 @@ def topic_view(context: ControllerContext, topic: str) -> TopicView | None:
         partitions.append(
             PartitionView(
                 partition=tp.partition,
-                state=_HEALTH[context.partition_state(tp)],
+                state=_HEALTH[describing.partition_state(context, tp)],
                 replicas=assignment.replicas,
                 leader=NO_LEADER if leadership is None else leadership.leader,
                 leader_epoch=-1 if leadership is None else leadership.leader_epoch,
@@ -208,18 +285,6 @@ def topic_view(context: ControllerContext, topic: str) -> TopicView | None:
         topic_id=context.cluster.topic_ids.get(topic),
         partitions=tuple(partitions),
         is_being_deleted=context.is_topic_queued_for_deletion(topic),
-        deletion_waits_for=_deletion_waits_for(context, topic),
+        deletion_waits_for=describing.deletion_waits_for(context, topic),
         czxid=context.cluster.topic_czxids.get(topic, 0),
     )
-
-
-def _deletion_waits_for(context: ControllerContext, topic: str) -> tuple[int, ...]:
-    if not context.is_topic_queued_for_deletion(topic):
-        return ()
-    brokers = {
-        broker_id
-        for tp, assignment in context.cluster.partitions_of(topic).items()
-        for broker_id in assignment.replicas
-        if context.replica_state(broker_id, tp) is not ReplicaState.DELETION_SUCCESSFUL
-    }
-    return tuple(sorted(brokers))

@@ -18,6 +18,7 @@ from regent.controller.state.standby_copy import NOT_TAKEN, StandbyCopy
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.standby.prepared_replicas import PreparedReplicas
 from regent.standby.prepared_states import PreparedStates
 from regent.standby.reads import DirtyNodes, Listing, Reads
 from regent.zk_data import paths
@@ -50,9 +51,13 @@ class StandbyCache:
         cluster: The copy. Nobody else changes it.
         malformed: What could not be decoded, path -> why. It is left out of ``cluster``, as in a
             failover that reads everything.
+
+    Args:
+        keeps_changes: Whether somebody asks ``cluster`` for the topics that have changed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_changes: bool = False) -> None:
+        self._keeps_changes = keeps_changes
         self.cluster = ClusterState()
         self.malformed: dict[str, str] = {}
         self._dirty = DirtyNodes()
@@ -61,6 +66,7 @@ class StandbyCache:
         self._state_mzxids: dict[TopicPartition, int] = {}
         self._decode_state = partition_state_decoder()
         self._prepared = PreparedStates()
+        self._replicas = PreparedReplicas()
 
     @property
     def dirty_count(self) -> int:
@@ -150,9 +156,16 @@ class StandbyCache:
         """Make some of what a take-over sends brokers; whether more is to be made.
 
         Args:
-            most: How many partitions are looked at.
+            most: How many partitions are looked at, for each part of it.
         """
-        return self._prepared.prepare(self.cluster, most=most)
+        more_states = self._prepared.prepare(self.cluster, most=most)
+        return self._replicas.prepare(self.cluster, most=most) or more_states
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether all that a take-over sends brokers is made."""
+        cluster = self.cluster
+        return self._prepared.is_complete(cluster) and self._replicas.is_complete(cluster)
 
     def copy(self) -> StandbyCopy:
         """The topics as they are known, whatever becomes of the cache. What was prepared goes with
@@ -169,6 +182,7 @@ class StandbyCache:
                 mzxids[topic] = NOT_TAKEN
         cluster = self.cluster.copy_topics()
         cluster.announced_states = self._prepared.hand_over(self.cluster)
+        cluster.hosted = self._replicas.hand_over(self.cluster)
         return StandbyCopy(cluster, mzxids, tuple(malformed))
 
     # What was read
@@ -187,7 +201,8 @@ class StandbyCache:
         for topic in reads.topics:
             self._apply_topic(topic, next(remaining))
         self._apply_states(zip(reads.states, remaining, strict=True))
-        self.cluster.take_changed_topics()  # nobody asks for them here
+        if not self._keeps_changes:
+            self.cluster.take_changed_topics()
         if not len(self._dirty):
             self._decode_state = partition_state_decoder()  # it remembers all that it has decoded
 
@@ -235,12 +250,15 @@ class StandbyCache:
             self._forget_topic(topic)
             self._topic_versions[topic] = version
             self.malformed[path] = error.reason
+            self.cluster.note_unreadable({topic: error.reason})
             return
         if known is not None and not self._has_only_grown(topic, znode):
             self._forget_topic(topic)
         self._topic_versions[topic] = version
-        if znode.problems:
-            self.malformed[path] = described_problems(znode)
+        problems = znode.described_problems
+        if problems is not None:
+            self.malformed[path] = problems
+        self.cluster.note_unreadable({topic: problems})
         self._add_partitions(topic, znode)
 
     def _has_only_grown(self, topic: str, znode: TopicZNode) -> bool:
@@ -306,8 +324,3 @@ def registered_broker(broker_id: int, node: ZNode) -> Broker | None:
         MalformedZNodeError: If it does not decode.
     """
     return None if is_controller_registration(node) else decode_broker(broker_id, node)
-
-
-def described_problems(znode: TopicZNode) -> str:
-    """Why partitions of a topic are left out."""
-    return "; ".join(f"partition {p}: {why}" for p, why in znode.problems.items())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
-from regent.standby.cache import NodeVersion, StandbyCache, described_problems, registered_broker
+from regent.standby.cache import NodeVersion, StandbyCache, registered_broker
 from regent.standby.reads import Listing, Reads
 from regent.zk_data import paths
 from regent.zk_data.cluster import decode_cluster_id
@@ -115,7 +115,7 @@ def _topic(topic: str, node: ZNode | None) -> object:
         znode = decode_topic(topic, node.data, czxid=node.czxid)
     except MalformedZNodeError as error:
         return version, error.reason
-    return version, described_problems(znode) or None, znode.topic_id, znode.assignments
+    return version, znode.described_problems, znode.topic_id, znode.assignments
 
 
 def _cached_state(cache: StandbyCache, tp: TopicPartition, path: str) -> object:

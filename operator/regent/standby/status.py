@@ -29,6 +29,7 @@ class StandbyStatus(msgspec.Struct, frozen=True):
         partitions: Partitions that it has.
         dirty: Nodes that are to be read again.
         malformed: Nodes that could not be decoded, or not be read.
+        is_prepared: Whether all that a take-over sends brokers is made.
         copies: How many take-overs of this process have had a copy.
         refreshes: Readings so far.
         bytes_read: Data that they have brought, in bytes.
@@ -43,6 +44,7 @@ class StandbyStatus(msgspec.Struct, frozen=True):
     partitions: int = 0
     dirty: int = 0
     malformed: int = 0
+    is_prepared: bool = False
     copies: int = 0
     refreshes: int = 0
     bytes_read: int = 0
@@ -56,6 +58,14 @@ class StandbyStatus(msgspec.Struct, frozen=True):
         """Whether a take-over would load the cache."""
         return self.phase is StandbyPhase.CURRENT
 
+    @property
+    def is_first_load_awaited(self) -> bool:
+        """Whether there was no cache yet, and nothing is known that keeps it from being loaded. A
+        process that cannot have one can take over all the same: that reads everything."""
+        return (
+            self.loads == 0 and self.phase is not StandbyPhase.UNSUPPORTED and self.problem is None
+        )
+
     def report(self) -> dict[str, object]:
         """For ``/status``."""
         return {
@@ -65,5 +75,6 @@ class StandbyStatus(msgspec.Struct, frozen=True):
             "partitions": self.partitions,
             "dirty": self.dirty,
             "malformed": self.malformed,
+            "isPrepared": self.is_prepared,
             "differences": self.differences,
         }

@@ -10,6 +10,7 @@ from regent.model.errors import MalformedZNodeError
 from regent.model.partition import NO_LEADER, TopicPartition
 from regent.status.reader import ClusterReader
 from regent.zk_data import paths
+from regent.zk_data.broker_notes import DEPOSED, decode_broker_note
 from regent.zk_data.brokers import decode_broker, is_controller_registration
 from regent.zk_data.cluster import decode_cluster_id
 from regent.zk_data.controller import decode_controller, decode_controller_epoch
@@ -33,6 +34,7 @@ async def read_cluster(reader: ClusterReader) -> Report:
         "clusterId": await read_cluster_id(reader, problems),
         "controller": await read_controller(reader, brokers, problems),
         "brokers": brokers,
+        "deposedControllers": await deposed_controllers(reader, brokers, problems),
         "partitions": await _partitions(reader, registered, problems),
         "problems": problems,
     }
@@ -71,6 +73,26 @@ async def read_controller(
     else:
         kind = "broker" if any(b["id"] == controller_id for b in brokers) else "regent"
     return {"id": controller_id, "epoch": controller_epoch, "kind": kind}
+
+
+async def deposed_controllers(
+    reader: ClusterReader, brokers: list[Report], problems: list[str]
+) -> list[int]:
+    """Brokers whose own controllers a Regent has deposed, and that have not been restarted since:
+    see :mod:`regent.controller.term.deposed_controllers`."""
+    found: list[int] = []
+    nodes = await reader.get_data([DEPOSED.path(broker["id"]) for broker in brokers])
+    for broker, node in zip(brokers, nodes, strict=True):
+        if node is None:
+            continue
+        try:
+            epoch = decode_broker_note(DEPOSED.path(broker["id"]), node.data)
+        except MalformedZNodeError as error:
+            problems.append(str(error))
+            continue
+        if epoch == broker["epoch"]:
+            found.append(broker["id"])
+    return found
 
 
 async def read_brokers(reader: ClusterReader, problems: list[str]) -> list[Report] | None:

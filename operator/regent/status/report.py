@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 
-from regent.status.cluster import Report, read_cluster
+from regent.status.cluster import Report, deposed_controllers, read_brokers, read_cluster
 from regent.status.endpoint import ask_regent, of_this_cluster
 from regent.status.reader import open_cluster
 from regent.zookeeper.settings import ZooKeeperSettings
@@ -35,6 +35,22 @@ def read_status(settings: ZooKeeperSettings, *, url: str) -> Report:
     report["regent"] = answer.status
     report["regentProblem"] = answer.problem
     return report
+
+
+def read_deposed_controllers(settings: ZooKeeperSettings) -> list[int]:
+    """Brokers that are to be restarted before a broker is the controller again.
+
+    Raises:
+        ConfigurationError: The chroot does not exist, or hardly anything below it may be read.
+        ZooKeeperUnavailableError: No server answered.
+    """
+
+    async def read() -> list[int]:
+        async with open_cluster(settings) as reader:
+            brokers = await read_brokers(reader, [])
+            return await deposed_controllers(reader, brokers or [], [])
+
+    return asyncio.run(read())
 
 
 async def _read(settings: ZooKeeperSettings) -> Report:

@@ -69,6 +69,9 @@ def cause_sentence(cause: Json, concerned: Collection[int]) -> str:
             return f"{who} lost a log directory with this partition."
         case CauseKind.REQUEST_REFUSED:
             return f"{who} had refused a request about this partition, which was sent again."
+        case CauseKind.LEADER_OF_FORMER_TOPIC:
+            has = "has a replica" if len(named) == 1 else "have replicas"
+            return f"{who} {has} of another topic of that name."
         case kind:
             return _SENTENCES.get(kind) or f"Regent processed the event {cause['event']}."
 

@@ -6,12 +6,14 @@ It needs no Kubernetes, writes nothing to the cluster, and does not ask who the 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from regent.controller.configs.min_insync_replicas import MIN_INSYNC_REPLICAS
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.errors import ConfigurationError, MalformedZNodeError
@@ -23,9 +25,10 @@ from regent.planning.snapshotting import snapshot_of
 from regent.status.reader import ClusterReader, open_cluster
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker, is_controller_registration
+from regent.zk_data.config import decode_entity_config
 from regent.zk_data.operations import ZNode
 from regent.zk_data.permitted_reads import UnreadableZNode, may_not_be_read
-from regent.zk_data.topics import decode_partition_state, decode_topic
+from regent.zk_data.topics import TopicZNode, decode_partition_state, decode_topic
 from regent.zookeeper.settings import ZooKeeperSettings
 
 PARQUET: Final = ".parquet"
@@ -59,6 +62,42 @@ class TakenSnapshot:
         return SnapshotStatus.COMPLETE if is_complete else SnapshotStatus.SIZES_MISSING
 
 
+class LeftOutPart(NamedTuple):
+    """A topic or a partition that could not be read.
+
+    Attributes:
+        partition: As the topic's node names it; None for the whole topic.
+    """
+
+    topic: str
+    partition: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        if self.partition is None:
+            return f"topic {self.topic} is left out: {self.reason}"
+        return f"partition {self.topic}-{self.partition} is left out: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadView:
+    """Brokers and topics as ZooKeeper has them, and what could not be read.
+
+    Attributes:
+        left_out: What is not in the view.
+        unknown_leaders: Why partitions that are in the view have no leader there.
+    """
+
+    view: ClusterView
+    left_out: tuple[LeftOutPart, ...]
+    unknown_leaders: tuple[str, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """All of it, a sentence each."""
+        return (*map(str, self.left_out), *self.unknown_leaders)
+
+
 def take_snapshot(zookeeper: ZooKeeperSettings, brokers: ChannelSettings) -> TakenSnapshot:
     """Read the cluster.
 
@@ -72,13 +111,29 @@ def take_snapshot(zookeeper: ZooKeeperSettings, brokers: ChannelSettings) -> Tak
 
 
 async def _take(zookeeper: ZooKeeperSettings, channels: ChannelSettings) -> TakenSnapshot:
-    problems: list[str] = []
     async with open_cluster(zookeeper) as reader:
-        brokers = await _brokers(reader)
-        topics = await _topics(reader, problems)
+        read = await read_view(reader)
+        min_isr, remarks = await _min_isr(reader, tuple(read.view.topics))
+    answers = await ask_log_dirs(tuple(read.view.brokers.values()), channels)
+    snapshot = snapshot_of(read.view, answers, min_isr)
+    return TakenSnapshot(
+        dataclasses.replace(snapshot, remarks=(*snapshot.remarks, *remarks)), read.problems
+    )
+
+
+async def read_view(reader: ClusterReader) -> ReadView:
+    """Brokers and topics as ZooKeeper has them.
+
+    Raises:
+        MalformedZNodeError: Brokers or topics may not be listed, or a broker's registration cannot
+            be read.
+    """
+    left_out: list[LeftOutPart] = []
+    unknown_leaders: list[str] = []
+    brokers = await _brokers(reader)
+    topics = await _topics(reader, left_out, unknown_leaders)
     view = ClusterView(brokers=brokers, topics=topics)
-    answers = await ask_log_dirs(tuple(brokers.values()), channels)
-    return TakenSnapshot(snapshot_of(view, answers), tuple(problems))
+    return ReadView(view, tuple(left_out), tuple(unknown_leaders))
 
 
 async def _brokers(reader: ClusterReader) -> dict[int, Broker]:
@@ -92,42 +147,86 @@ async def _brokers(reader: ClusterReader) -> dict[int, Broker]:
     }
 
 
-async def _topics(reader: ClusterReader, problems: list[str]) -> dict[str, TopicView]:
+async def _topics(
+    reader: ClusterReader, left_out: list[LeftOutPart], unknown_leaders: list[str]
+) -> dict[str, TopicView]:
     deleted = frozenset(await reader.children(paths.DELETE_TOPICS) or ())
     names = sorted(await reader.children(paths.BROKER_TOPICS) or ())
     nodes = await reader.get_data([paths.topic(name) for name in names])
-    assignments: dict[str, Mapping[int, ReplicaAssignment]] = {}
+    found: dict[str, TopicZNode] = {}
     for name, node in zip(names, nodes, strict=True):
         if node is None:
             continue  # it has gone meanwhile
         try:
-            znode = decode_topic(name, node.data)
+            znode = decode_topic(name, node.data, czxid=node.czxid)
         except MalformedZNodeError as error:
-            problems.append(f"topic {name} is left out: {error}")
+            left_out.append(LeftOutPart(name, None, str(error)))
             continue
-        problems += [
-            f"partition {name}-{partition} is left out: {why}"
-            for partition, why in znode.problems.items()
-        ]
-        assignments[name] = znode.assignments
-    partitions = [TopicPartition(name, p) for name, found in assignments.items() for p in found]
-    states = await _states(reader, partitions, problems)
+        left_out += [LeftOutPart(name, partition, why) for partition, why in znode.problems.items()]
+        found[name] = znode
+    partitions = [
+        TopicPartition(name, p) for name, znode in found.items() for p in znode.assignments
+    ]
+    states = await _states(reader, partitions, unknown_leaders)
     return {
         name: TopicView(
             name=name,
-            topic_id=None,
+            topic_id=znode.topic_id,
             partitions=tuple(
                 _partition(number, assignment, states.get(TopicPartition(name, number)))
-                for number, assignment in found.items()
+                for number, assignment in znode.assignments.items()
             ),
             is_being_deleted=name in deleted,
+            czxid=znode.czxid,
         )
-        for name, found in assignments.items()
+        for name, znode in found.items()
     }
 
 
+async def _min_isr(
+    reader: ClusterReader, topics: Sequence[str]
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """``min.insync.replicas`` of topics, as far as ZooKeeper has it, and what could not be read.
+
+    A topic's own value, else the cluster's dynamic default. What brokers have in their files is not
+    known here.
+    """
+    sources = [paths.broker_config(None), *map(paths.topic_config, topics)]
+    remarks: list[str] = []
+    values: list[int | None] = []
+    for path, node in zip(sources, await reader.get_data(sources), strict=True):
+        try:
+            values.append(_min_isr_in(path, node))
+        except MalformedZNodeError as error:
+            values.append(None)
+            remarks.append(f"min.insync.replicas is not known: {error}")
+    default, *own = values
+    found = {
+        topic: default if value is None else value for topic, value in zip(topics, own, strict=True)
+    }
+    return {topic: value for topic, value in found.items() if value is not None}, tuple(remarks)
+
+
+def _min_isr_in(path: str, node: ZNode | None) -> int | None:
+    text = setting_in(path, MIN_INSYNC_REPLICAS, node)
+    if text is not None and not text.strip().isdecimal():
+        raise MalformedZNodeError(path, f"{MIN_INSYNC_REPLICAS} {text!r} is no number")
+    return None if text is None else int(text)
+
+
+def setting_in(path: str, name: str, node: ZNode | None) -> str | None:
+    """A setting in a node with dynamic ones; None if it is not set there.
+
+    Raises:
+        MalformedZNodeError: The node may not be read, or does not decode.
+    """
+    if isinstance(node, UnreadableZNode):
+        raise may_not_be_read(path)
+    return None if node is None else decode_entity_config(path, node.data).get(name)
+
+
 async def _states(
-    reader: ClusterReader, partitions: Sequence[TopicPartition], problems: list[str]
+    reader: ClusterReader, partitions: Sequence[TopicPartition], unknown_leaders: list[str]
 ) -> dict[TopicPartition, LeaderAndIsr]:
     nodes = await reader.get_data([paths.partition_state(tp) for tp in partitions])
     states: dict[TopicPartition, LeaderAndIsr] = {}
@@ -137,7 +236,7 @@ async def _states(
         try:
             states[tp] = _state(tp, node)
         except MalformedZNodeError as error:
-            problems.append(f"the leader of {tp} is not known: {error}")
+            unknown_leaders.append(f"the leader of {tp} is not known: {error}")
     return states
 
 

@@ -11,6 +11,12 @@ from rich.table import Table
 
 from regent.status.cluster import Report
 
+RESTART_DEPOSED: Final = (
+    "restart these brokers, one after the other, before a broker is the controller again; a Regent "
+    "has deposed their own controllers, which may not survive another election"
+)
+"""What to do about brokers whose own controllers were deposed."""
+
 _UNBOUNDED: Final = 100_000
 """Columns of what is no terminal: a program that reads a pipe needs whole lines."""
 
@@ -29,7 +35,12 @@ def render_status(report: Report) -> str:
         *(f"Unreadable  {problem}" for problem in report["problems"]),
     ]
     with console.capture() as captured:
-        for line in (_controller(report), _partitions(report), *_regent(report)):
+        for line in (
+            _controller(report),
+            *_deposed_controllers(report),
+            _partitions(report),
+            *_regent(report),
+        ):
             console.print(plain(line))
         console.print(_brokers(report))
         for warning in warnings:
@@ -56,6 +67,12 @@ def _controller(report: Report) -> str:
     return f"Controller  {who}, epoch {epoch}"
 
 
+def _deposed_controllers(report: Report) -> Iterator[str]:
+    if report["deposedControllers"]:
+        brokers = ", ".join(map(str, report["deposedControllers"]))
+        yield f"Deposed     {brokers}: {RESTART_DEPOSED}"
+
+
 def _partitions(report: Report) -> str:
     counts = report["partitions"]
     unknown = f", {counts['unknown']} unknown" if counts["unknown"] else ""
@@ -70,10 +87,12 @@ def _regent(report: Report) -> list[str]:
     regent = report["regent"]
     if regent is None:
         return [f"Regent      {report['regentProblem']} (see --url)"]
-    role = "active" if regent["isActive"] else "standby"
+    is_client = regent.get("mode") == "client"
+    role = "active" if regent["isActive"] else "client" if is_client else "standby"
     lines = [f"Regent      {regent['controllerId']} ({role})"]
     if regent.get("refusal"):
-        lines.append(f"Refusal     it does not take the cluster: {regent['refusal']}")
+        verb = "serve" if is_client else "take"
+        lines.append(f"Refusal     it does not {verb} the cluster: {regent['refusal']}")
     if regent.get("shuttingDownBrokers"):
         stopping = ", ".join(str(broker_id) for broker_id in regent["shuttingDownBrokers"])
         lines.append(f"Stopping    {stopping}: no candidates for leaders, ISRs and replicas")
@@ -82,8 +101,9 @@ def _regent(report: Report) -> list[str]:
     if regent.get("warmStandby"):
         lines.append(f"Standby     {_standby(regent['warmStandby'])}")
     lines += _replicas(regent.get("replicas") or {})
-    served = (regent.get("endpoint") or {}).get("served", {})
-    lines += [f"Endpoint    {address} ({protocol})" for protocol, address in served.items()]
+    endpoint = regent.get("endpoint") or {}
+    addresses = {**endpoint.get("served", {}), **endpoint.get("servedListeners", {})}
+    lines += [f"Endpoint    {address} ({whose})" for whose, address in addresses.items()]
     queues = ", ".join(f"broker {b}: {n}" for b, n in regent["channelQueueSizes"].items())
     partitions = f", partitions for {queues}" if queues else ""
     return [*lines, f"Queues      {regent['eventQueueSize']} events{partitions}"]

@@ -5,6 +5,7 @@ Source: ``kafka.zk.ZkData``. All paths are relative to the chroot.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote
 
@@ -98,6 +99,11 @@ def topic_partition(partition: TopicPartition) -> str:
 def partition_state(partition: TopicPartition) -> str:
     """Leadership of a partition."""
     return f"{BROKER_TOPICS}/{partition[0]}/partitions/{partition[1]}/state"
+
+
+def partition_states(partitions: Iterable[TopicPartition]) -> list[str]:
+    """:func:`partition_state` for many."""
+    return [f"{BROKER_TOPICS}/{topic}/partitions/{number}/state" for topic, number in partitions]
 
 
 def delete_topic(name: str) -> str:

@@ -6,7 +6,7 @@ read it. The others are good all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final, NoReturn, TypeVar
 
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
@@ -45,6 +45,13 @@ class UnreadableZNode(ZNode):
 def may_not_be_read(path: str) -> MalformedZNodeError:
     """What is said of a node that may not be read, or whose children may not be listed."""
     return MalformedZNodeError(path, "ZooKeeper answered NOAUTH: the right to read it is missing")
+
+
+def parts_that_may_be_closed(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Parts of a sequence that are small enough for :func:`read_in_parts` even if nothing of them
+    may be read."""
+    for start in range(0, len(items), UNREADABLE_MAX):
+        yield items[start : start + UNREADABLE_MAX]
 
 
 async def read_in_parts(

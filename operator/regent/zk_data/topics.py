@@ -15,7 +15,7 @@ import msgspec
 
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment
-from regent.model.topic import MAX_TOPIC_NAME_LENGTH, topic_id_from_text, topic_id_to_text
+from regent.model.topic import topic_id_from_text, topic_id_to_text, topic_name_problem
 from regent.zk_data import paths
 from regent.zk_data.decoding import (
     DECODING_ERRORS,
@@ -49,11 +49,16 @@ class TopicZNode(msgspec.Struct, frozen=True):
     problems: dict[str, str] = {}
     czxid: int = 0
 
+    @property
+    def described_problems(self) -> str | None:
+        """Why partitions are missing; None if none is."""
+        return "; ".join(f"partition {p}: {why}" for p, why in self.problems.items()) or None
+
 
 class _Topic(msgspec.Struct):
-    partitions: dict[str, Replicas] = {}
-    adding_replicas: dict[str, Replicas] | None = None
-    removing_replicas: dict[str, Replicas] | None = None
+    partitions: dict[NonNegativeInt32, Replicas] = {}
+    adding_replicas: dict[NonNegativeInt32, Replicas] | None = None
+    removing_replicas: dict[NonNegativeInt32, Replicas] | None = None
     topic_id: str | None = None
 
 
@@ -91,14 +96,14 @@ def decode_topic(topic: str, data: bytes, *, czxid: int = 0) -> TopicZNode:
     Raises:
         MalformedZNodeError: If the node as a whole, or the topic id, does not decode. The id is not
             shrugged off: a controller gives a topic without an id a new one, and the brokers then
-            refuse the topic. Or if the name is longer than Kafka allows: a broker cannot create the
-            directory, takes that for a failed disk, and stops once it has no other.
+            refuse the topic. Or if Kafka does not allow the name: a broker that cannot create the
+            directory, or cannot read its checkpoints any more (they separate names by blanks),
+            takes that for a failed disk, and stops once it has no other.
     """
     path = paths.topic(topic)
-    if len(topic.encode()) > MAX_TOPIC_NAME_LENGTH:
-        raise MalformedZNodeError(
-            path, f"the topic name is longer than {MAX_TOPIC_NAME_LENGTH} bytes"
-        )
+    illegal = topic_name_problem(topic)
+    if illegal is not None:
+        raise MalformedZNodeError(path, illegal)
     try:
         decoded = _decode_topic_json(data)
     except DECODING_ERRORS:
@@ -109,23 +114,21 @@ def decode_topic(topic: str, data: bytes, *, czxid: int = 0) -> TopicZNode:
     try:
         if adding or removing:
             assignments = {
-                _partition(key): _checked(
+                partition: _checked(
                     ReplicaAssignment(
-                        replicas, adding.get(key, _NO_REPLICAS), removing.get(key, _NO_REPLICAS)
+                        replicas,
+                        adding.get(partition, _NO_REPLICAS),
+                        removing.get(partition, _NO_REPLICAS),
                     )
                 )
-                for key, replicas in partitions.items()
+                for partition, replicas in partitions.items()
             }
         else:
-            assignments = dict(
-                zip(map(_partition, partitions), map(_plain, partitions.values()), strict=True)
-            )
+            assignments = dict(zip(partitions, map(_plain, partitions.values()), strict=True))
     except _ProblemError:
         return _decode_topic_leniently(path, data, czxid)
-    if len(assignments) != len(partitions):
-        return _decode_topic_leniently(path, data, czxid)
     topic_id = _topic_id(path, decoded.topic_id)
-    return TopicZNode(topic_id, dict(sorted(assignments.items())), czxid=czxid)
+    return TopicZNode(topic_id, _ascending(assignments), czxid=czxid)
 
 
 def encode_topic(topic: TopicZNode) -> bytes:
@@ -241,7 +244,15 @@ def _decode_topic_leniently(path: str, data: bytes, czxid: int) -> TopicZNode:
         else:
             assignments[partition] = assignment
     topic_id = _topic_id(path, raw.topic_id)
-    return TopicZNode(topic_id, dict(sorted(assignments.items())), problems, czxid)
+    return TopicZNode(topic_id, _ascending(assignments), problems, czxid)
+
+
+def _ascending(assignments: dict[int, ReplicaAssignment]) -> dict[int, ReplicaAssignment]:
+    """In the order of the partitions, in which Kafka's controllers do not always write them."""
+    partitions = sorted(assignments)
+    if partitions == list(assignments):
+        return assignments
+    return {partition: assignments[partition] for partition in partitions}
 
 
 def _replicas_of(section: Mapping[str, msgspec.Raw] | None, key: str) -> Replicas:
@@ -263,7 +274,6 @@ def _plain(replicas: Replicas) -> ReplicaAssignment:
     return _checked(ReplicaAssignment(replicas))
 
 
-@functools.lru_cache(maxsize=1 << 12)
 def _partition(key: str) -> int:
     if not (key.isascii() and key.isdigit()) or len(key) > 10 or int(key) > INT32_MAX:
         raise _ProblemError("the partition is not a number")

@@ -21,11 +21,15 @@ _HEADER: Final = struct.Struct(">iBi")
 _INT: Final = struct.Struct(">i")
 _PATH_HEADER: Final = struct.Struct(">iBii")
 """Header of one read and the length of its path."""
-_NODE_HEADER: Final = struct.Struct(">iBii")
-"""Header of one answer and, if it is a node, the length of its data."""
-_STAT: Final = ">{size}sqq16xi8xq16x"
-"""Data, czxid, mzxid, (ctime, mtime), version, (cversion, aversion), ephemeralOwner, (the rest)."""
+_ANSWER_HEADER: Final = struct.Struct(">i5xi")
+"""Kind of one answer, and what comes first in it: the length of a node's data, the number of its
+children, or an error code."""
+_NODE: Final = ">{size}sqq16xi8xq16xi5xi"
+"""Data, czxid, mzxid, (ctime, mtime), version, (cversion, aversion), ephemeralOwner, (the rest),
+and the header of the answer that follows: unpacking both at once is cheaper."""
 _END: Final = _HEADER.pack(-1, 1, -1)
+_PADDING: Final = bytes(_ANSWER_HEADER.size - len(_END))
+"""Makes the end as long as the header of an answer."""
 _NO_WATCH: Final = b"\0"
 
 ReadAnswer = ZNode | tuple[str, ...] | int
@@ -52,13 +56,9 @@ class MultiRead:
 
     def serialize(self) -> bytes:
         """The body of the request."""
-        pack, opcode = _PATH_HEADER.pack, self.opcode
-        parts = [
-            pack(opcode, 0, -1, len(encoded)) + encoded + _NO_WATCH
-            for encoded in map(str.encode, self.paths)
-        ]
-        parts.append(_END)
-        return b"".join(parts)
+        headers = _PathHeaders(self.opcode)
+        parts = [headers[len(encoded)] + encoded for encoded in map(str.encode, self.paths)]
+        return _NO_WATCH.join((*parts, _END))
 
     def deserialize(self, data: bytes, offset: int) -> list[ReadAnswer] | None:
         """Answers in the order of the paths; None if the server does not know the request.
@@ -68,34 +68,53 @@ class MultiRead:
         if offset >= len(data):
             return None
         answers: list[ReadAnswer] = []
-        unpack_header, header_size = _NODE_HEADER.unpack_from, _NODE_HEADER.size
-        layouts, new, end = _LAYOUTS, tuple.__new__, len(data) - _HEADER.size
+        unpack_header, header_size = _ANSWER_HEADER.unpack_from, _ANSWER_HEADER.size
+        layouts, new = _LAYOUTS, tuple.__new__
+        end = len(data) - len(_END) + header_size
+        data += _PADDING
+        kind, number = unpack_header(data, offset)
+        offset += header_size
         while offset < end:
-            kind, _, _, number = unpack_header(data, offset)
-            offset += header_size
             if kind == GET_DATA:
                 layout = layouts[number]
-                content, czxid, mzxid, version, owner = layout.unpack_from(data, offset)
+                content, czxid, mzxid, version, owner, kind, number = layout.unpack_from(
+                    data, offset
+                )
                 offset += layout.size
                 # A call of the class costs as much as all the rest.
                 answers.append(new(ZNode, (content, version, czxid, mzxid, owner)))
-            elif kind == GET_CHILDREN:
+                continue
+            if kind == GET_CHILDREN:
                 children, offset = _read_children(data, offset, number)
                 answers.append(children)
             elif kind == _ERROR:
                 answers.append(number)
             else:
                 raise ValueError(f"unknown operation {kind} in the answer to a MultiRead")
-        if data[offset:] != _END:
+            kind, number = unpack_header(data, offset)
+            offset += header_size
+        if data[offset - header_size :] != _END + _PADDING:
             raise ValueError("the answer to a MultiRead does not end where it should")
         return answers
+
+
+class _PathHeaders(dict[int, bytes]):
+    """Header of a read and the length of its path, by that length."""
+
+    def __init__(self, opcode: int) -> None:
+        super().__init__()
+        self._opcode = opcode
+
+    def __missing__(self, length: int) -> bytes:
+        header = self[length] = _PATH_HEADER.pack(self._opcode, 0, -1, length)
+        return header
 
 
 class _Layouts(dict[int, struct.Struct]):
     """Layout of a node with so much data; -1 is a node without data, Java's null."""
 
     def __missing__(self, size: int) -> struct.Struct:
-        layout = struct.Struct(_STAT.format(size=max(size, 0)))
+        layout = struct.Struct(_NODE.format(size=max(size, 0)))
         if size < _LAYOUT_SIZES:
             self[size] = layout
         return layout

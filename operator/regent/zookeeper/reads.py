@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, Literal, TypeVar, cast
 
 from kazoo.exceptions import NoAuthError, NoNodeError, UnimplementedError
@@ -21,6 +22,9 @@ Watcher = Callable[[WatchedEvent], None]
 
 PATHS_PER_REQUEST: Final = 500
 
+_READ_BYTES: Final = 14
+"""Of one read in a request, beside its path."""
+
 
 class BulkReadsUnsupportedError(Exception):
     """The server does not know MultiRead."""
@@ -35,14 +39,13 @@ async def read_in_bulk(
         BulkReadsUnsupportedError: If the server is older than 3.6.
         UnexpectedZooKeeperError: If a node may not be read.
     """
-    found: list[ReadAnswer | None] = []
-    for path, answer in zip(paths, await _bulk_answers(generation, paths, opcode), strict=True):
-        if not isinstance(answer, int):
-            found.append(answer)
-        elif answer == NO_NODE:
-            found.append(None)
-        else:
-            raise unexpected(answer, path)
+    found: list[ReadAnswer | None] = [*await _bulk_answers(generation, paths, opcode)]
+    if int in set(map(type, found)):
+        for index, answer in enumerate(found):
+            if answer == NO_NODE:
+                found[index] = None
+            elif isinstance(answer, int):
+                raise unexpected(answer, paths[index])
     return found
 
 
@@ -63,9 +66,9 @@ async def exist_in_bulk(generation: Generation, paths: Sequence[str]) -> list[bo
 async def _bulk_answers(
     generation: Generation, paths: Sequence[str], opcode: Literal[4, 8]
 ) -> list[ReadAnswer]:
-    chunks = list(_chunks(paths, generation.settings.bulk_request_bytes))
+    chunks = list(in_requests(paths, generation.settings.bulk_request_bytes))
     found = await together([_read_chunk(generation, chunk, opcode) for chunk in chunks])
-    return [answer for answers in found for answer in answers]
+    return list(chain.from_iterable(found))
 
 
 async def read_one_by_one(
@@ -110,7 +113,7 @@ async def read_and_watch(
             generation.answers(
                 [SetWatches(generation.client, chunk, since_zxid=since_zxid, watcher=watcher)]
             )
-            for chunk in _chunks(settled, generation.settings.bulk_request_bytes)
+            for chunk in in_requests(settled, generation.settings.bulk_request_bytes)
         ]
     )
     for (answer,) in watched:
@@ -196,8 +199,7 @@ async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 async def _read_chunk(
     generation: Generation, paths: Sequence[str], opcode: Literal[4, 8]
 ) -> list[ReadAnswer]:
-    absolute = [generation.absolute(path) for path in paths]
-    (answer,) = await generation.answers([MultiRead(absolute, opcode)])
+    (answer,) = await generation.answers([MultiRead(generation.all_absolute(paths), opcode)])
     if answer is None or isinstance(answer, UnimplementedError):
         raise BulkReadsUnsupportedError
     if isinstance(answer, Exception):
@@ -207,16 +209,21 @@ async def _read_chunk(
     return answer
 
 
-def _chunks(paths: Sequence[str], request_bytes: int) -> Iterator[Sequence[str]]:
-    start, size = 0, 0
-    for index, path in enumerate(paths):
-        added = len(path.encode()) + 14
-        if index > start and (index - start == PATHS_PER_REQUEST or size + added > request_bytes):
-            yield paths[start:index]
-            start, size = index, 0
-        size += added
-    if start < len(paths):
-        yield paths[start:]
+def in_requests(paths: Sequence[str], request_bytes: int) -> Iterator[Sequence[str]]:
+    """Paths, at most so many bytes of them for each request; a longer one goes alone."""
+    for start in range(0, len(paths), PATHS_PER_REQUEST):
+        yield from _fitting(paths[start : start + PATHS_PER_REQUEST], request_bytes)
+
+
+def _fitting(paths: Sequence[str], request_bytes: int) -> Iterator[Sequence[str]]:
+    """The paths of a request, halved until each part is small enough, or a single path."""
+    size = len("".join(paths).encode()) + _READ_BYTES * len(paths)
+    if size <= request_bytes or len(paths) == 1:
+        yield paths
+    else:
+        middle = len(paths) // 2
+        yield from _fitting(paths[:middle], request_bytes)
+        yield from _fitting(paths[middle:], request_bytes)
 
 
 def _znode(answer: object) -> ZNode:

@@ -7,6 +7,7 @@ import socket
 import ssl
 from pathlib import Path
 
+from regent.files.small_files import require_small
 from regent.model.certificates import Rejection, certificate_of, rejection_of
 from regent.model.errors import ConfigurationError
 from regent.zookeeper.settings import TlsSettings
@@ -23,6 +24,8 @@ def tls_context(tls: TlsSettings) -> ssl.SSLContext:
             "TLS for ZooKeeper: give both a certificate and its key, or neither"
         )
     try:
+        for file in filter(None, (tls.ca_file, tls.certificate_file, tls.key_file)):
+            require_small(file)
         context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=tls.ca_file)
         context.check_hostname = tls.verify_hostname
         if tls.certificate_file is not None:

@@ -8,7 +8,15 @@ class ACL(NamedTuple):
     perms: int
     id: Id
 
-def make_acl(scheme: str, credential: str, *, all: bool = ...) -> ACL: ...
+def make_acl(
+    scheme: str,
+    credential: str,
+    *,
+    read: bool = ...,
+    write: bool = ...,
+    delete: bool = ...,
+    all: bool = ...,
+) -> ACL: ...
 def make_digest_acl(username: str, password: str, *, all: bool = ...) -> ACL: ...
 
 OPEN_ACL_UNSAFE: list[ACL]

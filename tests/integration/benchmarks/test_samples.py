@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import kafkatopics
+from benchmarks import kafkatopics, standby
 from benchmarks.cli import main
 
 pytestmark = pytest.mark.integration
@@ -38,6 +38,28 @@ def test_a_sample_is_measured_and_verified(name: str, size: int, tmp_path: Path)
     assert result.output.endswith(f"{name}: only regent was measured\n")
     (seconds,) = json.loads(document.read_text())["seconds"]["regent"]
     assert seconds > 0
+
+
+def test_every_ending_of_a_replica_is_measured_and_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standby, "OBSERVED_S", 1.0)
+    monkeypatch.setattr(standby, "CHANGES_BEFORE_S", 0.5)
+    monkeypatch.setattr(standby, "CHANGES_A_SECOND", 500)
+    document = tmp_path / "figures.json"
+    arguments = ["standby", "--size", "200", "--rounds", "1", "--samples", "1"]
+    arguments += ["--only", "regent", "--idle-timeout", "0", "--json", str(document)]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert result.output.endswith("standby: only regent was measured\n")
+    details = json.loads(document.read_text())["details"]
+    take_overs = details["take_overs"]
+    assert [(each["ending"], each["changes"]) for each in take_overs] == [
+        (ending, changes) for changes in (0, 500) for ending in ("SIGKILL", "SIGSTOP", "SIGTERM")
+    ]
+    assert all(each["complete_s"] > 0 for each in take_overs)
+    assert take_overs[-1]["changed"] > take_overs[0]["changed"] > 0
+    assert len(details["standing_by"]) == 1
 
 
 def test_events_are_measured_in_every_size() -> None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sandbox import KafkaBroker, KafkaCluster, KafkaTools, ZooKeeper, wait_until
-from sandbox.kafka_jars import version_tuple
+from sandbox.kafka_jars import DEFAULT_VERSION, version_tuple
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.metadata import Connection, Leadership, Metadata, Partition
 from tests.integration.controller.znodes import Znodes
@@ -102,16 +102,32 @@ class Cluster:
         return self.wait_for_announced_controller()
 
     def wait_for_announced_controller(self) -> int:
-        """Wait until every running broker names the controller that ZooKeeper names; its id."""
+        """Wait until every running broker names the controller that ZooKeeper names; its id.
 
-        def ids() -> set[int | None]:
-            announced = {self.metadata(b.broker_id).controller_id for b in self.running}
-            return {self.znodes.controller(), *announced}
+        Of a controller that clients do not see, older brokers show only that it is another one.
+        """
 
-        (controller_id,) = self.wait(
-            ids, "all to name one controller", until=lambda ids: len(ids) == 1 and None not in ids
+        def named() -> dict[int, tuple[int | None, ...]]:
+            actual = self.znodes.controller()
+            return {
+                b.broker_id: (self._named_by(b.broker_id, actual), actual) for b in self.running
+            }
+
+        found = self.wait(
+            named,
+            "all to name one controller",
+            until=lambda pairs: all(told == actual is not None for told, actual in pairs.values()),
         )
+        ((_, controller_id), *_) = found.values()
         return int(controller_id)
+
+    def _named_by(self, broker_id: int, actual: int | None) -> int | None:
+        """The controller that a broker names; ``actual`` if it would not name that one."""
+        told = self.metadata(broker_id)
+        is_hidden = actual not in told.brokers
+        if told.controller_id == -1 and is_hidden:
+            return actual if not self.connections[broker_id].names_any_controller else -1
+        return told.controller_id
 
     def wait_for_consistency(self, *, ignore: Iterable[str] = ()) -> dict[Partition, Leadership]:
         """Wait until every running broker tells clients exactly what the znodes say.
@@ -203,27 +219,30 @@ class Cluster:
 def cluster_of(
     version: str,
     *,
+    brokers: int = 3,
     inter_broker_protocol: str | None = "2.6",
     log_directories: int = 1,
     session_timeout_ms: int = SESSION_TIMEOUT_MS,
+    zookeeper_version: str = DEFAULT_VERSION,
     **config: str | int | bool,
 ) -> Iterator[Cluster]:
-    """Three brokers of a Kafka version with a ZooKeeper of their own.
+    """Brokers of a Kafka version with a ZooKeeper of their own.
 
     Args:
         inter_broker_protocol: The highest inter.broker.protocol.version, for releases that have
             it; older ones have their own default. With None all have, and a Regent serves them.
         session_timeout_ms: Of the brokers' sessions with ZooKeeper.
+        zookeeper_version: The Kafka version whose ZooKeeper it is.
         config: The brokers' configuration, with underscores for dots.
     """
     is_limited = inter_broker_protocol is not None and version_tuple(
         inter_broker_protocol
     ) < version_tuple(version)
     with contextlib.ExitStack() as stack:
-        zookeeper = stack.enter_context(ZooKeeper())
+        zookeeper = stack.enter_context(ZooKeeper(version=zookeeper_version))
         kafka = KafkaCluster(
             zookeeper=zookeeper.connect_string,
-            brokers=3,
+            brokers=brokers,
             version=version,
             inter_broker_protocol_version=inter_broker_protocol if is_limited else None,
             session_timeout_ms=session_timeout_ms,

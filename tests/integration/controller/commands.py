@@ -10,8 +10,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from regent.app import controller_config
-from regent.client_settings import channel_settings, zookeeper_settings
-from regent.connections import real_connections
+from regent.connections.client_settings import channel_settings, zookeeper_settings
+from regent.connections.real_connections import real_connections
 from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
@@ -21,11 +21,11 @@ from regent.controller.commands import (
     ListPartitionReassignments,
     PartitionResult,
 )
-from regent.controller_service import ControllerService
-from regent.kafka_endpoint import KafkaEndpoint
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.observability.metrics import EventMetrics
-from regent.settings_loading import load_settings
+from regent.servers.kafka_endpoint import KafkaEndpoint
+from regent.services.controller_service import ControllerService
+from regent.settings.loading import load_settings
 from tests.integration.controller.cluster import Cluster
 
 _SESSION_TIMEOUT_MS = 30_000
@@ -47,7 +47,11 @@ def controller_in_this_process(cluster: Cluster, controller_id: int) -> Iterator
     registry = CollectorRegistry()
     endpoint = None if settings.endpoint_port is None else KafkaEndpoint(settings, registry)
     service = ControllerService(
-        config=controller_config(settings, served={} if endpoint is None else endpoint.served),
+        config=controller_config(settings)
+        if endpoint is None
+        else controller_config(
+            settings, served=endpoint.served, listener_addresses=endpoint.listener_addresses
+        ),
         connect=real_connections(
             controller_id=controller_id,
             zookeeper=zookeeper_settings(settings),

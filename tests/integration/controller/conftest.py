@@ -81,8 +81,9 @@ def kafka_and_znodes(zookeeper: ZooKeeper) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def cluster(kafka_and_znodes: Cluster) -> Cluster:
+def cluster(kafka_and_znodes: Cluster, zookeeper: ZooKeeper) -> Cluster:
     """Three brokers, healthy when a module of tests begins: one of them is the controller."""
+    assert zookeeper.is_running, f"ZooKeeper has ended:\n{zookeeper.process.log_tail()}"
     kafka_and_znodes.restore()
     return kafka_and_znodes
 

@@ -17,6 +17,7 @@ from sandbox.ports import LOOPBACK
 
 _METADATA = 3  # key
 _EPOCHS_SINCE = (2, 1)
+_ANY_CONTROLLER_SINCE = (2, 4)
 _TIMEOUT_S = 30.0
 
 Partition = tuple[str, int]
@@ -45,10 +46,18 @@ class Metadata(NamedTuple):
 
 
 class Connection:
-    """A connection to the broker on a port; opened when it is needed, again if it has broken."""
+    """A connection to the broker on a port; opened when it is needed, again if it has broken.
+
+    Attributes:
+        tells_epochs: Whether leader epochs are in the answers.
+        names_any_controller: Whether the controller is named to clients also if they do not find it
+            among the brokers, for instance since it is announced under another listener. Brokers
+            before 2.4 say -1 then.
+    """
 
     def __init__(self, port: int, *, version: tuple[int, ...]) -> None:
         self.tells_epochs = version >= _EPOCHS_SINCE
+        self.names_any_controller = version >= _ANY_CONTROLLER_SINCE
         self._port = port
         self._socket: socket.socket | None = None
         self._correlation_ids = itertools.count(1)

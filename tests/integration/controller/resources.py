@@ -84,6 +84,21 @@ class Resources:
             interval_s=0.2,
         )
 
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The Events about a resource by now. They are sent after its status."""
+        items = json.loads(self.kubectl("get", "events", "-o", "json"))["items"]
+        return [item for item in items if item["involvedObject"]["name"] == name]
+
+    def wait_for_events(self, name: str, *reasons: str) -> list[str]:
+        """Wait until there are Events of these reasons about a resource; the reasons of all."""
+        return wait_until(
+            lambda: [event["reason"] for event in self.events(name)],
+            until=lambda found: set(reasons) <= set(found),
+            timeout_s=TIMEOUT_S,
+            describe=f"Events {', '.join(reasons)} about {name}",
+            interval_s=0.2,
+        )
+
 
 def topic(name: str, *, metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
     """A KafkaTopic manifest; 3 partitions and 3 replicas unless said otherwise."""

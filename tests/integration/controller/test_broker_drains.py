@@ -159,6 +159,15 @@ def test_a_drain_goes_on_without_a_receiving_broker_once_that_is_drained_too(
     cluster.wait_in_sync("received")
 
 
+def test_a_broker_that_nobody_has_heard_of_is_drained_at_once(
+    drains: Resources, process: RegentProcess
+) -> None:
+    """Its cordon changes nothing about the brokers that are alive."""
+    drains.apply(drain_of("unknown", 77))
+    wait_drained(drains, "unknown")
+    drains.delete("unknown")
+
+
 def test_leaders_leave_for_a_maintenance_and_what_would_fail_is_named(
     cluster: Cluster, drains: Resources, process: RegentProcess
 ) -> None:

@@ -101,7 +101,9 @@ def test_a_replica_outside_the_isr_leads_only_where_unclean_election_is_enabled(
     )
     assert cluster.wait_for_leader("unclean-by-tool", 2)["isr"] == [2]
     assert cluster.wait_for_consistency()["never-unclean", 0].leader == -1
-    assert unclean_elections(process) == 2
+    cluster.wait(
+        lambda: unclean_elections(process), "two to be counted", until=lambda count: count == 2
+    )
 
     cluster.broker(1).start()
     assert cluster.wait_for_leader("never-unclean", 1)

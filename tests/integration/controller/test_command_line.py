@@ -154,11 +154,11 @@ def test_status_of_a_chroot_that_does_not_exist_says_so_and_does_not_create_it(
         (["--zookeeper", "zk:2181", "--config", "{file}"], "zookeper: there is no such setting"),
         (
             ["--zookeeper", "zk:2181", "--broker-tls", "--broker-tls-ca-file", "/none"],
-            "TLS for brokers: [Errno 2] No such file or directory (/none)",
+            "TLS for brokers: [Errno 2] No such file or directory: '/none'",
         ),
         (
             ["--zookeeper", "zk:2181", "--zookeeper-tls", "--zookeeper-tls-ca-file", "/none"],
-            "TLS for ZooKeeper: [Errno 2] No such file or directory (/none)",
+            "TLS for ZooKeeper: [Errno 2] No such file or directory: '/none'",
         ),
         (
             ["--zookeeper", "zk:2181", "--zookeeper-sasl-username", "u"],
@@ -220,6 +220,11 @@ def test_without_zookeeper_regent_is_alive_but_not_ready() -> None:
 def test_status_shows_regent(cluster: Cluster, process: RegentProcess) -> None:
     epoch = cluster.znodes.controller_epoch()
     controller_id = controller_id_of(process)
+    cluster.wait(
+        lambda: sorted((process.status() or {})["channelQueueSizes"]),
+        "channels to all brokers, of which is told when the failover is over",
+        until=lambda found: found == ["1", "2", "3"],
+    )
     report = status_of(cluster.kafka.zookeeper, process)
     assert report["controller"] == {"id": controller_id, "epoch": epoch, "kind": "regent"}
     assert report["regent"]["isActive"]
@@ -270,20 +275,24 @@ def test_status_with_offline_partitions_says_so_by_its_exit_status(zookeeper: Zo
 def test_metrics_have_the_names_of_kafkas_controller_and_its_numbers(
     cluster: Cluster, process: RegentProcess
 ) -> None:
-    samples = dict(
-        line.rsplit(" ", 1) for line in process.metrics().splitlines() if line[:1] != "#"
-    )
-    names = {sample.partition("{")[0] for sample in samples}
+    def samples() -> dict[str, str]:
+        lines = process.metrics().splitlines()
+        return dict(line.rsplit(" ", 1) for line in lines if line[:1] != "#")
+
+    names = {sample.partition("{")[0] for sample in samples()}
     assert not {f"kafka_controller_{name}" for name in KAFKA_METRICS} - names
-    values = {
-        name: float(samples[f"kafka_controller_kafkacontroller_{name}"])
-        for name in ("activecontrollercount", "activebrokercount", "globalpartitioncount")
-    }
-    assert values == {
+    expected = {
         "activecontrollercount": 1,
         "activebrokercount": 3,
         "globalpartitioncount": len(cluster.znodes.states()),
     }
+
+    def values() -> dict[str, float]:
+        found = samples()
+        return {name: float(found[f"kafka_controller_kafkacontroller_{name}"]) for name in expected}
+
+    # Numbers are taken when an event is over: the failover may still be going on.
+    cluster.wait(values, f"the numbers {expected}", until=lambda found: found == expected)
 
 
 def test_probes_of_an_active_regent(process: RegentProcess) -> None:
@@ -310,7 +319,7 @@ def answer(process: RegentProcess, path: str) -> tuple[int, str]:
     Raises:
         OSError: There is none.
     """
-    connection = http.client.HTTPConnection(LOOPBACK, process.port, timeout=5)
+    connection = http.client.HTTPConnection(LOOPBACK, process.port, timeout=60)
     try:
         connection.request("GET", path)
         response = connection.getresponse()

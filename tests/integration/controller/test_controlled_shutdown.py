@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
-from regent.controller_service import ControllerService
 from regent.protocol.error_codes import NONE, STALE_BROKER_EPOCH
-from regent.zk_data.shutting_down_brokers import SHUTTING_DOWN_BROKERS, shutting_down_broker
+from regent.services.controller_service import ControllerService
+from regent.zk_data.broker_notes import SHUTTING_DOWN
 from tests.integration.controller.cluster import Cluster, cluster_of
 from tests.integration.controller.commands import controller_in_this_process
 from tests.integration.controller.workload import consume_all, workload
@@ -68,7 +68,7 @@ def relieve_and_stop(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
                 assert result == ControlledShutdownResult(NONE)
                 before = leaders(cluster)
                 assert broker_id not in before
-                assert cluster.znodes.get(shutting_down_broker(broker_id)) is not None
+                assert cluster.znodes.get(SHUTTING_DOWN.path(broker_id)) is not None
                 cluster.wait(
                     lambda: service.view.shutting_down,
                     "the view, which follows the answer",
@@ -76,7 +76,7 @@ def relieve_and_stop(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
                 )
                 cluster.broker(broker_id).stop()
                 cluster.wait(
-                    lambda: cluster.znodes.client.get_children(SHUTTING_DOWN_BROKERS) == [],
+                    lambda: cluster.znodes.client.get_children(SHUTTING_DOWN.parent) == [],
                     f"the end of broker {broker_id} to be observed",
                 )
                 # It led nothing. It may have fetched before its replicas were stopped, and have

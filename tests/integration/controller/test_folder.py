@@ -2,7 +2,8 @@
 
 Fifty KafkaTopics, a PartitionReassignment and a BrokerDrain arrive at the same time, on five
 brokers in three racks. All of them become what they declare, nothing that was acknowledged is lost,
-and applying the same folder again writes nothing anywhere.
+and applying the same folder again writes nothing anywhere. Once with Regent as the controller, once
+in client mode, where a broker is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sandbox import KafkaCluster, ZooKeeper
+from sandbox import KafkaCluster, KubernetesApi, ZooKeeper
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
 from tests.integration.controller.reassigning import create_topic, wait_for_hosts
@@ -39,9 +40,16 @@ BUSY = {
 QUESTION = "question"
 
 
+@pytest.fixture(scope="module", params=["controller", "client"])
+def mode(request: pytest.FixtureRequest) -> str:
+    """The setting of that name."""
+    mode: str = request.param
+    return mode
+
+
 @pytest.fixture(scope="module")
-def cluster(zookeeper: ZooKeeper) -> Iterator[Cluster]:
-    connect_string = f"{zookeeper.connect_string}/folder"
+def cluster(zookeeper: ZooKeeper, mode: str) -> Iterator[Cluster]:
+    connect_string = f"{zookeeper.connect_string}/folder-{mode}"
     with (
         KafkaCluster(
             zookeeper=connect_string,
@@ -60,11 +68,19 @@ def cluster(zookeeper: ZooKeeper) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def process(cluster: Cluster, resources: Resources) -> Iterator[RegentProcess]:
+def resources(kubernetes: KubernetesApi, mode: str) -> Resources:
+    namespace = f"folder-{mode}"
+    kubernetes.kubectl("create", "namespace", namespace)
+    return Resources(kubernetes, namespace)
+
+
+@pytest.fixture(scope="module")
+def process(cluster: Cluster, resources: Resources, mode: str) -> Iterator[RegentProcess]:
     with regent(
-        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
+        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace, mode=mode
     ) as started:
-        started.wait_until_active()
+        if mode == "controller":
+            started.wait_until_active()
         yield started
 
 

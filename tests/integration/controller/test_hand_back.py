@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.controller.cluster import Cluster, regent
 from tests.integration.controller.resources import Resources, topic
-from tests.integration.controller.znodes import Znode, state_path
+from tests.integration.controller.znodes import REPORTS_OF_ISRS, Znode, state_path
 from tests.support.figures import Figure
 
 pytestmark = pytest.mark.integration
@@ -55,7 +55,7 @@ def test_after_sigterm_a_broker_is_the_controller_and_finds_nothing_foreign(
 
     handed_back = znodes.dump()
     created = handed_back.keys() - stock.keys()
-    assert {path for path in created if not path.startswith("/regent")} == {
+    assert {path for path in created if not path.startswith(("/regent", REPORTS_OF_ISRS))} == {
         "/brokers/topics/by-regent",
         "/brokers/topics/by-regent/partitions",
         "/brokers/topics/by-regent/partitions/0",
@@ -65,14 +65,16 @@ def test_after_sigterm_a_broker_is_the_controller_and_finds_nothing_foreign(
         "/config/topics/by-regent",
         *(path for path in created if re.fullmatch(r"/config/changes/config_change_\d+", path)),
     }
-    assert not stock.keys() - handed_back.keys()
-    # Earlier terms may have left nodes there that they needed.
+    # Notes of Regent's that are no longer needed go, and brokers remove old notifications.
+    passing = ("/regent/", "/config/changes/", REPORTS_OF_ISRS)
+    lasting = {path for path in stock if not path.startswith(passing)}
+    assert sorted(lasting - handed_back.keys()) == []
+    # Earlier terms may have left nodes there that they needed, and it is noted whom Regent deposed.
+    own = {path for path in handed_back if path.startswith("/regent")}
     left_before = {path for path in stock if path.startswith("/regent")}
-    assert {path for path in handed_back if path.startswith("/regent")} == {
-        "/regent",
-        "/regent/election",
-        *left_before,
-    }
+    noted = {path for path in own if path.startswith("/regent/deposed_controllers")}
+    assert {"/regent", "/regent/election"} <= own
+    assert sorted(own - noted - left_before - {"/regent", "/regent/election"}) == []
     for by_regent, by_broker in (
         ("/brokers/topics/by-regent", "/brokers/topics/by-tool"),
         (state_path("by-regent"), state_path("by-tool")),

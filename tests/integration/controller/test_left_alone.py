@@ -132,12 +132,17 @@ def test_a_broker_that_does_not_obey_is_named_with_its_partitions_and_its_error(
             kazoo.create("/refused/brokers/topics/orders", json.dumps(topic).encode())
             status: dict[str, Any] = wait_until(
                 regent.status,
-                until=lambda status: bool(status and status["refusedReplicas"]["count"] == 2),
+                until=lambda status: bool(
+                    status
+                    and len(status["refusedReplicas"]["sample"]) == 2
+                    and status["refusedMetadata"]
+                ),
                 timeout_s=60,
                 describe="the refusals to be shown",
                 watch=[regent.process],
             )
             error = "CLUSTER_AUTHORIZATION_FAILED"
+            assert status["refusedReplicas"]["count"] == 2
             assert status["refusedReplicas"]["sample"] == [
                 {"topic": "orders", "partition": partition, "broker_id": 1, "error": error}
                 for partition in (0, 1)

@@ -1,18 +1,22 @@
-"""spec.rebalance with real brokers, a real API server, and the planner as a child process."""
+"""spec.rebalance with real brokers, a real API server, and the planner as a child process: where
+Regent is the controller, and where a broker is."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
 
 import pytest
 
 from regent.reconcile.reassignments.move_plan import MovePlan, read_plan
+from sandbox import KubernetesApi
 from sandbox.errors import SandboxError
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, cluster_of
+from tests.integration.controller.cluster import BROKERS_LISTENER, Cluster, cluster_of, regent
+from tests.integration.controller.metadata import Partition
 from tests.integration.controller.reassigning import (
     create_topic,
     wait_for_hosts,
@@ -29,19 +33,56 @@ pytestmark = pytest.mark.integration
 
 PARTITIONS = 18
 
+_CREATED = re.compile(r"Created log for partition (\S+)-(\d+) ")
+
+
+class Side(NamedTuple):
+    """Who is the controller, of brokers of which version."""
+
+    mode: str
+    version: str
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        Side("controller", "3.9.1"),
+        pytest.param(Side("client", "3.9.1"), marks=pytest.mark.slow),
+        pytest.param(Side("client", "2.4.1"), marks=pytest.mark.slow),
+    ],
+    ids="-".join,
+)
+def side(request: pytest.FixtureRequest) -> Side:
+    given: Side = request.param
+    return given
+
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(side: Side) -> Iterator[Cluster]:
     """Brokers of the module's own: a plan is for all topics, also those that other tests leave."""
-    with cluster_of("3.9.1") as own:
+    is_client = side.mode == "client"
+    with cluster_of(side.version, inter_broker_protocol=None if is_client else "2.6") as own:
+        if is_client:
+            own.regent_settings = {"inter_broker_listener": BROKERS_LISTENER, "mode": "client"}
         own.wait_for_a_broker_as_controller()
         yield own
 
 
 @pytest.fixture(scope="module")
-def moves(resources: Resources) -> Resources:
-    """The PartitionReassignments of the module's namespace."""
-    return Resources(resources.api, resources.namespace, kind="reassignment")
+def moves(side: Side, kubernetes: KubernetesApi) -> Resources:
+    """The PartitionReassignments of a namespace of its own."""
+    namespace = f"rebalances-{side.mode}-{side.version.replace('.', '-')}"
+    kubernetes.kubectl("create", "namespace", namespace)
+    return Resources(kubernetes, namespace, kind="reassignment")
+
+
+@pytest.fixture(scope="module")
+def process(side: Side, cluster: Cluster, moves: Resources) -> Iterator[RegentProcess]:
+    """A Regent that serves the namespace, and is the controller if it is to be."""
+    with regent(cluster, kubeconfig=moves.api.kubeconfig, namespace=moves.namespace) as started:
+        if side.mode == "controller":
+            started.wait_until_active()
+        yield started
 
 
 def produce(cluster: Cluster, topic: str, records: int) -> None:
@@ -63,6 +104,16 @@ def wait_for_plan(moves: Resources, name: str) -> tuple[dict[str, Any], MovePlan
     status: dict[str, Any] = moves.get(name)["status"]
     stored = status["plan"]
     return status, read_plan(stored["document"], expected_hash=stored["hash"])
+
+
+def created_logs(cluster: Cluster, targets: Collection[Partition]) -> Counter[tuple[str, int, int]]:
+    """How often each broker has created a log for these partitions: topic, partition, broker."""
+    found = Counter(
+        (topic, int(number), broker.broker_id)
+        for broker in cluster.running
+        for topic, number in _CREATED.findall(broker.log_path.read_text())
+    )
+    return Counter({each: count for each, count in found.items() if each[:2] in targets})
 
 
 def counts(cluster: Cluster) -> tuple[Counter[int], Counter[int]]:
@@ -95,6 +146,7 @@ def test_a_skewed_cluster_is_balanced_by_the_plan_that_was_approved(
     assert status["rebalance"]["lowerBound"] == status["plan"]["replicaMoves"] > 0
     assert status["rebalance"]["bytes"] > 0
     assert "unmetGoals" not in status["rebalance"]
+    controller = cluster.znodes.controller()
 
     moves.patch("balance", approval={"planHash": status["plan"]["hash"]})
     done = wait_completed(moves, "balance")
@@ -103,6 +155,11 @@ def test_a_skewed_cluster_is_balanced_by_the_plan_that_was_approved(
     targets = {(m.topic, m.partition): list(m.target) for m in plan.moves}
     wait_until_moved(cluster, targets)
     wait_for_hosts(cluster, targets)
+    created = created_logs(cluster, targets)
+    assert created == Counter(
+        (m.topic, m.partition, broker) for m in plan.moves for broker in {*m.replicas, *m.target}
+    ), "each replica of the plan was copied once, and nothing else was"
+    assert cluster.znodes.controller() == controller
     leaderships = cluster.leaderships()
     assert {tp: leaderships[tp].leader for tp in targets} == {
         tp: replicas[0] for tp, replicas in targets.items()
@@ -129,11 +186,19 @@ def test_what_the_planner_cannot_do_is_said_in_its_words(
     with pytest.raises(SandboxError, match="rebalance is immutable"):
         moves.patch("nowhere", rebalance={"drainedBrokers": [1]})
 
+    rates = {"goals": ["RackAwareGoal", "NetworkInboundUsageDistributionGoal"]}
+    with pytest.raises(SandboxError, match="goals of networks need history"):
+        moves.apply(reassignment("rates", rebalance=rates))
+    moves.apply(reassignment("rates", rebalance={**rates, "history": {"percentile": 99}}))
+    found = moves.wait_for_condition("rates", "Reconciling", "True", "HistoryUnusable")
+    assert "planner_history says where samples are" in found["message"]
+    assert "plan" not in moves.get("rates")["status"]
+
     moves.apply(reassignment("unknown", rebalance={"excludedBrokers": [77]}))
     moves.wait_for_condition("unknown", "Stalled", "True", "InvalidRebalance")
     found = condition(moves.get("unknown"), "Ready")
     assert "the snapshot has no broker 77" in found["message"]
-    moves.delete("nowhere", "unknown")
+    moves.delete("nowhere", "unknown", "rates")
 
 
 def test_a_broker_that_is_down_is_waited_for_and_nothing_is_moved_off_it(

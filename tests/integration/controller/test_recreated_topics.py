@@ -34,5 +34,4 @@ def test_a_topic_that_lost_its_data_while_regent_was_away_is_reported(
         after = resources.get(NAME)["status"]
         assert after["topicCzxid"] != before["topicCzxid"]
         assert after["lastForeignDeletion"]["recreatedAs"] == f"cZxid {after['topicCzxid']}"
-        events = resources.kubectl("get", "events", "-o", "jsonpath={.items[*].reason}")
-        assert "TopicRecreatedExternally" in events.split()
+        resources.wait_for_events(NAME, "TopicRecreatedExternally")

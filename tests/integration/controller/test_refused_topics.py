@@ -63,7 +63,7 @@ def test_what_the_cluster_tells_is_refused_by_conditions_and_heals_when_it_is_co
         topic("bad-value", config={"retention.ms": "soon"}),
         topic("unmeetable", config={"min.insync.replicas": 4}),
         topic("not-a-broker", replicaAssignment=[[1, 9]], partitions=1),
-        topic("second", topicName="taken"),
+        topic("also-taken", topicName="taken"),
     )
     for name, reason, field, word in (
         ("crowded", "NotEnoughBrokers", "spec.replicas", "there are 3"),
@@ -71,7 +71,7 @@ def test_what_the_cluster_tells_is_refused_by_conditions_and_heals_when_it_is_co
         ("bad-value", "InvalidConfig", "spec.config[retention.ms]", "soon"),
         ("unmeetable", "InvalidConfig", "spec.config[min.insync.replicas]", "only 3 replicas"),
         ("not-a-broker", "BrokersUnavailable", "spec.replicaAssignment", "brokers [9]"),
-        ("second", "ResourceConflict", "", "taken"),
+        ("also-taken", "ResourceConflict", "", "taken"),
     ):
         ready = resources.wait_for_condition(name, "Ready", "False", reason)
         print(f"{name}: {ready['reason']}: {ready['message']}")
@@ -86,11 +86,18 @@ def test_what_the_cluster_tells_is_refused_by_conditions_and_heals_when_it_is_co
     resources.patch("not-a-broker", replicaAssignment=[[1, 3]])
     resources.patch("taken", deletionPolicy="Retain")
     resources.delete("taken")
-    corrected = ["crowded", "unknown-config", "bad-value", "unmeetable", "not-a-broker", "second"]
+    corrected = [
+        "crowded",
+        "unknown-config",
+        "bad-value",
+        "unmeetable",
+        "not-a-broker",
+        "also-taken",
+    ]
     resources.wait_ready(*corrected)
     assert cluster.znodes.config("unknown-config") == {"retention.ms": "300000"}
     assert cluster.znodes.assignment("not-a-broker") == {0: [1, 3]}
-    assert cluster.znodes.assignment("second") is None
+    assert cluster.znodes.assignment("also-taken") is None
     assert cluster.znodes.states("taken")
 
 

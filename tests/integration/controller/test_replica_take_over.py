@@ -3,23 +3,17 @@ acks=all: one that dies, freezes or stops is followed by the other, and by no br
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import (
-    Cluster,
-    cluster_of,
-    controller_id_of,
-    regent,
-)
+from tests.integration.controller.cluster import Cluster, cluster_of, controller_id_of
 from tests.integration.controller.reassigning import create_topic
+from tests.integration.controller.replica_pair import Pair, pair_of
 from tests.integration.controller.workload import consume_all, workload
 from tests.integration.controller.znodes import difference
 from tests.support.figures import Figure
@@ -30,6 +24,8 @@ SESSION_TIMEOUT_MS = 40_000
 """Longer than any of this takes: what is seen does not come from the end of a session."""
 
 OF_REPLICAS = "/regent/"
+QUEUE = "/regent/election"
+PRESENCE = "/regent/election-presence"
 
 
 @pytest.fixture(
@@ -44,64 +40,9 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         yield cluster
 
 
-class Pair:
-    """Two Regents.
-
-    Attributes:
-        active: The one that leads.
-        standby: The other one, whose cache is current, and which is asked by the active one.
-    """
-
-    def __init__(self, cluster: Cluster, active: RegentProcess, standby: RegentProcess) -> None:
-        self.cluster = cluster
-        self.active = active
-        self.standby = standby
-
-    def wait_until_prepared(self) -> None:
-        def is_prepared() -> list[Any]:
-            statuses = [process.status() or {} for process in (self.active, self.standby)]
-            others = [(status.get("replicas") or {}).get("others") for status in statuses]
-            phase = (statuses[1].get("warmStandby") or {}).get("phase")
-            return [phase, *(list((other or {"none": ""}).values()) for other in others)]
-
-        self.cluster.wait(
-            is_prepared,
-            "replicas that know each other",
-            until=lambda seen: seen == ["current", [None], [None]],
-            logs=[self.active.log_path, self.standby.log_path],
-        )
-
-    def wait_for_take_over(self) -> float:
-        """Wait until the standby holds ``/controller``. When that was seen, monotonic seconds."""
-        self.cluster.wait(
-            self.cluster.znodes.controller,
-            "the standby to be elected",
-            until=lambda controller_id: controller_id == controller_id_of(self.standby),
-            interval_s=0.001,
-            logs=[self.active.log_path, self.standby.log_path],
-        )
-        return time.monotonic()
-
-
 @pytest.fixture
 def pair(cluster: Cluster) -> Iterator[Pair]:
-    with ExitStack() as stack:
-        first, second = (
-            stack.enter_context(
-                regent(
-                    cluster,
-                    name=name,
-                    warm_standby=True,
-                    replica_host="127.0.0.1",
-                    zookeeper_session_timeout_ms=SESSION_TIMEOUT_MS,
-                )
-            )
-            for name in ("regent-a", "regent-b")
-        )
-        first.wait_until_active()
-        pair = Pair(cluster, first, second)
-        pair.wait_until_prepared()
-        cluster.wait_for_announced_controller()
+    with pair_of(cluster, session_timeout_ms=SESSION_TIMEOUT_MS) as pair:
         yield pair
 
 
@@ -119,12 +60,8 @@ def written(cluster: Cluster, topic: str, directory: Path, figure: Figure) -> It
     figure(f"{topic}: longest time without an acknowledgement", f"{producer.longest_gap_ms()} ms")
 
 
-def log_of(process: RegentProcess) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in process.process.log_of_this_run().splitlines()]
-
-
 def has_logged(process: RegentProcess, message: str) -> bool:
-    return any(entry["message"] == message for entry in log_of(process))
+    return any(entry["message"] == message for entry in process.log_entries())
 
 
 def test_one_that_is_killed_is_followed_at_once(pair: Pair, tmp_path: Path, figure: Figure) -> None:
@@ -142,6 +79,42 @@ def test_one_that_is_killed_is_followed_at_once(pair: Pair, tmp_path: Path, figu
     assert cluster.znodes.controller_epoch() == epoch + 1
     cluster.wait_for_consistency()
     assert suspicions(pair.standby)["dead"] == 1
+    pair.active.start()
+
+
+def test_one_that_was_killed_and_started_again_does_not_wait_for_its_former_self(
+    pair: Pair, tmp_path: Path, figure: Figure
+) -> None:
+    """It stands behind its own former place, which lives as long as the session of the dead one."""
+    cluster, znodes = pair.cluster, pair.cluster.znodes
+    epoch = znodes.controller_epoch()
+    # Registrations are named by their sessions.
+    former = set(znodes.children(PRESENCE))
+    assert len(former) == 2
+    with written(cluster, "restarted", tmp_path, figure):
+        pair.standby.kill()
+        pair.standby.start()
+        logs = [pair.active.log_path, pair.standby.log_path]
+        cluster.wait(lambda: len(znodes.children(QUEUE)) == 3, "it to queue up", logs=logs)
+        cluster.wait(lambda: None in others(pair.standby), "it to hear the other one", logs=logs)
+        began = time.monotonic()
+        pair.active.kill()
+        elected = pair.wait_for_take_over()
+        # It has not waited for them: both sessions live.
+        assert former < set(znodes.children(PRESENCE))
+        assert len(znodes.children(QUEUE)) == 1
+        figure("SIGKILL to elected, restarted before", f"{(elected - began) * 1000:.0f} ms")
+        pair.standby.wait_until_active()
+        cluster.wait_for_announced_controller()
+    assert znodes.controller_epoch() == epoch + 1
+    (reported,) = [
+        entry
+        for entry in pair.standby.log_entries()
+        if entry["message"] == "Taken over from another replica"
+    ]
+    assert "does not answer" in reported["passed"]
+    assert suspicions(pair.standby) == {"dead": 1, "gone": 0, "replaced": 0, "frozen": 0}
+    cluster.wait_for_consistency()
     pair.active.start()
 
 
@@ -218,10 +191,16 @@ def test_pods_are_replaced_one_by_one_without_a_broker_in_between(
             pair.active.stop()
             pair.active.start()
             pair.standby.wait_until_active()
-            pair.active, pair.standby = pair.standby, pair.active
+            pair.change_places()
             pair.wait_until_prepared()
     assert cluster.znodes.controller_epoch() == epoch + 2
     cluster.wait_for_consistency()
+
+
+def others(process: RegentProcess) -> list[str | None]:
+    """Why the others do not answer it, None for one that does."""
+    found: dict[str, str | None] = ((process.status() or {}).get("replicas") or {})["others"]
+    return list(found.values())
 
 
 def suspicions(process: RegentProcess) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import Counter
@@ -54,11 +53,7 @@ def test_replicas_are_added_once_though_regent_is_killed(
     assert {p: replicas[:1] for p, replicas in narrower.items()} == leaders
     load = Counter(broker for replicas in narrower.values() for broker in replicas)
     assert set(load.values()) == {2 * PARTITIONS // 3}, "evenly removed"
-    cluster.wait(
-        lambda: events(resources, "wider"),
-        "the Events",
-        until=lambda found: found >= {"ReplicaChangeStarted", "ReplicasChanged"},
-    )
+    resources.wait_for_events("wider", "ReplicaChangeStarted", "ReplicasChanged")
     cluster.wait_for_consistency()
 
 
@@ -105,8 +100,3 @@ def copies(cluster: Cluster, name: str) -> Counter[tuple[int, str]]:
         for broker in cluster.kafka.brokers
         for partition in pattern.findall(broker.log_path.read_text())
     )
-
-
-def events(resources: Resources, name: str) -> set[str]:
-    items = json.loads(resources.kubectl("get", "events", "-o", "json"))["items"]
-    return {item["reason"] for item in items if item["involvedObject"]["name"] == name}

@@ -74,6 +74,7 @@ def test_a_snapshot_is_what_the_brokers_have_and_changes_nothing(
                 "replicas": replicas,
                 "leader": cluster.znodes.state("orders", partition)["leader"],
                 "sizes": [on_disk(cluster, broker, "orders", partition) for broker in replicas],
+                "isr": cluster.znodes.state("orders", partition)["isr"],
             }
             for partition, replicas in assignment.items()
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,8 +46,7 @@ def process(own_zookeeper: ZooKeeper) -> Iterator[RegentProcess]:
 
 
 def said(process: RegentProcess, message: str) -> list[dict[str, Any]]:
-    records = (json.loads(line) for line in process.log_path.read_text().splitlines())
-    return [record for record in records if record["message"] == message]
+    return [entry for entry in process.log_entries() if entry["message"] == message]
 
 
 def test_a_frozen_zookeeper_does_not_delay_the_end_and_ends_the_session_when_it_goes_on(

@@ -41,7 +41,10 @@ def test_an_old_tool_costs_no_topic_its_id_whether_regent_runs_or_not() -> None:
             grow(old, cluster, "seen")
             wait_for_id(cluster, "seen")
             cluster.wait_for_leader("seen", 2, partition=1)
-            assert "controllerstats_restoredtopicids_total 1.0" in process.metrics()
+            cluster.wait(
+                lambda: "controllerstats_restoredtopicids_total 1.0" in process.metrics(),
+                "the id that was put back to be counted",
+            )
         cluster.wait_for_a_broker_as_controller()
         grow(old, cluster, "unseen")
         assert "topic_id" not in cluster.znodes.json("/brokers/topics/unseen")

@@ -238,6 +238,10 @@ def test_the_story_of_a_topic_from_its_creation_to_its_deletion(
     )
     create("/admin/delete_topics/brief")
     cluster.wait(lambda: "brief" not in cluster.znodes.topics(), "the topic to be deleted")
+    cluster.wait(
+        lambda: json.loads(process.get("/why?topic=brief") or "{}").get("removed"),
+        "the deletion to be told of",
+    )
     told = why(cluster, process, "brief-0", exit_code=7)
     assert "There is no topic or partition 'brief-0' in ZooKeeper." in told
     assert "Topic 'brief' was deleted; its last replica was gone at 20" in told

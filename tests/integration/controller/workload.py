@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sandbox import KafkaTools, ManagedProcess, wait_until
@@ -32,6 +32,7 @@ class Workload:
         self.process = process
         self._read = 0
         self._acknowledged: dict[str, int] = {}
+        self._times: dict[int, list[int]] = {}
         self._failed: Counter[str] = Counter()
 
     def acknowledged(self) -> dict[str, int]:
@@ -60,6 +61,22 @@ class Workload:
         times = sorted(self.acknowledged().values())
         return max(b - a for a, b in itertools.pairwise(times))
 
+    def longest_gap_of_a_partition_ms(self, *, outside: Iterable[tuple[int, int]] = ()) -> int:
+        """The longest time between two acknowledgements of the same partition. Use it with keys.
+
+        Args:
+            outside: Times that do not count, from and to in ms since the epoch.
+        """
+        self._read_on()
+        left_out = list(outside)
+        gaps = (
+            pair for times in self._times.values() for pair in itertools.pairwise(sorted(times))
+        )
+        return max(
+            (b - a for a, b in gaps if not any(begin <= b and a <= end for begin, end in left_out)),
+            default=0,
+        )
+
     def _read_on(self) -> None:
         """Take in what the producer has printed since the last time."""
         with self.process.log_path.open("rb") as log:
@@ -71,7 +88,9 @@ class Workload:
                 continue
             entry = json.loads(line)
             if entry["name"] == "producer_send_success":
-                self._acknowledged[entry["value"]] = int(entry["timestamp"])
+                acknowledged_at = int(entry["timestamp"])
+                self._acknowledged[entry["value"]] = acknowledged_at
+                self._times.setdefault(int(entry["partition"]), []).append(acknowledged_at)
             elif entry["name"] == "producer_send_error":
                 self._add_failure(f"{entry['exception']}: {entry['message']}")
 

@@ -395,12 +395,6 @@ def status_text(process: RegentProcess) -> str:
     return outcome.stdout + outcome.stderr
 
 
-def log_entries(process: RegentProcess) -> list[dict[str, Any]]:
-    """What a Regent has logged."""
-    lines = process.log_path.read_text().splitlines()
-    return [json.loads(line) for line in lines if line.startswith("{")]
-
-
 def _tls_settings(prefix: str, files: TlsFiles) -> dict[str, Any]:
     return {
         f"{prefix}_tls": True,

@@ -13,6 +13,7 @@ from sandbox import KafkaTools
 from sandbox.kafka_jars import version_tuple
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.metadata import Partition
+from tests.integration.controller.reassigning import under_way
 from tests.integration.endpoint.clients_support import SETTINGS, ServedCluster
 from tests.integration.endpoint.tool_script import Call, Printed, calls, tool_runner
 from tests.support.figures import Figure
@@ -192,6 +193,8 @@ def run_script(
     with tool_runner(KafkaTools(address, version=version)) as runner:
         for call in script:
             printed.append(runner.run(call))
+            if call.tool == "kafka-reassign-partitions":
+                _wait_until_moved(cluster)
             if call.tool == "kafka-reassign-partitions" or "--alter" in call.arguments:
                 cluster.wait_in_sync()
             if "--create" in call.arguments or "--alter" in call.arguments:
@@ -208,6 +211,15 @@ def _create_offsets_topic(cluster: Cluster) -> None:
     cluster.wait(lambda: OFFSETS_TOPIC in cluster.znodes.topics(), "groups to have a topic")
     cluster.wait_in_sync(OFFSETS_TOPIC)
     _wait_until_known(cluster)
+
+
+def _wait_until_moved(cluster: Cluster) -> None:
+    """Replicas that are being added are in sync before those that leave are gone."""
+    cluster.wait(
+        lambda: [topic for topic in cluster.znodes.topics() if under_way(cluster, topic)],
+        "the moves to be over",
+        until=lambda moving: not moving,
+    )
 
 
 def _wait_until_known(cluster: Cluster) -> None:

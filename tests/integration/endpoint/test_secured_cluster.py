@@ -24,7 +24,6 @@ from tests.integration.endpoint.secured_support import (
     SecuredCluster,
     address_of,
     controller_id_of,
-    log_entries,
 )
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -74,8 +73,14 @@ def test_a_broker_stops_cleanly_at_the_first_attempt(
     assert re.search("Controlled shutdown (succeeded|request returned success)", log)
     assert "Retrying controlled shutdown" not in log
     assert "Proceeding to do an unclean shutdown" not in log
-    states = [secured.znodes.state(topic, partition) for partition in range(6)]
-    assert all(state["leader"] in (1, 3) and 2 not in state["isr"] for state in states)
+    # It may have fetched before its replicas were stopped, and have been in an ISR once more.
+    wait_until(
+        lambda: [secured.znodes.state(topic, partition) for partition in range(6)],
+        until=lambda states: all(s["leader"] in (1, 3) and 2 not in s["isr"] for s in states),
+        timeout_s=TIMEOUT_S,
+        describe="the others to lead, without broker 2",
+        logs=[process.log_path],
+    )
     broker.start()
     secured.wait_in_sync(topic)
 
@@ -127,7 +132,7 @@ def test_what_regent_writes_can_be_changed_by_brokers_and_by_nobody_else(
         rights = {(acl.id.scheme, acl.id.id): acl.perms for acl in acls}
         assert rights[("sasl", "kafka")] == 31, path
         assert rights[("world", "anyone")] == 1, path
-    assert not [e for e in log_entries(process) if "NOAUTH" in str(e)]
+    assert not [e for e in process.log_entries() if "NOAUTH" in str(e)]
 
 
 def test_certificates_that_are_renewed_in_place_are_used_without_a_restart(
@@ -159,7 +164,7 @@ def test_certificates_that_are_renewed_in_place_are_used_without_a_restart(
             )
             address = address_of(process)
             with pytest.raises(KafkaException):
-                secured.admin(address).list_topics(timeout=10)
+                secured.admin(address).list_topics(timeout=60)
             secured.authority.renew(endpoint)
             secured.admin(address).list_topics(timeout=TIMEOUT_S)
             status = process.status() or {}
@@ -186,7 +191,7 @@ def test_what_a_tool_sets_for_a_user_is_readable_by_brokers_only(
     options = secured.client_options(address_of(process), user=user, password="a new secret")
     client = AdminClient(options)
     wait_until(
-        lambda: client.list_topics(timeout=10).brokers,
+        lambda: client.list_topics(timeout=60).brokers,
         timeout_s=TIMEOUT_S,
         describe="brokers, to whom the request is passed on, to know the user",
     )

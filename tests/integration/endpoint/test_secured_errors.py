@@ -25,7 +25,6 @@ from tests.integration.endpoint.secured_support import (
     TIMEOUT_S,
     SecuredCluster,
     address_of,
-    log_entries,
     status_text,
 )
 
@@ -39,7 +38,7 @@ def wait_for_log(
 ) -> Any:
     """The first entry of a Regent's log that is what a test waits for."""
     entry: dict[str, Any] = wait_until(
-        lambda: next((entry for entry in log_entries(process) if is_it(entry)), None),
+        lambda: next((entry for entry in process.log_entries() if is_it(entry)), None),
         timeout_s=TIMEOUT_S,
         describe=describe,
         logs=[process.log_path],

@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from regent.kube.health import KubeHealth
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.operator import KubeOperator, run_kube
+from regent.kube.rebalance_planning import PlanningTools
 from regent.kube.settings import KubeSettings
 from regent.kube.side import KubernetesSide
 from regent.kube.waiting import cancel
@@ -100,6 +101,19 @@ class Namespace:
             for item in sorted(items, key=lambda item: item["metadata"]["name"])
             if item["involvedObject"]["name"] == name
         ]
+
+    async def wait_event(self, name: str, type_: str, reason: str) -> list[tuple[str, str]]:
+        """Wait for an Event, which is sent after the status that it belongs to; all of them."""
+
+        async def look() -> list[tuple[str, str]]:
+            return await asyncio.to_thread(self.events, name)
+
+        return await wait_until_async(
+            look,
+            until=lambda events: (type_, reason) in events,
+            describe=f"the Event {reason} of {name}",
+            timeout_s=120,
+        )
 
     async def wait(
         self,
@@ -238,7 +252,11 @@ def grant(
 
 @asynccontextmanager
 async def running(
-    controller: ControllerPort, namespace: Namespace, **settings: Any
+    controller: ControllerPort,
+    namespace: Namespace,
+    *,
+    planning: PlanningTools | None = None,
+    **settings: Any,
 ) -> AsyncIterator[KubeOperator]:
     """The Kubernetes side, running; ended in an orderly way."""
     stop, ready = asyncio.Event(), asyncio.Event()
@@ -250,6 +268,7 @@ async def running(
             stop_event=stop,
             ready_flag=ready,
             on_operator=operators.append,
+            planning=planning,
         )
     )
     waiting = asyncio.create_task(ready.wait())

@@ -67,7 +67,8 @@ async def test_a_topic_grows_and_its_configuration_follows(
     ]
     assert body["status"]["partitionSummary"] == "5/5"
     assert body["status"]["managedConfig"] == ["retention.ms"]
-    assert [reason for _, reason in namespace.events("orders")] == [
+    events = await namespace.wait_event("orders", "Normal", "ConfigChanged")
+    assert [reason for _, reason in events] == [
         "TopicCreated",
         "PartitionsAdded",
         "ConfigChanged",
@@ -95,13 +96,9 @@ async def test_changes_from_outside_are_shown_and_reverted(
     await namespace.wait_condition("orders", "Ready", "True")
 
     controller.cluster.alter_config("orders", {"retention.ms": "5", "cleanup.policy": "compact"})
-    await namespace.wait(
-        "orders",
-        lambda _: ("Normal", "DriftReverted") in namespace.events("orders"),
-        describe="the drift to be reverted",
-    )
+    events = await namespace.wait_event("orders", "Normal", "DriftReverted")
     assert controller.changes[-1] == AlterTopicConfig(topic="orders", set={"retention.ms": "1000"})
-    assert namespace.events("orders")[-2:] == [
+    assert events[-2:] == [
         ("Warning", "DriftDetected"),
         ("Normal", "DriftReverted"),
     ]
@@ -166,7 +163,7 @@ async def test_deleting_the_resource_deletes_the_topic_first(
 
     controller.cluster.resume_broker(2)
     await namespace.wait_gone("orders")
-    assert ("Normal", "TopicDeleted") in namespace.events("orders")
+    await namespace.wait_event("orders", "Normal", "TopicDeleted")
 
 
 async def test_a_topic_deleted_right_after_its_creation_goes_too(

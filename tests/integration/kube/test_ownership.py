@@ -37,7 +37,7 @@ async def test_the_oldest_resource_wins_and_the_next_heals(
     await namespace.wait_condition("bee", "Stalled", "True", "ResourceConflict")
     # The successor still declares the topic, so the winner's deletion has kept the data.
     assert len(controller.changes) == 1
-    assert ("Normal", "TopicHandedOver") in namespace.events("zebra")
+    await namespace.wait_event("zebra", "Normal", "TopicHandedOver")
 
 
 async def test_a_loser_never_deletes(namespace: Namespace, controller: LiveController) -> None:
@@ -75,7 +75,7 @@ async def test_an_existing_topic_is_adopted_and_changed_as_declared(
     assert body["status"]["partitions"] == 3
     # What the resource does not mention belongs to somebody else.
     assert controller.cluster.config("orders") == {"retention.ms": "6", "segment.ms": "9"}
-    assert ("Normal", "TopicAdopted") in namespace.events("orders")
+    await namespace.wait_event("orders", "Normal", "TopicAdopted")
 
 
 async def test_a_preview_shows_what_adoption_would_change(
@@ -158,4 +158,4 @@ async def test_deleting_a_paused_resource_keeps_the_topic(
     await namespace.wait_condition("orders", "Ready", "True", "Paused")
     await namespace.delete_and_wait("orders")
     assert "orders" in controller.view.topics
-    assert ("Normal", "TopicRetained") in namespace.events("orders")
+    await namespace.wait_event("orders", "Normal", "TopicRetained")

@@ -89,7 +89,7 @@ async def test_regent_refuses_before_anything_is_sent(
         assert word in condition(body, "Stalled")["message"]
     assert controller.commands == []
     assert "finalizers" not in body["metadata"]
-    assert namespace.events("orders") == [("Warning", reason)]
+    assert await namespace.wait_event("orders", "Warning", reason) == [("Warning", reason)]
 
     namespace.kubectl(
         "patch", "ktopic", "orders", "--type=json", "-p",

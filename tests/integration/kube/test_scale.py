@@ -33,7 +33,7 @@ async def test_five_hundred_topics_converge_in_few_batches(
     collection = KafkaTopic.kind.collection_path(namespace.name)
     names = [f"topic-{number:04d}" for number in range(TOPICS)]
     async with (
-        KubeClient(max_connections=16, request_timeout_s=30) as client,
+        KubeClient(max_connections=16, request_timeout_s=120) as client,
         running(controller, namespace) as operator,
     ):
         started = time.monotonic()
@@ -55,7 +55,7 @@ async def test_five_hundred_topics_converge_in_few_batches(
         )
         creations = [c for c in controller.commands if isinstance(c, CreateTopic)]
         assert len(creations) == TOPICS
-        # A finalizer, a status, and a second one for topics that were seen before their leaders.
+        # A finalizer, a status, and a second one for topics that took more than ten seconds.
         assert operator.writes <= 3 * TOPICS
         record_property("created_s", round(created_s, 1))
         record_property("converged_s", round(converged_s, 1))

@@ -58,8 +58,10 @@ async def test_a_missing_crd_takes_no_controller_out_of_service_but_shows(
     api.kubectl("create", "namespace", namespace.name)
     controller = LiveController(cluster)
     async with supervised(controller, [namespace.name]) as health:
-        await wait_for(lambda: health.remark() is not None, describe="a remark")
-        assert "kafkatopics.kafka.regent.dev is not installed" in (health.remark() or "")
+        await wait_for(
+            lambda: "kafkatopics.kafka.regent.dev is not installed" in (health.remark() or ""),
+            describe="a remark",
+        )
         assert metric(health, "regent_kafkatopics_unlisted") == 1
         assert health.problem() is None
         assert controller.view.is_active

@@ -32,7 +32,7 @@ async def proxy(
 
 @pytest.fixture
 async def client(proxy: KubernetesProxy) -> AsyncIterator[KubeClient]:
-    async with KubeClient(max_connections=4, request_timeout_s=30) as opened:
+    async with KubeClient(max_connections=4, request_timeout_s=120) as opened:
         yield opened
 
 

@@ -12,6 +12,7 @@ from kazoo.client import KazooClient
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_digest_acl
 
 from regent.zk_data.operations import Delete, SessionState
+from regent.zk_data.replicas import queue_order
 from regent.zookeeper.leader_election import LeaderElection, contenders
 from sandbox import ZooKeeper
 from tests.contract.zookeeper_worlds import end_session
@@ -153,6 +154,29 @@ async def test_a_deleted_node_ends_the_term(shared_server: ZooKeeper) -> None:
         await only.client.port.multi([Delete(f"{PATH}/{children[0]}")])
         await until(lambda: only.terms[:2] == ["elected", "lost"])
         await until(lambda: only.leads)
+
+
+async def test_those_whose_places_are_passed_queue_up_again(shared_server: ZooKeeper) -> None:
+    """One takes over early, and deletes all places before its own in one transaction."""
+    async with contextlib.AsyncExitStack() as stack:
+        made: list[Replica] = []
+        for number in range(3):
+            name = f"pod-{number}"
+            made.append(
+                await stack.enter_async_context(replica(shared_server, name, chroot="/passed"))
+            )
+            await until_queued(made[-1], number + 1)
+        first, second, third = made
+        await until(lambda: first.leads)
+        (children,) = await third.client.port.get_children([PATH])
+        places = [f"{PATH}/{name}" for name in queue_order(children or ())]
+        await third.client.port.multi([Delete(place) for place in places[:2]])
+        await until(lambda: third.leads)
+        await until_queued(third, 3)
+        queue = await contenders(third.client.port, PATH)
+        assert (queue[0], sorted(queue[1:])) == ("pod-2", ["pod-0", "pod-1"])
+        assert first.terms == ["elected", "lost"]
+        assert second.terms == []
 
 
 async def test_a_lost_connection_alone_does_not_end_a_term(server: ZooKeeper) -> None:

@@ -12,6 +12,7 @@ from tests.matrix.flows.elections import PREFERRED_ELECTION, UNCLEAN_ELECTION
 from tests.matrix.flows.failures import BOUNCE, CRASH, LOG_DIRECTORY
 from tests.matrix.flows.hand_backs import HAND_BACKS
 from tests.matrix.flows.reassignment import CANCEL, REASSIGN
+from tests.matrix.flows.replica_endings import REPLICA_ENDINGS
 from tests.matrix.flows.take_overs import TAKE_OVERS
 
 FLOWS: Final[Mapping[str, Flow]] = {
@@ -28,5 +29,6 @@ FLOWS: Final[Mapping[str, Flow]] = {
         *TAKE_OVERS,
         *HAND_BACKS,
         HAND_OVERS,
+        REPLICA_ENDINGS,
     )
 }

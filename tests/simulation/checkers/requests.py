@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from regent.model.partition import LeaderAndIsr, TopicPartition
-from regent.protocol.control_requests import ControlHeader, ControlRequests
+from regent.protocol.control_requests import ControlHeader, ControlRequests, LeaderAndIsrRequest
 from regent.zk_data import paths
 from tests.simulation.checkers.observed import Observed
 from tests.simulation.trace import require
+from tests.support.leadership_entries import entries_of
 
 if TYPE_CHECKING:
     from tests.simulation.broker import SimulatedBroker
@@ -55,6 +56,16 @@ class RequestChecker:
         require(epoch <= self._seen.epoch, f"{broker} obeys epoch {epoch}, which nobody has won")
         known = self._controller_of_epoch.setdefault(epoch, controller)
         require(known == controller, f"{known} and {controller} both reign in epoch {epoch}")
+
+    def leadership_arrives(self, request: LeaderAndIsrRequest) -> None:
+        """A broker receives a LeaderAndIsr: collected entries, from which it is joined if they are
+        all, say what its values do."""
+        entries, named = request.entries, request.partitions
+        if entries and sum(map(len, entries.values())) == len(named):
+            require(
+                entries == entries_of(named, request.states) and not any(named.values()),
+                f"the entries sent to {request.header.broker_id} are not those of its partitions",
+            )
 
     def accepted_leadership(
         self, broker: SimulatedBroker, tp: TopicPartition, state: LeaderAndIsr

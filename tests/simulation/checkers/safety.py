@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from regent.controller.broker_requests import IsrChange
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.partition import TopicPartition
-from regent.protocol.control_requests import ControlHeader, ControlRequests
+from regent.protocol.control_requests import ControlHeader, ControlRequests, LeaderAndIsrRequest
+from regent.simulation.zookeeper import AppliedTransaction
 from regent.zk_data import paths
 from regent.zk_data.operations import ANY_VERSION, Check, Delete, Operation
 from tests.simulation.checkers.broker_requests import BrokerRequestChecker
@@ -22,7 +23,6 @@ from tests.simulation.checkers.unclean import UncleanElections
 from tests.simulation.driver import RegentProcess
 from tests.simulation.elector import is_place
 from tests.simulation.trace import require
-from tests.simulation.zookeeper import AppliedTransaction
 
 if TYPE_CHECKING:
     from regent.model.partition import LeaderAndIsr
@@ -96,6 +96,10 @@ class SafetyChecker:
     def obeyed(self, broker: SimulatedBroker, header: ControlHeader) -> None:
         """A broker accepts a request as coming from the controller."""
         self._requests.obeyed(broker, header)
+
+    def leadership_arrives(self, request: LeaderAndIsrRequest) -> None:
+        """A broker receives a LeaderAndIsr."""
+        self._requests.leadership_arrives(request)
 
     def accepted_leadership(
         self, broker: SimulatedBroker, tp: TopicPartition, state: LeaderAndIsr

@@ -15,6 +15,7 @@ from regent.standby.reads import DirtyNodes
 from regent.zk_data import paths
 from tests.simulation.trace import TracingLog, require
 from tests.simulation.tree_reader import TreeReader
+from tests.support.leadership_entries import entries_of
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -41,7 +42,13 @@ def check_copy(world: World, name: str, copy: StandbyCopy, *, changed_since: Ite
         if topic not in changed.topics:
             _check_topic(name, topic, copy.cluster, truth)
             _check_mzxid(world, name, topic, copy.topic_mzxids[topic])
+    for topic in dict.fromkeys((*truth.unreadable_topics, *copy.cluster.unreadable_topics)):
+        if topic not in changed.topics:
+            known = copy.cluster.unreadable_topics.get(topic)
+            why = truth.unreadable_topics.get(topic)
+            require(known == why, f"{name}: {topic} is unreadable: {why}, to the standby: {known}")
     _check_prepared(name, copy.cluster)
+    _check_entries(name, copy.cluster)
     malformed = [paths.partition_of_state(error.path) for error in copy.malformed_states]
     for tp in (*truth.all_partitions(), *copy.cluster.all_partitions()):
         if tp in changed.states or tp.topic in changed.topics:
@@ -58,8 +65,9 @@ def _read_everything(world: World, name: str) -> tuple[ClusterState, list[TopicP
     context = ControllerContext(Term(0, 0, 0))
     reader, log = TreeReader(world.zookeeper), TracingLog(world.trace, f"{name} checker")
     listed = world.zookeeper.children(paths.BROKER_TOPICS)
-    found = reader.run(cluster_loading.read_topics(listed, log))
+    found, problems = reader.run(cluster_loading.read_topics(listed, log))
     partitions = cluster_loading.add_topics(context, found)
+    context.cluster.note_unreadable(problems)
     unreadable = reader.run(cluster_loading.load_leadership(context, partitions, log))
     return context.cluster, unreadable
 
@@ -78,6 +86,20 @@ def _check_prepared(name: str, copied: ClusterState) -> None:
             == (tp.partition, current, assignment),
             f"{name}: the standby has prepared {tp} as {state}, but knows {current}, {assignment}",
         )
+
+
+def _check_entries(name: str, copied: ClusterState) -> None:
+    """What is collected for LeaderAndIsr requests is what they would be made of."""
+    collected, states = copied.announced_states.entries, copied.announced_states
+    for broker_id, topics in ({} if collected is None else collected.up_to_date).items():
+        for topic, entries in topics.items():
+            partitions = copied.partitions_of(topic)
+            want = [tp for tp, a in partitions.items() if broker_id in a.replicas]
+            require(
+                all(tp in states for tp in want) and entries_of(want, states) == {topic: entries},
+                f"{name}: the standby has collected other entries of {topic} for {broker_id} than"
+                f" of {want}",
+            )
 
 
 def _check_mzxid(world: World, name: str, topic: str, mzxid: int) -> None:

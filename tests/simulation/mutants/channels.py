@@ -75,8 +75,13 @@ def deletion_delays_leadership(patch: pytest.MonkeyPatch) -> None:
 def is_new_does_not_stick(patch: pytest.MonkeyPatch) -> None:
     """A new replica that was elected about before the broker heard of it is not new."""
 
-    def add(self: Any, replicas: Mapping[TopicPartition, bool], requests: ControlRequests) -> None:
-        original(self, replicas, requests)
+    def add(
+        self: Any,
+        replicas: Mapping[TopicPartition, bool],
+        requests: ControlRequests,
+        entries: Mapping[str, list[bytes]],
+    ) -> None:
+        original(self, replicas, requests, entries)
         self._partitions = {**self._partitions, **replicas}
         self._is_own = False
 

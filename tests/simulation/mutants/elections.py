@@ -8,7 +8,6 @@ import pytest
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import ElectionType
-from regent.controller.effects import Exists
 from regent.controller.elections import (
     auto_leader_balance,
     leader_election,
@@ -19,7 +18,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.transitions import election
 from regent.controller.transitions.election import Elected
 from regent.zk_data.operations import Delete
-from tests.simulation.mutants.registry import defect
+from tests.simulation.mutants.registry import defect, exists_unwatched
 
 
 @defect(caught_by="nobody elects preferred leaders")
@@ -33,7 +32,7 @@ def requests_for_leaders_stay(patch: pytest.MonkeyPatch) -> None:
 @defect(caught_by="nobody elects preferred leaders|not led by its preferred")
 def requests_for_leaders_not_watched(patch: pytest.MonkeyPatch) -> None:
     """Only a failover finds a request for preferred leaders."""
-    patch.setattr(preferred_replica_election, "Exists", lambda p, watch=False: Exists(p))
+    patch.setattr(preferred_replica_election, "exists_permitted", exists_unwatched)
 
 
 @defect(caught_by="Event failed")

@@ -12,10 +12,11 @@ from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import IsrChange
 from regent.controller.effects import ReadData
-from regent.controller.partitions import alter_partition, isr_change_rules
+from regent.controller.partitions import alter_partition, isr_announcements, isr_change_rules
 from regent.controller.producer_ids import allocate_producer_ids
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import StatesWritten
+from regent.controller.znodes import overtaken_answer_notes
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.producer_ids import BLOCK_SIZE, decode_next_producer_id
@@ -57,6 +58,15 @@ def refused_leaders_wait(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(alter_partition, "is_left_waiting", lambda *_, **__: False)
 
 
+@defect(
+    caught_by="waits for ever for the ISR",
+    story="a removal is lost with the controller",
+)
+def overtaken_answers_not_noted(patch: pytest.MonkeyPatch) -> None:
+    """What an answer may have cost its leader, successors do not know."""
+    patch.setattr(overtaken_answer_notes, "remember", lambda *_, **__: nothing())
+
+
 @defect(caught_by="written was|which was never written", story="ISR changes, by names")
 def granted_without_writing(patch: pytest.MonkeyPatch) -> None:
     """A leader gets what it asks for, and ZooKeeper does not."""
@@ -79,7 +89,7 @@ def isr_not_announced(patch: pytest.MonkeyPatch) -> None:
         async def send(self) -> None:
             pass
 
-    patch.setattr(alter_partition, "ControllerBrokerRequestBatch", Silent)
+    patch.setattr(isr_announcements, "ControllerBrokerRequestBatch", Silent)
 
 
 @defect(caught_by="owes answers", story="ISR changes, and the controller resigns, by names")

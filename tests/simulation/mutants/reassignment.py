@@ -8,7 +8,7 @@ import pytest
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import broker_changes
-from regent.controller.effects import Exists, Write
+from regent.controller.effects import Write
 from regent.controller.partitions import isr_changes
 from regent.controller.reassignment import reassignments, request_node, throttle_znodes, throttles
 from regent.controller.state.states import ReplicaState
@@ -19,7 +19,7 @@ from regent.zk_data import paths
 from regent.zk_data.operations import SetData
 from regent.zk_data.throttles import THROTTLES
 from regent.zk_data.topics import TopicZNode, encode_topic
-from tests.simulation.mutants.registry import defect, nothing
+from tests.simulation.mutants.registry import defect, exists_unwatched, nothing
 
 
 @defect(caught_by="on its way for ever|still to go to")
@@ -102,7 +102,7 @@ def done_requests_stay(patch: pytest.MonkeyPatch) -> None:
 @defect(caught_by="still to go to")
 def requests_not_watched(patch: pytest.MonkeyPatch) -> None:
     """After the first look nobody hears of requests."""
-    patch.setattr(request_node, "Exists", lambda read_paths, watch=False: Exists(read_paths))
+    patch.setattr(request_node, "exists_permitted", exists_unwatched)
 
 
 @defect(caught_by="is not deleted|still have it|assignments are|still to go to|Illegal")

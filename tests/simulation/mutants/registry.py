@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
+from regent.controller.effects import Exists
+
 Mutate = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -37,6 +39,12 @@ def defect(*, caught_by: str, story: str | None = None) -> Callable[[Mutate], Mu
         return mutate
 
     return declare
+
+
+async def exists_unwatched(path: str, *_: object) -> bool:
+    """``exists_permitted`` that leaves no watch."""
+    (exists,) = await Exists([path])
+    return exists
 
 
 async def nothing() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from regent.controller.state.announced_states import AnnouncedStates
+from regent.controller.state.leadership_entries import LeadershipEntries
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.topics import unwatched_topics
+from regent.model.partition import TopicPartition
+from regent.protocol.partition_state import PartitionState
 from regent.runtime.standby_reader import StandbyReader
 from regent.standby.reads import DirtyNodes
 from tests.simulation.mutants.registry import defect, nothing
@@ -31,7 +34,7 @@ def lost_connections_ignored(patch: pytest.MonkeyPatch) -> None:
 @defect(caught_by="assignments are|partitions|never born", story="growth after a take-over")
 def topics_of_the_copy_not_watched(patch: pytest.MonkeyPatch) -> None:
     """Nobody sets the watches that a reading would have left."""
-    patch.setattr(unwatched_topics, "Enqueue", lambda _: nothing())
+    patch.setattr(unwatched_topics, "ArmTimer", lambda *_: nothing())
 
 
 @defect(caught_by="assignments are|partitions|never born")
@@ -48,6 +51,20 @@ def changes_since_the_copy_ignored(patch: pytest.MonkeyPatch) -> None:
 def prepared_states_kept(patch: pytest.MonkeyPatch) -> None:
     """What was made for brokers stays though its partition has changed."""
     patch.setattr(AnnouncedStates, "drop", lambda _self, _partitions: None)
+
+
+@defect(caught_by="the standby has collected")
+def collected_entries_not_replaced(patch: pytest.MonkeyPatch) -> None:
+    """A value that was made is held to be in the entries of its topic."""
+
+    def replace(self: LeadershipEntries, tp: TopicPartition, state: PartitionState) -> None:
+        if tp.topic in self._partitions:
+            self._outdated.pop(tp.topic, None)
+        else:
+            original(self, tp, state)
+
+    original = LeadershipEntries.replace
+    patch.setattr(LeadershipEntries, "replace", replace)
 
 
 @defect(caught_by="the standby has")

@@ -44,6 +44,6 @@ def places_left(patch: pytest.MonkeyPatch) -> None:
 
     async def find(*args: Any) -> Predecessors | None:
         found = await find_predecessors(*args)
-        return None if found is None else Predecessors(found.sessions, ())
+        return None if found is None else Predecessors(found.absent, ())
 
     patch.setattr(life_cycle, "find_predecessors", find)

@@ -79,9 +79,9 @@ def unknown_topics_are_not_deleted(patch: pytest.MonkeyPatch) -> None:
 def deletion_of_the_unreadable_not_announced(patch: pytest.MonkeyPatch) -> None:
     """Partitions without leadership are never announced, not even as deleted."""
 
-    def states(self: Any) -> Any:
+    async def states(self: Any) -> Any:
         leadership = self._context.cluster.leadership
-        return {tp: state for tp, state in original(self).items() if tp in leadership}
+        return {tp: state for tp, state in (await original(self)).items() if tp in leadership}
 
     original = ControllerBrokerRequestBatch._states
     patch.setattr(ControllerBrokerRequestBatch, "_states", states)

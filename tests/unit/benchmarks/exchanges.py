@@ -21,7 +21,7 @@ from regent.protocol.control_requests import (
 from regent.protocol.partition_state import PartitionState
 from tests.support.unmerged_requests import requests_to
 
-ELECTION = Election(controller_id=7, epoch=3, triggered_at=0, elected_at=0, clock_offset=0)
+ELECTION = Election(controller_id=7, epoch=3, triggered_at=0, elected_at=0, clock_offset=0, zxid=0)
 BROKER_EPOCHS = {1: 101, 2: 102, 3: 103}
 VERSIONS = {LEADER_AND_ISR: 4, STOP_REPLICA: 3, UPDATE_METADATA: 6}
 

@@ -15,7 +15,7 @@ from regent.controller.events import ControllerEvent
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.errors import RegentError
 from regent.protocol.control_requests import ControlRequests
-from tests.simulation.zookeeper import InMemoryClient
+from regent.simulation.zookeeper import InMemoryClient
 
 T = TypeVar("T")
 
@@ -54,7 +54,14 @@ class RecordingLog:
 
     def errors(self, message: str) -> list[dict[str, object]]:
         """Fields of the errors with that message."""
-        return [r.fields for r in self.records if r.level == "error" and r.message == message]
+        return self._fields("error", message)
+
+    def warnings(self, message: str) -> list[dict[str, object]]:
+        """Fields of the warnings with that message."""
+        return self._fields("warning", message)
+
+    def _fields(self, level: str, message: str) -> list[dict[str, object]]:
+        return [r.fields for r in self.records if r.level == level and r.message == message]
 
 
 class Driver:
@@ -63,6 +70,7 @@ class Driver:
     Attributes:
         sent: Batches in the order of their sending.
         standby: What the standby has.
+        answering: Sessions of replicas that answer, whatever an event has said of them.
         before: Called with every effect before it is performed: what others do just then. An error
             that it raises is thrown into the core, and the effect does not take place.
         after: The same after the effect: an error means that its answer was lost.
@@ -81,6 +89,7 @@ class Driver:
         self.enqueued: list[ControllerEvent] = []
         self.resignations = 0
         self.standby: Callable[[], StandbyCopy | None] = lambda: None
+        self.answering: list[int] = []
         self.before: Callable[[Effect[Any]], None] = lambda _: None
         self.after: Callable[[Effect[Any]], None] = lambda _: None
 
@@ -137,7 +146,7 @@ class Driver:
                 self.timers[effect.name] = effect
             case effects.CancelTimer():
                 self.timers.pop(effect.name, None)
-            case effects.Contend():
+            case effects.Contend() | effects.GiveWay():
                 pass
             case effects.Enqueue():
                 self.enqueued.append(effect.event)
@@ -147,6 +156,9 @@ class Driver:
                 self.views.append(effect.topics)
             case effects.CurrentTime():
                 return self.now_ms
+            case effects.StillAbsent():
+                asked = (*effect.suspected, *effect.unheard)
+                return tuple(session for session in asked if session not in self.answering)
             case effects.Resigned():
                 self.resignations += 1
                 self.timers.clear()

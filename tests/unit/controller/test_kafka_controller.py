@@ -137,7 +137,7 @@ class TestLosingIt:
         world.driver.performed.clear()
         world.process(controller, e.Expire())
         assert controller.active is None
-        assert [type(x) for x in world.driver.performed] == [effects.Resigned, effects.PublishView]
+        assert [type(x) for x in world.driver.performed] == [effects.Resigned]
 
     def test_a_new_session_leads_to_a_new_election(self, world: World) -> None:
         controller = world.active_controller()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from regent.controller.view import PartitionView, TopicView
+from regent.controller.view import ClusterView, PartitionView, TopicView
+from regent.model.cluster import Broker
 
 
 def partition(
@@ -54,3 +57,23 @@ def test_replicas_that_are_being_added_do_not_count_yet() -> None:
     moving = partition(1, (4, 1, 2), adding=(4,), removing=(1,))
     assert topic(partition(0, (1, 2)), moving).replication_factor == 2
     assert topic().replication_factor == 0
+
+
+BROKERS = {1: Broker(1, 10, ()), 2: Broker(2, 20, ())}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"brokers": {1: Broker(1, 10, ())}},
+        {"brokers": {**BROKERS, 2: Broker(2, 21, ())}},
+        {"shutting_down": (2,)},
+        {"cordoned": (2,)},
+        {"cordoned": (77,)},
+    ],
+    ids=["gone", "restarted", "shutting down", "cordoned", "cordoned, not alive"],
+)
+def test_what_resources_wait_for_of_the_brokers(changes: dict[str, Any]) -> None:
+    before = ClusterView(brokers=BROKERS)
+    assert ClusterView(brokers=dict(BROKERS)).placement_terms == before.placement_terms
+    assert ClusterView(**{"brokers": BROKERS, **changes}).placement_terms != before.placement_terms

@@ -20,6 +20,8 @@ from regent.controller.topics import topic_ids
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import ControlRequests
+from regent.simulation.broker_znodes import encode_broker, encode_cluster_id
+from regent.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from regent.zk_data import paths
 from regent.zk_data.config import encode_config_change, encode_entity_config
 from regent.zk_data.controller import decode_controller
@@ -31,8 +33,6 @@ from regent.zk_data.topics import (
     encode_partition_state,
     encode_topic,
 )
-from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
-from tests.support.broker_znodes import encode_broker, encode_cluster_id
 from tests.unit.controller.driving import NEWEST, Driver, RecordingLog
 
 T = TypeVar("T")
@@ -149,15 +149,23 @@ class World:
         for topic in topics:
             self.put(paths.delete_topic(topic))
 
-    def elect_rival(self, controller_id: int = 1) -> None:
-        """Another process becomes the controller."""
+    def elect_rival(self, controller_id: int = 1, *, session: InMemoryClient | None = None) -> None:
+        """Another process becomes the controller; it has a session of its own if none is given."""
         node = self.zookeeper.get(paths.CONTROLLER_EPOCH)
         epoch = 0 if node is None else int(node.data)
         self.put(paths.CONTROLLER_EPOCH, b"%d" % (epoch + 1))
         if self.zookeeper.get(paths.CONTROLLER) is not None:
             self.delete(paths.CONTROLLER)
         content = b'{"version":1,"brokerid":%d}' % controller_id
-        self.outsider.multi([Create(paths.CONTROLLER, content, ephemeral=True)])
+        (session or self.outsider).multi([Create(paths.CONTROLLER, content, ephemeral=True)])
+
+    def elect_broker(self, broker_id: int, *, session: InMemoryClient | None = None) -> None:
+        """A broker's own controller becomes the controller.
+
+        Args:
+            session: That of the broker's process, if it is not the one which is registered.
+        """
+        self.elect_rival(broker_id, session=session or self._brokers[broker_id])
 
     # What is in ZooKeeper
 
@@ -209,11 +217,12 @@ class World:
         context.cluster.inter_broker_protocol = self.driver.inter_broker_protocol
         context.add_live_brokers(self.run(cluster_loading.read_brokers(self.log)).values())
         topics = self.zookeeper.children(paths.BROKER_TOPICS)
-        znodes = self.run(cluster_loading.read_topics(topics, self.log))
+        znodes, problems = self.run(cluster_loading.read_topics(topics, self.log))
         partitions = cluster_loading.add_topics(context, znodes)
+        context.cluster.note_unreadable(problems)
         self.run(topic_ids.settle(active, [t for t in znodes if not znodes[t].topic_id]))
         self.run(cluster_loading.load_leadership(context, partitions, self.log))
-        active.partitions.startup_states()
+        self.run(active.partitions.startup_states())
         for tp in partitions:
             for broker_id in context.cluster.replicas(tp):
                 live = context.is_broker_online(broker_id)

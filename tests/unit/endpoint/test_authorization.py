@@ -35,9 +35,10 @@ from regent.protocol.served_apis import (
     Api,
 )
 from regent.protocol.serving import ANONYMOUS, Refusal, Refuse, ignore_refusal
+from regent.simulation.zookeeper import InMemoryZooKeeper
 from regent.zk_data.acls import ACL_CHANGES, ACLS, EXTENDED_ACL_CHANGES
 from regent.zk_data.operations import Create, Delete, SetData, Written
-from tests.simulation.zookeeper import InMemoryZooKeeper, InMemoryZooKeeperPort
+from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
 from tests.support.endpoint import LocalEndpoint, peer_of
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster

@@ -46,7 +46,8 @@ from regent.protocol.server_codec import Request, ServerCodec
 from regent.protocol.serving import ANONYMOUS, PassOn, Peer
 from regent.runtime.queued_requests import QueuedRequests
 from regent.runtime.topic_waits import TopicWaits
-from tests.simulation.zookeeper import InMemoryZooKeeper, InMemoryZooKeeperPort
+from regent.simulation.zookeeper import InMemoryZooKeeper
+from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
 from tests.support.served_requests import make
 
 OWN = "1000000001"

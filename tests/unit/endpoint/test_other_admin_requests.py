@@ -444,6 +444,6 @@ def test_a_process_that_is_not_the_controller_says_so(
 def _wait_for(controller: LiveController, topic: str) -> None:
     wait_until(
         lambda: (view := controller.view.topics.get(topic)) is not None and not view.leaderless,
-        timeout_s=20,
+        timeout_s=60,
         describe=f"{topic} to be led",
     )

@@ -13,9 +13,10 @@ from regent.endpoint import quotas
 from regent.endpoint.quotas import BucketKey, Buckets, MutationQuotas, QuotasUnavailableError
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.protocol.served_apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from regent.simulation.zookeeper import InMemoryZooKeeper
 from regent.zk_data.operations import Create, SetData
 from sandbox import wait_until
-from tests.simulation.zookeeper import InMemoryZooKeeper, InMemoryZooKeeperPort
+from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
 from tests.support.endpoint import LocalEndpoint, peer_of
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster

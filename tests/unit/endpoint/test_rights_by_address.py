@@ -11,8 +11,9 @@ from regent.endpoint.acl_cache import AclCache
 from regent.endpoint.authorization import Authorizer, AuthorizerKind
 from regent.model.acls import AclRules
 from regent.protocol.serving import Peer
+from regent.simulation.zookeeper import InMemoryZooKeeper
 from regent.zk_data.operations import Create
-from tests.simulation.zookeeper import InMemoryZooKeeper, InMemoryZooKeeperPort
+from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
 
 
 def peer(principal: str) -> Peer:

@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import kopf
@@ -13,7 +14,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from regent.kube.client import CREDENTIALS_MAX_AGE_S, MERGE_PATCH, KubeClient
+from regent.kube.client import APPLY_PATCH, CREDENTIALS_MAX_AGE_S, MERGE_PATCH, KubeClient
 from regent.kube.errors import (
     KubeApiError,
     KubeConflictError,
@@ -92,7 +93,7 @@ def credentials(server: Server) -> Credentials:
 
 @pytest.fixture
 async def client(credentials: Credentials) -> AsyncIterator[KubeClient]:
-    async with KubeClient(max_connections=4, request_timeout_s=5, credentials=credentials) as made:
+    async with KubeClient(max_connections=4, request_timeout_s=60, credentials=credentials) as made:
         yield made
 
 
@@ -105,6 +106,25 @@ async def test_verbs(client: KubeClient, server: Server) -> None:
         ("POST", "/b", "application/json", '{"x": 1}'),
         ("PATCH", "/c", MERGE_PATCH, '{"x": null}'),
     ]
+
+
+async def test_what_is_applied_and_what_is_deleted_is_exactly_this_object(
+    client: KubeClient, server: Server
+) -> None:
+    await client.apply("/a", {"x": 1}, manager="regent")
+    await client.delete("/b", uid="u", version=None)
+    await client.delete("/c", uid="u", version="7")
+    applied, deleted, version_deleted = server.requests
+    assert applied == ("PATCH", "/a?fieldManager=regent", APPLY_PATCH, '{"x": 1}')
+    assert '"preconditions": {"uid": "u"}' in deleted[3]
+    assert '"preconditions": {"uid": "u", "resourceVersion": "7"}' in version_deleted[3]
+
+
+async def test_a_log_is_read_as_text(client: KubeClient, server: Server) -> None:
+    server.answers = [web.Response(body=b"started\n\xff\n"), web.Response(status=400, text="no")]
+    assert await client.get_text("/log", query={"tailLines": "2"}) == "started\n\ufffd\n"
+    with pytest.raises(KubeApiError, match="GET /log: no"):
+        await client.get_text("/log")
 
 
 async def test_a_renewed_token_is_read_once_for_all(
@@ -131,7 +151,7 @@ async def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
         return kopf.ConnectionInfo(server="https://127.0.0.1:1", ca_path=str(authority))
 
     async with KubeClient(
-        max_connections=1, request_timeout_s=5, credentials=credentials
+        max_connections=1, request_timeout_s=60, credentials=credentials
     ) as client:
         with pytest.raises(KubeLoginError, match=r"certificates .* for https://127\.0\.0\.1:1"):
             await client.get("/a")
@@ -202,7 +222,7 @@ async def test_an_authority_that_was_replaced_in_place_is_trusted(
         serving(Server(), context) as url,
         KubeClient(
             max_connections=1,
-            request_timeout_s=5,
+            request_timeout_s=60,
             credentials=lambda: with_authority(url, authority),
         ) as client,
     ):
@@ -220,7 +240,7 @@ async def test_certificates_that_become_unusable_are_named_by_every_request(
     trustme.CA().cert_pem.write_to_path(authority)
     async with KubeClient(
         max_connections=1,
-        request_timeout_s=5,
+        request_timeout_s=60,
         credentials=lambda: with_authority(server.url, authority),
     ) as client:
         await client.get("/a")
@@ -237,7 +257,7 @@ async def test_nobody_answers(server: Server) -> None:
     async def nowhere() -> kopf.ConnectionInfo:
         return kopf.ConnectionInfo(server="http://127.0.0.1:1")
 
-    async with KubeClient(max_connections=1, request_timeout_s=5, credentials=nowhere) as client:
+    async with KubeClient(max_connections=1, request_timeout_s=60, credentials=nowhere) as client:
         with pytest.raises(KubeUnavailableError, match="GET /a"):
             await client.get("/a")
 
@@ -364,3 +384,17 @@ async def test_nobody_waits_for_days_because_a_server_says_so(
     with pytest.raises(KubeApiError) as caught:
         await client.get("/a")
     assert caught.value.retry_after_s == waited
+
+
+async def test_the_time_is_that_of_the_api_server(client: KubeClient, server: Server) -> None:
+    assert client.server_time() is None
+    server.answers = [
+        web.json_response({}, headers={"Date": "Sun, 06 Nov 1994 08:49:37 GMT"}),
+        web.json_response({}, headers={"Date": "yesterday"}),
+    ]
+    for _ in range(2):
+        await client.get("/a")
+        now = client.server_time()
+        assert now is not None
+        assert datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC) <= now
+        assert now.year == 1994

@@ -18,7 +18,12 @@ from regent.controller.commands import (
     TopicCommand,
 )
 from regent.controller.view import ClusterView
-from regent.kube.command_batcher import BATCH_SIZE_MAX, CommandBatcher
+from regent.kube.command_batcher import (
+    BATCH_SIZE_MAX,
+    BATCH_WAIT_S,
+    REST_MAX_S,
+    CommandBatcher,
+)
 from tests.unit.kube.jumping_clock import elapse, run
 
 
@@ -61,6 +66,27 @@ def test_what_comes_while_one_is_under_way_goes_together() -> None:
 
     run(scenario())
     assert [len(batch) for batch in port.batches] == [1, 50]
+
+
+def test_what_comes_soon_after_one_goes_together_however_long_it_took() -> None:
+    port = Port()
+
+    async def scenario() -> list[float]:
+        batcher, now = await _batcher(port), asyncio.get_running_loop().time
+        waits: list[float] = []
+        for port.takes_s, rest_s in ((0.01, 0.04), (1.0, REST_MAX_S)):
+            await batcher.submit([DeleteTopic("first")])
+            ended = now()
+            early = asyncio.create_task(batcher.submit([DeleteTopic("early")]))
+            await elapse(0.9 * rest_s)
+            await asyncio.gather(early, batcher.submit([DeleteTopic("late")]))
+            waits.append(now() - ended - port.takes_s - BATCH_WAIT_S)
+            await elapse(60)
+        await batcher.submit([DeleteTopic("alone")])
+        return waits
+
+    assert run(scenario()) == pytest.approx([0.04, REST_MAX_S])
+    assert [len(batch) for batch in port.batches] == [1, 2, 1, 2, 1]
 
 
 def test_everybody_gets_their_own_outcomes() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import kopf
@@ -78,6 +78,16 @@ async def client(server: ApiServer) -> AsyncIterator[KubeClient]:
     await runner.cleanup()
 
 
+def names_in(schema: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the fields that a schema has, also of those within others."""
+    properties = schema.get("properties", {})
+    for elements in (schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(elements, Mapping):
+            return names_in(elements)
+    inner = (f"{name}.{each}" for name, node in properties.items() for each in names_in(node))
+    return frozenset((*properties, *inner))
+
+
 @pytest.mark.parametrize(
     ("model", "descriptor"),
     [
@@ -91,8 +101,8 @@ def test_the_fields_of_the_descriptor_are_those_of_the_definition(
 ) -> None:
     [version] = crd(model)["spec"]["versions"]
     parts = version["schema"]["openAPIV3Schema"]["properties"]
-    assert descriptor.spec_fields == parts["spec"]["properties"].keys()
-    assert descriptor.status_fields == parts["status"]["properties"].keys()
+    assert descriptor.spec_fields == names_in(parts["spec"])
+    assert descriptor.status_fields == names_in(parts["status"])
 
 
 async def test_fields_that_the_api_server_does_not_know_are_dropped(
@@ -104,6 +114,26 @@ async def test_fields_that_the_api_server_does_not_know_are_dropped(
     assert await dropped_fields(client, KAFKA_TOPIC.kind, FIELDS) == ("status.phase",)
     server.schemas = schemas("partitions", "clusterRef", "added")
     assert await dropped_fields(client, KAFKA_TOPIC.kind, FIELDS) == ()
+
+
+async def test_a_field_of_a_field_is_dropped_unseen_as_well(
+    server: ApiServer, client: KubeClient
+) -> None:
+    """A throttle without the only member that it has is no throttle."""
+    fields = {"spec": PARTITION_REASSIGNMENT.spec_fields}
+    [version] = crd(PartitionReassignment)["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    server.schemas = schemas(kind="PartitionReassignment")
+    [known] = server.schemas["components"]["schemas"].values()
+    known["properties"]["spec"] = spec
+    kind = PARTITION_REASSIGNMENT.kind
+    assert await dropped_fields(client, kind, fields) == ()
+    del spec["properties"]["throttle"]["properties"]["adaptive"]
+    del spec["properties"]["assignments"]["items"]["properties"]["partition"]
+    dropped = ("spec.assignments.partition", "spec.throttle.adaptive")
+    assert await dropped_fields(client, kind, fields) == dropped
+    spec["properties"]["throttle"]["x-kubernetes-preserve-unknown-fields"] = True
+    assert await dropped_fields(client, kind, fields) == dropped[:1]
 
 
 @pytest.mark.parametrize("status", [200, 403, 404, 500])

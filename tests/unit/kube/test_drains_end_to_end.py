@@ -4,6 +4,7 @@ cluster, whose safety checker follows every step, and an API server in memory.""
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -51,6 +52,16 @@ async def wait_for_cordon(controller: LiveController, brokers: tuple[int, ...]) 
 
     await wait_until_async(
         look, until=lambda now: now == brokers, timeout_s=60, describe=f"cordon of {brokers}"
+    )
+
+
+async def wait_for_condition(drain: ServedResource, name: str, status: str) -> None:
+    async def look() -> str | None:
+        conditions = {each["type"]: each["status"] for each in drain.status["conditions"]}
+        return conditions.get(name)
+
+    await wait_until_async(
+        look, until=lambda now: now == status, timeout_s=60, describe=f"{name} {status}"
     )
 
 
@@ -124,6 +135,29 @@ async def test_what_was_drained_is_undone_and_the_cordon_is_lifted() -> None:
             await drain.wait_for("Undone")
             await wait_for_cordon(controller, ())
         assert await replicas_of(cluster, "orders") == origin
+
+
+async def test_a_status_of_a_newer_regent_is_kept_and_says_that_nothing_is_known() -> None:
+    """As after a rollback: what cannot be judged must not go on being true."""
+    with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:
+        create(cluster, "orders", [(1, 2), (2, 1)])
+        drain = drain_of(1)
+        async with drain.served(controller):
+            await drain.wait_for("Drained")
+        started = drain.status["startedAt"]
+        drain.status["startedAt"] = "0000-01-01T00:00:00Z"
+        drain.status["plan"]["checksum"] = "of a newer Regent"
+        drain.store.change()
+        stored = copy.deepcopy(drain.status)
+        async with drain.served(controller) as serving:
+            await wait_for_condition(drain, "Drained", "Unknown")
+            await wait_for_condition(drain, "Stalled", "True")
+            changed = {name for name, value in drain.status.items() if stored[name] != value}
+            assert changed == {"conditions"}
+            drain.status["startedAt"] = started
+            drain.store.change()
+            serving.take()
+            await wait_for_condition(drain, "Drained", "True")
 
 
 async def test_a_drain_that_is_deleted_leaves_no_cordon_behind() -> None:

@@ -118,7 +118,7 @@ class Statistics:
     """A controller without a cluster."""
 
     def __getattr__(self, name: str) -> Any:
-        from regent.controller.events import ControllerState
+        from regent.controller.controller_state import ControllerState
         from regent.observability.metrics import ControllerGauges
 
         values = {

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from regent.controller.commands import (
     Accepted,
@@ -26,8 +27,12 @@ from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.kafka_topics import TopicIndex
+from regent.kube.lagging_partitions import LaggingPartitions
+from regent.kube.latency_watch import LatencyWatch
+from regent.kube.metrics import ResourceMetrics
 from regent.kube.moving_partitions import MovingPartitions
 from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.kube.pace_keeper import PaceKeeper
 from regent.kube.partition_reassignments import PartitionReassignments, ReassignmentIndex
 from regent.kube.reconciler import Reconciler, ReconcilerParts
 from regent.kube.settings import KubeSettings
@@ -120,7 +125,7 @@ class Bench:
 
     async def reconcile(self, times: int, names: Sequence[str] | None = None) -> None:
         settings = KubeSettings()
-        batcher = CommandBatcher(self.port, timeout_s=1)
+        batcher = CommandBatcher(self.port, timeout_s=60)
         index: ReassignmentIndex = ClaimIndex(PARTITION_REASSIGNMENT)
         kind = PartitionReassignments(
             index=index,
@@ -128,6 +133,11 @@ class Bench:
             configs=TopicConfigs(),
             moving=self.moving,
             copies=CopyWatch(None, view=lambda: self.port.view, now=now, on_news=lambda keys: None),
+            paces=PaceKeeper(
+                LaggingPartitions(),
+                LatencyWatch(None, view=lambda: self.port.view),
+                ResourceMetrics(CollectorRegistry()),
+            ),
             batcher=batcher,
             settings=settings,
             view=lambda: self.port.view,
@@ -184,10 +194,11 @@ def test_the_plan_is_stored_before_the_first_move_and_a_move_is_sent_once() -> N
     assert rest == [], "that the move was sent is a detail of the progress"
 
 
-def test_nothing_is_moved_if_the_plan_cannot_be_stored() -> None:
+@pytest.mark.parametrize("unknown", ["plan", "plan.document"])
+def test_nothing_is_moved_if_the_plan_cannot_be_stored(unknown: str) -> None:
     bench = Bench(view(orders((1, 2))), body("a", assignments=assign((1, 3))))
-    bench.stores["a"].unknown_fields = frozenset({"plan"})
-    with pytest.raises(Exception, match=r"does not store status\.plan"):
+    bench.stores["a"].unknown_fields = frozenset({unknown})
+    with pytest.raises(Exception, match=rf"does not store status\.{unknown}: "):
         run(bench.reconcile(times=1))
     assert bench.port.moves == []
 

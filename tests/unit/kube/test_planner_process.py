@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,14 @@ import pytest
 from regent.kube.plan_runner import PlanTask
 from regent.kube.planner_process import PlannerProcess
 from regent.planning.goals import PlannerGoals
-from regent.planning.results import InvalidGoals, PlannedChanges, PlannerFailed, PlannerMissing
+from regent.planning.histories import PlannerHistory
+from regent.planning.results import (
+    HistoryUnusable,
+    InvalidGoals,
+    PlannedChanges,
+    PlannerFailed,
+    PlannerMissing,
+)
 from regent.planning.snapshot import Snapshot, SnapshotBroker, SnapshotPartition
 from sandbox import wait_until_async
 
@@ -22,21 +30,35 @@ SNAPSHOT = Snapshot(
 PLANNER = PlannerProcess(timeout_s=120, memory_bytes=512 * 1024**2)
 
 
-def children() -> list[str]:
+def put_first(monkeypatch: pytest.MonkeyPatch, module: Path, code: str) -> None:
+    """Have processes that start from now on import this instead of the module of that name."""
+    module.write_text(code)
+    path = f"{module.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    monkeypatch.setenv("PYTHONPATH", path)
+
+
+def _children() -> set[str]:
     """Process ids of the children of this process."""
-    return [
+    return {
         child
         for listed in Path("/proc/self/task").glob("*/children")
         for child in listed.read_text().split()
-    ]
+    }
 
 
-async def test_a_snapshot_goes_in_and_a_plan_comes_out() -> None:
+@pytest.fixture
+def planners() -> Callable[[], set[str]]:
+    """The children that came during the test: fixtures of other tests have theirs."""
+    before = _children()
+    return lambda: _children() - before
+
+
+async def test_a_snapshot_goes_in_and_a_plan_comes_out(planners: Callable[[], set[str]]) -> None:
     result = await PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals()))
     assert isinstance(result, PlannedChanges)
     assert {broker for change in result.changes for broker in change.replicas} == {1, 2, 3}
     assert result.lower_bound > 0
-    assert children() == []
+    assert planners() == set()
 
 
 async def test_what_the_planner_refuses_is_an_answer() -> None:
@@ -47,8 +69,7 @@ async def test_what_the_planner_refuses_is_an_answer() -> None:
 
 async def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = "raise ModuleNotFoundError(\"No module named 'ortools'\", name='ortools')\n"
-    (tmp_path / "ortools.py").write_text(missing)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    put_first(monkeypatch, tmp_path / "ortools.py", missing)
     assert await PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals())) == PlannerMissing(
         "planning needs the package ortools: pip install 'regent[planner]'"
     )
@@ -58,8 +79,7 @@ async def test_it_gets_nothing_of_the_settings_of_regent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spy = "import os, sys\nsys.exit(f'Error: {sorted(os.environ)}')\n"
-    (tmp_path / "ortools.py").write_text(spy)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    put_first(monkeypatch, tmp_path / "ortools.py", spy)
     monkeypatch.setenv("REGENT_ZOOKEEPER_SASL_PASSWORD_FILE", "/secret")
     result = await PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals()))
     assert isinstance(result, InvalidGoals)
@@ -67,12 +87,36 @@ async def test_it_gets_nothing_of_the_settings_of_regent(
     assert "REGENT" not in result.problem
 
 
-async def test_a_planner_that_takes_too_long_is_ended() -> None:
+async def test_a_history_at_a_url_is_for_spark(planners: Callable[[], set[str]]) -> None:
+    history = PlannerHistory(
+        place="s3a://bucket/regent", window_s=60, percentile=95, max_age_s=60, cluster=None
+    )
+    result = await PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals(), history=history))
+    assert isinstance(result, HistoryUnusable)
+    assert "planner_history is s3a://bucket/regent" in result.problem
+
+
+async def test_without_spark_a_history_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = "raise ModuleNotFoundError(\"No module named 'pyspark'\", name='pyspark')\n"
+    put_first(monkeypatch, tmp_path / "pyspark.py", missing)
+    history = PlannerHistory(
+        place="/history", window_s=60, percentile=95, max_age_s=60, cluster=None
+    )
+    result = await PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals(), history=history))
+    assert result == PlannerMissing(
+        "a history is read by Spark, and needs the package pyspark: pip install "
+        "'regent[planner,spark]'"
+    )
+
+
+async def test_a_planner_that_takes_too_long_is_ended(planners: Callable[[], set[str]]) -> None:
     result = await PlannerProcess(timeout_s=0.01, memory_bytes=512 * 1024**2).run(
         PlanTask(SNAPSHOT, PlannerGoals())
     )
     assert result == PlannerFailed("it took longer than 0.01 s (setting planner_timeout_s)")
-    assert children() == []
+    assert planners() == set()
 
 
 async def test_a_planner_that_takes_too_much_memory_is_no_plan() -> None:
@@ -87,17 +131,17 @@ async def test_a_planner_that_takes_too_much_memory_is_no_plan() -> None:
     assert "setting planner_memory_bytes" in result.problem
 
 
-async def test_a_planner_that_nobody_waits_for_is_ended() -> None:
+async def test_a_planner_that_nobody_waits_for_is_ended(planners: Callable[[], set[str]]) -> None:
     running = asyncio.create_task(PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals())))
 
-    async def look() -> list[str]:
-        return children()
+    async def look() -> set[str]:
+        return planners()
 
     await wait_until_async(look, timeout_s=30, describe="the planner to be started")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert children() == []
+    assert planners() == set()
 
 
 async def test_more_than_a_command_line_takes_is_refused() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from regent.kube.kind_wiring import KindSurroundings, serve_partition_reassignments
+from regent.kube.object_cache import ObjectKey
 from regent.kube.plan_runner import PlanTask
 from regent.kube.rebalance_planning import PlanningTools
 from regent.kube.served_kind import ServedKind
@@ -21,7 +22,7 @@ from regent.model.log_dirs import LogDirs
 from regent.model.topic_name_rules import TopicNameRules
 from regent.planning.results import PlanResult, read_result
 from regent.planning.snapshotting import Answers
-from regent.reconcile.reassignments.move_plan import read_plan
+from regent.reconcile.reassignments.move_plan import Move, MovePlan, read_plan
 from regent_rebalance.cli import plan
 from sandbox import wait_until, wait_until_async
 from tests.support.live_controller import LiveController
@@ -200,6 +201,58 @@ async def test_topics_that_the_namespace_may_not_move_are_pinned(tmp_path: Path)
         assert planner.tasks[0].goals.pinned == ("foreign",)
         assert cluster.replicas("foreign") == [(1, 2)] * 6
         assert spread(cluster)[3] > 0
+
+
+def executed(controller: LiveController, topic: str) -> tuple[ObjectKey, dict[str, Any]]:
+    """Another resource, whose plan moves a partition of a topic to a broker that is not alive."""
+    cluster_id = controller.view.cluster_id
+    czxid = controller.view.topics[topic].czxid
+    moves = MovePlan.of(cluster_id, [Move(topic, 0, czxid, (1, 2), (9, 2))])
+    return ObjectKey("PartitionReassignment", "shop", "stuck"), {
+        "metadata": {"name": "stuck", "namespace": "shop", "uid": "u2"},
+        "spec": {"assignments": [{"topic": topic, "partition": 0, "replicas": [9, 2]}]},
+        "status": {
+            "clusterId": cluster_id,
+            "startedAt": "2026-01-02T03:04:05Z",
+            "phase": "Executing",
+            "plan": {"hash": moves.hash, "document": moves.document},
+        },
+    }
+
+
+async def test_another_that_waits_for_a_dead_broker_holds_no_plan_up(tmp_path: Path) -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
+        create_topic(cluster, controller, "stuck", [(1, 2)] * 2)
+        planner = Planner(tmp_path)
+        move = rebalance(planner, approval=MANUAL)
+        async with move.served(controller) as serving:
+            serving.around.reassignments.put(*executed(controller, "stuck"))
+            await move.wait_for("AwaitingApproval")
+            (remark,) = (
+                each
+                for each in move.status["rebalance"]["remarks"]
+                if "PartitionReassignment shop/stuck" in each
+            )
+            approve(cluster, move, serving)
+            await move.wait_for("Completed")
+        assert "stuck-0: brokers [9] are not alive" in remark
+        assert planner.tasks[-1].goals.pinned == ("stuck",)
+        assert cluster.replicas("stuck") == [(1, 2)] * 2
+        assert spread(cluster, "orders")[3] > 0
+
+
+async def test_what_becomes_of_the_topics_of_another_is_news_for_a_plan_that_waits() -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create_topic(cluster, controller, "stuck", [(1, 2)] * 2)
+        move = ServedResource(serve_partition_reassignments, "PartitionReassignment", rebalance={})
+        async with move.served(controller) as serving:
+            served = serve_partition_reassignments(serving.around)
+            served.cache.put(move.body)
+            assert served.topics_changed(frozenset({"stuck"})) == frozenset()
+            stuck, body = executed(controller, "stuck")
+            serving.around.reassignments.put(stuck, body)
+            assert served.topics_changed(frozenset({"stuck"})) == frozenset({move.key, stuck})
 
 
 async def test_goals_that_cannot_be_met_are_said(tmp_path: Path) -> None:

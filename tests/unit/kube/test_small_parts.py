@@ -23,6 +23,7 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
+from regent.controller.view import ClusterView
 from regent.kube import login as login_module
 from regent.kube.errors import KubeApiError, KubeLoginError
 from regent.kube.handlers import KOPF_FINALIZER, HandlerContext, build_registry, build_settings
@@ -113,7 +114,7 @@ class TestTopicMemory:
         memory.note(
             command,
             outcome,
-            controller_epoch=1,
+            view=ClusterView(controller_epoch=1),
             at=AT,
             settings=KubeSettings(),
             jitter=lambda: 1.0,

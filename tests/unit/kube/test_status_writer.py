@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeConflictError, KubeNotFoundError
-from regent.kube.event_recorder import EventRecorder
 from regent.kube.object_cache import ObjectKey
 from regent.kube.status_writer import StatusWriter, WriteResult
-from regent.reconcile.plan import PlannedEvent
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kafka_topic import FINALIZER
 from regent.resources.kafka_topic_status import KafkaTopicStatus
@@ -33,7 +29,8 @@ class Store(KubeClient):
         self.created: list[dict[str, Any]] = []
         self.patches: list[Any] = []
         self.unknown_fields: frozenset[str] = frozenset()
-        """Fields of the status that the definition does not know: they are dropped."""
+        """Fields of the status, or within its fields (``plan.hash``), that the definition does not
+        know: they are dropped."""
 
     def change(self, **metadata: Any) -> None:
         """Somebody else changes the object."""
@@ -86,13 +83,16 @@ class Store(KubeClient):
         if not is_status:
             self.change(finalizers=patch["metadata"]["finalizers"])
             return
-        known = {
-            name: value
-            for name, value in patch["status"].items()
-            if name not in self.unknown_fields
-        }
-        _merge(self.stored["status"], known)
+        _merge(self.stored["status"], _without(patch["status"], self.unknown_fields))
         self.change()
+
+
+def _without(part: dict[str, Any], unknown: frozenset[str], prefix: str = "") -> dict[str, Any]:
+    return {
+        name: _without(value, unknown, f"{prefix}{name}.") if isinstance(value, dict) else value
+        for name, value in part.items()
+        if prefix + name not in unknown
+    }
 
 
 def _merge(document: dict[str, Any], patch: dict[str, Any]) -> None:
@@ -285,58 +285,6 @@ class TestFinalizers:
         going = body(version="5", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
         bench = Bench(going)
         assert run(bench.writer.add_finalizer(key(), "uid-orders")) is WriteResult.UNCHANGED
-
-
-class TestEvents:
-    def _record(self, *events: PlannedEvent, times: int = 1, name: str = "orders") -> Store:
-        bench = Bench(body(name, version="5"))
-
-        async def scenario() -> None:
-            recorder = EventRecorder(
-                bench.store, now=lambda: datetime(2026, 1, 1, tzinfo=UTC), instance="pod-1"
-            )
-            known = bench.cache.get(key(name))
-            assert known is not None
-            for _ in range(times):
-                for event in events:
-                    recorder.record(known, event)
-            import asyncio
-
-            sending = asyncio.create_task(recorder.run())
-            await recorder.flush()
-            sending.cancel()
-
-        run(scenario())
-        return bench.store
-
-    def test_the_same_one_is_told_once(self) -> None:
-        store = self._record(PlannedEvent("A", "x"), PlannedEvent("A", "y"), times=3)
-        assert [event["message"] for event in store.created] == ["x", "y"]
-
-    def test_what_happened_again_is_told_again(self) -> None:
-        store = self._record(PlannedEvent("A", "x", is_occurrence=True), times=3)
-        assert len(store.created) == 3
-
-    @pytest.mark.parametrize("end", ["t", "-", ".", ".-."])
-    def test_its_name_is_one_however_long_that_of_the_resource_is(self, end: str) -> None:
-        (event,) = self._record(
-            PlannedEvent("A", "x"), name=f"{'t' * 200}"[: -len(end)] + end + "t"
-        ).created
-        assert re.fullmatch(
-            r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
-            event["metadata"]["name"],
-        )
-
-    def test_what_it_says(self) -> None:
-        (event,) = self._record(PlannedEvent("Bad", "x" * 2000, is_warning=True)).created
-        assert event["type"] == "Warning"
-        assert event["reason"] == "Bad"
-        assert len(event["message"]) == 1024
-        assert event["involvedObject"]["uid"] == "uid-orders"
-        assert event["involvedObject"]["kind"] == "KafkaTopic"
-        assert event["metadata"]["namespace"] == "shop"
-        assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"
-        assert event["reportingInstance"] == "pod-1"
 
 
 def test_an_object_without_its_last_finalizer_is_gone_and_stays_so() -> None:

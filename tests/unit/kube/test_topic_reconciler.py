@@ -94,7 +94,7 @@ class Bench:
             return self.now
 
         settings = KubeSettings()
-        batcher = CommandBatcher(self.port, timeout_s=1)
+        batcher = CommandBatcher(self.port, timeout_s=60)
         recorder = EventRecorder(self.store, now=now, instance="pod")
         reconciler = Reconciler(
             ReconcilerParts(
@@ -174,6 +174,23 @@ def test_the_intent_is_stored_and_then_the_topic_created() -> None:
     assert command.topic_id == DRAWN
     assert bench.stored["status"]["intendedTopicId"] == topic_id_to_text(DRAWN)
     assert bench.stored["metadata"]["finalizers"] == [FINALIZER]
+    assert bench.events == [("Normal", "TopicCreated")]
+
+
+def test_a_topic_that_is_created_and_shows_costs_a_finalizer_and_one_status() -> None:
+    bench = Bench(body(version="5"))
+
+    def show() -> None:
+        (command,) = bench.port.commands
+        assert isinstance(command, CreateTopic)
+        assert command.topic_id is not None
+        topics = {"orders": a_topic(command.topic_id)}
+        bench.port.view = msgspec.structs.replace(bench.port.view, topics=topics)
+
+    bench.reconcile(times=2, every_s=1, between=show)
+    finalizer, status = bench.store.patches
+    assert finalizer["metadata"]["finalizers"] == [FINALIZER]
+    assert status["status"]["ownership"] == "Created"
     assert bench.events == [("Normal", "TopicCreated")]
 
 

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import types
+from collections.abc import Awaitable, Generator
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -51,6 +54,69 @@ def test_a_key_is_with_one_worker_at_a_time_and_comes_back_if_added() -> None:
         assert await queue.get() == "a"
         queue.done("a")
         assert queue.is_idle
+
+    run(scenario())
+
+
+def test_a_key_wakes_up_one_of_many_workers_that_wait() -> None:
+    async def scenario() -> tuple[int, int]:
+        queue, resumed = _queue(), list[None]()
+        workers = [asyncio.create_task(_counting(queue.get(), resumed)) for _ in range(100)]
+        await elapse(1)
+        queue.add("a")
+        await elapse(1)
+        return sum(worker.done() for worker in workers), len(resumed)
+
+    assert run(scenario()) == (1, 1)
+
+
+async def _counting(awaited: Awaitable[str], resumed: list[None]) -> str:
+    """What comes of ``awaited``, with an entry in ``resumed`` for each time that it goes on."""
+
+    @types.coroutine
+    def stepwise() -> Generator[Any, None, str]:
+        steps = awaited.__await__()
+        while True:
+            try:
+                waits_for = next(steps)
+            except StopIteration as end:
+                return cast(str, end.value)
+            yield waits_for
+            resumed.append(None)
+
+    return await stepwise()
+
+
+def test_a_key_for_a_worker_that_is_cancelled_goes_to_another() -> None:
+    async def scenario() -> str:
+        queue = _queue()
+        first, second = (asyncio.create_task(queue.get()) for _ in range(2))
+        await elapse(1)
+        queue.add("a")
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        return await second
+
+    assert run(scenario()) == "a"
+
+
+def test_it_says_when_nothing_waits_or_is_worked_on_any_more() -> None:
+    async def scenario() -> None:
+        idle: list[bool] = []
+        queue: WorkQueue[str] = WorkQueue(
+            jitter=lambda: 1.0, on_idle=lambda: idle.append(queue.is_idle)
+        )
+        queue.add("a")
+        queue.add("b")
+        for _ in range(2):
+            await queue.get()
+        queue.add("a")
+        queue.done("a")
+        queue.done("b")
+        assert idle == [], "a is to be worked on again"
+        await queue.get()
+        queue.done("a")
+        assert idle == [True]
 
     run(scenario())
 

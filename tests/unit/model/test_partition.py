@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import ReplicaAssignment, TopicPartition, partitions_of_topic
 
 
 def test_partitions_print_as_kafka_logs_them() -> None:
     assert str(TopicPartition("orders", 3)) == "orders-3"
+
+
+def test_partitions_of_a_topic_are_made_together() -> None:
+    first, second = partitions_of_topic("orders", {3: "x", 0: "y"})
+    assert (first, second) == (TopicPartition("orders", 3), TopicPartition("orders", 0))
+    assert (type(first), first.topic, second.partition) == (TopicPartition, "orders", 0)
 
 
 def test_the_target_is_what_stays() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regent.model.persistent_map import PersistentMap
+from regent.model.persistent_map import PersistentMap, changed_keys
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,49 @@ def test_every_copy_equals_a_dict_and_stays_so(
     for copy, expected in copies:
         assert len(copy) == len(expected)
         assert dict(copy) == expected
-        assert all(copy[key] == value for key, value in expected.items())
+        assert all(copy[key] == copy.get(key) == value for key, value in expected.items())
+        assert copy.get("no such key") is None
+        assert copy.get("no such key", 7) == 7
         assert copy == PersistentMap(expected)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(change, min_size=1, max_size=4))
+def test_changed_keys_are_those_with_other_objects(
+    changes: list[tuple[dict[Any, int], list[Any]]],
+) -> None:
+    copies: list[PersistentMap[Any, object]] = [PersistentMap()]
+    for added, removed in changes:
+        copies.append(copies[-1].updated({key: object() for key in added}, removed=removed))
+    for before, after in itertools.product(copies, repeat=2):
+        expected = {key for key in (*before, *after) if before.get(key) is not after.get(key)}
+        pairs: list[tuple[Mapping[Any, object], Mapping[Any, object]]] = [
+            (before, after),
+            (dict(before), after),
+        ]
+        for one, other in pairs:
+            found = list(changed_keys(one, other))
+            assert len(found) == len(expected)
+            assert set(found) == expected
+
+
+class Counted:
+    """A key that counts how often it is looked at."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        Counted.looks += 1
+        return id(self) >> 4
+
+
+def test_what_copies_share_is_not_compared() -> None:
+    numbered = [Counted() for _ in range(20_000)]
+    before = PersistentMap({key: object() for key in numbered})
+    after = before.updated({numbered[7]: object()})
+    Counted.looks = 0
+    assert list(changed_keys(before, after)) == [numbered[7]]
+    assert 0 < Counted.looks < 200
 
 
 def test_it_is_a_mapping() -> None:

@@ -18,7 +18,7 @@ from tests.support.stub_broker import UPDATE_METADATA, StubBroker
 
 CONTROLLER_ID = 1_000_000_007
 FAST = ChannelSettings(
-    connect_timeout=2.0, response_timeout=5.0, retry_delay=0.01, max_retry_delay=0.02
+    connect_timeout=30.0, response_timeout=60.0, retry_delay=0.01, max_retry_delay=0.02
 )
 TP = TopicPartition("topic", 0)
 
@@ -35,7 +35,7 @@ class Responses:
         self._arrived.set()
 
     async def wait_for(self, count: int) -> list[ControlResponse]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.all) < count:
                 self._arrived.clear()
                 await self._arrived.wait()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
+from typing import Any
 
 import pytest
 
 from regent.model.partition import TopicPartition
+from regent.network import broker_channel
+from regent.protocol.control_codec import Body, encode_body
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
     StopReplicaPartition,
@@ -59,6 +63,35 @@ async def test_a_batch_arrives_in_order_and_is_answered() -> None:
             UpdateMetadataResponse(broker_id, 0, *epochs),
             StopReplicaResponse(broker_id, 0, {}, requests.stop_replica[broker_id], *epochs),
         ]
+
+
+async def test_large_requests_are_encoded_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, and what arrives is the same."""
+    monkeypatch.setattr(broker_channel, "ENCODED_AT_ONCE", 0)
+    loops_thread, encoding = threading.get_ident(), 0
+
+    def encode(*args: Any, **options: Any) -> Body:
+        nonlocal encoding
+        assert threading.get_ident() != loops_thread
+        encoding += 1
+        assert encoding == 1
+        body = encode_body(*args, **options)
+        encoding -= 1
+        return body
+
+    monkeypatch.setattr(broker_channel, "encode_body", encode)
+    async with (
+        stub_brokers(3) as stubs,
+        channels(*(stub.registration for stub in stubs)) as (manager, responses),
+    ):
+        requests = batch(*stubs)
+        manager.send(requests)
+        await responses.wait_for(9)
+    for stub in stubs:
+        first = stub.received[0]
+        assert first.request == reference.leader_and_isr(
+            leader_and_isr_to(requests, stub.broker_id), version=7
+        )
 
 
 async def test_errors_reach_the_controller() -> None:

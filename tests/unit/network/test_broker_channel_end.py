@@ -42,7 +42,7 @@ async def test_nothing_is_sent_while_the_fence_is_up() -> None:
         manager.send(only_update_metadata(stub))
         for _ in range(3):
             asked.clear()
-            await asyncio.wait_for(asked.wait(), 5)
+            await asyncio.wait_for(asked.wait(), 60)
         assert stub.received == []
         assert manager.metrics()[1].sent == 0
         allowed = True
@@ -116,7 +116,7 @@ async def test_closing_from_within_a_response_stops_at_once() -> None:
         async with channels(stub.registration, on_response=resign) as (manager, _):
             manager.send(batch(stub, stop_replica={1: both}, leader_and_isr={}))
             manager.send(batch(stub, stop_replica={1: both}, leader_and_isr={}))
-            await asyncio.wait_for(done.wait(), 5)
+            await asyncio.wait_for(done.wait(), 60)
             await manager.wait_closed()
     assert len(seen) == 1
     assert len(stub.received) == 1

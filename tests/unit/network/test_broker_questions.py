@@ -104,6 +104,28 @@ async def test_after_an_error_there_is_another_connection() -> None:
         asking.close()
 
 
+async def test_the_smallest_request_says_how_long_a_broker_takes() -> None:
+    async with raw_brokers((3, 9)) as (broker,):
+        asking = questions()
+        answer_with(broker, None)
+        began = asyncio.get_running_loop().time()
+        took = await asking.round_trip_s(registration(broker))
+        assert 0 < took < asyncio.get_running_loop().time() - began
+        headers = [request_header(frame) for frame in broker.frames]
+        assert {(each.api_key, each.api_version) for each in headers} == {(API_VERSIONS_KEY, 0)}
+        assert (len(headers), broker.accepted) == (4, 1), "to set it up, and three that are timed"
+        asking.close()
+
+
+async def test_a_broker_that_does_not_answer_has_no_latency() -> None:
+    async with raw_brokers((3, 9)) as (broker,):
+        asking = questions()
+        broker.answer = lambda header, frame: None
+        with pytest.raises(BrokerQuestionError, match="ConnectionLostError"):
+            await asking.round_trip_s(registration(broker))
+        asking.close()
+
+
 async def test_a_question_that_is_cancelled_leaves_no_answer_for_the_next() -> None:
     async with raw_brokers((3, 9)) as (broker,):
         asking = questions()

@@ -12,8 +12,10 @@ import pytest
 
 from regent.model.cluster import Address
 from regent.model.replica import ReplicaPresence
+from regent.network import heartbeats
 from regent.network.heartbeats import Heartbeats
-from regent.network.replica_server import CONNECTIONS_MAX, listening_socket
+from regent.network.listening import listening_socket
+from regent.network.replica_server import CONNECTIONS_MAX
 from regent.network.replica_tls import ReplicaTls, tls_between_replicas
 from regent.replicas.messages import Answer, encode
 from regent.replicas.suspicion import SuspicionSettings
@@ -37,16 +39,24 @@ class Replica:
         tls: ReplicaTls | None = None,
     ) -> None:
         self.heartbeats = Heartbeats(
-            instance=instance, listening=listening_socket(LOCALHOST, 0), settings=SETTINGS, tls=tls
+            instance=instance,
+            listening=listening_socket(LOCALHOST, 0, setting="replica"),
+            settings=SETTINGS,
+            tls=tls,
         )
         self.suspected: list[Mapping[int, str]] = []
+        self.unheard: list[list[int]] = []
         self.named: list[int] = []
         self.heartbeats.start(
-            on_suspected=self.suspected.append,
+            on_suspected=self._report,
             on_named=self.named.append,
             is_ready=lambda: is_ready,
         )
         stack.callback(self.heartbeats.close)
+
+    def _report(self, suspected: Mapping[int, str]) -> None:
+        self.suspected.append(suspected)
+        self.unheard.append(list(self.heartbeats.unheard()))
 
     @property
     def presence(self) -> ReplicaPresence:
@@ -73,6 +83,7 @@ class Stub:
 
     Attributes:
         answers: Whether it does.
+        accepted: Connections so far.
     """
 
     def __init__(self, stack: ExitStack, *, instance: str = "stub", port: int = 0) -> None:
@@ -81,6 +92,7 @@ class Stub:
         self._connections: list[socket.socket] = []
         self.answers = threading.Event()
         self.answers.set()
+        self.accepted = 0
         self.presence = ReplicaPresence(
             "stub", 1_000_000_002, Address(LOCALHOST, self._listening.getsockname()[1])
         )
@@ -103,6 +115,7 @@ class Stub:
             except OSError:
                 return
             self._connections.append(connection)
+            self.accepted += 1
             threading.Thread(target=self._serve, args=[connection], daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -122,7 +135,7 @@ def end(open_socket: socket.socket) -> None:
 
 
 def wait_for(condition: object, describe: str) -> None:
-    wait_until(condition, describe=describe, timeout_s=20, interval_s=0.005)  # type: ignore[arg-type]
+    wait_until(condition, describe=describe, timeout_s=60, interval_s=0.005)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -186,6 +199,27 @@ def test_another_process_at_its_port_has_replaced_it(stack: ExitStack) -> None:
     assert a.suspicion() == "replaced"
 
 
+@pytest.mark.parametrize("answering", ["a", "b"])
+def test_an_address_that_leads_to_others_who_live_says_nothing_about_it(
+    stack: ExitStack, answering: str
+) -> None:
+    """Replicas behind one address that spreads connections, such as that of a Service."""
+    a, b, stub = Replica(stack, "a"), Replica(stack, "b"), Stub(stack)
+    a.follow(stub.presence)
+    a.heartbeats.set_peers({SESSION: stub.presence, SESSION + 1: b.presence})
+    stub._instance = answering
+    before = stub.accepted
+    stub.hang_up()
+    wait_for(lambda: stub.accepted >= before + 3, "silence to have been long enough")
+    assert a.suspected == []
+    problem = a.heartbeats.problems()[str(stub.presence)]
+    assert problem is not None
+    assert f"instance {answering} answers there" in problem
+    assert "replica_advertised_host" in problem
+    stub._instance = "stub"
+    wait_for(lambda: a.heartbeats.problems()[str(stub.presence)] is None, "it to answer again")
+
+
 def test_a_connection_that_ends_alone_is_opened_again(stack: ExitStack) -> None:
     a, stub = Replica(stack, "a"), Stub(stack)
     a.follow(stub.presence)
@@ -205,10 +239,50 @@ def test_one_that_was_never_reached_is_no_suspect_but_named(
     wait_for(
         lambda: "refused" in (a.heartbeats.problems().get(str(stub.presence)) or ""), "a problem"
     )
+    wait_for(lambda: list(a.heartbeats.unheard()) == [SESSION], "it to be unheard")
+    assert "does not answer: refused" in a.heartbeats.unheard()[SESSION]
     assert a.suspected == []
+    assert a.heartbeats.suspected() == {}
     assert [r.message for r in caplog.records] == [
-        "Another replica is not reached: its end will be noticed by its session only"
+        "Another replica is not reached: if it leads and ends, its session is waited for"
     ]
+
+
+def test_one_that_accepts_and_never_answers_is_unheard_until_it_does(stack: ExitStack) -> None:
+    a, stub = Replica(stack, "a"), Stub(stack)
+    stub.answers.clear()
+    a.heartbeats.set_peers({SESSION: stub.presence})
+    wait_for(lambda: list(a.heartbeats.unheard()) == [SESSION], "it to be unheard")
+    assert a.suspected == []
+    stub.answers.set()
+    wait_for(lambda: not a.heartbeats.unheard(), "it to be heard")
+    stub.die()
+    assert a.suspicion() == "dead"
+
+
+def test_a_former_self_at_the_same_address_is_unheard(stack: ExitStack) -> None:
+    """As after a restart in the same pod: this process answers there itself."""
+    a = Replica(stack, "a")
+    former = ReplicaPresence("former", 1_000_000_001, a.presence.address)
+    a.heartbeats.set_peers({SESSION: former})
+    wait_for(lambda: list(a.heartbeats.unheard()) == [SESSION], "it to be unheard")
+    assert a.suspected == []
+
+
+def test_who_becomes_unheard_while_another_is_suspected_is_reported(
+    stack: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits behind both of them need not wait until the suspicion is repeated."""
+    monkeypatch.setattr(heartbeats, "REPEAT_S", 3_600.0)
+    a, leader, former = Replica(stack, "a"), Stub(stack), Stub(stack)
+    former.answers.clear()
+    a.heartbeats.set_peers({SESSION: leader.presence})
+    wait_for(lambda: a.heartbeats.problems() == {str(leader.presence): None}, "an answer")
+    a.heartbeats.set_peers({SESSION: leader.presence, SESSION + 1: former.presence})
+    wait_for(lambda: former.accepted, "it to be asked")
+    leader.die()
+    wait_for(lambda: [SESSION + 1] in a.unheard, "a report")
+    assert list(a.heartbeats.suspected()) == [SESSION]
 
 
 @pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"x" * 100_000, b"[" * 900 + b"\n"])
@@ -216,7 +290,7 @@ def test_who_is_no_replica_is_cut_off_and_harms_nobody(stack: ExitStack, sent: b
     a, b = Replica(stack, "a"), Replica(stack, "b")
     b.follow(a.presence)
     with socket.create_connection(a.presence.address) as stranger:
-        stranger.settimeout(20)
+        stranger.settimeout(60)
         with suppress(ConnectionError):  # cut off before it had sent all
             stranger.sendall(sent)
             assert stranger.recv(1) == b""
@@ -232,10 +306,21 @@ def test_more_connections_than_there_are_replicas_close_those_that_are_silent(
         stack.enter_context(socket.create_connection(a.presence.address))
         for _ in range(2 * CONNECTIONS_MAX)
     ]
-    strangers[0].settimeout(20)
+    strangers[0].settimeout(60)
     with suppress(ConnectionError):
         assert strangers[0].recv(1) == b""
     wait_for(lambda: a.heartbeats.ready() == {"b"}, "b to be connected")
+
+
+def problem_of(replica: Replica, peer: ReplicaPresence) -> str:
+    """Have a replica ask another one in vain; why it has no answer."""
+    replica.heartbeats.set_peers({SESSION: peer})
+
+    def problem() -> str | None:
+        return replica.heartbeats.problems().get(str(peer))
+
+    wait_for(lambda: problem() not in (None, "not connected yet"), "a problem")
+    return str(problem())
 
 
 class TestTls:
@@ -254,6 +339,60 @@ class TestTls:
         wait_for(lambda: a.heartbeats.ready() == {"b"}, "b to be ready")
         a.heartbeats.name("b")
         wait_for(lambda: b.named == [SESSION], "b to be named")
+
+    def test_a_wrong_authority_is_named_on_both_sides(
+        self, stack: ExitStack, tmp_path: Path
+    ) -> None:
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+        both = [tmp_path / "one" / "ca.pem", tmp_path / "two" / "ca.pem"]
+        one, two = (Authority(path.parent) for path in both)
+        a = Replica(stack, "a", tls=self.tls(one, "a"))
+        b = Replica(stack, "b", tls=self.tls(two, "b"))
+        # c accepts both, and is accepted by none but itself
+        files = two.issue("c")
+        trusted = tmp_path / "both.pem"
+        trusted.write_bytes(b"".join(path.read_bytes() for path in both))
+        c = Replica(
+            stack,
+            "c",
+            tls=tls_between_replicas(
+                authorities=trusted, certificate=files.certificate, key=files.key
+            ),
+        )
+        assert "replica_tls_ca_file must have the authority" in problem_of(b, a.presence)
+        assert "may not accept our certificate" in problem_of(c, a.presence)
+
+    def test_a_certificate_that_has_expired_is_named_on_both_sides(
+        self, stack: ExitStack, tmp_path: Path
+    ) -> None:
+        authority = Authority(tmp_path)
+        a = Replica(stack, "a", tls=self.tls(authority, "a"))
+        files = authority.issue("b", is_expired=True)
+        b = Replica(
+            stack,
+            "b",
+            tls=tls_between_replicas(
+                authorities=files.ca_certificate, certificate=files.certificate, key=files.key
+            ),
+        )
+        assert "certificate is not valid now: renew its replica_tls_certificate_file" in problem_of(
+            a, b.presence
+        )
+        problem = problem_of(b, a.presence)
+        assert f"the certificate in {files.certificate}" in problem
+        assert "expired at" in problem
+        assert a.suspected == b.suspected == []
+
+        authority.renew(files)
+        b.follow(a.presence)
+        a.follow(b.presence)
+
+    def test_one_without_tls_is_named(self, stack: ExitStack, tmp_path: Path) -> None:
+        a = Replica(stack, "a", tls=self.tls(Authority(tmp_path), "a"))
+        plain = Replica(stack, "b")
+        a.heartbeats.set_peers({SESSION: plain.presence})
+        assert "or it has no replica_tls" in problem_of(a, plain.presence)
 
     def test_others_are_not_answered(self, stack: ExitStack, tmp_path: Path) -> None:
         (tmp_path / "one").mkdir()

@@ -22,7 +22,9 @@ async def test_bad_clients_and_bad_brokers_leave_nothing_behind() -> None:
             stack.push_async_callback(broker.stop)
         server = Server([broker.port for broker in brokers], connections=CONNECTIONS)
         kafka_server = await stack.enter_async_context(server.running())
-        times = await attack(kafka_server.port, frames=1_000, connections=CONNECTIONS, seed=1)
+        times = await attack(
+            kafka_server.port, frames=1_000, connections=CONNECTIONS, seed=1, at_once=20
+        )
         assert times.requests > 0
         statistics = kafka_server.statistics
         await wait_until_async(

@@ -7,16 +7,15 @@ import contextlib
 import logging
 import struct
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-import msgspec
 import pytest
 from kio.schema.errors import ErrorCode
 
 from regent.model.errors import ConfigurationError
 from regent.network.kafka_server import KafkaServer
-from regent.network.server_settings import ServerLimits, ServerSettings
+from regent.network.server_settings import ServerSettings
 from regent.network.server_statistics import CloseReason
 from regent.protocol.api_versions_answer import FeatureRange, Features
 from regent.protocol.framing import RequestHeader
@@ -29,55 +28,18 @@ from regent.protocol.served_apis import (
     Api,
 )
 from regent.protocol.server_codec import Request, ServerCodec
-from regent.protocol.serving import Close, Dispatcher, Peer, Throttled
-from sandbox import wait_until_async
+from regent.protocol.serving import Close, Peer, Throttled
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.served_requests import make
-
-NONE_LEFT = {"errorCode": 0, "remainingPartitions": []}
-PLENTY = ServerLimits(connection_rate=1e6, request_rate=1e6)
-
-
-class Controller:
-    """Answers ControlledShutdown: what the test has it do with a broker's request."""
-
-    def __init__(self) -> None:
-        self.peers: list[Peer] = []
-        self.brokers: list[int] = []
-        self.in_progress = 0
-        self.most_in_progress = 0
-        self.may_answer = asyncio.Event()
-        self.may_answer.set()
-        self.answers: dict[int, Any] = {}
-
-    async def __call__(self, request: Request, peer: Peer) -> Any | Close:
-        broker_id = request.entity.broker_id
-        self.peers.append(peer)
-        self.brokers.append(broker_id)
-        self.in_progress += 1
-        self.most_in_progress = max(self.most_in_progress, self.in_progress)
-        try:
-            await self.may_answer.wait()
-        finally:
-            self.in_progress -= 1
-        answer = self.answers.get(broker_id)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer or make(CONTROLLED_SHUTDOWN.responses[request.header.api_version], NONE_LEFT)
-
-
-@contextlib.asynccontextmanager
-async def serving(
-    controller: Dispatcher, limits: ServerLimits = PLENTY, **options: Any
-) -> AsyncIterator[KafkaServer]:
-    settings = ServerSettings(limits=limits)
-    apis = (CONTROLLED_SHUTDOWN, ALTER_PARTITION)
-    server = KafkaServer(settings, apis=apis, dispatcher=controller, **options)
-    await server.start()
-    try:
-        yield server
-    finally:
-        await server.stop()
+from tests.unit.network.kafka_servers import (
+    NONE_LEFT,
+    Controller,
+    at,
+    closed_for,
+    limited,
+    serving,
+    until,
+)
 
 
 @pytest.fixture
@@ -95,22 +57,6 @@ async def server(controller: Controller) -> AsyncIterator[KafkaServer]:
 async def client(server: KafkaServer) -> AsyncIterator[KafkaClient]:
     async with connected(server.port) as client:
         yield client
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    await wait_until_async(condition, describe="the server", timeout_s=60, interval_s=0.005)
-
-
-def limited(**limits: Any) -> ServerLimits:
-    return msgspec.structs.replace(PLENTY, **limits)
-
-
-async def closed_for(server: KafkaServer, reason: CloseReason, count: int = 1) -> None:
-    await until(lambda: server.statistics.closed[reason] == count)
-
-
-def at(server: KafkaServer, **values: int) -> Callable[[], bool]:
-    return lambda: all(getattr(server.statistics, key) == value for key, value in values.items())
 
 
 @pytest.mark.parametrize("version", CONTROLLED_SHUTDOWN.requests)
@@ -316,65 +262,6 @@ async def test_of_many_bad_peers_one_is_logged_in_a_while(
     assert [record.message for record in caplog.records] == ["connection closed"]
 
 
-async def test_an_idle_connection_is_closed(controller: Controller) -> None:
-    async with (
-        serving(controller, limited(idle_s=0.05)) as server,
-        connected(server.port) as client,
-    ):
-        await client.closed()
-        await closed_for(server, CloseReason.IDLE)
-
-
-async def test_a_request_that_does_not_end_closes_the_connection(controller: Controller) -> None:
-    async with (
-        serving(controller, limited(frame_s=0.05)) as server,
-        connected(server.port) as client,
-    ):
-        client.writer.write(struct.pack(">ih", 8, 7))
-        await client.closed()
-        await closed_for(server, CloseReason.SLOW_REQUEST)
-
-
-async def test_a_request_without_an_answer_in_time_closes_the_connection(
-    controller: Controller,
-) -> None:
-    controller.may_answer.clear()
-    async with (
-        serving(controller, limited(request_s=0.05)) as server,
-        connected(server.port) as client,
-    ):
-        client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        await client.closed()
-        await closed_for(server, CloseReason.REQUEST_TIME)
-        assert controller.in_progress == 0
-
-
-async def test_a_peer_that_takes_no_answers_is_closed(controller: Controller) -> None:
-    topic = {"topicName": "t" * 30_000, "partitionIndex": 1}
-    large = {"errorCode": 0, "remainingPartitions": [topic] * 200}
-    controller.answers[1] = make(CONTROLLED_SHUTDOWN.responses[3], large)
-    async with (
-        serving(controller, limited(frame_s=0.2)) as server,
-        connected(server.port) as client,
-    ):
-        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        for _ in range(20):
-            client.send(CONTROLLED_SHUTDOWN, 3, {"brokerId": 1})
-        await closed_for(server, CloseReason.SLOW_TO_TAKE_ANSWER)
-
-
-async def test_a_frame_over_the_limit_is_not_waited_for(controller: Controller) -> None:
-    async with serving(controller, limited(frame_bytes=1000)) as server:
-        async with connected(server.port) as client:
-            client.send_frame(struct.pack(">hhih", 7, 1, 1, -2) + bytes(990))  # as large as may be
-            await client.closed()
-        await closed_for(server, CloseReason.MALFORMED)
-        async with connected(server.port) as client:
-            client.writer.write(struct.pack(">i", 1001))
-            await client.closed()
-        await closed_for(server, CloseReason.FRAME_SIZE)
-
-
 async def test_a_large_request_is_answered(client: KafkaClient, controller: Controller) -> None:
     partition = {"partitionIndex": 1, "leaderEpoch": 1, "newIsr": [1, 2], "partitionEpoch": 1}
     topics = [{"topicName": "t" * 200, "partitions": [partition]}] * 1000
@@ -410,106 +297,6 @@ async def test_the_answer_to_a_large_request_is_encoded_outside_of_the_loop(
     small, large = codec.threads
     assert small is threading.current_thread()
     assert large is not small
-
-
-async def test_the_connection_that_holds_most_is_closed_when_memory_is_short(
-    controller: Controller,
-) -> None:
-    async with serving(controller, limited(buffered_bytes=100_000)) as server:
-        async with connected(server.port) as modest, connected(server.port) as greedy:
-            modest.writer.write(struct.pack(">ihh", 12, 7, 0))
-            await until(at(server, buffered_bytes=8))
-            greedy.writer.write(struct.pack(">i", 200_000) + bytes(150_000))
-            await greedy.closed()
-            await closed_for(server, CloseReason.BUFFERED_BYTES)
-            modest.writer.write(struct.pack(">ii", 5, 1))
-            assert await modest.answer(CONTROLLED_SHUTDOWN, 0, 5)
-        await until(at(server, buffered_bytes=0, connections=0))
-
-
-async def test_a_new_peer_takes_the_place_of_the_one_that_is_idle_longest(
-    controller: Controller,
-) -> None:
-    async with (
-        serving(controller, limited(connections=2)) as server,
-        connected(server.port) as oldest,
-        connected(server.port) as active,
-    ):
-        for client in (oldest, active):
-            await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        async with connected(server.port) as newest:
-            await oldest.closed()
-            await closed_for(server, CloseReason.TOO_MANY)
-            for client in (active, newest):
-                await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-
-
-async def test_an_address_cannot_take_the_places_of_others(controller: Controller) -> None:
-    async with (
-        serving(controller, limited(connections=3)) as server,
-        connected(server.port) as broker,
-        connected(server.port, local="127.0.0.2") as _one,
-        connected(server.port, local="127.0.0.2") as _two,
-    ):
-        await until(at(server, connections=3))
-        for _ in range(5):
-            async with connected(server.port, local="127.0.0.2"):
-                pass
-        assert await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-
-
-async def test_an_address_has_so_many_connections(controller: Controller) -> None:
-    async with (
-        serving(controller, limited(connections_per_address=2)) as server,
-        connected(server.port) as one,
-        connected(server.port) as two,
-    ):
-        await one.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        await two.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        async with connected(server.port) as three:
-            await three.closed()
-        await closed_for(server, CloseReason.TOO_MANY_OF_ADDRESS)
-        async with connected(server.port, local="127.0.0.2") as other:
-            assert await other.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-
-
-async def test_an_address_has_so_many_new_connections_a_second(controller: Controller) -> None:
-    async with (
-        serving(controller, limited(connection_rate=0.001)) as server,
-        connected(server.port) as first,
-    ):
-        await first.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        async with connected(server.port) as second:
-            await second.closed()
-        await closed_for(server, CloseReason.CONNECTION_RATE)
-
-
-async def test_requests_over_the_rate_wait(controller: Controller) -> None:
-    async with (
-        serving(controller, limited(request_rate=0.001)) as server,
-        connected(server.port) as client,
-    ):
-        await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
-        await until(at(server, throttled=1))
-        assert controller.brokers == [1]
-
-
-async def test_requests_over_the_number_in_progress_wait(controller: Controller) -> None:
-    controller.may_answer.clear()
-    async with (
-        serving(controller, limited(requests_in_progress=1)) as server,
-        connected(server.port) as one,
-        connected(server.port) as other,
-    ):
-        first = one.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        await until(lambda: controller.in_progress == 1)
-        second = other.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
-        await until(lambda: server.statistics.buffered_bytes == 2 * 22)
-        controller.may_answer.set()
-        await one.answer(CONTROLLED_SHUTDOWN, 1, first)
-        await other.answer(CONTROLLED_SHUTDOWN, 1, second)
-    assert controller.most_in_progress == 1
 
 
 async def test_a_stop_waits_for_requests_in_progress(controller: Controller) -> None:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from regent.network.kafka_server import KafkaServer
+from regent.network.listening import listening_socket
 from regent.network.pass_through import PassThrough
 from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_statistics import CloseReason
@@ -57,12 +58,15 @@ class Passing:
         self.server: KafkaServer
 
     @contextlib.asynccontextmanager
-    async def serving(self, limits: ServerLimits = PLENTY) -> AsyncIterator[KafkaServer]:
+    async def serving(
+        self, limits: ServerLimits = PLENTY, **options: Any
+    ) -> AsyncIterator[KafkaServer]:
         self.server = KafkaServer(
             ServerSettings(limits=limits),
             apis=(CONTROLLED_SHUTDOWN, DESCRIBE_CONFIGS),
             dispatcher=Controller(),
             pass_through=self.pass_through,
+            **options,
         )
         await self.server.start()
         try:
@@ -405,6 +409,46 @@ async def test_of_several_listeners_of_a_protocol_one_has_to_be_named(
         else:
             await client.closed()
             await closed_for(passed.server, CloseReason.NOT_PASSED_ON)
+
+
+@pytest.mark.parametrize(
+    ("listeners", "further", "is_further", "expected"),
+    [
+        ((), ("B",), True, "B"),
+        ((), ("B",), False, "A"),
+        (("A",), ("B",), True, "B"),
+        (("A", "B"), ("B",), False, "A"),
+        ((), ("A", "B"), False, None),
+        ((), ("C",), True, None),
+    ],
+)
+async def test_who_connects_to_the_port_of_a_listener_means_it(
+    listeners: tuple[str, ...], further: tuple[str, ...], is_further: bool, expected: str | None
+) -> None:
+    """The brokers have A and B: each is another raw broker here."""
+    async with raw_brokers((3, 9), (3, 9)) as brokers:
+        passed = Passing(brokers, listeners=listeners, further_listeners=further)
+        endpoints = [broker.as_upstream().broker.endpoints[0] for broker in brokers]
+        upstream = brokers[0].as_upstream()
+        both = tuple(
+            msgspec.structs.replace(endpoint, listener=name)
+            for endpoint, name in zip(endpoints, "AB", strict=True)
+        )
+        changed = msgspec.structs.replace(upstream.broker, endpoints=both)
+        passed.listed[:] = [upstream._replace(broker=changed)]
+        sockets = {name: listening_socket("127.0.0.1", 0, setting="endpoint") for name in further}
+        port_of = {name: each.getsockname()[1] for name, each in sockets.items()}
+        async with passed.serving(further_listening=sockets) as server:
+            port = port_of[further[-1]] if is_further else server.port
+            async with connected(port) as client:
+                client.send_frame(frame_of(3, 1, 1))
+                if expected is None:
+                    await client.closed()
+                    await closed_for(server, CloseReason.NOT_PASSED_ON)
+                else:
+                    assert await client.frame()
+                    used = [name for name, broker in zip("AB", brokers, strict=True) if broker.open]
+                    assert used == [expected]
 
 
 async def test_stopping_the_server_closes_the_connections_to_brokers() -> None:

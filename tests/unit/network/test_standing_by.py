@@ -30,7 +30,7 @@ async def connected(manager: ControllerChannelManager, *broker_ids: int) -> None
     await wait_until_async(
         lambda: sorted(manager.standing_by) == list(broker_ids),
         describe=f"connections to {broker_ids}",
-        timeout_s=10,
+        timeout_s=60,
         interval_s=0.001,
     )
 
@@ -133,7 +133,7 @@ async def test_a_broker_is_asked_now_and_then(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(stub, "_answer_setup", observed)
         manager.stand_by([stub.registration])
         await wait_until_async(
-            lambda: len(asked) > 10, describe="questions", timeout_s=10, interval_s=0.001
+            lambda: len(asked) > 10, describe="questions", timeout_s=60, interval_s=0.001
         )
         assert stub.connections == 1
         take_over(manager, stub)

@@ -25,6 +25,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from regent.network.listening import listening_socket
 from regent.observability.http import HttpEndpoint, JsonAnswer
 from regent.observability.http_connections import HttpLimits
 from sandbox import wait_until
@@ -82,8 +83,7 @@ def start(liveness: Health, registry: CollectorRegistry, queries: Queries) -> It
 
         def begin(limits: HttpLimits | None = None, host: str = "127.0.0.1") -> HttpEndpoint:
             endpoint = HttpEndpoint(
-                host=host,
-                port=0,
+                listening=listening_socket(host, 0, setting="http"),
                 registry=registry,
                 liveness=liveness,
                 readiness=lambda: "not yet",
@@ -122,7 +122,7 @@ Connect = Callable[[HttpEndpoint], socket.socket]
 def get(endpoint: HttpEndpoint, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
     """The timeout is that of the chart's probes."""
     try:
-        with urllib.request.urlopen(f"http://{host}:{endpoint.port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{host}:{endpoint.port}{path}", timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -149,7 +149,7 @@ def test_metrics_come_as_the_scraper_wants_them(endpoint: HttpEndpoint) -> None:
         f"http://127.0.0.1:{endpoint.port}/metrics?name[]=nothing",
         headers={"Accept": "application/openmetrics-text; version=1.0.0"},
     )
-    with urllib.request.urlopen(request, timeout=5) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
         assert answer.read() == b"# EOF\n"
 
@@ -359,7 +359,7 @@ def test_closing_does_not_wait_for_open_connections(start: Start, connect: Conne
     endpoint = start(PATIENT)
     silent, asking = connect(endpoint), connect(endpoint)
     asking.sendall(b"GET /healthz HTTP/1.1\r\n")
-    wait_until(lambda: endpoint.connection_count == 2, describe="the connections", timeout_s=10)
+    wait_until(lambda: endpoint.connection_count == 2, describe="the connections", timeout_s=60)
     endpoint.close()
     assert received(silent) == received(asking) == b""
 

@@ -6,10 +6,16 @@ import dataclasses
 import json
 import logging
 import queue
+import threading
 
 import pytest
 
-from regent.observability.logs import JsonFormatter, StandardControllerLog, TextFormatter
+from regent.observability.logs import (
+    JsonFormatter,
+    StandardControllerLog,
+    TextFormatter,
+    log_end_of_thread,
+)
 
 
 def record(**fields: object) -> logging.LogRecord:
@@ -77,3 +83,20 @@ def test_the_core_speaks_through_the_standard_loggers(caplog: pytest.LogCaptureF
     assert vars(caplog.records[0])["topics"] == 2
     assert caplog.records[1].exc_info is not None
     assert vars(caplog.records[2])["after"] == "ONLINE"
+
+
+def test_the_end_of_a_thread_by_an_error_is_an_entry_like_any_other(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library's thread does not survive a server that answers nonsense, for instance."""
+    monkeypatch.setattr(threading, "excepthook", log_end_of_thread)
+    thread = threading.Thread(target=lambda: [].pop(), name="reader")
+    thread.start()
+    thread.join()
+    (entry,) = caplog.records
+    assert (entry.getMessage(), vars(entry)["thread_name"]) == (
+        "Thread ended by an error",
+        "reader",
+    )
+    assert entry.exc_info is not None
+    assert "pop from empty list" in json.loads(JsonFormatter().format(entry))["exception"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from regent.controller.events import ControllerState
+from regent.controller.controller_state import ControllerState
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.state.term import Term
@@ -60,6 +60,7 @@ def test_the_standbys_cache_has_metrics_before_it_is_loaded() -> None:
     class Keeper:
         standby: StandbyStatus | None = None
         suspicions: Mapping[str, int] = {"dead": 0}
+        unheard_replicas = 0
 
     registry, keeper = CollectorRegistry(), Keeper()
     registry.register(StandbyCollector(keeper))
@@ -76,6 +77,8 @@ def test_the_standbys_cache_has_metrics_before_it_is_loaded() -> None:
     assert samples["regent_standby_differences_total"] == 1
     keeper.suspicions = {"dead": 2, "frozen": 1}
     assert scrape(registry)["regent_replica_suspicions_total/dead"] == 2
+    keeper.unheard_replicas = 1
+    assert scrape(registry)["regent_replicas_unheard"] == 1
 
 
 def test_event_counters_exist_before_the_first_event() -> None:
@@ -118,6 +121,8 @@ def test_numbers_are_those_of_the_context() -> None:
     for broker_id in (1, 2):
         context.throttles.set_broker(broker_id, BrokerThrottle(leader_rate=5))
     context.mark_shutting_down(1)
+    assert gauges_of(context).preferred_replica_imbalance_count is None
+    assert not context.balance.count_some(10)
     gauges = gauges_of(context)
     assert gauges.shutting_down_broker_count == 1
     assert gauges.active_controller_count == 1

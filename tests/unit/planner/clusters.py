@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from regent_rebalance.errors import InfeasibleGoalsError
-from regent_rebalance.goals import ALL_GOALS, Goals
+from regent_rebalance.goals import DEFAULT_GOALS, Goals
 from regent_rebalance.plan import Plan
 from regent_rebalance.problem import Problem
 from regent_rebalance.snapshot import Brokers, Rows, Snapshot, snapshot_of
@@ -66,7 +66,7 @@ def goals_for(draw: st.DrawFn, snapshot: Snapshot) -> Goals:
     """Goals that may or may not be met."""
     ids = snapshot.brokers.ids.tolist()
     some = st.lists(st.sampled_from(ids), max_size=1, unique=True)
-    names = draw(st.lists(st.sampled_from(ALL_GOALS), unique=True))
+    names = draw(st.lists(st.sampled_from(DEFAULT_GOALS), unique=True))
     drained, excluded = draw(some), draw(some)
     factors = draw(st.dictionaries(st.sampled_from(snapshot.topics), st.integers(1, 4), max_size=2))
     pinned = draw(st.lists(st.sampled_from(snapshot.topics), max_size=1))
@@ -80,7 +80,7 @@ def goals_for(draw: st.DrawFn, snapshot: Snapshot) -> Goals:
     if hosts & {*drained, *dead}:
         pinned = []
     return Goals(
-        names=tuple(name for name in ALL_GOALS if name in names),
+        names=tuple(name for name in DEFAULT_GOALS if name in names),
         replica_balance=draw(st.sampled_from([1.0, 1.1, 1.5])),
         leader_balance=draw(st.sampled_from([1.0, 1.1, 1.5])),
         max_replicas=draw(st.one_of(st.none(), st.integers(1, 20))),
@@ -122,6 +122,8 @@ def executed(snapshot: Snapshot, plan: Plan) -> Snapshot:
             replicas=[broker for replicas in now.values() for broker in replicas],
             leader=list(leader.values()),
             sizes=[size[name] for name, replicas in now.items() for _ in replicas],
+            bytes_in=snapshot.bytes_in,
+            bytes_out=snapshot.bytes_out,
         ),
     )
 

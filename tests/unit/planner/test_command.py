@@ -128,6 +128,12 @@ def test_what_if_a_rack_were_lost_and_brokers_added(snapshot: Path, tmp_path: Pa
         (["--replication-factor", "t0"], 2, "'t0' is not TOPIC=NUMBER"),
         (["--goal", "NoGoal"], 2, "NoGoal"),
         (["--replica-balance", "0.1"], 1, "0.1 is no threshold"),
+        (["--drain", 2**31], 2, "2147483648 is not in the range"),
+        (["--exclude", 2**63], 2, "is not in the range"),
+        (["--lose-broker", 2**63], 2, "is not in the range"),
+        (["--add-broker", "2147483648=a"], 2, "'2147483648=a' is not ID=RACK"),
+        (["--replication-factor", "t*=32768"], 2, "'t*=32768' is not TOPIC=NUMBER"),
+        (["--replication-factor", f"t*={'9' * 5000}"], 2, "is not TOPIC=NUMBER"),
     ],
 )
 def test_what_cannot_be_planned_is_said(

@@ -119,6 +119,15 @@ PARTITION = {"topic": "t", "partition": 0, "replicas": [1]}
         ([BROKER], [{**PARTITION, "sizes": [1, 2]}], "t-0: 2 sizes for 1 replicas"),
         ([BROKER], [{**PARTITION, "replicas": ["1"]}], "Expected `int`, got `str`"),
         ([BROKER], [{"topic": "t"}], "missing required field `partition`"),
+        ([{"id": 2**31}], [], "Expected `int` <= 2147483647"),
+        ([{"id": 1, "diskBytes": 2**64}], [], "Expected `int` <= 9007199254740992"),
+        ([BROKER], [{**PARTITION, "partition": 2**31}], "Expected `int` <= 2147483647"),
+        ([BROKER], [{**PARTITION, "leader": 2**64}], "Expected `int` <= 2147483647"),
+        ([BROKER], [{**PARTITION, "replicas": [-(2**64)]}], "Expected `int` >= -2147483648"),
+        ([BROKER], [{**PARTITION, "sizes": [2**62]}], "Expected `int` <= 9007199254740992"),
+        ([BROKER], [{**PARTITION, "bytesIn": 2**63}], "Expected `int` <= 9007199254740992"),
+        ([{"id": 1, "rack": "\x1b[2J"}], [], r"broker 1: rack '\x1b[2J' has a control character"),
+        ([BROKER], [{**PARTITION, "topic": "a\nb"}], r"topic 'a\nb' has a control character"),
     ],
 )
 def test_a_snapshot_that_cannot_be_is_refused(
@@ -130,7 +139,11 @@ def test_a_snapshot_that_cannot_be_is_refused(
     assert message in str(refused.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xfe\xed", b"[]", b'{"version":2}'])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xfe\xed", b"[]", b'{"version":2}', b'{"more":' + b"[" * 100_000],
+    ids=["empty", "half", "no text", "list", "version", "nested"],
+)
 @pytest.mark.parametrize("name", ["x.json", "x.parquet"])
 def test_a_file_that_is_something_else_is_named(tmp_path: Path, name: str, content: bytes) -> None:
     file = tmp_path / name

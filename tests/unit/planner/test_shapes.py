@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.java_random import doubles, first_below
+from benchmarks.plan_one import KINDS
 from benchmarks.plan_shapes import SHAPES, Shape, generate
 from regent_rebalance.goals import Goals
 from regent_rebalance.planner import make_plan
@@ -35,7 +36,15 @@ def test_plans_for_the_small_shapes_are_proved_optimal(shape: Shape) -> None:
     assert summary.goals_met
 
 
+@pytest.mark.parametrize("name", ["A uniform", "A rack-aware", "A 4 new", "A 2 dead"])
+def test_weighted_plans_for_the_small_shapes_meet_all_goals(name: str) -> None:
+    shape = next(shape for shape in SHAPES if shape.name == name)
+    summary = make_plan(generate(shape), KINDS["moves"]).summary
+    assert [goal.name for goal in summary.goals if not goal.met] == []
+    assert summary.gap < 0.02
+
+
 def test_a_plan_does_not_change_with_the_machine() -> None:
     assert make_plan(generate(SHAPES[0]), Goals()).hash == (
-        "sha256:66f30adb323f355b57c4ce67dd047ede7f90f9f4d30991790a814e04673a603b"
+        "sha256:173fbe85e3dea7f9d19c1e4d3a31a42307707f7e31551a0b9c3c24a2ae4ab74f"
     )

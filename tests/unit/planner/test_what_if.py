@@ -9,7 +9,7 @@ from regent_rebalance.goals import Goals
 from regent_rebalance.json_files import encode_snapshot
 from regent_rebalance.planner import make_plan
 from regent_rebalance.snapshot import UNKNOWN, Snapshot
-from regent_rebalance.what_if import WhatIf, assume, factors_of
+from regent_rebalance.what_if import WhatIf, assume, by_topic
 from tests.unit.planner.clusters import cluster
 
 
@@ -76,7 +76,10 @@ def test_what_cannot_be_assumed_is_refused(
 
 
 def test_replication_factors_are_given_by_name_or_pattern(snapshot: Snapshot) -> None:
-    assert factors_of(snapshot, [("*", 3), ("t1", 2)]) == {"t0": 3, "t1": 2}
-    assert factors_of(snapshot, [("unknown", 3)]) == {"unknown": 3}
+    assert by_topic(snapshot, [("*", 3), ("t1", 2)], what="replication factors") == {
+        "t0": 3,
+        "t1": 2,
+    }
+    assert by_topic(snapshot, [("unknown", 3)], what="replication factors") == {"unknown": 3}
     with pytest.raises(InvalidInputError, match=r"no topic is like 'x-\*'"):
-        factors_of(snapshot, [("x-*", 3)])
+        by_topic(snapshot, [("x-*", 3)], what="replication factors")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from regent.planning.goals import PlannerGoals
 from regent.planning.results import (
+    HistoryUnusable,
     InfeasibleGoals,
     InvalidGoals,
     PlannedChange,
@@ -16,6 +20,7 @@ from regent.planning.results import (
     PlannerFailed,
     PlannerMissing,
     PlanResult,
+    read_answer,
     read_result,
 )
 from regent.planning.snapshot import Snapshot, SnapshotBroker, SnapshotPartition
@@ -73,6 +78,7 @@ def test_goals_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     ("status", "output", "errors", "kind"),
     [
         (6, b"", "Error: planning needs the package numpy", PlannerMissing),
+        (7, b"", "Error: the newest sample in /history is of yesterday", HistoryUnusable),
         (1, b"", "Traceback (most recent call last):\n  ...\nMemoryError", PlannerFailed),
         (-9, b"", "", PlannerFailed),
         (0, b"{", "", PlannerFailed),
@@ -83,3 +89,100 @@ def test_whatever_else_happens_is_no_plan(
     status: int, output: bytes, errors: str, kind: type[PlanResult]
 ) -> None:
     assert isinstance(read_result(status, output, errors), kind)
+
+
+def test_a_plan_whose_changes_are_not_those_of_its_hash_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.json"
+    file.write_bytes(SNAPSHOT.encode())
+    run = CliRunner().invoke(plan, ["make", str(file), "--json", "--drain=1"])
+    assert isinstance(read_result(run.exit_code, run.stdout_bytes, ""), PlannedChanges)
+    damaged = run.stdout_bytes.replace(b'"topic":"orders"', b'"topic":"others"', 1)
+    assert damaged != run.stdout_bytes
+    result = read_result(run.exit_code, damaged, "")
+    assert isinstance(result, PlannerFailed)
+    assert "its plan is damaged" in result.problem
+
+
+def forged(*, plan: dict[str, Any] | None = None, change: dict[str, Any] | None = None) -> bytes:
+    """A plan of one change, with the hash of its changes, as anybody can make it."""
+    changes = [{"topic": "t", "partition": 0, "replicas": [2], "previous": [1], **(change or {})}]
+    digest = hashlib.sha256(b"regent plan 1\n")
+    for each in changes:
+        before, after = (",".join(map(str, each[ids])) for ids in ("previous", "replicas"))
+        digest.update(f"{each['topic']} {each['partition']} {before} {after}\n".encode())
+    summary = {
+        "hash": f"sha256:{digest.hexdigest()}",
+        "bytes": 1,
+        "leaderChanges": 0,
+        "bounds": {"mandatory": 1, "fractional": 1, "dual": 1},
+        "goals": [],
+    }
+    return json.dumps({"plan": {**summary, **(plan or {})}, "partitions": changes}).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(forged(plan={"bytes": 2**63}), id="more bytes than a status holds"),
+        pytest.param(forged(plan={"bytes": -1}), id="fewer bytes than none"),
+        pytest.param(forged(plan={"leaderChanges": -1}), id="fewer changes than none"),
+        pytest.param(
+            forged(plan={"bounds": {"mandatory": -3, "fractional": -2, "dual": -1}}),
+            id="a bound below nothing",
+        ),
+        pytest.param(
+            forged(plan={"goals": [{"name": "g" * 65, "met": False}]}), id="the name of a goal"
+        ),
+        pytest.param(
+            forged(plan={"goals": [{"name": "g", "met": False}] * 100}), id="more goals than known"
+        ),
+        pytest.param(forged(change={"partition": 2**31}), id="a partition that cannot be"),
+        pytest.param(forged(change={"replicas": [-1]}), id="a broker that cannot be"),
+        pytest.param(b'{"more":' + b"[" * 100_000, id="nested"),
+    ],
+)
+def test_a_plan_of_somebody_else_says_nothing_that_a_status_cannot_hold(body: bytes) -> None:
+    """Else the resource would fail at each attempt to write its status."""
+    assert isinstance(read_answer(0, forged()), PlannedChanges)
+    result = read_answer(0, body)
+    assert isinstance(result, PlannerFailed)
+    assert result.problem.startswith("its plan cannot be read: ")
+
+
+def test_errors_without_end_are_cut() -> None:
+    endless = 10_000_000
+    for status in (1, 6, 137):
+        result = read_answer(status, b"Error: " + b"x" * endless)
+        assert isinstance(result, InvalidGoals | PlannerMissing | PlannerFailed)
+        assert len(result.problem) < 3000
+    for reasons in (b"  - x\n" * endless, b"  - " + b"x" * endless, b"x" * endless):
+        result = read_answer(3, reasons)
+        assert isinstance(result, InfeasibleGoals)
+        assert 0 < sum(map(len, result.reasons)) < 300_000
+
+
+def test_an_answer_is_the_plan_or_the_errors(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.json"
+    file.write_bytes(SNAPSHOT.encode())
+    for options in (["--drain=1"], ["--drain=1", "--drain=2"], ["--exclude=77"]):
+        run = CliRunner().invoke(plan, ["make", str(file), "--json", *options])
+        said = run.stdout_bytes if run.exit_code in (0, 4) else run.stderr_bytes
+        assert read_answer(run.exit_code, said) == read_result(
+            run.exit_code, run.stdout_bytes, run.stderr
+        )
+    killed = read_answer(-9, b"")
+    assert isinstance(killed, PlannerFailed)
+    assert "signal 9" in killed.problem
+    assert isinstance(read_answer(0, b"{"), PlannerFailed)
+
+
+def test_what_a_plan_says_of_its_loads_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.json"
+    file.write_bytes(b'{"notes":["loads are of 6 moments"],' + SNAPSHOT.encode()[1:])
+    run = CliRunner().invoke(plan, ["make", str(file), "--json"])
+    noted = read_result(run.exit_code, run.stdout_bytes, "")
+    assert isinstance(noted, PlannedChanges)
+    assert noted.notes == ("loads are of 6 moments",)
+    plain = planned(tmp_path, PlannerGoals())
+    assert isinstance(plain, PlannedChanges)
+    assert (plain.notes, plain.changes) == ((), noted.changes)

@@ -7,8 +7,9 @@ import pytest
 
 from regent.controller.view import ClusterView
 from regent.model.cluster import Broker
-from regent.model.log_dirs import LogDirs
-from regent.planning.snapshot import Snapshot
+from regent.model.log_dirs import LogDirectory, LogDirs
+from regent.planning import snapshot_reading
+from regent.planning.snapshot import Snapshot, SnapshotTopic
 from regent.planning.snapshotting import Answers, snapshot_of
 from regent_rebalance.json_files import decode_snapshot, encode_snapshot
 from tests.unit.reconcile.requests import partition, topic, view
@@ -49,12 +50,26 @@ def test_a_snapshot_has_brokers_racks_replicas_leaders_and_sizes() -> None:
     assert snapshot.has_all_sizes
 
 
-def test_the_planner_reads_it_and_would_write_the_same_bytes() -> None:
+def test_the_planner_reads_it_and_would_write_the_same_bytes_without_isrs() -> None:
     seen = racked(view(topic(), topic((3,), name="alone")), "a", "b", None)
-    content = snapshot_of(seen, {**ANSWERS, 3: "TimeoutError"}).encode()
-    read = decode_snapshot(content, source="snapshot")
-    assert encode_snapshot(read) == content
+    taken = snapshot_of(seen, {**ANSWERS, 3: "TimeoutError"}, {"orders": 2})
+    read = decode_snapshot(taken.encode(), source="snapshot")
+    without = [msgspec.structs.replace(p, isr=None) for p in taken.partitions]
+    assert encode_snapshot(read) == Snapshot(taken.brokers, tuple(without)).encode()
     assert read.topics == ("alone", "orders")
+
+
+def test_isrs_and_min_isrs_are_told_as_far_as_they_are_known() -> None:
+    never_led = msgspec.structs.replace(partition(0, (1, 2)), isr=(), leader=-1)
+    moving = msgspec.structs.replace(partition(1, (2, 1)), isr=(2, 9))
+    seen = msgspec.structs.replace(topic(name="moving"), partitions=(never_led, moving))
+    snapshot = snapshot_of(view(topic(), seen), ANSWERS, {"orders": 2, "gone": 3})
+    assert [p.isr for p in snapshot.partitions] == [None, (2,), (1, 2), (2, 1)]
+    assert snapshot.topics == {"orders": SnapshotTopic(2)}
+    assert b'"topics":{"orders":{"minIsr":2}}' in snapshot.encode()
+    assert b'"topic":"moving","partition":0,"replicas":[1,2],"leader":-1,"sizes":[-1,-1]}' in (
+        snapshot.encode()
+    )
 
 
 def test_the_order_in_which_things_are_known_does_not_matter() -> None:
@@ -109,10 +124,32 @@ def test_offline_directories_and_unknown_capacities_are_named() -> None:
     ]
 
 
+def test_several_log_directories_are_in_the_snapshot() -> None:
+    directories = (LogDirectory("/a", 3, 1, 1), LogDirectory("/b", 2, 1, 1))
+    answers: Answers = {
+        **ANSWERS,
+        1: LogDirs({"orders": {0: 1, 1: 1}}, capacity=5, directories=directories),
+    }
+    snapshot = snapshot_of(view(topic()), answers)
+    assert [broker.log_dirs for broker in snapshot.brokers][:2] == [directories, msgspec.UNSET]
+    content = snapshot.encode()
+    assert snapshot_reading.decode_snapshot(content, source="s").brokers == snapshot.brokers
+    planners = decode_snapshot(content, source="s").brokers.log_dirs
+    assert [each.path for each in planners[0]] == ["/a", "/b"]
+    assert planners[1:] == ((), ())
+
+
 def test_topics_that_are_being_deleted_are_left_out_and_named() -> None:
     snapshot = snapshot_of(view(topic(), topic((1, 2), name="gone", deleting=True)), ANSWERS)
     assert {p.topic for p in snapshot.partitions} == {"orders"}
     assert snapshot.remarks == ("topics that are being deleted are left out: gone",)
+
+
+def test_topics_that_cannot_be_read_are_named() -> None:
+    snapshot = snapshot_of(view(topic(), unreadable={"broken": "not JSON"}), ANSWERS)
+    assert snapshot.remarks == (
+        "topics whose nodes cannot be read are left out, wholly or in part: broken",
+    )
 
 
 @pytest.mark.parametrize(("leader", "expected"), [(1, -1), (2, 2)])
@@ -123,4 +160,16 @@ def test_of_a_partition_that_moves_it_has_what_will_be(leader: int, expected: in
     assert rows(snapshot) == [("orders", 0, (2, 3), expected, (110, -1))]
     assert snapshot.remarks[0] == (
         "1 partitions are being reassigned and have the replicas here that they will have: orders-0"
+    )
+
+
+def test_of_a_partition_that_cannot_arrive_it_has_what_is_there() -> None:
+    moving = partition(0, (2, 9, 1), (1, 2), leader=1, adding=(9,), removing=(1,))
+    seen = view(msgspec.structs.replace(topic(), partitions=(moving,)))
+    snapshot = snapshot_of(seen, ANSWERS)
+    assert rows(snapshot) == [("orders", 0, (2, 1), 1, (110, 100))]
+    assert [broker.id for broker in snapshot.brokers] == [1, 2, 3]
+    assert snapshot.remarks == (
+        "1 partitions are being reassigned to brokers that are not alive and have the replicas "
+        "here that they had before: orders-0",
     )

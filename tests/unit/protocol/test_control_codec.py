@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from regent.protocol.control_requests import (
 )
 from regent.protocol.partition_state import PartitionState, prefixes_of
 from tests.support import reference_requests as reference
+from tests.support.leadership_entries import entries_of, is_usual
 from tests.support.strategies import control_requests
 from tests.support.stub_broker import encode
 from tests.support.unmerged_requests import (
@@ -40,6 +42,24 @@ def test_leader_and_isr_has_the_bytes_of_kio(
         expected = reference.leader_and_isr(request, version=version, listener=listener)
         (body,) = encode_body(request, version=version, listener=listener)
         assert body == encode(expected)
+
+
+@pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
+@settings(max_examples=50)
+@given(batch=control_requests(), lacks_one=st.booleans())
+def test_leader_and_isr_of_collected_entries_has_the_bytes_of_kio(
+    batch: ControlRequests, lacks_one: bool, version: int
+) -> None:
+    """Also where the entries are not all."""
+    for broker_id, partitions in batch.leader_and_isr.items():
+        usual = sorted(tp for tp in partitions if is_usual(batch.partitions[tp]))
+        plain = msgspec.structs.replace(
+            leader_and_isr_to(batch, broker_id), partitions=dict.fromkeys(usual, False)
+        )
+        collected = entries_of(usual[lacks_one:], batch.partitions)
+        request = msgspec.structs.replace(plain, entries=collected)
+        (body,) = encode_body(request, version=version)
+        assert body == encode(reference.leader_and_isr(plain, version=version))
 
 
 @pytest.mark.parametrize("version", update_metadata.VERSIONS)

@@ -16,7 +16,7 @@ from kio.schema.types import TopicName
 from kio.serial import entity_writer
 from kio.static.primitive import i32, i32Timedelta, i64
 
-from regent.model.log_dirs import LogDirs
+from regent.model.log_dirs import LogDirectory, LogDirs
 from regent.protocol.api_versions import UnsupportedBrokerError, VersionRange
 from regent.protocol.log_dirs import chosen_version, decode_response, encode_request
 from regent.protocol.primitives import DecodeError
@@ -106,7 +106,11 @@ def test_sizes_of_all_directories_come_together_and_copies_within_the_broker_do_
         answer(response_v4, *directories(response_v4, **volume), error_code=ErrorCode.none),
         version=4,
     )
-    assert new == LogDirs(expected, capacity=2000)
+    assert new == LogDirs(
+        expected,
+        capacity=2000,
+        directories=(LogDirectory("/a", 1000, 35, 3), LogDirectory("/b", 1000, 37, 2)),
+    )
 
 
 def test_an_offline_directory_is_named_and_its_volume_does_not_count() -> None:

@@ -125,6 +125,19 @@ def test_deletions_of_two_replicas_of_a_name_do_not_take_the_epoch_of_the_second
     ChannelHistory(max_partitions=max_partitions).play(RECREATED_AND_MOVED_AWAY)
 
 
+def test_collected_entries_go_with_their_batch_and_with_no_other() -> None:
+    entries = {RECEIVER: {"a": [b"entry"]}}
+    first = batch(A0, entries=entries)
+    for then in (None, batch(B0), batch(A0, epoch=9), stop(A0, how=DELETE)):
+        channel = Channel()
+        channel.add(first)
+        if then is not None:
+            channel.add(then)
+        found = [r.entries for r in channel.take_all() if isinstance(r, LeaderAndIsrRequest)]
+        assert found in ([entries[RECEIVER]] if then is None else [{}], [])
+        assert (then is None) == (found == [entries[RECEIVER]])
+
+
 def test_one_batch_is_sent_in_the_order_of_kafka_and_with_its_own_values() -> None:
     channel = Channel()
     sealed = batch(A0, B0, stops={A1: DELETE})

@@ -16,7 +16,7 @@ from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.request import Absence, Attempt
 from regent.reconcile.topics.claims import Claim, claim_of
 from regent.reconcile.topics.plan import TopicPlan
-from regent.reconcile.topics.request import TopicRequest
+from regent.reconcile.topics.request import TopicRequest, first_topic_id
 from regent.resources.conditions import Condition, ConditionType, find_condition
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic, parse_kafka_topic
 
@@ -25,7 +25,9 @@ MONOTONIC_S = 1000.0
 """The present, by the two clocks."""
 ID = uuid.UUID(int=77)
 SPARE_ID = uuid.UUID(int=123)
-"""The id that a new topic gets."""
+"""The id that a new topic gets, unless it is the first one of a resource that adopts."""
+FIRST_ID = first_topic_id("u1", cluster_id="cluster-a")
+"""The id that this one gets."""
 
 OWNED = {
     "observedGeneration": 1,
@@ -125,6 +127,7 @@ def view(
     complete: bool = True,
     epoch: int = 5,
     cluster_id: str | None = "cluster-a",
+    unreadable: Mapping[str, str] | None = None,
 ) -> ClusterView:
     return ClusterView(
         is_active=active,
@@ -133,6 +136,7 @@ def view(
         controller_epoch=epoch,
         brokers={i: Broker(i, i, ()) for i in range(1, brokers + 1)},
         topics={t.name: t for t in topics},
+        unreadable_topics=unreadable or {},
         cluster_id=cluster_id,
     )
 
@@ -181,8 +185,11 @@ def attempt(
     retry_in_s: float = 10.0,
     generation: int = 1,
     epoch: int = 5,
+    brokers: Mapping[int, Broker] | None = None,
 ) -> Attempt:
-    return Attempt(command, outcome, generation, epoch, retry_at=MONOTONIC_S + retry_in_s)
+    """A command that was sent with the view of :func:`request`, unless other brokers are given."""
+    seen = view().brokers if brokers is None else brokers
+    return Attempt(command, outcome, generation, epoch, seen, retry_at=MONOTONIC_S + retry_in_s)
 
 
 def state(plan: TopicPlan) -> dict[str, str]:

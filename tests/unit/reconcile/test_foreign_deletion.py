@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from regent.controller.commands import AlterTopicConfig, CreateTopic
-from regent.controller.view import ClusterView
+from regent.controller.view import ClusterView, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.plan import TopicPlan
@@ -262,3 +262,29 @@ def test_a_loss_of_an_older_time_is_not_reported_again() -> None:
     subject = lost()
     status = KafkaTopicStatus.model_validate(after(look(subject, view())))
     assert transition_events(status, status) == ()
+
+
+@pytest.mark.parametrize("topics", [(), (topic((1, 2)),)], ids=["wholly", "in part"])
+@pytest.mark.parametrize("policy", ["Alert", "Recreate"])
+def test_a_topic_that_cannot_be_read_is_not_lost_and_nothing_is_done(
+    policy: str, topics: tuple[TopicView, ...]
+) -> None:
+    subject = owned(onForeignDeletion=policy)
+    plan = look(subject, view(*topics, unreadable={"orders": "not JSON"}))
+    assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
+    assert plan.status is not None
+    assert plan.status.ownership is Ownership.CREATED
+    assert plan.status.last_foreign_deletion is None
+    assert state(plan) == {
+        "Ready": "False/TopicsUnreadable",
+        "Reconciling": "False/Idle",
+        "Stalled": "True/TopicsUnreadable",
+        "Synced": "Unknown/Unknown",
+        "Healthy": "Unknown/Unknown",
+    }
+
+
+def test_a_topic_that_nobody_owns_is_not_created_over_one_that_cannot_be_read() -> None:
+    plan = look(resource(), view(unreadable={"orders": "not JSON"}))
+    assert plan.commands == ()
+    assert state(plan)["Stalled"] == "True/TopicsUnreadable"

@@ -8,17 +8,22 @@ from typing import Any
 import pytest
 
 from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Reason, Rejected
+from regent.controller.view import PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.claims import claim_of
 from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.request import TopicRequest, first_topic_id
 from regent.resources.kafka_topic_status import DeletionPolicy, Ownership
 from tests.unit.reconcile.requests import (
+    FIRST_ID,
     ID,
+    READY,
     SPARE_ID,
     after,
     attempt,
     claim,
+    partition,
     request,
     resource,
     said,
@@ -119,6 +124,112 @@ class TestIntent:
         assert state(plan)["Reconciling"] == "True/Creating"
         assert plan.status is not None
         assert plan.status.ownership is Ownership.CREATING
+
+
+class TestFirstTopic:
+    """With the policy Adopt, the id of the first topic says that the resource has created it."""
+
+    MADE = CreateTopic("orders", 2, replication_factor=2, topic_id=FIRST_ID)
+
+    def _creating(self, *topics: TopicView, retry_in_s: float = 4, **changes: Any) -> TopicRequest:
+        return request(
+            resource(finalizer=True, **changes),
+            view(*topics),
+            config={},
+            attempts=[attempt(self.MADE, Accepted(), retry_in_s=retry_in_s)],
+            created=self.MADE,
+        )
+
+    def test_its_id_follows_from_the_resource_and_the_cluster(self) -> None:
+        ids = [
+            first_topic_id(uid, cluster_id=cluster_id)
+            for uid, cluster_id in (("u1", "cluster-a"), ("u2", "cluster-a"), ("u1", "cluster-b"))
+        ]
+        assert len(set(ids)) == 3
+        assert str(ids[0]) == "550d745f-db44-5957-a082-cda425d5c9cc", "it must never change"
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"adoptionPolicy": "Refuse"},
+            {"adoptionPolicy": "Preview"},
+            {"status": {"observedGeneration": 1}},
+            {"status": {"clusterId": "cluster-b"}, "clusterId": "cluster-a"},
+        ],
+        ids=["refuse", "preview", "a status", "moved from another cluster"],
+    )
+    def test_others_get_an_id_that_was_drawn(self, changes: dict[str, Any]) -> None:
+        (command,) = plan_topic(request(resource(finalizer=True, **changes))).commands
+        assert isinstance(command, CreateTopic)
+        assert command.topic_id == SPARE_ID
+
+    def test_without_a_known_cluster_nothing_follows(self) -> None:
+        subject = request(resource(finalizer=True), view(cluster_id=None))
+        assert subject.new_topic_id == SPARE_ID
+
+    def test_nothing_is_said_while_it_is_about_to_show(self) -> None:
+        plan = plan_topic(self._creating())
+        assert (plan.status, plan.commands, plan.requeue_after_s) == (None, (), 4)
+
+    def test_nothing_is_said_while_it_waits_for_its_first_leaders(self) -> None:
+        born = partition(0, (1, 2), (), leader=-1, state=PartitionHealth.NEW)
+        unborn = TopicView("orders", FIRST_ID, (born, partition(1, (2, 1))))
+        plan = plan_topic(self._creating(unborn))
+        assert (plan.status, plan.commands, plan.requeue_after_s) == (None, (), 4)
+        late = plan_topic(self._creating(unborn, retry_in_s=0))
+        assert state(late)["Reconciling"] == "True/Creating"
+
+    def test_a_leader_that_is_gone_is_no_first_one(self) -> None:
+        lost = partition(0, (1, 2), (1,), leader=-1, state=PartitionHealth.OFFLINE)
+        plan = plan_topic(self._creating(TopicView("orders", FIRST_ID, (lost,)), partitions=1))
+        assert state(plan)["Reconciling"] == "True/PartitionsLeaderless"
+
+    def test_what_does_not_show_in_time_is_sent_again_and_told(self) -> None:
+        plan = plan_topic(self._creating(retry_in_s=0))
+        assert plan.commands == (self.MADE,)
+        assert state(plan)["Reconciling"] == "True/Creating"
+
+    def test_what_is_ready_is_said_at_once(self) -> None:
+        plan = plan_topic(self._creating(topic(topic_id=FIRST_ID)))
+        assert state(plan) == READY
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATED
+
+    def test_after_a_crash_it_is_known_as_created(self) -> None:
+        subject = resource(finalizer=True)
+        plan = plan_topic(request(subject, view(topic(topic_id=FIRST_ID)), config={}))
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATED
+        assert plan.status.deletion_policy is DeletionPolicy.DELETE
+        assert plan.events == ()
+
+    def test_after_a_crash_a_resource_that_was_deleted_deletes_it(self) -> None:
+        gone = resource(finalizer=True, deleted=True)
+        plan = plan_topic(request(gone, view(topic(topic_id=FIRST_ID)), config={}))
+        assert plan.commands == (DeleteTopic("orders", FIRST_ID),)
+
+    def test_after_a_crash_a_status_that_knew_of_no_topic_changes_nothing(self) -> None:
+        blind = resource(finalizer=True, status={"observedGeneration": 1})
+        plan = plan_topic(request(blind, view(topic(topic_id=FIRST_ID)), config={}))
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.CREATED
+
+    @pytest.mark.parametrize(
+        ("status", "topic_id"),
+        [
+            ({}, FOREIGN_ID),
+            ({}, None),
+            ({"observedGeneration": 1, "topicId": topic_id_to_text(FIRST_ID)}, FIRST_ID),
+        ],
+        ids=["another id", "no ids", "it was released"],
+    )
+    def test_any_other_topic_is_adopted(
+        self, status: dict[str, Any], topic_id: uuid.UUID | None
+    ) -> None:
+        subject = resource(finalizer=True, status=status)
+        plan = plan_topic(request(subject, view(topic(topic_id=topic_id)), config={}))
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.ADOPTED
 
 
 class TestPrecedence:

@@ -61,8 +61,9 @@ class Topic:
 class History:
     """A cluster, a stored resource, and a process that forgets everything when it crashes."""
 
-    def __init__(self, *, has_ids: bool) -> None:
+    def __init__(self, *, has_ids: bool, policy: str = "Refuse") -> None:
         self.has_ids = has_ids
+        self.policy = policy
         self.topic: Topic | None = None
         self.status: dict[str, Any] = {}
         self.finalizer = False
@@ -148,7 +149,7 @@ class History:
 
     def _request(self) -> TopicRequest:
         subject = resource(
-            adoptionPolicy="Refuse",
+            adoptionPolicy=self.policy,
             deletionPolicy="Delete",
             config={"retention.ms": 1},
             status=self.status,
@@ -196,7 +197,7 @@ class History:
         if isinstance(command, CreateTopic) and isinstance(outcome, Accepted):
             self._created = command
             self._spare = uuid.uuid5(uuid.NAMESPACE_DNS, f"spare {next(self._numbers)}")
-        self._attempts.append(Attempt(command, outcome, 1, 5, retry_at=self._now_s + 10))
+        self._attempts.append(Attempt(command, outcome, 1, 5, {}, retry_at=self._now_s + 10))
 
 
 @settings(max_examples=300, deadline=None)
@@ -216,10 +217,13 @@ def test_what_is_foreign_stays_untouched_and_what_is_lost_stays_lost(
             ("look and crash before the command", "look and crash after the command", "look")
         ),
         max_size=6,
-    )
+    ),
+    policy=st.sampled_from(("Refuse", "Adopt")),
 )
-def test_where_topics_have_ids_no_crash_costs_the_ownership(crashes: list[str]) -> None:
-    history = History(has_ids=True)
+def test_where_topics_have_ids_no_crash_costs_the_ownership(
+    crashes: list[str], policy: str
+) -> None:
+    history = History(has_ids=True, policy=policy)
     for step in crashes:
         history.step(step)
     history.step("time passes")

@@ -102,6 +102,18 @@ class TestFewer:
         live = racks(b1="a", b2="a", b3="b")
         assert targets(topic((1, 2, 3)), 2, live) == [(1, 3)]
 
+    def test_of_those_that_are_not_alive_the_ones_in_sync_and_the_preferred_leader_go_last(
+        self,
+    ) -> None:
+        subject = of(partition(0, (8, 9, 7, 6, 1), (6, 9, 1), leader=1))
+        kept = {factor: targets(subject, factor, without_racks(1))[0] for factor in range(1, 5)}
+        assert kept == {4: (8, 9, 6, 1), 3: (9, 6, 1), 2: (9, 1), 1: (1,)}
+
+    def test_thousands_that_do_not_exist_are_no_work(self) -> None:
+        """Somebody has written such a list into the topic's node."""
+        subject = of(partition(0, tuple(range(10_000)), (1, 2), leader=2))
+        assert targets(subject, 3, without_racks(1, 2, 3)) == [(1, 2, 3)]
+
     def test_the_preferred_leader_stays_and_brokers_with_many_replicas_are_relieved(self) -> None:
         subject = topic((1, 2, 3), (4, 2), (4, 2))
         assert targets(subject, 2, without_racks(1, 2, 3, 4)) == [(1, 3)]

@@ -248,3 +248,14 @@ class TestWithoutController:
     def test_and_what_needs_no_controller_is_done(self) -> None:
         plan = plan_topic(deleted(view(active=False), waited_s=31, deletionPolicy="Retain"))
         assert _released(plan, "TopicRetained")
+
+
+@pytest.mark.parametrize("topics", [(), (topic(),)], ids=["wholly", "in part"])
+def test_a_topic_that_cannot_be_read_is_neither_deleted_nor_gone(
+    topics: tuple[TopicView, ...],
+) -> None:
+    plan = plan_topic(deleted(view(*topics, unreadable={"orders": "not JSON"})))
+    assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
+    assert state(plan)["Stalled"] == "True/TopicsUnreadable"
+    assert plan.status is not None
+    assert "the node of topic orders cannot be read: not JSON" in said(plan).message

@@ -66,3 +66,10 @@ class TestHealth:
         assert plan.status is not None
         assert [p.partition for p in plan.status.partition_states][:4] == [45, 40, 0, 1]
         assert len(plan.status.partition_states) == 20
+
+    def test_a_partition_of_very_many_replicas_has_a_status_too(self) -> None:
+        """Somebody has written such a list into the topic's node."""
+        plan = self._plan(partition(0, tuple(range(1_000)), (0, 1), leader=0))
+        assert plan.status is not None
+        (shown,) = plan.status.partition_states
+        assert shown.replicas == tuple(range(100))

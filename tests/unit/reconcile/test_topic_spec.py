@@ -20,9 +20,9 @@ from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
+    FIRST_ID,
     ID,
     READY,
-    SPARE_ID,
     attempt,
     owned,
     partition,
@@ -98,13 +98,13 @@ class TestWhatIsLeftOut:
 
     def test_a_new_topic_gets_the_brokers_defaults(self) -> None:
         plan = plan_topic(request(resource(partitions=None, replicas=None), with_defaults()))
-        assert plan.commands == (CreateTopic("orders", 6, replication_factor=3, topic_id=SPARE_ID),)
+        assert plan.commands == (CreateTopic("orders", 6, replication_factor=3, topic_id=FIRST_ID),)
         assert plan.status is not None
         assert (plan.status.partition_summary, plan.status.replica_summary) == ("0", "0")
 
     def test_what_is_declared_counts(self) -> None:
         plan = plan_topic(request(resource(replicas=None), with_defaults()))
-        assert plan.commands == (CreateTopic("orders", 2, replication_factor=3, topic_id=SPARE_ID),)
+        assert plan.commands == (CreateTopic("orders", 2, replication_factor=3, topic_id=FIRST_ID),)
 
     def test_the_defaults_are_waited_for(self) -> None:
         plan = plan_topic(request(resource(replicas=None)))
@@ -139,7 +139,7 @@ class TestWhatIsLeftOut:
         plan = plan_topic(request(subject))
         assignment = {0: (1, 2), 1: (2, 3)}
         assert plan.commands == (
-            CreateTopic("orders", 2, assignment=assignment, topic_id=SPARE_ID),
+            CreateTopic("orders", 2, assignment=assignment, topic_id=FIRST_ID),
         )
         grown = owned(partitions=None, replicaAssignment=[[1, 2], [2, 1], [3, 1]])
         plan = plan_topic(request(grown, view(topic()), config={}))

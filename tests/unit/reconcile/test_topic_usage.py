@@ -142,6 +142,10 @@ def test_what_no_broker_can_be_asked_about_is_not_known() -> None:
         "0",
     )
     whole = TopicView("orders", None, (partition(0, (1, 2)),))
+    assert blind_spots(whole, view(whole, unreadable={"__consumer_offsets": "not JSON"})) == (
+        "consumer groups have no coordinator that is known: the node of topic __consumer_offsets "
+        "cannot be read: not JSON",
+    )
     assert blind_spots(whole, view(whole)) == ()
     assert coordinators(view(whole)) == ()
     assert coordinators(view(whole, offsets)) == ((-1, offsets.partitions[0].leader_epoch),)

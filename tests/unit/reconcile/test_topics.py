@@ -22,9 +22,9 @@ from regent.reconcile.topics.planning import plan_topic
 from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
+    FIRST_ID,
     ID,
     READY,
-    SPARE_ID,
     after,
     attempt,
     owned,
@@ -46,7 +46,7 @@ class TestCreation:
                 2,
                 replication_factor=2,
                 config={"retention.ms": "5"},
-                topic_id=SPARE_ID,
+                topic_id=FIRST_ID,
             ),
         )
         assert plan.finalizer is FinalizerAction.ADD
@@ -68,7 +68,7 @@ class TestCreation:
         plan = plan_topic(request(resource(replicaAssignment=[[1, 2], [2, 3]])))
         assignment = {0: (1, 2), 1: (2, 3)}
         assert plan.commands == (
-            CreateTopic("orders", 2, assignment=assignment, topic_id=SPARE_ID),
+            CreateTopic("orders", 2, assignment=assignment, topic_id=FIRST_ID),
         )
 
     def test_retain_needs_no_finalizer(self) -> None:
@@ -120,6 +120,21 @@ class TestCreation:
         } == state(plan)
         assert said(plan).message == "spec.topicName: collides with or.ders"
         assert plan.requeue_after_s == 600
+
+    def test_a_permanent_refusal_is_tried_again_once_there_are_other_brokers(self) -> None:
+        """Some without a rack were the reason, for instance, and are gone or have one now."""
+        (command,) = plan_topic(request()).commands
+        refusal = Rejected(Reason.INVALID_REPLICA_ASSIGNMENT, "brokers [9] have no rack")
+        refused = attempt(command, refusal, retry_in_s=600, brokers=view(brokers=4).brokers)
+        assert plan_topic(request(attempts=[refused])).commands == (command,)
+
+    @pytest.mark.parametrize(
+        "outcome", [Accepted(), Rejected(Reason.ZOOKEEPER_UNAVAILABLE, "no server answered")]
+    )
+    def test_what_is_settled_or_tried_soon_does_not_depend_on_brokers(self, outcome: Any) -> None:
+        (command,) = plan_topic(request()).commands
+        sent = attempt(command, outcome, retry_in_s=2, brokers=view(brokers=4).brokers)
+        assert plan_topic(request(attempts=[sent])).commands == ()
 
     def test_a_transient_refusal_reconciles(self) -> None:
         (command,) = plan_topic(request()).commands

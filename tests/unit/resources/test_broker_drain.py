@@ -75,7 +75,12 @@ def test_without_a_readable_record_of_what_was_moved_nothing_is(field: str) -> N
     assert isinstance(parsed, UnreadableDrain)
     assert parsed.field.startswith(f"status.{field}")
     plan = plan_unreadable(UnreadableRequest(parsed, datetime(2026, 5, 1, tzinfo=UTC)))
-    assert (plan.status, plan.commands) == (None, ())
+    assert plan.commands == ()
+    assert plan.keeps_unread
+    assert plan.status is not None
+    conditions = {each.type: f"{each.status}/{each.reason}" for each in plan.status.conditions}
+    assert conditions["Stalled"] == "True/StatusUnreadable"
+    assert conditions["Drained"] == "Unknown/Unknown"
 
 
 @pytest.mark.parametrize(

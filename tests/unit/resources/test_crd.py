@@ -124,6 +124,12 @@ def test_conditions_are_a_map_by_type(resource: type[CustomResource]) -> None:
     assert conditions["x-kubernetes-list-map-keys"] == ["type"]
 
 
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_a_status_belongs_to_one_manager_as_a_whole(resource: type[CustomResource]) -> None:
+    status = _schema(crd(resource))["properties"]["status"]
+    assert status["x-kubernetes-map-type"] == "atomic"
+
+
 def test_yaml_reads_back_as_it_was_meant() -> None:
     for resource, text in zip(RESOURCES, render_crds().values(), strict=True):
         assert yaml.safe_load(text) == crd(resource)

@@ -10,15 +10,17 @@ from typing import Any
 import pytest
 
 from regent.controller import events as e
+from regent.controller.effects import StillAbsent
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.network.heartbeats import Heartbeats
-from regent.network.replica_server import listening_socket
+from regent.network.listening import listening_socket
 from regent.replicas.suspicion import SuspicionSettings
 from regent.runtime import replica_keeper
 from regent.runtime.replica_keeper import ReplicaKeeper
+from regent.simulation.zookeeper import Event, InMemoryZooKeeper
 from regent.zk_data.operations import Create, SessionState, WatchedEvent
 from sandbox import wait_until_async
-from tests.simulation.zookeeper import Event, InMemoryZooKeeper, InMemoryZooKeeperPort
+from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
 
 ELECTION = "/regent/election"
 PRESENCE = "/regent/election-presence"
@@ -40,7 +42,10 @@ class Replica:
         self.client = server.connect()
         self.port = InMemoryZooKeeperPort(self.client)
         self.heartbeats = Heartbeats(
-            instance=instance, listening=listening_socket(LOCALHOST, 0), settings=SETTINGS, tls=None
+            instance=instance,
+            listening=listening_socket(LOCALHOST, 0, setting="replica"),
+            settings=SETTINGS,
+            tls=None,
         )
         self.keeper = ReplicaKeeper(
             zookeeper=self.port,
@@ -88,7 +93,7 @@ class Replica:
 
 
 async def until(condition: Callable[[], object], describe: str) -> None:
-    await wait_until_async(condition, describe=describe, timeout_s=20, interval_s=0.005)
+    await wait_until_async(condition, describe=describe, timeout_s=60, interval_s=0.005)
 
 
 class World:
@@ -147,6 +152,35 @@ async def test_one_that_dies_is_an_event_that_names_its_session(world: World) ->
     assert [replica.session_id for replica in event.absent] == [b.session_id]
     assert "port refuses" in event.absent[0].reason
     assert not event.is_named
+
+
+async def test_who_was_never_heard_goes_with_the_event_and_is_not_suspected(world: World) -> None:
+    """The former self of a replica, for instance: killed before this one was started."""
+    former, b = world.add("former"), world.add("b")
+    await former.knows(b)
+    await former.ends()
+    a = world.add("a")
+    await until(lambda: a.keeper.unheard, "the former one to be unheard")
+    await b.ends()
+    await until(lambda: a.events, "a suspicion")
+    event = a.events[-1]
+    assert isinstance(event, e.ReplicasAbsent)
+    assert [replica.session_id for replica in event.absent] == [b.session_id]
+    assert [replica.session_id for replica in event.unheard] == [former.session_id]
+    assert "does not answer" in event.unheard[0].reason
+
+
+async def test_it_says_who_is_still_absent(world: World) -> None:
+    former, b, c = (world.add(name) for name in ("former", "b", "c"))
+    await former.knows(b, c)
+    await former.ends()
+    a = world.add("a")
+    await until(lambda: a.keeper.unheard, "the former one to be unheard")
+    await b.ends()
+    await until(lambda: a.events, "a suspicion")
+    asked = tuple(replica.session_id for replica in (former, b, c))
+    assert a.keeper.still_absent(StillAbsent(asked, ())) == (b.session_id,)
+    assert a.keeper.still_absent(StillAbsent((), asked)) == (former.session_id,)
 
 
 async def test_one_that_ends_as_it_should_is_not_suspected(world: World) -> None:
@@ -297,5 +331,5 @@ def _reason(replica: Replica) -> str:
 
 
 async def _soon(awaited: Awaitable[Any]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await awaited

@@ -23,6 +23,12 @@ class Views:
         self.view = ClusterView(is_active=True, is_complete=True, topics=views)
         self.waits.view_changed(frozenset({*before, *topics}))
 
+    def hide(self, topic: str) -> None:
+        self.view = ClusterView(
+            is_active=True, is_complete=True, unreadable_topics={topic: "not JSON"}
+        )
+        self.waits.view_changed(frozenset({topic}))
+
     def resign(self) -> None:
         self.view = ClusterView()
         self.waits.view_changed(None)
@@ -103,3 +109,18 @@ async def test_who_stops_waiting_leaves_nothing() -> None:
     await asyncio.sleep(0)
     views.show("a")
     assert await asyncio.gather(*again) == [["a"]] * MAX_WAITING
+
+
+async def test_a_topic_that_cannot_be_read_is_not_gone() -> None:
+    views = Views()
+    views.show("a")
+    gone = asyncio.create_task(
+        views.waits.settled(("a",), lambda _, topic: topic is None, timeout_s=60.0)
+    )
+    await asyncio.sleep(0)
+    views.hide("a")
+    await asyncio.sleep(0)
+    assert not gone.done()
+    views.view = ACTIVE
+    views.waits.view_changed(frozenset({"a"}))
+    assert list(await gone) == ["a"]

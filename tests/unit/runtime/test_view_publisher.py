@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from regent.controller import events as e
-from regent.controller.view import PartitionHealth, RefusedReplica
+from regent.controller.view import ClusterView, PartitionHealth, RefusedReplica, TopicView
 from regent.model.partition import TopicPartition
 from regent.runtime import view_publisher
-from regent.runtime.view_publisher import ViewPublisher
+from regent.runtime.view_publisher import ViewPublisher, topic_view
 from regent.zk_data import paths
 from tests.unit.runtime.worlds import Process
 
@@ -40,6 +41,15 @@ async def told(publisher: ViewPublisher, topics: frozenset[str] | None) -> froze
     publisher.subscribe(listen)
     publisher.publish(topics)
     return await asyncio.wait_for(news, 5)
+
+
+async def until(publisher: ViewPublisher, holds: Callable[[ClusterView], bool]) -> None:
+    """Wait for a view."""
+    news = asyncio.Event()
+    publisher.subscribe(lambda _: news.set())
+    while not holds(publisher.view):
+        await asyncio.wait_for(news.wait(), 60)
+        news.clear()
 
 
 async def cluster() -> Process:
@@ -131,6 +141,49 @@ async def test_a_gone_topic_leaves_the_view() -> None:
         assert set(publisher.view.topics) == {"b"}
 
 
+async def test_a_topic_that_can_be_read_again_is_in_the_view_before_it_is_unreadable_no_more() -> (
+    None
+):
+    """Else there would be a moment in which it seems not to exist."""
+    process = await cluster()
+    active = process.controller.active
+    assert active is not None
+    state = active.context.cluster
+    state.note_unreadable({"c": "not JSON"})
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        assert not publisher.view.knows("c")
+        state.note_unreadable({"c": None})
+        state.add_topic("c", None)
+        publisher.publish(frozenset({"c"}))
+        assert "c" in publisher.view.unreadable_topics  # as long as it is not described
+        await until(publisher, lambda view: view.knows("c"))
+        assert "c" in publisher.view.topics
+
+
+@pytest.mark.parametrize("forgets", [True, False], ids=["a client", "a controller"])
+async def test_a_topic_that_is_described_while_it_becomes_unreadable_is_never_gone(
+    monkeypatch: pytest.MonkeyPatch, forgets: bool
+) -> None:
+    process = await cluster()
+    active = process.controller.active
+    assert active is not None
+    state = active.context.cluster
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+
+        def describe(*given: Any) -> TopicView | None:
+            if forgets:
+                state.remove_topic("a")
+            state.note_unreadable({"a": "not JSON"})
+            return topic_view(*given)
+
+        monkeypatch.setattr(view_publisher, "topic_view", describe)
+        await told(publisher, frozenset({"a"}))
+        assert ("a" in publisher.view.topics) is not forgets
+        assert not publisher.view.knows("a")
+
+
 async def test_resigning_empties_the_view_at_once() -> None:
     process = await cluster()
     async with publishing(process) as publisher:
@@ -140,6 +193,23 @@ async def test_resigning_empties_the_view_at_once() -> None:
         assert not publisher.view.is_active
         assert publisher.view.topics == {}
         assert publisher.view.controller_epoch == 1
+
+
+async def test_a_term_that_follows_at_once_is_not_complete_before_it_has_loaded() -> None:
+    """All its topics would seem to have been deleted, and all brokers to be drained."""
+    process, loading = await cluster(), Process()
+    await loading.interpreter.drive(loading.controller.process(e.Eligible()))
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        process.controller.life.active = None
+        publisher.reset()
+        publisher.publish(None)  # in the same moment, before the view of nothing was made
+        process.controller.life.active = loading.controller.active
+        await told(publisher, frozenset({"a"}))
+        assert publisher.view.is_active
+        assert not publisher.view.is_complete
+        await told(publisher, None)
+        assert publisher.view.is_complete
 
 
 async def test_changes_that_keep_coming_are_described_together_after_a_pause() -> None:
@@ -159,14 +229,14 @@ async def test_changes_that_keep_coming_are_described_together_after_a_pause() -
     publisher.subscribe(described.append)
     task = asyncio.create_task(publisher.run())
     publisher.publish(None)
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), 60)
     for topics in ({"a"}, {"b"}, {"a"}):
         publisher.publish(frozenset(topics))
         await asyncio.sleep(0)
     assert described == [None]
     begun.clear()
     over.set()
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), 60)
     assert described == [None, frozenset({"a", "b"})]
     assert all(0 <= each <= view_publisher.LONGEST_PAUSE_S for each in pauses)
     task.cancel()
@@ -191,8 +261,40 @@ async def test_brokers_come_before_a_view_of_everything() -> None:
     publisher.subscribe(note)
     task = asyncio.create_task(publisher.run())
     publisher.publish(None)
-    await asyncio.wait_for(described.wait(), 5)
+    await asyncio.wait_for(described.wait(), 60)
     assert steps == ["pause", "view"]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize(("still_waiting", "waits"), [(0, 1), (1, 2), (100, 3)])
+async def test_a_large_view_waits_until_brokers_are_informed_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch, still_waiting: int, waits: int
+) -> None:
+    """One that does not answer keeps nobody from the view."""
+    monkeypatch.setattr(view_publisher, "PARTITIONS_PER_WAIT", 2)
+    process = await cluster()
+    process.add_topic("c", (1,), (2,))
+    await process.interpreter.drive(process.controller.process(e.TopicChange()))
+    active = process.controller.active
+    assert active is not None
+    assert active.context.cluster.partition_count // 2 == 2
+    questions = iter([False] * still_waiting)
+    pauses: list[float] = []
+    described = asyncio.Event()
+
+    async def pause(seconds: float) -> None:
+        if not described.is_set():
+            pauses.append(seconds)
+
+    publisher = ViewPublisher(
+        process.controller, pause=pause, are_brokers_informed=lambda: next(questions, True)
+    )
+    publisher.subscribe(lambda _: described.set())
+    task = asyncio.create_task(publisher.run())
+    publisher.publish(None)
+    await asyncio.wait_for(described.wait(), 60)
+    assert pauses == [view_publisher.BEFORE_EVERYTHING_S] * waits
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -205,7 +307,7 @@ async def test_the_loop_is_free_between_slices() -> None:
     async with publishing(process) as publisher:
         publisher.publish(None)
         turns = 0
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not publisher.view.is_complete:
                 turns += 1
                 await asyncio.sleep(0)

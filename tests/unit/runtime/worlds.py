@@ -15,11 +15,12 @@ from regent.model.partition import ReplicaAssignment
 from regent.protocol.control_requests import ControlRequests
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import StandbyPort
+from regent.simulation.broker_znodes import encode_broker, encode_cluster_id
+from regent.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from regent.zk_data import paths
 from regent.zk_data.operations import Create
 from regent.zk_data.topics import TopicZNode, encode_topic
-from tests.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper, InMemoryZooKeeperPort
-from tests.support.broker_znodes import encode_broker, encode_cluster_id
+from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
 
 
 class KeptChannels:
@@ -113,7 +114,7 @@ class Process:
 
     async def until(self, event: ControllerEvent) -> None:
         """Wait until an event was enqueued."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while event not in self.events:
                 self._arrived.clear()
                 await self._arrived.wait()

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from regent.simulation.zookeeper_tree import ZNodeTree
 from regent.standby.cache import StandbyCache
 from regent.standby.reads import LISTED, WATCHED, Listing, Reads
 from regent.standby.self_check import Difference, compare, reads_to_compare
 from regent.zk_data.operations import Operation, WatchedEventType, ZNode
-from tests.simulation.zookeeper_tree import ZNodeTree
 
 CHUNK: Final = 2
 """Paths that a server reads at once: those of one request, at different times."""

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.simulation.broker_znodes import encode_broker, encode_cluster_id
 from regent.standby.cache import StandbyCache
 from regent.standby.reads import Listing
 from regent.zk_data import paths
 from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.operations import Create, Delete, Operation, SetData
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
-from tests.support.broker_znodes import encode_broker, encode_cluster_id
 from tests.unit.standby.lagging_zookeeper import CacheClient, Ensemble, cold, listing_of
 
 SERVERS = 3

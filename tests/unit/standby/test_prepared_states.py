@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import chain
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.controller.state.cluster_state import ClusterState
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.partition_state import PartitionState, prefixes_of
 from regent.standby.prepared_states import PreparedStates
-from tests.unit.controller.state.test_cluster_state_copies import A0, CHANGES, cluster
+from tests.support.leadership_entries import entries_of, is_usual
+from tests.unit.controller.state.test_cluster_state_copies import (
+    A0,
+    A1,
+    B0,
+    CHANGES,
+    Change,
+    cluster,
+)
 
 EVERYTHING = 1_000
+
+USUAL_CHANGES: dict[str, Change] = {
+    "other replicas": lambda c: c.set_assignments("a", {A0: ReplicaAssignment((3, 1))}),
+    "other replicas of b": lambda c: c.set_assignments("b", {B0: ReplicaAssignment((3, 2))}),
+    "another leader of b": lambda c: c.load_leadership({B0: LeaderAndIsr(2, 5, (2,), 3, 5)}),
+    "a leader that recovers": lambda c: c.load_leadership({A1: LeaderAndIsr(1, 6, (1,), 3, 6, 1)}),
+    "one that has recovered": lambda c: c.load_leadership({A1: LeaderAndIsr(1, 6, (1,), 3, 7, 0)}),
+}
 
 
 def prepared_all(prepared: PreparedStates, state: ClusterState, *, most: int) -> None:
@@ -52,6 +71,66 @@ def test_what_is_prepared_is_what_would_be_made_when_it_is_sent(
     assert [each.flexible for each in made] == prefixes_of(
         [PartitionState(s.partition, s.leader_and_isr, s.assignment) for s in made], flexible=True
     )
+
+
+def hosted(
+    state: ClusterState, states: Mapping[TopicPartition, PartitionState]
+) -> dict[int, list[TopicPartition]]:
+    """Of topics all of whose partitions have a usual value, by broker."""
+    topics = [
+        partitions
+        for partitions in map(state.partitions_of, state.topics)
+        if all(tp in states and is_usual(states[tp]) for tp in partitions)
+    ]
+    found: dict[int, list[TopicPartition]] = {}
+    for tp, assignment in chain.from_iterable(partitions.items() for partitions in topics):
+        for broker_id in assignment.replicas:
+            found.setdefault(broker_id, []).append(tp)
+    return found
+
+
+@given(
+    steps=st.lists(
+        st.sampled_from([*CHANGES, *USUAL_CHANGES, "prepare", "hand over"]), max_size=40
+    ),
+    most=st.sampled_from([1, 2, EVERYTHING]),
+)
+def test_entries_are_collected_of_topics_without_a_reassignment_and_hold(
+    steps: list[str], most: int
+) -> None:
+    state, prepared = cluster(), PreparedStates()
+    for step in [*steps, "all"]:
+        if step == "prepare":
+            prepared.prepare(state, most=most)
+        elif step == "all":
+            prepared_all(prepared, state, most=most)
+        elif step == "hand over":
+            prepared.hand_over(state)
+        else:
+            (CHANGES | USUAL_CHANGES)[step](state)
+        states = wanted(state)
+        collected = state.announced_states.entries
+        found = {} if collected is None else collected.up_to_date
+        for broker_id, partitions in hosted(state, states).items():
+            expected = entries_of(partitions, states)
+            some = found.get(broker_id, {})
+            assert some.items() <= expected.items()
+            if step == "all":
+                assert some == expected
+        assert found.keys() <= {1, 2, 3}
+
+
+def test_what_little_is_missing_is_made_when_it_is_handed_over() -> None:
+    state, prepared = cluster(), PreparedStates()
+    prepared_all(prepared, state, most=EVERYTHING)
+    state.load_leadership({A0: LeaderAndIsr(2, 9, (2,), 9, 9)})
+    given_away = prepared.hand_over(state)
+    assert given_away == wanted(state)
+    expected = hosted(state, given_away)
+    assert given_away.take_entries() == {
+        broker_id: entries_of(partitions, given_away) for broker_id, partitions in expected.items()
+    }
+    assert given_away.take_entries() == {}
 
 
 def test_only_what_has_changed_is_made_again() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from regent.controller.kafka_controller import KafkaController
 from regent.model.partition import TopicPartition
 from regent.runtime.state_change_report import state_change_report
+from regent.simulation.zookeeper import InMemoryZooKeeper
 from regent.status.cluster import read_brokers, read_controller
 from regent.status.reader import ClusterReader
 from regent.status.topic import Target, read_topic, resolve
@@ -17,7 +18,6 @@ from regent.status.why import tell
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import DatedZNode, ZNode
-from tests.simulation.zookeeper import InMemoryZooKeeper
 from tests.unit.controller.world import World, two_partitions
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -9,15 +9,18 @@ import pytest
 
 from regent.model.errors import ConfigurationError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
+from regent.simulation.zookeeper import InMemoryZooKeeper
 from regent.status.cluster import read_cluster
 from regent.status.reader import ClusterReader
 from regent.status.report import ExitStatus, exit_status
+from regent.status.sample import left_out_of
+from regent.status.snapshot import read_view
 from regent.status.text import render_status
 from regent.status.topic import Target, read_topic
 from regent.zk_data import paths
+from regent.zk_data.broker_notes import DEPOSED, encode_broker_note
 from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.operations import DatedZNode, ZNode
-from tests.simulation.zookeeper import InMemoryZooKeeper
 from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -85,6 +88,24 @@ async def test_a_regent_that_is_registered_is_no_broker() -> None:
     topic = await read_topic(reader, Target("t", None), changed=(), problems=[])
     assert topic is not None
     assert topic["offline"] == 1
+
+
+async def test_deposed_controllers_are_named_until_their_brokers_are_restarted() -> None:
+    world = World()
+    world.start_broker(1, 2, 3)
+    reader = ClusterReader(ClosedReads(world.zookeeper, ()), "")
+    assert (await read_cluster(reader))["deposedControllers"] == []
+    for broker_id in (1, 2):
+        registration = world.zookeeper.get(paths.broker_id(broker_id))
+        assert registration is not None
+        world.put(DEPOSED.path(broker_id), encode_broker_note(registration.czxid))
+    world.put(DEPOSED.path(3), b"?")
+    world.bounce_broker(1)
+    report = await read_cluster(reader)
+    assert report["deposedControllers"] == [2]
+    assert [problem.split(":")[0] for problem in report["problems"]] == [DEPOSED.path(3)]
+    output = render_status({**report, "regent": None, "regentProblem": "nobody was asked"})
+    assert "Deposed     2: restart" in output
 
 
 async def test_nothing_is_closed() -> None:
@@ -159,3 +180,25 @@ async def test_a_closed_topic_or_partition_is_known_to_exist_and_not_called_offl
     assert topic is not None
     assert topic["offline"] == 0
     assert [p["createdMs"] for p in topic["partitions"]] == ([None] if "state" in closed else [])
+
+
+async def test_a_sample_names_what_could_not_be_read() -> None:
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("t", {0: (1, 2)})
+    created = world.zookeeper.get(paths.topic("t"))
+    world.put(paths.topic("broken"), b"no JSON")
+    half = b'{"version":2,"partitions":{"0":[1],"1":[2,2],"x":[1],"99999999999":[1]}}'
+    world.put(paths.topic("half"), half)
+    world.put(paths.topic("secret"), b"{}")
+    read = await read_view(ClusterReader(ClosedReads(world.zookeeper, [paths.topic("secret")]), ""))
+    assert created is not None
+    assert read.view.topics["t"].czxid == created.czxid
+    named = [(part.topic, part.partition) for part in left_out_of(read)]
+    assert named == [
+        ("broken", None), ("half", 1), ("half", None), ("half", None), ("secret", None)
+    ]  # fmt: skip
+    assert left_out_of(read)[-1].unreadable == f"{paths.topic('secret')}: {NO_AUTH}"
+    assert read.problems[0].startswith("topic broken is left out: ")
+    assert read.problems[1].startswith("partition half-1 is left out: ")
+    assert [part.partition for part in read.view.topics["half"].partitions] == [0]

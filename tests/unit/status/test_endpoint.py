@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from regent.network.listening import listening_socket
 from regent.observability.http import HttpEndpoint, JsonAnswer
 from regent.settings import Settings
 from regent.status.endpoint import EndpointAnswer, ask_regent, ask_why, default_url, of_this_cluster
@@ -61,8 +62,7 @@ async def nothing_known(topic: str, partition: int | None) -> JsonAnswer:
 def regent_url() -> Iterator[str]:
     """The endpoint of a Regent that is the controller, and knows no topic."""
     endpoint = HttpEndpoint(
-        host="127.0.0.1",
-        port=0,
+        listening=listening_socket("127.0.0.1", 0, setting="http"),
         registry=CollectorRegistry(),
         liveness=lambda: None,
         readiness=lambda: None,

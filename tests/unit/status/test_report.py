@@ -17,6 +17,7 @@ def report(**values: Any) -> Report:
         "clusterId": "c",
         "controller": {"id": 1000, "epoch": 7, "kind": "regent"},
         "brokers": [],
+        "deposedControllers": [],
         "partitions": {
             "topics": 1, "total": 2, "online": 2, "offline": 0, "new": 0, "unknown": 0,
             "underReplicated": 0,
@@ -207,6 +208,7 @@ def test_what_is_served_and_what_is_not_is_shown() -> None:
         "isActive": True,
         "endpoint": {
             "served": {"PLAINTEXT": "regent:9092"},
+            "servedListeners": {"EXTERNAL": "kafka.example:9095"},
             "listenersNotServed": {"CLIENTS": "SASL_SSL"},
         },
         "eventQueueSize": 0,
@@ -214,6 +216,7 @@ def test_what_is_served_and_what_is_not_is_shown() -> None:
     }
     output = render_status(report(regent=regent, regentProblem=None))
     assert "Endpoint    regent:9092 (PLAINTEXT)" in output
+    assert "Endpoint    kafka.example:9095 (EXTERNAL)" in output
     assert "Endpoint    listener CLIENTS (SASL_SSL) is not served" in output
     without = render_status(report(regent=regent | {"endpoint": None}, regentProblem=None))
     assert "Endpoint    " not in without

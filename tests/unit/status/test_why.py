@@ -166,6 +166,7 @@ class TestSentences:
             CauseKind.BROKER_FAILED, CauseKind.BROKER_STARTED,
             CauseKind.BROKER_BOUNCED, CauseKind.LOG_DIR_FAILED, CauseKind.REQUEST_REFUSED,
             CauseKind.CONTROLLED_SHUTDOWN, CauseKind.SHUTDOWN_GIVEN_UP,
+            CauseKind.LEADER_OF_FORMER_TOPIC,
         )  # fmt: skip
         cause = {"kind": kind, "event": "SomeEvent", "timeMs": 0, "brokers": [broker]}
         sentence = cause_sentence(cause, {1, 3})

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import MalformedZNodeError
+from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data.brokers import (
     decode_broker,
     encode_controller_registration,
     is_controller_registration,
 )
 from regent.zk_data.operations import ZNode
-from tests.support.broker_znodes import encode_broker
 
 SESSION_ID = 5
 

@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import (
+    broker_notes,
     brokers,
     cluster,
     config,
     controller,
     features,
     notifications,
+    overtaken_answers,
     preferred_replica_election,
     reassign_partitions,
-    shutting_down_brokers,
     topic_ids,
     topics,
 )
@@ -27,6 +28,7 @@ from regent.zk_data.operations import ZNode
 
 DECODERS: dict[str, Callable[[bytes], object]] = {
     "broker": lambda data: brokers.decode_broker(1, ZNode(data, 0, 1, 1)),
+    "broker note": lambda data: broker_notes.decode_broker_note("/n", data),
     "cluster id": cluster.decode_cluster_id,
     "config": lambda data: config.decode_entity_config("/n", data),
     "config change": lambda data: config.decode_config_change("/n", data),
@@ -35,14 +37,13 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
     "feature": features.decode_feature,
     "isr change": lambda data: notifications.decode_isr_change_notification("/n", data),
     "log dir event": lambda data: notifications.decode_log_dir_event("/n", data),
+    "overtaken answer": lambda data: overtaken_answers.decode_overtaken_answer("/n", data),
+    "begun terms": overtaken_answers.decode_begun_terms,
     "preferred replica election": lambda data: (
         preferred_replica_election.decode_preferred_replica_election("/n", data)
     ),
     "partition state": lambda data: topics.decode_partition_state("/n", ZNode(data, 0, 1, 1)),
     "reassignment": reassign_partitions.decode_reassign_partitions,
-    "shutting down broker": lambda data: shutting_down_brokers.decode_shutting_down_broker(
-        "/n", data
-    ),
     "topic": lambda data: topics.decode_topic("t", data),
     "topic id": lambda data: topic_ids.decode_topic_id("/n", data),
 }
@@ -50,7 +51,16 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
 FIELDS = [
     *("adding_replicas", "broker", "brokerEpoch", "brokerid", "config"),
     *("controller_epoch", "endpoints", "entity_name", "entity_path", "entity_type", "features"),
-    *("host", "id", "isr", "jmx_port", "leader", "leader_epoch", "leader_recovery_state"),
+    *(
+        "host",
+        "id",
+        "isr",
+        "jmx_port",
+        "leader",
+        "leaderEpoch",
+        "leader_epoch",
+        "leader_recovery_state",
+    ),
     *("listener_security_protocol_map", "partition", "partitions", "port", "rack"),
     *(
         "removing_replicas",
@@ -61,6 +71,7 @@ FIELDS = [
         "version",
         "0",
         "min_version",
+        "terms",
     ),
 ]
 SCALARS = (

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
+from regent.simulation.broker_znodes import encode_cluster_id
 from regent.zk_data import cluster, config, controller, features, notifications
 from regent.zk_data.features import FeatureStatus, FeatureZNode
 from regent.zk_data.preferred_replica_election import decode_preferred_replica_election
 from tests.support.broker_znodes import (
-    encode_cluster_id,
     encode_isr_change_notification,
     encode_log_dir_event,
     encode_preferred_replica_election,

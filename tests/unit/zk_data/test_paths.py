@@ -21,6 +21,7 @@ def test_a_state_path_leads_back_to_its_partition(topic: str, partition: int) ->
     assert paths.partition_of_state(paths.partition_state(tp)) == tp
     assert paths.topic_of(paths.partition_state(tp)) == topic
     assert paths.partition_state(tp) == paths.topic_partition(tp) + "/state"
+    assert paths.partition_states([tp]) == [paths.partition_state(tp)]
     assert paths.topic_partition(tp) == f"{paths.topic_partitions(topic)}/{partition}"
     assert paths.topic_of(paths.topic(topic)) == topic
 

@@ -239,6 +239,13 @@ def test_malformed_topics(data: bytes) -> None:
     assert caught.value.path == "/brokers/topics/t"
 
 
+@pytest.mark.parametrize("name", ["two words", "t\nu", "\u00e4", "a:b", "x" * 250])
+def test_a_name_that_kafka_does_not_allow_is_no_topic(name: str) -> None:
+    """With a blank in it, a broker could not read its checkpoints any more."""
+    with pytest.raises(MalformedZNodeError, match="the topic name"):
+        decode_topic(name, b'{"version":1,"partitions":{"0":[1]}}')
+
+
 @given(st.lists(STATES, max_size=20))
 def test_states_decoded_together_are_those_decoded_alone(states: list[LeaderAndIsr]) -> None:
     decode = partition_state_decoder()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kazoo.client import KazooClient
 from kazoo.protocol import serialization as kazoo
 from kazoo.protocol.states import WatchedEvent
@@ -19,6 +21,7 @@ from regent.zookeeper.multi_write import (
     serialize_acl,
     size_of,
 )
+from regent.zookeeper.reads import PATHS_PER_REQUEST, in_requests
 from regent.zookeeper.recursive_watch_requests import AddWatch, RemoveWatches, SetWatches2
 from regent.zookeeper.set_watches import SetWatches
 from regent.zookeeper.writes import culprit_of
@@ -162,6 +165,25 @@ def test_an_empty_answer_means_that_bulk_reads_are_unknown() -> None:
 def test_an_unknown_answer_of_a_bulk_read() -> None:
     with pytest.raises(ValueError, match="unknown operation 77"):
         MultiRead([], GET_DATA).deserialize(HEADER.pack(77, 0, 0) + END, 0)
+
+
+def test_an_answer_of_a_bulk_read_that_ends_early_or_goes_on_is_an_error() -> None:
+    node = HEADER.pack(4, 0, 0) + text("data") + STAT.pack(*range(11))
+    for wrong in (node + END[:-1], node + END + b"\0", node + END + bytes(4), node, END[:-2]):
+        with pytest.raises((ValueError, struct.error)):
+            MultiRead([], GET_DATA).deserialize(wrong, 0)
+
+
+@given(st.lists(st.text("aä", max_size=30), max_size=1200), st.integers(1, 5000))
+def test_paths_are_shared_out_to_requests_that_are_small_enough(
+    paths: list[str], request_bytes: int
+) -> None:
+    requests = list(in_requests(paths, request_bytes))
+    assert [path for request in requests for path in request] == paths
+    for request in requests:
+        body = MultiRead(request, GET_DATA).serialize()
+        assert 1 <= len(request) <= PATHS_PER_REQUEST
+        assert len(body) - len(END) <= request_bytes or len(request) == 1
 
 
 def test_watches_are_registered_when_they_are_sent() -> None:

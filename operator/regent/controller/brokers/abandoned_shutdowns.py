@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import shutting_down_notes
+from regent.controller.brokers import broker_notes
 from regent.controller.brokers.offline_replicas import without_started_deletions
 from regent.controller.effects import ArmTimer, PublishView
 from regent.controller.events import ControlledShutdownOverdue
@@ -31,6 +31,7 @@ from regent.controller.state.states import ReplicaState
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.cluster import Broker
 from regent.protocol.control_requests import UpdateMetadataResponse
+from regent.zk_data.broker_notes import SHUTTING_DOWN
 
 GIVEN_UP_AFTER_MS: Final = 60_000
 
@@ -93,5 +94,5 @@ async def _take_back(active: ActiveController, broker_id: int) -> None:
     await announce(active, stopped)
     await active.partitions.trigger_online_for(hosted)
     await resume_for_targets(active, [broker_id], hosted)
-    await shutting_down_notes.forget(context, [broker_id])
+    await broker_notes.forget(context, SHUTTING_DOWN, [broker_id])
     await PublishView(frozenset())

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from regent.model.cluster import Address, Broker, EndPoint
@@ -26,6 +27,8 @@ def announced_controller(
     brokers: Mapping[int, Broker],
     served: Mapping[str, Address],
     listeners: Collection[str] = (),
+    *,
+    addresses: Mapping[str, Address] = MappingProxyType({}),
 ) -> Broker | None:
     """The controller as a live broker.
 
@@ -37,6 +40,7 @@ def announced_controller(
         brokers: The live brokers.
         served: Security protocol -> where brokers and clients reach us with it.
         listeners: Names of the listeners under which to appear; none: all of them.
+        addresses: Name of a listener -> where its users reach us instead.
 
     Returns:
         None if none of the brokers' listeners has a security protocol that is served.
@@ -46,6 +50,7 @@ def announced_controller(
         for each in broker.endpoints:
             address = served.get(each.security_protocol)
             if address is not None and (not listeners or each.listener in listeners):
+                address = addresses.get(each.listener, address)
                 endpoints.setdefault(
                     each.listener,
                     EndPoint(each.listener, each.security_protocol, address.host, address.port),
@@ -131,18 +136,18 @@ def refuse_unreachable(
     )
 
 
-def refuse_address_of_a_broker(brokers: Iterable[Broker], served: Mapping[str, Address]) -> None:
+def refuse_address_of_a_broker(brokers: Iterable[Broker], addresses: Iterable[Address]) -> None:
     """Who asks the controller at an address of a broker asks that broker, which refuses: it is not
     the controller. Nothing else would show it: leaders go on, until a follower falls behind.
 
     Args:
         brokers: The live brokers.
-        served: As in :func:`announced_controller`.
+        addresses: Those under which we would be announced.
 
     Raises:
-        UnsupportedClusterError: A broker has the address under which we would be announced.
+        UnsupportedClusterError: A broker has an address under which we would be announced.
     """
-    ours = {(address.host.lower(), address.port): address for address in served.values()}
+    ours = {(address.host.lower(), address.port): address for address in addresses}
     for broker in brokers:
         for each in broker.endpoints:
             address = ours.get((each.host.lower(), each.port))
@@ -151,5 +156,6 @@ def refuse_address_of_a_broker(brokers: Iterable[Broker], served: Mapping[str, A
                     f"the address at which brokers and clients are to reach Regent, "
                     f"{address.host}:{address.port}, is that of broker {broker.broker_id} "
                     f"(listener {each.listener}): they would ask that broker. Give Regent an "
-                    "address of its own (endpoint_advertised_host, endpoint_advertised_port)"
+                    "address of its own (endpoint_advertised_host, endpoint_advertised_port, "
+                    "endpoint_advertised_listeners)"
                 )

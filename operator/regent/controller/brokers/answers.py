@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import abandoned_shutdowns, refusal_repair, unassigned_replicas
 from regent.controller.brokers.offline_replicas import on_replicas_become_offline
 from regent.controller.brokers.refused_requests import take_answer
 from regent.controller.effects import Enqueue, PublishView
+from regent.controller.elections import leaders_of_former_topics
 from regent.controller.events import BrokerChange
 from regent.controller.log import examples
 from regent.controller.state.causes import CauseKind
+from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics import stray_replicas, topic_ids
 from regent.model.errors import StaleControllerEpochError
@@ -42,9 +46,11 @@ async def process_leader_and_isr_response(
     context, broker_id = active.context, response.broker_id
     if await is_of_the_past(active, response):
         return
+    response = _of_present_topics(context, response)
     await take_answer(active, response)
     if not await topic_ids.take_leader_and_isr_answer(active, response):
         await stray_replicas.take_leader_and_isr_answer(active, response)
+        await leaders_of_former_topics.take_leader_and_isr_answer(active, response)
     await refusal_repair.take_leader_and_isr_answer(active, response)
     if response.error_code:
         return
@@ -66,6 +72,24 @@ async def process_leader_and_isr_response(
         with context.trail.because(CauseKind.LOG_DIR_FAILED, brokers=[broker]):
             await on_replicas_become_offline(active, {broker_id: fresh})
         await PublishView(frozenset(tp.topic for tp in fresh))
+
+
+def _of_present_topics(
+    context: ControllerContext, response: LeaderAndIsrResponse
+) -> LeaderAndIsrResponse:
+    """An answer without topics that have another id by now: what a broker hosts under the former
+    one says nothing, and it has been sent the present one since."""
+    present = context.cluster.topic_ids
+    former = {t for t, asked in response.topic_ids.items() if present.get(t, asked) != asked}
+    if not former:
+        return response
+    return msgspec.structs.replace(
+        response,
+        partition_errors={
+            tp: code for tp, code in response.partition_errors.items() if tp.topic not in former
+        },
+        partitions={tp: new for tp, new in response.partitions.items() if tp.topic not in former},
+    )
 
 
 async def process_update_metadata_response(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import (
+    broker_notes,
     own_registration,
-    shutting_down_notes,
     unassigned_replicas,
     unserved_listeners,
 )
@@ -26,6 +26,7 @@ from regent.controller.transitions.broker_request_batch import ControllerBrokerR
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.zk_data import paths
+from regent.zk_data.broker_notes import SHUTTING_DOWN
 
 
 async def process_broker_change(active: ActiveController) -> None:
@@ -67,7 +68,7 @@ async def process_broker_change(active: ActiveController) -> None:
             context.remove_live_brokers(dead)
             await on_broker_failure(active, dead)
     if stopped:
-        await shutting_down_notes.forget(context, stopped)
+        await broker_notes.forget(context, SHUTTING_DOWN, stopped)
     unserved_listeners.report(active)
     await own_registration.settle(active)
     await PublishView(frozenset())

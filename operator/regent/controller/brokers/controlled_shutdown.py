@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import shutting_down_notes
+from regent.controller.brokers import broker_notes
 from regent.controller.brokers.abandoned_shutdowns import expect_the_end
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.brokers.partition_release import has_successors, release_partitions
@@ -28,6 +28,7 @@ from regent.controller.state.context import ControllerContext
 from regent.model.cluster import Broker
 from regent.model.partition import NO_EPOCH
 from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, STALE_BROKER_EPOCH
+from regent.zk_data.broker_notes import SHUTTING_DOWN
 
 
 async def shut_down_brokers(
@@ -89,7 +90,7 @@ def _refusal(
 async def resume(active: ActiveController) -> None:
     """Brokers that a predecessor was shutting down go on to do so. Topics are not known yet."""
     context = active.context
-    for broker_id in await shutting_down_notes.read(context, active.log):
+    for broker_id in await broker_notes.read(context, SHUTTING_DOWN, active.log):
         context.mark_shutting_down(broker_id)
     brokers = [context.cluster.brokers[b] for b in context.shutting_down_broker_ids]
     if brokers:
@@ -108,7 +109,7 @@ async def release_all(active: ActiveController) -> None:
 
 async def _shut_down(active: ActiveController, brokers: Sequence[Broker]) -> None:
     context = active.context
-    await shutting_down_notes.remember(context, brokers, active.log)
+    await broker_notes.remember(context, SHUTTING_DOWN, brokers, active.log)
     for broker in brokers:
         context.mark_shutting_down(broker.broker_id)
     await expect_the_end(active, brokers)

@@ -16,10 +16,11 @@ from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.announcement import announced_controller
-from regent.controller.effects import CurrentTime, Multi, ReadData, Write
+from regent.controller.effects import CurrentTime, Multi, Write
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
@@ -43,7 +44,7 @@ async def settle(active: ActiveController) -> None:
     if wanted is None and not context.is_registered:
         return
     path = paths.broker_id(context.term.controller_id)
-    (node,) = await ReadData([path])
+    (node,) = await read_permitted([path])
     operation = await _operation(path, node, wanted)
     if wanted is not None:
         context.is_registered = True  # even if the answer to the write is lost
@@ -68,13 +69,20 @@ def _is_needed(context: ControllerContext) -> bool:
 def _controller(context: ControllerContext) -> Broker | None:
     """With all listeners that are served: brokers alone look here, clients do not."""
     term = context.term
-    return announced_controller(term.controller_id, context.cluster.brokers, term.served)
+    return announced_controller(
+        term.controller_id,
+        context.cluster.brokers,
+        term.served,
+        addresses=term.listener_addresses,
+    )
 
 
 async def _operation(path: str, node: ZNode | None, wanted: Broker | None) -> Operation | None:
     """What makes the node as it is wanted; None if it is."""
     if node is not None and not is_controller_registration(node):
-        return None  # a broker has registered with our id: that is refused elsewhere
+        # A broker has registered with our id: that is refused elsewhere. Or somebody has made a
+        # node that we may not read: it is not ours.
+        return None
     if wanted is None:
         return None if node is None else Delete(path, node.version)
     if node is not None and _is_as(node, wanted):
@@ -96,7 +104,7 @@ def _is_as(node: ZNode, wanted: Broker) -> bool:
 async def deletion(controller_id: int) -> list[Delete]:
     """What deletes the registration of this controller; nothing if there is none."""
     path = paths.broker_id(controller_id)
-    (node,) = await ReadData([path])
+    (node,) = await read_permitted([path])
     if node is None or not is_controller_registration(node):
         return []
     return [Delete(path, node.version)]

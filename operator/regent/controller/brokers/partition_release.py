@@ -17,7 +17,7 @@ Source: ``KafkaController.doControlledShutdown``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from regent.controller.active_controller import ActiveController
@@ -56,6 +56,7 @@ async def release_partitions(
     if not concerned:
         return
     before = {tp: context.cluster.leadership[tp] for tp in concerned}
+    replicas = {tp: context.cluster.replicas(tp) for tp in concerned}
 
     # Where no log directory has failed, partitions with the same replicas are decided alike.
     alike: dict[tuple[tuple[int, ...], int, tuple[int, ...]], LeaderAndMembers | None] = {}
@@ -63,16 +64,22 @@ async def release_partitions(
     def decide(tp: TopicPartition, state: LeaderAndIsr) -> Decision:
         if context.has_offline_replicas:
             return _leadership_afterwards(context, tp, state)
-        key = (context.cluster.replicas(tp), state.leader, state.isr)
+        key = (replicas[tp], state.leader, state.isr)
         if key not in alike:
             alike[key] = _leadership_afterwards(context, tp, state)
         return alike[key]
 
     written, failures = await change_leadership(context, concerned, decide, active.log)
     batch = ControllerBrokerRequestBatch(context)
-    receivers = {tp: _recipients(context, tp, before[tp]) for tp in written}
-    batch.add_leaders_and_isrs(receivers, is_new=False)
-    _stop_replicas(context, concerned, written, batch)
+    recipients = _Recipients(context.shutting_down_broker_ids)
+    batch.add_leaders_and_isrs(
+        {
+            tp: recipients[replicas[tp], before[tp].leader, state.leader]
+            for tp, state in written.items()
+        },
+        is_new=False,
+    )
+    _stop_replicas(context, replicas, written, batch)
     await batch.send()
     if failures:
         active.log.error(
@@ -126,24 +133,31 @@ def _leadership_afterwards(
     return LeaderAndMembers(state.leader, members, ChangeKind.REPLICA_OFFLINE)
 
 
-def _recipients(context: ControllerContext, tp: TopicPartition, before: LeaderAndIsr) -> list[int]:
-    """The replicas that stay, the leader, and the former one: it must not go on leading."""
-    leaders = (before.leader, context.cluster.leadership[tp].leader)
-    leaving = context.shutting_down_broker_ids
-    return [r for r in context.cluster.replicas(tp) if r not in leaving or r in leaders]
+class _Recipients(dict[tuple[tuple[int, ...], int, int], list[int]]):
+    """Who is told of a change, by replicas, former and present leader: the replicas that stay, the
+    leader, and the former one, which must not go on leading."""
+
+    def __init__(self, leaving: Collection[int]) -> None:
+        super().__init__()
+        self._leaving = leaving
+
+    def __missing__(self, key: tuple[tuple[int, ...], int, int]) -> list[int]:
+        replicas, former, leader = key
+        told = [r for r in replicas if r not in self._leaving or r in (former, leader)]
+        self[key] = told
+        return told
 
 
 def _stop_replicas(
     context: ControllerContext,
-    partitions: Iterable[TopicPartition],
+    replicas: Mapping[TopicPartition, tuple[int, ...]],
     written: Mapping[TopicPartition, LeaderAndIsr],
     batch: ControllerBrokerRequestBatch,
 ) -> None:
     """Stop what has left its ISR, unless that has been done before."""
     stopped: dict[int, list[TopicPartition]] = {}
-    for broker_id, tp in _leaving(context, partitions):
-        is_stopped = context.replica_state(broker_id, tp) is ReplicaState.OFFLINE
-        if tp in written or not is_stopped:
+    for broker_id, tp in _leaving(context, replicas):
+        if tp in written or context.replica_state(broker_id, tp) is not ReplicaState.OFFLINE:
             stopped.setdefault(broker_id, []).append(tp)
     for broker_id, tps in stopped.items():
         batch.add_stop_replica(broker_id, tps, delete=False, checks_epoch=False)
@@ -152,12 +166,12 @@ def _stop_replicas(
 
 
 def _leaving(
-    context: ControllerContext, partitions: Iterable[TopicPartition]
+    context: ControllerContext, replicas: Mapping[TopicPartition, tuple[int, ...]]
 ) -> Iterable[_Leaving]:
     """Replicas on brokers that are shutting down, and that are not in sync (any more)."""
-    leaving = context.shutting_down_broker_ids
-    for tp in partitions:
-        isr = context.cluster.leadership[tp].isr
-        for broker_id in context.cluster.replicas(tp):
+    leaving, leadership = context.shutting_down_broker_ids, context.cluster.leadership
+    for tp, hosts in replicas.items():
+        isr = leadership[tp].isr
+        for broker_id in hosts:
             if broker_id in leaving and broker_id not in isr:
                 yield _Leaving(broker_id, tp)

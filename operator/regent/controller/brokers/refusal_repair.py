@@ -166,9 +166,9 @@ async def _plan(active: ActiveController, broker_id: int, forms: Mapping[Subject
 
 
 async def _arm(active: ActiveController) -> None:
-    due_ms = active.context.refusal_repairs.next_due_ms
-    if due_ms is not None:
-        await ArmTimer(_TIMER, max(0, due_ms - await CurrentTime()), RefusalRepairDue())
+    due_in_ms = active.context.refusal_repairs.next_due_in_ms(await CurrentTime())
+    if due_in_ms is not None:
+        await ArmTimer(_TIMER, due_in_ms, RefusalRepairDue())
 
 
 async def _give_new_epochs(

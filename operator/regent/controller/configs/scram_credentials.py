@@ -29,7 +29,11 @@ from regent.controller.effects import Multi
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.controller.znodes.transactions import all_written, raise_if_moved
-from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
+from regent.model.errors import (
+    MalformedZNodeError,
+    UnexpectedZooKeeperError,
+    ZooKeeperUnavailableError,
+)
 from regent.model.scram_credential import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
@@ -144,6 +148,7 @@ async def _alter(
     Args:
         sent: As for :func:`_decide`.
     """
+    refused: UnexpectedZooKeeperError | None = None
     for _ in range(1 if len(users) > 1 else ATTEMPTS):
         results, changes = await _decide(active, command, users, sent)
         if not changes:
@@ -156,6 +161,9 @@ async def _alter(
             written = await Multi([epoch_guard(active.context), *operations])
         except ZooKeeperUnavailableError:
             continue
+        except UnexpectedZooKeeperError as error:
+            refused = error
+            break
         if all_written(written):
             return results
         raise_if_moved(written)
@@ -164,6 +172,9 @@ async def _alter(
         for user in users:
             merged |= await _alter(active, command, [user], sent)
         return merged
+    if refused is not None:
+        active.log.error("Credentials not written", user=users[0], answer=str(refused))
+        return {users[0]: EntityResult(UNKNOWN_SERVER_ERROR, str(refused))}
     active.log.warning("Credentials not written: others write at the same time", user=users[0])
     return {users[0]: EntityResult(UNKNOWN_SERVER_ERROR, "Others change the user; try again")}
 

@@ -1,14 +1,15 @@
 """AlterPartition: leaders ask for changes of ISRs (inter.broker.protocol.version 2.7 and newer).
 
 What several brokers have asked meanwhile is processed together: one write for all changes, each
-conditional on the version of its node, and one announcement of what has changed. (Upstream
-processes each request alone, and announces also what it has refused.)
+conditional on the version of its node. (Upstream processes each request alone, and announces also
+what it has refused.)
 
-Until its leader has an answer, all ISR changes of that broker wait. So the answer does not wait for
-what follows, which is an event of its own: reassignments that have become complete, leaders on
-brokers that are stopping for which there is a successor now, replicas of a former topic that have
-left. Only the higher leader epoch that a refused leader would wait for is written first: nobody
-after us would know of it.
+Until its leader has an answer, all ISR changes of that broker wait. So the answer leaves when the
+write is confirmed, and what follows is events of their own: the announcement of what has changed
+(``isr_announcements.py``), reassignments that have become complete, leaders on brokers that are
+stopping for which there is a successor now, replicas of a former topic that have left. Only the
+higher leader epoch that a refused leader would wait for is written first: nobody after us would
+know of it.
 """
 
 from __future__ import annotations
@@ -28,18 +29,22 @@ from regent.controller.broker_requests import (
 from regent.controller.brokers.partition_release import release_again
 from regent.controller.effects import Enqueue, PublishView
 from regent.controller.events import IsrChangesMade, PartitionReassignmentIsrChange
+from regent.controller.partitions.isr_announcements import announce_soon
 from regent.controller.partitions.isr_change_rules import decide
+from regent.controller.partitions.overtaken_answers import answer_to, expect_overtaken
+from regent.controller.partitions.senders_ahead import SenderAhead, read_what_is_stored, report
 from regent.controller.partitions.waiting_leaders import is_left_waiting, raise_leader_epochs
+from regent.controller.state.answered_leaders import AnsweredLeader
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.term.cluster_loading import refresh_leadership
 from regent.controller.topics.stray_replicas import take_isr_changes
-from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import write_partition_states
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.model.partition import KnownEpochs, LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import (
     INVALID_UPDATE_VERSION,
     NONE,
+    NOT_CONTROLLER,
     STALE_BROKER_EPOCH,
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_ID,
@@ -68,8 +73,10 @@ async def process_alter_partition(
     context = active.context
     requests = [each.request for each in asked]
     results: dict[_Place, IsrChangeResult] = {}
-    waiting: dict[TopicPartition, int] = {}
+    waiting: dict[TopicPartition, KnownEpochs] = {}
     changes = _identify(context, requests, results)
+    answers = dict(_answered(context, changes))
+    context.answered_leaders.add(answers)
     with context.trail.because(
         CauseKind.ISR_CHANGE,
         brokers=[
@@ -77,24 +84,20 @@ async def process_alter_partition(
             for broker_id in dict.fromkeys(change.sender for change in changes)
         ],
     ):
-        announced: dict[TopicPartition, None] = {}
+        changed: dict[TopicPartition, None] = {}
         for round_ in _rounds(changes):
-            announced.update(dict.fromkeys(await _make(active, round_, results)))
+            changed.update(dict.fromkeys(await _make(active, round_, results)))
+            changed.update(dict.fromkeys(await _settle_ahead(active, round_, results)))
             waiting.update(_left_waiting(context, round_, results))
         raised = await raise_leader_epochs(active, waiting)
-    unknown = [tp for tp in announced if tp not in raised]
-    if unknown:
-        batch = ControllerBrokerRequestBatch(context)
-        batch.add_update_metadata(unknown)
-        await batch.send()
-    if announced:
-        moving = tuple(tp for tp in announced if tp in context.cluster.partitions_being_reassigned)
-        if moving:
-            await Enqueue(PartitionReassignmentIsrChange(moving))
-        allowing_more = tuple(tp for tp in announced if _allows_more(context, tp))
-        if allowing_more:
-            await Enqueue(IsrChangesMade(allowing_more))
-        await PublishView(frozenset(tp.topic for tp in announced))
+    await expect_overtaken(context, answers)
+    await announce_soon(context, (tp for tp in changed if tp not in raised))
+    moving = tuple(tp for tp in changed if tp in context.cluster.partitions_being_reassigned)
+    if moving:
+        await Enqueue(PartitionReassignmentIsrChange(moving))
+    allowing_more = tuple(tp for tp in changed if _allows_more(context, tp))
+    if allowing_more:
+        await Enqueue(IsrChangesMade(allowing_more))
     return [
         AlterPartitionResponse(
             NONE, tuple(results[_Place(number, i)] for i in range(len(request.changes)))
@@ -197,6 +200,7 @@ async def _make(
     context.cluster.set_leadership(outcome.written, ChangeKind.ISR_REQUESTED)
     # Somebody else has written: what is stored counts from now on.
     read_again = await refresh_leadership(context, outcome.conflicts, active.log)
+    report(active, [_sender(change) for change in changes if change.tp in outcome.conflicts])
     _note_failures(active, outcome.failures)
     for change in changes:
         place, tp, _, wanted = change
@@ -205,27 +209,59 @@ async def _make(
         elif tp in outcome.failures:
             results[place] = _refused(wanted, UNKNOWN_SERVER_ERROR)
         elif tp in states:
-            results[place] = _outcome_of_conflict(context, change)
+            results[place] = _by_what_is_stored(context, change)
     return [*outcome.written, *read_again]
+
+
+async def _settle_ahead(
+    active: ActiveController, changes: Iterable[_Change], results: dict[_Place, IsrChangeResult]
+) -> list[TopicPartition]:
+    """Decide anew about changes whose senders are ahead of us. Returns the partitions whose state
+    is another one in ZooKeeper."""
+    ahead = [change for change in changes if results[change.place].error_code == NOT_CONTROLLER]
+    if not ahead:
+        return []
+    read_again = await read_what_is_stored(active, [_sender(change) for change in ahead])
+    for change in ahead:
+        results[change.place] = _by_what_is_stored(active.context, change)
+    return read_again
+
+
+def _sender(change: _Change) -> SenderAhead:
+    return SenderAhead(change.tp, change.sender, change.wanted)
 
 
 def _left_waiting(
     context: ControllerContext,
     changes: Iterable[_Change],
     results: Mapping[_Place, IsrChangeResult],
-) -> Iterator[tuple[TopicPartition, int]]:
-    """Partitions whose leader was refused, and needs a higher leader epoch than this to go on."""
+) -> Iterator[tuple[TopicPartition, KnownEpochs]]:
+    """Partitions whose leader was refused, and needs higher epochs than its own to go on."""
     for place, tp, sender, wanted in changes:
         current = context.cluster.leadership.get(tp)
         if current is not None and is_left_waiting(
             results[place].error_code, wanted, sender=sender, current=current
         ):
-            yield tp, current.leader_epoch
+            yield tp, wanted.known_epochs
 
 
-def _outcome_of_conflict(context: ControllerContext, change: _Change) -> IsrChangeResult:
+def _answered(
+    context: ControllerContext, changes: Iterable[_Change]
+) -> Iterator[tuple[TopicPartition, AnsweredLeader]]:
+    """Leaders who lose something if their answer is overtaken by a higher leader epoch."""
+    for _, tp, sender, wanted in changes:
+        current = context.cluster.leadership.get(tp)
+        if current is None:
+            continue
+        answer = answer_to(context, wanted, sender=sender, current=current)
+        if answer is not None:
+            yield tp, answer
+
+
+def _by_what_is_stored(context: ControllerContext, change: _Change) -> IsrChangeResult:
     """What is stored is another state than the change was based on, and may well be the wanted one:
-    a write that has taken effect is repeated if its answer is lost."""
+    a write that has taken effect is repeated if its answer is lost. It was read while we were the
+    controller, so nobody else knows a later one."""
     current = context.cluster.leadership.get(change.tp)
     if current is not None:
         decision = decide(
@@ -233,7 +269,7 @@ def _outcome_of_conflict(context: ControllerContext, change: _Change) -> IsrChan
         )
         if decision is current:
             return _made(change.wanted, current)
-        if isinstance(decision, int):
+        if isinstance(decision, int) and decision != NOT_CONTROLLER:
             return _refused(change.wanted, decision)
     return _refused(change.wanted, INVALID_UPDATE_VERSION)
 

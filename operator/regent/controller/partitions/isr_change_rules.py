@@ -8,15 +8,18 @@ until a LeaderAndIsr with a higher leader epoch.
 A leader that names topics (Kafka 2.7 to 3.2) has no error for a member that cannot be in sync: up
 to 3.0 it would keep its pending ISR after any of them. So a member that is stopping is granted to
 it, as by the controllers of those releases: the ISR loses it as soon as it is gone. One that is
-down is refused as if the leader were out of date, which it becomes: see ``waiting_leaders.py``.
+down is refused as if the leader were out of date, which it becomes: see ``waiting_leaders.py``. So
+is whatever else cannot be: Kafka 3.1 sends a change that it takes for refused by mistake again at
+once, and for ever.
 
 One rule differs: whether the leader may be in its ISR is not asked. A leader on a broker that is
 stopping leads on because nobody else is in sync. A broker's controller of Kafka 3.0 or newer lets
 nobody join it, so the partition has no leader once the broker has stopped.
 
 A broker's controller trusts the sender in three points. Here, as in KRaft's
-``ReplicationControlManager``, they are ``INVALID_REQUEST``: a sender that is not the leader, an ISR
-without its leader, an ISR with others than the partition's replicas.
+``ReplicationControlManager``, they are refused, with ``INVALID_REQUEST`` where topics are named by
+id: a sender that is not the leader, an ISR without its leader, an ISR with others than the
+partition's replicas.
 """
 
 from __future__ import annotations
@@ -57,19 +60,19 @@ def decide(
     if change.partition_epoch > current.partition_epoch or (
         change.leader_epoch > current.leader_epoch
     ):
-        return NOT_CONTROLLER  # the sender has heard of a newer controller than us
+        return NOT_CONTROLLER  # as it seems: see senders_ahead.py
     if change.leader_epoch < current.leader_epoch:
         return FENCED_LEADER_EPOCH
+    by_id = isinstance(change.topic, uuid.UUID)
     if sender != current.leader:
-        return INVALID_REQUEST
+        return INVALID_REQUEST if by_id else INVALID_UPDATE_VERSION
     if (change.isr, change.leader_recovery_state) == (current.isr, current.leader_recovery_state):
         return current
     if change.partition_epoch < current.partition_epoch:
         return INVALID_UPDATE_VERSION
     if not _is_sound(change, current, replicas=context.cluster.replicas(tp)):
-        return INVALID_REQUEST
+        return INVALID_REQUEST if by_id else INVALID_UPDATE_VERSION
     followers = (broker_id for broker_id in change.isr if broker_id != sender)
-    by_id = isinstance(change.topic, uuid.UUID)
     is_eligible = _is_eligible if by_id else _is_live
     if not all(is_eligible(broker_id, change, context) for broker_id in followers):
         return INELIGIBLE_REPLICA if by_id else INVALID_UPDATE_VERSION

@@ -5,6 +5,8 @@ The notifications are honoured at any version: brokers of a rolling upgrade stil
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.partition_release import release_again
 from regent.controller.effects import PublishView, ReadChildren, Write
@@ -20,6 +22,7 @@ from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.notifications import decode_isr_change_notification
 from regent.zk_data.operations import Delete
+from regent.zk_data.permitted_reads import parts_that_may_be_closed
 
 
 async def process_isr_change_notification(active: ActiveController) -> None:
@@ -37,6 +40,24 @@ async def process_isr_change_notification(active: ActiveController) -> None:
             changed.update(dict.fromkeys(decode_isr_change_notification(path, node.data)))
         except MalformedZNodeError as error:
             active.log.error("Malformed notification", path=error.path, reason=error.reason)
+    known = await _read_and_announce(active, changed)
+    await Write([Delete(path, missing_ok=True) for path in nodes], guard=epoch_guard(context))
+    await PublishView(frozenset(tp.topic for tp in known))
+
+
+async def read_again(active: ActiveController) -> None:
+    """Read the states that could not be read when they had changed. However many that are by now,
+    each reading finds no more of them closed than it may."""
+    for unread in parts_that_may_be_closed(list(active.context.unread_states)):
+        known = await _read_and_announce(active, unread)
+        await PublishView(frozenset(tp.topic for tp in known))
+
+
+async def _read_and_announce(
+    active: ActiveController, changed: Iterable[TopicPartition]
+) -> list[TopicPartition]:
+    """Do what follows from ISRs that leaders have changed. Returns those that are known."""
+    context = active.context
     with context.trail.because(CauseKind.ISR_CHANGE):
         known = await refresh_leadership(context, changed, active.log)
     if known:
@@ -46,5 +67,4 @@ async def process_isr_change_notification(active: ActiveController) -> None:
     await release_again(active, known)
     await complete_where_in_sync(active, known)
     await take_isr_changes(active, known)
-    await Write([Delete(path, missing_ok=True) for path in nodes], guard=epoch_guard(context))
-    await PublishView(frozenset(tp.topic for tp in known))
+    return known

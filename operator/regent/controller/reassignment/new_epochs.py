@@ -18,9 +18,10 @@ from regent.controller.transitions.leadership_changes import (
     LeaderAndMembers,
     change_leadership,
 )
-from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
+from regent.model.partition import NO_EPOCH, NO_LEADER, LeaderAndIsr, TopicPartition
 
 _NOWHERE: Final[Mapping[int, Collection[TopicPartition]]] = MappingProxyType({})
+_NO_EPOCHS: Final[Mapping[TopicPartition, int]] = MappingProxyType({})
 
 
 class Unsafe(str):
@@ -55,6 +56,7 @@ async def raise_epochs(
     losing: Mapping[TopicPartition, tuple[int, ...]],
     *,
     new_on: Mapping[int, Collection[TopicPartition]] = _NOWHERE,
+    above: Mapping[TopicPartition, int] = _NO_EPOCHS,
 ) -> dict[TopicPartition, str]:
     """Raise leader epochs; replicas that are lost leave the ISR, one of the others leads.
 
@@ -62,6 +64,8 @@ async def raise_epochs(
         losing: Partitions, each with the replicas that the context's assignment does not have any
             more.
         new_on: Brokers with the partitions whose replicas there are still new.
+        above: Leader epochs that leaders know already, where they may be higher than the stored
+            one: the new one is higher still.
 
     Returns:
         Partitions where that did not take place, with reasons. Nothing of them has changed.
@@ -73,7 +77,7 @@ async def raise_epochs(
 
     def decide(tp: TopicPartition, state: LeaderAndIsr) -> Decision:
         if not losing[tp]:
-            return LeaderAndMembers(state.leader, state.isr)
+            return LeaderAndMembers(state.leader, state.isr, above=above.get(tp, NO_EPOCH))
         return leadership_without(context, tp, state, losing[tp])
 
     written, failures = await change_leadership(context, led, decide, active.log)

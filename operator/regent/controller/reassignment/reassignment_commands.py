@@ -37,17 +37,9 @@ async def alter_partition_reassignments(
     active: ActiveController, command: AlterPartitionReassignments
 ) -> Accepted:
     """Start, replace or cancel reassignments, each for itself."""
-    results: dict[TopicPartition, PartitionResult] = {}
-    wanted: dict[TopicPartition, ReplicaAssignment] = {}
-    for tp, target in command.targets.items():
-        decided = _decide(active, tp, target, found=command.found.get(tp))
-        if isinstance(decided, PartitionResult):
-            results[tp] = decided
-        else:
-            results[tp] = _DONE
-            wanted[tp] = decided
+    results, wanted = decide_moves(active, command)
     if wanted:
-        failures = await _throttle(active, command, wanted)
+        failures = await throttle_moves(active, command, wanted)
         allowed = {tp: new for tp, new in wanted.items() if tp not in failures}
         # What is asked for last counts.
         await drop_requests(active, lambda tp, _: tp in allowed)
@@ -57,7 +49,24 @@ async def alter_partition_reassignments(
     return Accepted(results)
 
 
-async def _throttle(
+def decide_moves(
+    active: ActiveController, command: AlterPartitionReassignments
+) -> tuple[dict[TopicPartition, PartitionResult], dict[TopicPartition, ReplicaAssignment]]:
+    """The result of each partition, as far as it is known before anything is written, and the
+    assignments of those that are to move."""
+    results: dict[TopicPartition, PartitionResult] = {}
+    wanted: dict[TopicPartition, ReplicaAssignment] = {}
+    for tp, target in command.targets.items():
+        decided = _decide(active, tp, target, found=command.found.get(tp))
+        if isinstance(decided, PartitionResult):
+            results[tp] = decided
+        else:
+            results[tp] = _DONE
+            wanted[tp] = decided
+    return results, wanted
+
+
+async def throttle_moves(
     active: ActiveController,
     command: AlterPartitionReassignments,
     wanted: Mapping[TopicPartition, ReplicaAssignment],
@@ -74,7 +83,7 @@ async def reassign_topic(active: ActiveController, command: ReassignTopic) -> Ou
 
     Accepted if one of them could be started: the others show in the view as they were.
     """
-    refused = _refused_reassignment(active, command)
+    refused = refused_reassignment(active, command)
     if refused is not None:
         return refused
     cluster = active.context.cluster
@@ -93,7 +102,8 @@ async def reassign_topic(active: ActiveController, command: ReassignTopic) -> Ou
     return Rejected(reason, f"partition {tp} keeps its replicas: {why}", "replication_factor")
 
 
-def _refused_reassignment(active: ActiveController, command: ReassignTopic) -> Rejected | None:
+def refused_reassignment(active: ActiveController, command: ReassignTopic) -> Rejected | None:
+    """Why a topic cannot get other replicas now."""
     context, topic = active.context, command.topic
     refused = not_usable(active, topic) or has_another_id(active, topic, command.topic_id)
     if refused is not None:

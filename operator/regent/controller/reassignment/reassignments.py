@@ -110,7 +110,23 @@ async def check_completion(active: ActiveController, partitions: Iterable[TopicP
     affected = [tp for tp in partitions if tp in moving]
     if affected:
         await _read_isrs(active, affected)
-        await complete(active, _in_sync(active.context, affected))
+        in_sync = _in_sync(active.context, affected)
+        await complete(active, [tp for tp in in_sync if not _is_halted(active.context, tp)])
+
+
+def _is_halted(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Whether nothing has changed since an attempt that failed. What a watch has reported then is
+    the leader epoch of that attempt: another one would raise it again, and so on without end."""
+    return context.halted_reassignments.get(tp) == context.cluster.leadership[tp]
+
+
+async def look_again(active: ActiveController) -> None:
+    """Try to complete again what could not be completed: no watch reports that a right was given,
+    or a quota raised."""
+    halted = active.context.halted_reassignments
+    partitions = list(halted)
+    halted.clear()
+    await check_completion(active, partitions)
 
 
 async def complete_where_in_sync(
@@ -140,7 +156,7 @@ async def complete(active: ActiveController, partitions: Collection[TopicPartiti
     """Phase B: the target replicas are in sync, the others go.
 
     A partition that finds no leader among its target replicas, or whose znodes cannot be changed,
-    stays on its way: whatever lets it go on takes these steps again.
+    stays on its way: whatever lets it go on takes these steps again, and so does each watch check.
     """
     if not partitions:
         return
@@ -172,7 +188,19 @@ async def complete(active: ActiveController, partitions: Collection[TopicPartiti
             examples=examples(f"{tp}: {why}" for tp, why in failures.items()),
         )
         await _read_isrs(active, failures)  # a watch reports when there is more to know
+    _note_halted(context, partitions, failures)
     await _finish(active, done)
+
+
+def _note_halted(
+    context: ControllerContext, partitions: Collection[TopicPartition], failures: Failures
+) -> None:
+    leadership = context.cluster.leadership
+    for tp in partitions:
+        if tp in failures and tp in leadership:
+            context.halted_reassignments[tp] = leadership[tp]
+        else:
+            context.halted_reassignments.pop(tp, None)
 
 
 async def abandon(active: ActiveController, topics: Iterable[str]) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import Exists, Write
+from regent.controller.effects import Write
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
+from regent.controller.znodes.permitted_reads import exists_permitted, read_permitted
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
@@ -31,8 +31,7 @@ async def read_request(active: ActiveController) -> ReassignPartitionsZNode | No
 
     Leaves a watch that reports the node's creation, change and deletion.
     """
-    (exists,) = await Exists([_PATH], watch=True)
-    if not exists:
+    if not await exists_permitted(_PATH, active.log):
         return None
     (node,) = await read_permitted([_PATH])
     request = None if node is None else _decode(active, node)

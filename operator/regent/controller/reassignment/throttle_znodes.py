@@ -15,6 +15,7 @@ from regent.controller.znodes.transactions import (
     transaction_limit,
     transaction_size,
 )
+from regent.model.errors import UnexpectedZooKeeperError
 from regent.zk_data import paths
 from regent.zk_data.config import (
     ConfigEntity,
@@ -107,7 +108,10 @@ async def write(active: ActiveController, operations: Sequence[Operation]) -> st
     size, limit = transaction_size(guarded), transaction_limit(active.config.jute_max_buffer)
     if size > limit:
         return f"its lists of throttled replicas take {size:,} bytes, ZooKeeper accepts {limit:,}"
-    results = await Multi(guarded)
+    try:
+        results = await Multi(guarded)
+    except UnexpectedZooKeeperError as error:  # a right is missing, a quota is used up
+        return str(error)
     if all_written(results):
         return None
     raise_if_moved(results)

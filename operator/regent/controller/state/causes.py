@@ -52,6 +52,8 @@ class CauseKind(enum.StrEnum):
     """A reassignment began, went on, ended or was cancelled."""
     REQUEST_REFUSED = "request-refused"
     """A broker had refused a LeaderAndIsr: a new leader epoch makes it look at the partition."""
+    LEADER_OF_FORMER_TOPIC = "leader-of-former-topic"
+    """The leader had refused to lead, as what it has is a replica of another topic of that name."""
     ELECTION_REPEATED = "election-repeated"
     """An election had failed at ZooKeeper or at what was in a znode, and was tried again."""
     OTHER = "other"

@@ -17,12 +17,14 @@ from typing import Protocol
 
 from regent.controller.state.announced_states import AnnouncedStates
 from regent.controller.state.causes import ChangeKind
+from regent.controller.state.hosted_replicas import Hosted
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.model.topic import metric_name
 
 _NOTHING: Mapping[TopicPartition, ReplicaAssignment] = MappingProxyType({})
 _NO_LEADERSHIP: Mapping[TopicPartition, LeaderAndIsr] = MappingProxyType({})
+NO_TOPICS_UNREADABLE: Mapping[str, str] = MappingProxyType({})
 _topic_of = itemgetter(0)
 
 
@@ -50,6 +52,11 @@ class ClusterState:
         announced_states: The values of partitions as brokers are sent them, with their bytes.
         shutting_down: Brokers that have asked to be shut down (ControlledShutdown), in that order.
             Each is registered in the life in which it asked.
+        hosted: The partitions of each broker that has any, as they are, if somebody has collected
+            them. None once an assignment changes.
+        unreadable_topics: Why the nodes of topics cannot be decoded or read, or some partitions of
+            them, by topic: what else is known of these is not all that there is. A change replaces
+            the mapping.
         recorder: Is given every change of leadership before it takes place; None: nobody is.
     """
 
@@ -60,6 +67,8 @@ class ClusterState:
         self.recorder: LeadershipRecorder | None = None
         self.announced_states = AnnouncedStates()
         self.shutting_down: dict[int, None] = {}
+        self.hosted: Hosted | None = None
+        self.unreadable_topics: Mapping[str, str] = NO_TOPICS_UNREADABLE
         self._brokers: dict[int, Broker] = {}
         self._topic_ids: dict[str, uuid.UUID] = {}
         self._topics_by_id: dict[uuid.UUID, str] = {}
@@ -73,6 +82,7 @@ class ClusterState:
         self._topics_by_metric_name: dict[str, tuple[str, ...]] = {}
         self._changed_topics: dict[str, None] = {}
         self._changed_partitions: dict[TopicPartition, None] | None = None
+        self._reassigned_topics: dict[str, None] | None = None
 
     # Brokers
 
@@ -146,12 +156,26 @@ class ClusterState:
             partitions = self._assignments[topic] = dict(partitions)
         return partitions
 
+    def note_unreadable(self, problems: Mapping[str, str | None]) -> None:
+        """Learn why the nodes of topics cannot be read, wholly or in part; None: they can."""
+        known = self.unreadable_topics
+        changed = [name for name, why in problems.items() if why != known.get(name)]
+        if not changed:
+            return
+        self._changed_topics.update(dict.fromkeys(changed))
+        merged = dict(known) | {name: problems[name] for name in changed}
+        self.unreadable_topics = MappingProxyType(
+            {name: why for name, why in merged.items() if why is not None}
+        )
+
     def remove_topic(self, topic: str) -> Mapping[TopicPartition, ReplicaAssignment]:
         """Forget a topic, its partitions and their leadership. Returns what it had."""
         self._changed_topics[topic] = None
+        self.note_unreadable({topic: None})
         partitions = self._assignments.pop(topic, {})
         self._partition_count -= len(partitions)
         self._note_partitions(partitions)
+        self._note_assignments(topic)
         self.announced_states.drop(partitions)
         for tp in partitions:
             self._leadership.pop(tp, None)
@@ -198,9 +222,40 @@ class ClusterState:
         changed, self._changed_partitions = self._changed_partitions, {}
         return None if changed is None else changed.keys()
 
+    @property
+    def has_changed_partitions(self) -> bool:
+        """Whether :meth:`take_changed_partitions` would return something, or None."""
+        return self._changed_partitions is None or bool(self._changed_partitions)
+
     def expect_all_partitions_changed(self) -> None:
         """As before :meth:`take_changed_partitions` was first called."""
         self._changed_partitions = None
+
+    def _note_assignments(self, topic: str) -> None:
+        self.hosted = None
+        self.announced_states.forget_entries(topic)
+        if self._reassigned_topics is not None:
+            self._reassigned_topics[topic] = None
+
+    def take_reassigned_topics(self) -> Collection[str] | None:
+        """Topics with other assignments since this was last called, and those that are gone; None,
+        the first time: all of them."""
+        changed, self._reassigned_topics = self._reassigned_topics, {}
+        return None if changed is None else changed.keys()
+
+    @property
+    def has_reassigned_topics(self) -> bool:
+        """Whether :meth:`take_reassigned_topics` would return something, or None."""
+        return self._reassigned_topics is None or bool(self._reassigned_topics)
+
+    def expect_all_topics_reassigned(self) -> None:
+        """As before :meth:`take_reassigned_topics` was first called."""
+        self._reassigned_topics = None
+
+    def take_hosted(self) -> Hosted | None:
+        """What is ``hosted``, which is not kept."""
+        taken, self.hosted = self.hosted, None
+        return taken
 
     def copy_topics(self) -> ClusterState:
         """Topics, assignments and leadership as they are now, whatever becomes of either state.
@@ -221,6 +276,7 @@ class ClusterState:
         # copy() clones the table, which dict() does not where something was removed.
         copy._leadership = self._leadership.copy()
         copy._topics_by_metric_name = dict(self._topics_by_metric_name)
+        copy.unreadable_topics = self.unreadable_topics
         return copy
 
     def take_topics(self, source: ClusterState) -> None:
@@ -235,9 +291,12 @@ class ClusterState:
         self._reassigning = source._reassigning
         self._leadership = source._leadership
         self._topics_by_metric_name = source._topics_by_metric_name
+        self.unreadable_topics = source.unreadable_topics
         self.announced_states = source.announced_states
-        self._changed_topics = dict.fromkeys(source._assignments)
+        self.hosted = source.hosted
+        self._changed_topics = dict.fromkeys((*source._assignments, *source.unreadable_topics))
         self._changed_partitions = None
+        self._reassigned_topics = None
 
     # Assignments
 
@@ -275,6 +334,7 @@ class ClusterState:
         partitions.update(assignments)
         self._partition_count += len(partitions)
         self._note_partitions(assignments)
+        self._note_assignments(topic)
         self.announced_states.drop(assignments)
         for tp, assignment in assignments.items():
             if assignment.adding_replicas or assignment.removing_replicas:

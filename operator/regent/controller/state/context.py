@@ -14,11 +14,17 @@ Insertion order is the only order anything iterates in, so that a simulation rep
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from regent.controller.brokers.announcement import announced_controller
+from regent.controller.state.answered_leaders import (
+    ASK_SINCE,
+    KEEP_CHANGES_SINCE,
+    AnsweredLeaders,
+)
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
 from regent.controller.state.known_broker_facts import KnownBrokerFacts
@@ -31,7 +37,7 @@ from regent.controller.state.term import Term
 from regent.controller.state.throttles import Throttles
 from regent.controller.state.unassigned_replicas import UnassignedReplicas
 from regent.model.cluster import Broker
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import KnownEpochs, LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 _NO_STATES: Mapping[TopicPartition, ReplicaState] = MappingProxyType({})
 _WITHOUT_LEADER = (PartitionState.NEW, PartitionState.OFFLINE)
@@ -70,10 +76,22 @@ class ControllerContext:
             :mod:`regent.controller.brokers.own_registration`.
         unserved_listeners: Listeners of brokers, with their security protocols, that have been
             reported as not served.
+        unknown_listeners: Names of listeners that have an address in the settings and that no
+            broker has, as far as they have been reported.
         unassigned_replicas: Replicas that brokers have, and that are not assigned to them.
         throttles: How partitions that move are throttled.
-        waiting_leaders: Partitions whose leader waits for a higher leader epoch than this one; it
-            could not be written.
+        unannounced_isr_changes: Partitions whose ISRs have been changed as their leaders asked, and
+            that are to be announced: see :mod:`regent.controller.partitions.isr_announcements`.
+        halted_reassignments: Partitions whose reassignment could not be completed though they are
+            in sync, with their states after the attempt: see
+            :func:`regent.controller.reassignment.reassignments.complete`.
+        unread_states: Partitions whose state may have changed and could not be read.
+        waiting_leaders: Partitions whose leader waits for higher epochs than these, which it knows;
+            they could not be written.
+        answered_leaders: Leaders whose ISR changes were answered lately, and which of the answers
+            may have been overtaken by a higher leader epoch.
+        deposed_controllers: Brokers whose own controllers were deposed, each with its epoch then:
+            see :mod:`regent.controller.term.deposed_controllers`.
         cordoned_brokers: Brokers that get no new replicas as long as there are enough others.
         unconfirmed_shutdowns: Brokers that shut down for longer than that takes: each was sent a
             request, and one that answers has given it up.
@@ -88,15 +106,22 @@ class ControllerContext:
         self.unwatched_topics: deque[tuple[str, int]] = deque()
         self.refusals = Refusals()
         self.refusal_repairs = RefusalRepairs()
-        self.balance = LeaderBalance(self.cluster, leaves_out=self.is_topic_queued_for_deletion)
+        # Part of no cycle, a context is freed as soon as its term ends: what it knows of a large
+        # cluster takes as much memory as what the next term loads.
+        weakly = weakref.proxy(self)
+        self.balance = LeaderBalance(
+            self.cluster, leaves_out=lambda topic: weakly.is_topic_queued_for_deletion(topic)
+        )
         self.trail = StateChangeTrail()
         self.cluster.recorder = self.trail
         self._announced: tuple[Mapping[int, Broker], Broker | None] = ({}, None)
         self.broker_facts = KnownBrokerFacts(
-            self.cluster, has_replicas=lambda broker_id: bool(self.replica_states_on(broker_id))
+            self.cluster, has_replicas=lambda broker_id: bool(weakly.replica_states_on(broker_id))
         )
         self.is_registered = False
         self.unserved_listeners: Mapping[str, str] = {}
+        self.unknown_listeners: tuple[str, ...] = ()
+        self.deposed_controllers: dict[int, int] = {}
         self.cordoned_brokers: tuple[int, ...] = ()
         self.unconfirmed_shutdowns: dict[int, None] = {}
         self.unassigned_replicas = UnassignedReplicas()
@@ -116,7 +141,17 @@ class ControllerContext:
         self.confirmed_strays: dict[int, dict[str, None]] = {}
         self.doubtful_replicas: dict[int, dict[TopicPartition, None]] = {}
         self.elections_to_repeat: dict[TopicPartition, None] = {}
-        self.waiting_leaders: dict[TopicPartition, int] = {}
+        self.unannounced_isr_changes: dict[TopicPartition, None] = {}
+        self.halted_reassignments: dict[TopicPartition, LeaderAndIsr] = {}
+        self.unread_states: dict[TopicPartition, None] = {}
+        self.waiting_leaders: dict[TopicPartition, KnownEpochs] = {}
+        self.answered_leaders = AnsweredLeaders()
+
+    @property
+    def leaders_may_lose_changes(self) -> bool:
+        """Whether all leaders ask the controller for ISR changes, and some may be of a release in
+        which an answer that is overtaken costs them the next change."""
+        return ASK_SINCE <= self.cluster.inter_broker_protocol < KEEP_CHANGES_SINCE
 
     # Brokers
 
@@ -128,7 +163,11 @@ class ControllerContext:
         if made_for is not brokers:
             term = self.term
             announced = announced_controller(
-                term.controller_id, brokers, term.served, term.announced_listeners
+                term.controller_id,
+                brokers,
+                term.served,
+                term.announced_listeners,
+                addresses=term.listener_addresses,
             )
             self._announced = (brokers, announced)
         return announced
@@ -269,6 +308,8 @@ class ControllerContext:
         for tp, assignment in partitions.items():
             self.set_partition_state(tp, PartitionState.NON_EXISTENT)
             self.elections_to_repeat.pop(tp, None)
+            self.halted_reassignments.pop(tp, None)
+            self.unread_states.pop(tp, None)
             for broker_id in assignment.replicas:
                 self._replica_states.get(broker_id, {}).pop(tp, None)
         for broker_id in list(self._offline_dirs):

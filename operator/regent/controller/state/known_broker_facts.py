@@ -35,7 +35,7 @@ class KnownBrokerFacts:
         without replicas are left out: those are most likely gone for good.
         """
         if self._live is None:
-            self._live = tuple(map(self._of, self._cluster.brokers.values()))
+            self._live = tuple(map(self.of, self._cluster.brokers.values()))
         down = [
             facts
             for broker_id, (_, facts) in self._facts.items()
@@ -43,7 +43,8 @@ class KnownBrokerFacts:
         ]
         return (*self._live, *down) if down else self._live
 
-    def _of(self, broker: Broker) -> BrokerFacts:
+    def of(self, broker: Broker) -> BrokerFacts:
+        """What this life of a broker has said, which may be nothing."""
         epoch, known = self._facts.get(broker.broker_id, (None, None))
         if known is None or epoch != broker.epoch:
             return BrokerFacts(broker_id=broker.broker_id)

@@ -3,11 +3,15 @@
 Leadership changes for 100,000 partitions at a time, and nobody looks at the balance meanwhile. So a
 change only notes the partition; those noted are judged when somebody asks. That costs what has
 changed, and what is imbalanced is found without a walk over the cluster.
+
+The exception is a new term, in which all partitions are to be judged. Brokers wait for the
+controller then, so that is done a little later and in parts: :meth:`LeaderBalance.count_some`. Who
+needs the balance before has it made at once.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 
@@ -29,6 +33,7 @@ class LeaderBalance:
         self._cluster = cluster
         self._leaves_out = leaves_out
         self._noted: dict[TopicPartition, None] = {}
+        self._uncounted: deque[str] = deque()  # topics, all of whose partitions are to be judged
         self._led_by_others: dict[int, dict[TopicPartition, None]] = {}
         self._lacks: dict[TopicPartition, int] = {}  # the same the other way round
         self._imbalanced: dict[TopicPartition, None] = {}
@@ -49,6 +54,24 @@ class LeaderBalance:
         """
         self._settle()
         return len(self._imbalanced)
+
+    @property
+    def known_imbalance_count(self) -> int | None:
+        """:attr:`imbalance_count`; None before :meth:`count_some` has gone through everything."""
+        self._settle_changes()
+        return None if self._uncounted else len(self._imbalanced)
+
+    def count_some(self, most: int) -> bool:
+        """Judge partitions that were not judged in this term; whether there are more.
+
+        Args:
+            most: How many partitions are looked at, or those of one topic.
+        """
+        self._settle_changes()
+        looked_at = 0
+        while self._uncounted and looked_at < most:
+            looked_at += self._count(self._uncounted.popleft())
+        return bool(self._uncounted)
 
     @property
     def imbalanced_brokers(self) -> Collection[int]:
@@ -77,27 +100,32 @@ class LeaderBalance:
         return self._partition_counts[broker_id]
 
     def _settle(self) -> None:
+        self._settle_changes()
+        while self._uncounted:
+            self._count(self._uncounted.popleft())
+
+    def _settle_changes(self) -> None:
         changed = self._cluster.take_changed_partitions()
         if changed is None:
-            self._settle_all()
+            self._uncounted.extend(self._cluster.topics)
         else:
             self._settle_some(changed)
         if self._noted:
             noted, self._noted = self._noted, {}
             self._settle_some(noted)
 
-    def _settle_all(self) -> None:
-        """After a failover: as many partitions as there are, of which most are led as intended."""
+    def _count(self, topic: str) -> int:
+        """Judge the partitions of a topic, most of which are led as intended, and return how many
+        they are. Whatever was judged of them before holds still: a change was settled."""
+        partitions = {} if self._leaves_out(topic) else self._cluster.partitions_of(topic)
         leader_of = self._cluster.leadership.get
-        for topic in self._cluster.topics:
-            if self._leaves_out(topic):
-                continue
-            for tp, assignment in self._cluster.partitions_of(topic).items():
-                current = leader_of(tp)
-                if current is not None and (
-                    current.leader != assignment.replicas[0] or assignment.adding_replicas
-                ):
-                    self._judge(tp, assignment, current)
+        for tp, assignment in partitions.items():
+            current = leader_of(tp)
+            if current is not None and (
+                current.leader != assignment.replicas[0] or assignment.adding_replicas
+            ):
+                self._judge(tp, assignment, current)
+        return len(partitions) or 1
 
     def _settle_some(self, partitions: Iterable[TopicPartition]) -> None:
         leadership = self._cluster.leadership

@@ -1,7 +1,8 @@
 """Refused requests that are sent again: when, how often, and in which form.
 
 Kept from a refusal until the broker accepts or its life ends. The waits double from attempt to
-attempt, and the number of attempts is bounded.
+attempt, and the number of attempts is bounded. Times are those of a clock that may be set: a wait
+never takes longer than it was to take when it began.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Repair(msgspec.Struct):
         attempts: How many have been made.
         due_ms: When the next one is, in milliseconds since the epoch. None: an answer is awaited,
             or there is no next one.
+        wait_ms: How long before that the refusal came.
         is_given_up: Whether the last attempt was refused, too.
         is_confirmed: Whether the broker has accepted the same epoch again, and now gets a new one.
             A refusal of that one counts as one more.
@@ -63,8 +65,19 @@ class Repair(msgspec.Struct):
     form: Form
     attempts: int = 0
     due_ms: int | None = None
+    wait_ms: int = 0
     is_given_up: bool = False
     is_confirmed: bool = False
+
+    def left_ms(self, now_ms: int) -> int | None:
+        """Time until the next attempt, in milliseconds; None if there is none to wait for.
+
+        Before the wait began it cannot be: the clock was set back, and the attempt is due.
+        """
+        if self.due_ms is None:
+            return None
+        left_ms = self.due_ms - now_ms
+        return left_ms if 0 <= left_ms <= self.wait_ms else 0
 
 
 _NOTHING: Final[Mapping[Subject, Repair]] = MappingProxyType({})
@@ -101,7 +114,8 @@ class RefusalRepairs:
                 )
                 repair.is_confirmed = False
             if repair.attempts < policy.attempts:
-                repair.due_ms = now_ms + policy.backoff_ms * 2**repair.attempts
+                repair.wait_ms = policy.backoff_ms * 2**repair.attempts
+                repair.due_ms = now_ms + repair.wait_ms
             else:
                 repair.is_given_up = True
                 given_up.append(what)
@@ -139,7 +153,7 @@ class RefusalRepairs:
             for what, repair in list(repairs.items()):
                 if not (repair.is_confirmed or is_refused(broker_id, what)):
                     del repairs[what]
-                elif repair.due_ms is not None and repair.due_ms <= now_ms:
+                elif repair.left_ms(now_ms) == 0:
                     repair.due_ms = None
                     repair.attempts += 1
                     due.setdefault(broker_id, {})[what] = repair.form
@@ -147,15 +161,14 @@ class RefusalRepairs:
                 del self._repairs[broker_id]
         return due
 
-    @property
-    def next_due_ms(self) -> int | None:
-        """When the next attempt is, in milliseconds since the epoch."""
+    def next_due_in_ms(self, now_ms: int) -> int | None:
+        """Time until the next attempt, in milliseconds; None if none is planned."""
         return min(
             (
-                repair.due_ms
+                left_ms
                 for repairs in self._repairs.values()
                 for repair in repairs.values()
-                if repair.due_ms is not None
+                if (left_ms := repair.left_ms(now_ms)) is not None
             ),
             default=None,
         )

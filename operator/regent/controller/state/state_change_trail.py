@@ -27,6 +27,9 @@ CHANGES_PER_PARTITION: Final = 12
 CHANGES_IN_ALL: Final = 250_000
 REMOVED_TOPICS: Final = 1_000
 """Topics of which is remembered why they are gone."""
+BROKERS: Final = 10_000
+"""Brokers of which is remembered what happened to them last: one that gets a new id at each start
+leaves many."""
 
 _EVICTED_AT_A_TIME: Final = 0.1
 """Part of all changes. Removing the first of a dict again and again would take ever longer."""
@@ -69,7 +72,7 @@ class StateChangeTrail:
     Attributes:
         began_ms: When the term began, in milliseconds since the epoch.
         evicted_partitions: How many trails were given up because there were too many changes.
-        broker_causes: Broker -> the last cause that was about it.
+        broker_causes: Broker -> the last cause that was about it, for the last ones.
         removed_topics: Topic -> why it is gone, for the last ones.
     """
 
@@ -113,7 +116,10 @@ class StateChangeTrail:
         lives = tuple(BrokerLife(b.broker_id, b.epoch, b.session_id) for b in brokers)
         self._cause = Cause(kind, outer.event, outer.time_ms, lives)
         for life in lives:
+            self.broker_causes.pop(life.broker_id, None)
             self.broker_causes[life.broker_id] = self._cause
+        while len(self.broker_causes) > BROKERS:
+            del self.broker_causes[next(iter(self.broker_causes))]
         try:
             yield
         finally:

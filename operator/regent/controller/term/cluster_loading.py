@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from regent.controller.brokers.announcement import (
     refuse_address_of_a_broker,
@@ -21,7 +22,7 @@ from regent.controller.transitions.partition_state_znodes import read_partition_
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError
-from regent.model.partition import TopicPartition
+from regent.model.partition import TopicPartition, partitions_of_topic
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker, is_controller_registration
 from regent.zk_data.operations import ZNode
@@ -87,7 +88,9 @@ def refuse_unsupported(brokers: Iterable[Broker], config: ControllerConfig) -> N
             :mod:`~regent.controller.brokers.announcement`.
     """
     brokers = tuple(brokers)
-    refuse_address_of_a_broker(brokers, config.served)
+    refuse_address_of_a_broker(
+        brokers, [*config.served.values(), *config.listener_addresses.values()]
+    )
     refuse_unreachable(
         brokers,
         config.served,
@@ -96,10 +99,24 @@ def refuse_unsupported(brokers: Iterable[Broker], config: ControllerConfig) -> N
     )
 
 
-async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, TopicZNode]:
-    """Content of topic nodes; leaves a watch on each. Missing and malformed ones are left out."""
+class TopicsRead(NamedTuple):
+    """What was read of topic nodes.
+
+    Attributes:
+        found: Their content. Missing and malformed ones are left out.
+        problems: Of each topic why its node, or some partitions of it, cannot be read; None: they
+            can, or there is no node. For :meth:`ClusterState.note_unreadable`.
+    """
+
+    found: dict[str, TopicZNode]
+    problems: dict[str, str | None]
+
+
+async def read_topics(topics: Sequence[str], log: ControllerLog) -> TopicsRead:
+    """Read topic nodes; leaves a watch on each."""
     nodes = await read_permitted([paths.topic(topic) for topic in topics], watch=True)
     found: dict[str, TopicZNode] = {}
+    problems: dict[str, str | None] = dict.fromkeys(topics)
     for topic, node in zip(topics, nodes, strict=True):
         if node is None:
             continue
@@ -107,7 +124,10 @@ async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, To
             found[topic] = decode_topic(topic, node.data, czxid=node.czxid)
         except MalformedZNodeError as error:
             log.error("Malformed topic skipped", path=error.path, reason=error.reason)
+            problems[topic] = error.reason
             continue
+        if found[topic].problems:  # hardly any has, and a failover reads all topics
+            problems[topic] = found[topic].described_problems
         for partition, problem in found[topic].problems.items():
             log.error(
                 "Malformed partition of a topic skipped",
@@ -115,7 +135,7 @@ async def read_topics(topics: Sequence[str], log: ControllerLog) -> dict[str, To
                 partition=partition,
                 reason=problem,
             )
-    return found
+    return TopicsRead(found, problems)
 
 
 def add_topics(
@@ -125,7 +145,8 @@ def add_topics(
     added: list[TopicPartition] = []
     for topic, znode in topics.items():
         context.cluster.add_topic(topic, znode.topic_id, znode.czxid)
-        assignments = {TopicPartition(topic, p): a for p, a in znode.assignments.items()}
+        found = znode.assignments
+        assignments = dict(zip(partitions_of_topic(topic, found), found.values(), strict=True))
         context.set_assignments(topic, assignments)
         added.extend(assignments)
     return added
@@ -154,10 +175,15 @@ async def refresh_leadership(
 ) -> list[TopicPartition]:
     """Read the states of known partitions again. Returns the partitions that have leadership.
 
+    Those that cannot be read are noted, for the next watch check: no watch reports that they can.
+
     Args:
         watch: Whether to leave watches on the state znodes.
     """
     known = [tp for tp in partitions if context.cluster.assignment(tp) is not None]
     read = await read_partition_states(known, log, watch=watch)
     context.cluster.set_leadership(read.states, ChangeKind.OBSERVED)
+    for tp in known if context.unread_states else ():
+        context.unread_states.pop(tp, None)
+    context.unread_states.update(dict.fromkeys(read.failures))
     return [tp for tp in known if tp in context.cluster.leadership]

@@ -17,7 +17,7 @@ from regent.controller.config import ControllerConfig
 from regent.controller.effects import CurrentTime, Exists, Multi, ReadData
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
-from regent.controller.state.term import Term
+from regent.controller.state.term import DeposedHolder, Term
 from regent.controller.term.take_over import Predecessors
 from regent.model.errors import (
     MalformedZNodeError,
@@ -128,15 +128,34 @@ async def elect(
             log.info("Controller election lost", epoch=epoch)
             return None
         version = found
+    deposed = _deposed(holder, log)
     log.info(
         "Controller elected",
         controller_id=config.controller_id,
         epoch=epoch,
-        deposed=_holder_id(holder, log),
+        deposed=NO_CONTROLLER if deposed is None else deposed.controller_id,
     )
-    return ControllerContext(
-        Term(config.controller_id, epoch, version, config.served, config.announced_listeners)
+    return ControllerContext(_term(config, epoch, version, deposed))
+
+
+def _term(
+    config: ControllerConfig, epoch: int, version: int, deposed: DeposedHolder | None
+) -> Term:
+    return Term(
+        config.controller_id,
+        epoch,
+        version,
+        served=config.served,
+        listener_addresses=config.listener_addresses,
+        announced_listeners=config.announced_listeners,
+        deposed=deposed,
     )
+
+
+def _deposed(holder: ZNode | None, log: ControllerLog) -> DeposedHolder | None:
+    if holder is None:
+        return None
+    return DeposedHolder(_holder_id(holder, log), holder.ephemeral_owner)
 
 
 async def _refuse_kraft(holder: ZNode | None) -> None:

@@ -28,13 +28,15 @@ from regent.controller.effects import (
     UpdateChannels,
     Write,
 )
+from regent.controller.elections import leader_balance_count
 from regent.controller.elections.auto_leader_balance import schedule_first_check
 from regent.controller.elections.preferred_replica_election import process_replica_leader_election
 from regent.controller.events import TopicDeletion
+from regent.controller.partitions import overtaken_answers
 from regent.controller.reassignment.reassignment_changes import resume_reassignments
 from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.context import ControllerContext
-from regent.controller.term import cluster_loading, initial_state
+from regent.controller.term import cluster_loading, deposed_controllers, initial_state
 from regent.controller.term.persistent_paths import create_persistent_paths
 from regent.controller.term.unusable_settings import refuse_id_of_a_replica, refuse_other_protocol
 from regent.controller.term.watch_check import schedule_watch_check
@@ -76,6 +78,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     unserved_listeners.report(active)
     await UpdateChannels(context.term.epoch, opened=list(brokers.values()))
     await _announce_brokers(active)
+    await deposed_controllers.remember(active)
     await controlled_shutdown.resume(active)
     await _delete_notifications(active)
     loaded = await initial_state.load_topics(active)
@@ -84,18 +87,21 @@ async def on_controller_failover(active: ActiveController) -> None:
     refuse_id_of_a_replica(context)
     context.cluster.inter_broker_protocol = await InterBrokerProtocol()
     refuse_other_protocol(active.config, context.cluster.inter_broker_protocol)
+    await overtaken_answers.begin_term(active)
     await _set_up_features(active)
     await topic_ids.settle(active, _without_id(context))
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
     await stray_replicas.delete_at_failover(active)
     await active.replicas.startup()
-    active.partitions.startup_states(unreadable=loaded.unreadable)
+    await active.partitions.startup_states(unreadable=loaded.unreadable)
     await active.partitions.trigger_online()
     await controlled_shutdown.release_all(active)
     await resume_reassignments(active)
     await active.deletions.resume()
     await process_replica_leader_election(active)
+    await overtaken_answers.expect_overtaken_by_predecessors(active)
     await schedule_first_check(active)
+    await leader_balance_count.schedule(active)
     await schedule_watch_check(active)
     await delegation_token_expiry.schedule_first_check(active)
     await unassigned_replicas.schedule_soon(active)

@@ -72,6 +72,7 @@ async def _take(
 
 
 async def _read(active: ActiveController, topics: Sequence[str]) -> list[TopicPartition]:
-    found = await cluster_loading.read_topics(topics, active.log)
+    found, problems = await cluster_loading.read_topics(topics, active.log)
     partitions = cluster_loading.add_topics(active.context, found)
+    active.context.cluster.note_unreadable(problems)
     return await cluster_loading.load_leadership(active.context, partitions, active.log)

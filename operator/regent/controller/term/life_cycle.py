@@ -25,6 +25,7 @@ from regent.controller.term import (
     cluster_identity,
     cluster_loading,
     controller_election,
+    deposed_controllers,
     failover,
     reconnection,
 )
@@ -193,10 +194,12 @@ class LifeCycle:
             return
         if not event.is_named:
             self._suspicions.note_take_over(now_ms)
+        passed = {"passed": "; ".join(predecessors.passed)} if predecessors.passed else {}
         self._log.warning(
             "Taken over from another replica",
             epoch=context.term.epoch,
-            reason="; ".join(replica.reason for replica in event.absent),
+            reason="; ".join(replica.reason for replica in predecessors.absent),
+            **passed,
         )
         await self._begin_term(context)
 
@@ -232,7 +235,6 @@ class LifeCycle:
         self._is_registered |= self.active.context.is_registered
         self.active = None
         await Resigned()
-        await PublishView(None)
 
     async def yield_to_successor(self) -> None:
         """Resign, and leave nothing behind that a broker's controller would take for a broker."""
@@ -269,6 +271,7 @@ class LifeCycle:
         try:
             if await controller_election.release(self._unreleased, self._log):
                 self._is_registered = False
+                deposed_controllers.name_at_hand_back(self._unreleased, self._log)
             else:
                 self._suspicions.note_deposed()
         except ZooKeeperError as error:

@@ -5,7 +5,10 @@ learns so when the node before its own is gone. A replica that takes over earlie
 before its own in the transaction of the election, so that it is the first from then on: there is
 never a second one that has a right to ``/controller``. Three things are known by the owner of a
 node, which is a session: who holds ``/controller``, whose the places in the queue are, and who is
-suspected.
+suspected, or does not answer and was never heard.
+
+The latter lose their places only. One that lives after all queues up again behind the others, as
+whoever finds that the place before its own is gone, and its own, too.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import msgspec
 
 from regent.controller import events as e
-from regent.controller.effects import ReadChildren, ReadData
+from regent.controller.effects import ReadChildren, ReadData, StillAbsent
 from regent.zk_data.operations import Check, Delete, ZNode
 from regent.zk_data.replicas import queue_order
 
@@ -22,40 +25,66 @@ class Predecessors(msgspec.Struct, frozen=True):
     """Who stands before this replica.
 
     Attributes:
-        sessions: Those of the replicas that it may take over from.
+        absent: The replicas that it may take over from.
         places: Deletes the nodes before its own in the queue, if its own is still there.
+        passed: What is known, for people, of those before it that do not answer.
     """
 
-    sessions: tuple[int, ...]
+    absent: tuple[e.AbsentReplica, ...]
     places: tuple[Delete | Check, ...]
+    passed: tuple[str, ...] = ()
 
     def include(self, holder: ZNode | None) -> bool:
         """Whether one of them holds ``/controller``. A broker never does: it has no such session.
 
         If nobody holds it, brokers are about to elect one, and the queue decides among us.
         """
-        return holder is not None and holder.ephemeral_owner in self.sessions
+        return holder is not None and any(
+            holder.ephemeral_owner == replica.session_id for replica in self.absent
+        )
 
 
 async def find_predecessors(event: e.ReplicasAbsent, election_path: str) -> Predecessors | None:
     """Who has to go for this replica to be the first in the queue.
 
     Returns:
-        None if it is not this replica's turn: it has no place under the session of the event, or
-        somebody before it is not absent. One that was named passes those, who queue up again.
+        None if it is not this replica's turn: nobody is suspected any more, it has no place under
+        the session of the event, or somebody before it is not absent. One that was named passes
+        those, who queue up again.
     """
     (children,) = await ReadChildren([election_path])
     names = [f"{election_path}/{name}" for name in queue_order(children or ())]
     nodes = await ReadData(names)
-    absent = [replica.session_id for replica in event.absent]
+    if not event.is_named:
+        event = await _as_it_is_now(event)
+    if not event.absent:
+        return None
+    may_go = [replica.session_id for replica in event.absent]
+    unheard = dict(event.unheard)
     places: list[Delete | Check] = []
+    passed: list[str] = []
     for path, node in zip(names, nodes, strict=True):
         if node is None:
             continue
-        if node.ephemeral_owner == event.session_id:
+        owner = node.ephemeral_owner
+        if owner == event.session_id:
             own = Check(path, node.version)
-            return Predecessors(tuple(absent), (*places, own))
-        if node.ephemeral_owner not in absent and not event.is_named:
+            return Predecessors(event.absent, (*places, own), tuple(passed))
+        if owner in unheard:
+            passed.append(unheard[owner])
+        elif owner not in may_go and not event.is_named:
             return None
         places.append(Delete(path, node.version))
     return None
+
+
+async def _as_it_is_now(event: e.ReplicasAbsent) -> e.ReplicasAbsent:
+    """The event without those who have answered since: it may have waited, as may what was read."""
+    suspected = tuple(replica.session_id for replica in event.absent)
+    unheard = tuple(replica.session_id for replica in event.unheard)
+    still = await StillAbsent(suspected, unheard)
+    return msgspec.structs.replace(
+        event,
+        absent=tuple(replica for replica in event.absent if replica.session_id in still),
+        unheard=tuple(replica for replica in event.unheard if replica.session_id in still),
+    )

@@ -79,6 +79,8 @@ def _lists_of_brokers(context: ControllerContext) -> Iterable[tuple[int, ...]]:
     """All replica lists and ISRs, each once: there are few."""
     cluster = context.cluster
     lists = dict.fromkeys(map(_isr_of, cluster.leadership.values()))
+    if cluster.hosted is not None:
+        return (*lists, tuple(cluster.hosted))
     for topic in cluster.topics:
         lists |= dict.fromkeys(map(_replicas_of, cluster.partitions_of(topic).values()))
     return lists

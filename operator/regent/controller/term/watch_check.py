@@ -13,8 +13,8 @@ A path may be gone itself: ``rmr /admin/delete_topics`` is advice that people fi
 could be deleted, and Kafka's tools, which create it again, would not be noticed. So it is created
 again.
 
-Changes of single nodes (a topic that grows while it is closed to us) are not looked up: there may
-be 100,000 of them. Upstream looks nothing up.
+Changes of single nodes (a topic that grows while it is closed to us) are not looked up, unless
+somebody tried to read them in vain: there may be 100,000 of them. Upstream looks nothing up.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import ArmTimer, Enqueue, PublishView
+from regent.controller.elections import leaders_of_former_topics
 from regent.controller.events import WatchCheck
-from regent.controller.partitions import waiting_leaders
-from regent.controller.reassignment import throttles
+from regent.controller.partitions import isr_changes, waiting_leaders
+from regent.controller.reassignment import reassignments, throttles
 from regent.controller.state.causes import CauseKind
 from regent.controller.term.persistent_paths import restore_persistent_paths
 from regent.controller.term.watches import NEEDED
+from regent.controller.topics import topic_changes
+from regent.zk_data.permitted_reads import parts_that_may_be_closed
 
 _TIMER: Final = "watch check"
 
@@ -50,13 +53,27 @@ async def _repeat_elections(active: ActiveController) -> None:
         await PublishView(topics)
 
 
+async def _read_unreadable_topics(active: ActiveController) -> None:
+    """Read the nodes of known topics again that could not be read: no watch was left on them.
+    However many that are by now, each reading finds no more of them closed than it may."""
+    cluster = active.context.cluster
+    topics = [topic for topic in cluster.unreadable_topics if cluster.has_topic(topic)]
+    for some in parts_that_may_be_closed(topics):
+        await topic_changes.process_partition_modifications(active, some)
+
+
 async def process_watch_check(active: ActiveController) -> None:
     """Have everything looked at that watches are to report. What is watched may have been deleted,
     and a watch needs a node. What was refused, or overwritten, is tried again."""
     await restore_persistent_paths(active)
+    await _read_unreadable_topics(active)
     await _repeat_elections(active)
+    await isr_changes.read_again(active)
     await waiting_leaders.repeat(active)
+    await leaders_of_former_topics.repeat(active)
+    await reassignments.look_again(active)
     await throttles.settle(active)
+    await active.deletions.resume(())
     for event in NEEDED:
         await Enqueue(event)
     await schedule_watch_check(active)

@@ -113,14 +113,19 @@ def continue_assignment(
     start = candidates[0]
     compared = sorted(existing)[:_PARTITIONS_COMPARED]
 
-    def explained(shift: int) -> int:
-        would_be = assign_replicas(
+    def would_be(partition: int, shift: int) -> tuple[int, ...]:
+        placed = assign_replicas(
             brokers,
-            partitions=compared[-1] + 1,
+            partitions=1,
             replication_factor=len(first),
             pattern=Pattern(start, shift),
+            first_partition=partition,
         )
-        return sum(would_be[p] == existing[p] for p in compared)
+        return placed[partition]
+
+    def explained(shift: int) -> int:
+        # One by one: where numbers are missing, the last one may be far away.
+        return sum(would_be(p, shift) == existing[p] for p in compared)
 
     shifts = range(max(1, len(arranged) - 1)) if len(first) > 1 else range(1)
     shift = max(shifts, key=lambda s: (explained(s), -s))

@@ -36,10 +36,13 @@ async def process_topic_change(active: ActiveController) -> None:
     if len(listed) - len(new) < len(context.cluster.topics):
         gone = sorted(context.cluster.topics - frozenset(listed))
     await _forget(context, gone)
+    vanished = _unreadable_that_vanished(context, listed)
+    context.cluster.note_unreadable(dict.fromkeys(vanished))
     added: list[TopicPartition] = []
     if new:
-        topics = await cluster_loading.read_topics(new, active.log)
+        topics, problems = await cluster_loading.read_topics(new, active.log)
         added = cluster_loading.add_topics(context, topics)
+        context.cluster.note_unreadable(problems)
         await assignment_repair.repair(active, added)
         await topic_ids.settle(active, _without_id(context, topics))
         if topics:  # those that cannot be read are new each time
@@ -51,8 +54,13 @@ async def process_topic_change(active: ActiveController) -> None:
         active.log.info(
             "Topics have vanished from ZooKeeper", topics=len(gone), examples=examples(gone)
         )
-    if gone or new:
-        await PublishView(frozenset(gone) | frozenset(new))
+    if gone or new or vanished:
+        await PublishView(frozenset(gone).union(new, vanished))
+
+
+def _unreadable_that_vanished(context: ControllerContext, listed: Sequence[str]) -> list[str]:
+    unreadable = context.cluster.unreadable_topics
+    return sorted(unreadable.keys() - frozenset(listed)) if unreadable else []
 
 
 async def _forget(context: ControllerContext, gone: Iterable[str]) -> None:
@@ -96,7 +104,7 @@ async def process_partition_modifications(active: ActiveController, names: Seque
     only, and ids not at all.
     """
     context = active.context
-    topics = await cluster_loading.read_topics(names, active.log)
+    topics, problems = await cluster_loading.read_topics(names, active.log)
     replaced = [t for t, znode in topics.items() if _is_another(context, t, znode)]
     if replaced:
         active.log.warning(
@@ -105,6 +113,8 @@ async def process_partition_modifications(active: ActiveController, names: Seque
             examples=examples(replaced),
         )
         await _forget(context, replaced)
+    unreadable_before = context.cluster.unreadable_topics
+    context.cluster.note_unreadable(problems)
     # Topics that were malformed when they first appeared, and those.
     late = {topic: znode for topic, znode in topics.items() if not context.cluster.has_topic(topic)}
     growth: list[TopicPartition] = []
@@ -134,7 +144,7 @@ async def process_partition_modifications(active: ActiveController, names: Seque
         with context.trail.because(CauseKind.PARTITIONS_ADDED):
             await on_new_partition_creation(active, growth)
     await topic_ids.take_nodes(active, {t: z for t, z in topics.items() if t not in late})
-    if growth or late:
+    if growth or late or context.cluster.unreadable_topics is not unreadable_before:
         await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
     if late:
         await process_topic_deletion(active)  # one of them may have been marked before

@@ -20,8 +20,13 @@ from regent.controller.topics.topic_refusals import (
     too_large,
 )
 from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.controller.znodes.permitted_reads import read_permitted
 from regent.controller.znodes.transactions import all_written, raise_if_moved
-from regent.model.errors import MalformedZNodeError, ZooKeeperUnavailableError
+from regent.model.errors import (
+    MalformedZNodeError,
+    UnexpectedZooKeeperError,
+    ZooKeeperUnavailableError,
+)
 from regent.model.topic_config import BrokerFacts, new_problems
 from regent.zk_data import paths
 from regent.zk_data.config import (
@@ -31,6 +36,7 @@ from regent.zk_data.config import (
     encode_entity_config,
 )
 from regent.zk_data.operations import Create, Operation, SetData
+from regent.zk_data.permitted_reads import NO_AUTH, UnreadableZNode
 
 
 async def process_broker_facts(
@@ -90,8 +96,16 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
 async def describe_topic_configs(
     active: ActiveController, command: DescribeTopicConfigs
 ) -> Outcome:
+    """Read the configurations of topics. One that may not be read, or does not decode, is left out.
+
+    Raises:
+        UnexpectedZooKeeperError: None of them may be read.
+    """
     known = [topic for topic in command.topics if active.context.cluster.has_topic(topic)]
-    nodes = await ReadData([paths.topic_config(topic) for topic in known])
+    config_paths = list(map(paths.topic_config, known))
+    nodes = await read_permitted(config_paths)
+    if known and all(isinstance(node, UnreadableZNode) for node in nodes):
+        raise UnexpectedZooKeeperError(NO_AUTH, config_paths[0])
     configs: dict[str, dict[str, str]] = {}
     for topic, node in zip(known, nodes, strict=True):
         try:

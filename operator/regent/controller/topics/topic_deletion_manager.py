@@ -189,8 +189,15 @@ class TopicDeletionManager:
             dict.fromkeys(tp.topic for tps in dead.values() for tp in tps),
             "a broker that hosts a replica is down",
         )
-        if not self._waits_for_brokers:
-            await self.resume(topics)  # nothing may be left to wait for
+        if self._waits_for_brokers:
+            return
+        nothing_to_wait_for = [
+            topic
+            for topic in topics
+            if self._can_leave_the_rest(topic, context.deletion_progress(topic))
+        ]
+        if nothing_to_wait_for:
+            await self._complete(nothing_to_wait_for)
 
     async def _complete(self, topics: Sequence[str]) -> None:
         """Every replica is gone or noted: remove the znodes and forget the topics.

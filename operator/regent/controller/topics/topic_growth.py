@@ -28,7 +28,7 @@ from regent.controller.topics.topic_refusals import (
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import ReplicaAssignment
-from regent.model.topic import MAX_PARTITIONS
+from regent.model.topic import MAX_PARTITION, MAX_PARTITIONS
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData, WriteResult, Written, ZkError, ZNode
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
@@ -126,6 +126,15 @@ def _growth_problem(command: CreatePartitions, znode: TopicZNode) -> Rejected | 
             Reason.INVALID_PARTITIONS,
             f"topic {topic!r} has {count} partitions and cannot be set to {command.total}: the "
             f"number can only grow, to at most {MAX_PARTITIONS}",
+            "total",
+        )
+    last = max(znode.assignments) + command.total - count
+    if last > MAX_PARTITION:
+        return Rejected(
+            Reason.INVALID_PARTITIONS,
+            f"topic {topic!r} has a partition {max(znode.assignments)} in {paths.topic(topic)}, so "
+            f"new ones would be numbered up to {last}, and Kafka knows none above {MAX_PARTITION}; "
+            "delete and recreate it",
             "total",
         )
     return None

@@ -2,6 +2,7 @@
 
 Reading them sets the watches, and finds what has changed since the copy. A node that is the one
 that the copy was made of need not be decoded, so that this costs a reading, and no more than that.
+It begins when brokers have been sent what they have to know.
 
 It is done in parts. Each goes to the end of the queue: events of brokers, and whatever else has
 come meanwhile, are processed between them.
@@ -13,12 +14,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import Enqueue
+from regent.controller.effects import ArmTimer, Enqueue
 from regent.controller.events import TopicsUnwatched
+from regent.controller.giving_way import after_announcement_ms
 from regent.controller.state.context import ControllerContext
 from regent.controller.topics.topic_changes import process_partition_modifications
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.zk_data import paths
+
+TIMER: Final = "topics unwatched"
 
 PARTITIONS_AT_A_TIME: Final = 5_000
 """Partitions of the topics of a part: some 250 kB are read."""
@@ -32,7 +36,8 @@ async def note(active: ActiveController, mzxids: Mapping[str, int]) -> None:
     """
     active.context.unwatched_topics.extend(mzxids.items())
     if mzxids:
-        await Enqueue(TopicsUnwatched())
+        delay_ms = after_announcement_ms(active.context.cluster.partition_count)
+        await ArmTimer(TIMER, delay_ms, TopicsUnwatched())
 
 
 async def process_topics_unwatched(active: ActiveController) -> None:

@@ -13,7 +13,9 @@ from itertools import chain
 from operator import itemgetter
 
 from regent.controller.effects import SendRequests
+from regent.controller.giving_way import give_way_after, in_parts
 from regent.controller.state.context import ControllerContext
+from regent.controller.state.leadership_entries import Entries
 from regent.controller.state.states import ReplicaState
 from regent.model.partition import (
     EPOCH_DURING_DELETE,
@@ -38,7 +40,10 @@ class ControllerBrokerRequestBatch:
 
     def _clear(self) -> None:
         self._leader_and_isr: dict[int, dict[TopicPartition, bool]] = {}
+        self._first_leader_and_isr: Mapping[int, Mapping[TopicPartition, bool]] = {}
+        self._entries: Entries = {}
         self._update_metadata: dict[TopicPartition, object] = {}  # in order; values say nothing
+        self._announces_everything = False
         self._receivers: dict[int, None] = {}
         self._everybody_receives = False
         self._stop_replica: dict[int, dict[TopicPartition, bool]] = {}
@@ -87,22 +92,34 @@ class ControllerBrokerRequestBatch:
         if receivers:
             self.add_update_metadata(receivers)
 
-    def add_first_leader_and_isr(
+    async def add_first_leader_and_isr(
         self,
-        replicas: Mapping[int, dict[TopicPartition, bool]],
-        announced: Iterable[TopicPartition],
+        replicas: Mapping[int, Mapping[TopicPartition, bool]],
+        entries: Entries,
     ) -> None:
-        """The same for all brokers at a failover, before anything else is in this batch.
+        """The same for all brokers at a failover. No other LeaderAndIsr is in this batch.
 
         Args:
             replicas: By broker the partitions of its replicas, and whether they are new. They have
                 leadership. Nobody else changes the mappings.
-            announced: All of those, the partitions of one topic next to each other. Each is looked
-                up once, not once for each of its replicas.
+            entries: Of brokers in ``replicas``, as far as they were collected beforehand.
         """
-        self._leader_and_isr.update(replicas)
-        if replicas:
-            self.add_update_metadata(announced)
+        self._first_leader_and_isr = replicas
+        self._entries = entries
+        if not replicas:
+            return
+        for part in in_parts(chain.from_iterable(replicas.values())):
+            self.add_update_metadata(part)
+            await give_way_after(part)
+
+    def add_first_of_everything(
+        self, replicas: Mapping[int, Mapping[TopicPartition, bool]], entries: Entries
+    ) -> None:
+        """The same if ``replicas`` are those of all partitions of the cluster, each of which has
+        leadership: no partition is looked at here."""
+        self._first_leader_and_isr = replicas
+        self._entries = entries
+        self._everybody_receives = self._announces_everything = bool(replicas)
 
     def repeat_leader_and_isr(
         self, broker_id: int, replicas: Mapping[TopicPartition, bool]
@@ -159,17 +176,18 @@ class ControllerBrokerRequestBatch:
 
     async def send(self) -> None:
         """Hand everything collected to the channels and empty the batch."""
-        requests = self._seal()
+        requests = await self._seal()
         self._clear()
         if requests is not None:
             await SendRequests(requests)
 
-    def _seal(self) -> ControlRequests | None:
+    async def _seal(self) -> ControlRequests | None:
         context = self._context
         brokers = context.cluster.brokers
+        assert not (self._first_leader_and_isr and self._leader_and_isr), "a first one is alone"
         leader_and_isr = {
             broker_id: started
-            for broker_id, entries in self._leader_and_isr.items()
+            for broker_id, entries in (self._first_leader_and_isr or self._leader_and_isr).items()
             if broker_id in brokers and (started := self._without_stopped(broker_id, entries))
         }
         stop_replica = {
@@ -183,7 +201,7 @@ class ControllerBrokerRequestBatch:
         listing = tuple(b for b in self._asked_for_replicas if b in brokers)
         if not (leader_and_isr or stop_replica or receivers or asked or listing):
             return None
-        partitions = self._states()
+        partitions = await self._states()
         being_deleted = context.topics_to_be_deleted
         return ControlRequests(
             controller_id=context.term.controller_id,
@@ -193,6 +211,7 @@ class ControllerBrokerRequestBatch:
             partitions=partitions,
             offline_replicas=self._offline_replicas(partitions),
             leader_and_isr=leader_and_isr,
+            entries=self._entries,
             update_metadata_receivers=receivers,
             deleted_partitions=frozenset(tp for tp in partitions if tp.topic in being_deleted)
             if being_deleted
@@ -224,7 +243,7 @@ class ControllerBrokerRequestBatch:
             or (tp in leadership and broker_id in leadership[tp].isr)
         }
 
-    def _states(self) -> dict[TopicPartition, PartitionState]:
+    async def _states(self) -> dict[TopicPartition, PartitionState]:
         """State of every partition announced, which includes those of every LeaderAndIsr.
 
         The ones without leadership are left out, unless their topic is to be deleted: brokers may
@@ -232,13 +251,23 @@ class ControllerBrokerRequestBatch:
 
         A value is made once for a leadership and an assignment, and with it its bytes.
         """
+        cluster = self._context.cluster
+        announced = cluster.announced_states
+        if self._announces_everything and len(announced) == cluster.partition_count:
+            return dict(announced)  # clones the table
+        wanted = cluster.all_partitions() if self._announces_everything else self._update_metadata
+        known: dict[TopicPartition, PartitionState | None] = {}
+        for part in in_parts(wanted):
+            known.update(zip(part, map(announced.get, part), strict=True))
+            await give_way_after(part)
+        if not all(known.values()):
+            self._make_missing(known)
+        return known  # type: ignore[return-value]
+
+    def _make_missing(self, known: dict[TopicPartition, PartitionState | None]) -> None:
         context, cluster = self._context, self._context.cluster
         announced, leader_and_isr_of = cluster.announced_states, cluster.leadership.get
         nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), context.term.epoch, 0)
-        wanted = self._update_metadata
-        known = dict(zip(wanted, map(announced.get, wanted), strict=True))
-        if all(known.values()):
-            return known  # type: ignore[return-value]
         left_out: list[TopicPartition] = []
         topic, assignments, is_deleted = "", cluster.partitions_of(""), False
         for tp, state in known.items():
@@ -257,7 +286,6 @@ class ControllerBrokerRequestBatch:
                 known[tp] = announced[tp] = PartitionState(tp[1], current, assignment)
         for tp in left_out:
             del known[tp]
-        return known  # type: ignore[return-value]
 
     def _topic_ids(
         self,
@@ -267,6 +295,8 @@ class ControllerBrokerRequestBatch:
         known = self._context.cluster.topic_ids
         if not known:
             return {}
+        if self._announces_everything:
+            return dict(known)
         topics = dict.fromkeys(map(_topic_of, chain(partitions, *stop_replica.values())))
         return {topic: known[topic] for topic in topics if topic in known}
 

@@ -14,7 +14,7 @@ from regent.controller.transitions.partition_state_znodes import (
     write_on_known_states,
     write_partition_states,
 )
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.model.partition import NO_EPOCH, LeaderAndIsr, TopicPartition
 
 
 class LeaderAndMembers(NamedTuple):
@@ -22,11 +22,13 @@ class LeaderAndMembers(NamedTuple):
 
     Attributes:
         kind: How the change is recorded in the state-change trail.
+        above: The new leader epoch is higher than this one, too.
     """
 
     leader: int
     isr: tuple[int, ...]
     kind: ChangeKind = ChangeKind.WRITTEN
+    above: int = NO_EPOCH
 
 
 Decision = LeaderAndMembers | str | None
@@ -113,7 +115,7 @@ def _decided(
             result.kinds[tp] = decision.kind
             result.states[tp] = LeaderAndIsr(
                 decision.leader,
-                state.leader_epoch + 1,
+                max(state.leader_epoch, decision.above) + 1,
                 decision.isr,
                 epoch,
                 state.partition_epoch,

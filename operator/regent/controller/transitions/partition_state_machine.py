@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from regent.controller.configs.unclean_election_config import unclean_election_flags
+from regent.controller.giving_way import give_way_after, in_parts
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
@@ -55,7 +56,7 @@ class PartitionStateMachine:
         self._context = context
         self._log = log
 
-    def startup_states(self, *, unreadable: Collection[TopicPartition] = ()) -> None:
+    async def startup_states(self, *, unreadable: Collection[TopicPartition] = ()) -> None:
         """Initial states at failover: New without leadership, Online if the leader is live (or
         shutting down, which it does until it is gone), else Offline.
 
@@ -66,17 +67,32 @@ class PartitionStateMachine:
         context = self._context
         leadership = context.cluster.leadership
         live = frozenset(context.cluster.brokers)
-        states = dict.fromkeys(context.cluster.all_partitions(), PartitionState.ONLINE)
+        states = await self._all_online()
         if len(leadership) < len(states):
             for tp in states:
                 if tp not in leadership:
                     states[tp] = PartitionState.NEW
-        if not live.issuperset(map(_leader_of, leadership.values())):
+        are_live = True
+        for some in in_parts(leadership.values()):
+            are_live = are_live and live.issuperset(map(_leader_of, some))
+            await give_way_after(some)
+        if not are_live:
             for tp, current in leadership.items():
                 if current.leader not in live:
                     states[tp] = PartitionState.OFFLINE
         states.update(dict.fromkeys(unreadable, PartitionState.OFFLINE))
         context.load_partition_states(states)
+
+    async def _all_online(self) -> dict[TopicPartition, PartitionState]:
+        cluster = self._context.cluster
+        if len(cluster.leadership) == cluster.partition_count:
+            # a third of the time: their hashes are known
+            return dict.fromkeys(cluster.leadership, PartitionState.ONLINE)
+        states: dict[TopicPartition, PartitionState] = {}
+        for part in in_parts(cluster.all_partitions()):
+            states |= dict.fromkeys(part, PartitionState.ONLINE)
+            await give_way_after(part)
+        return states
 
     async def trigger_online(self, *, topics: Collection[str] | None = None) -> Failures:
         """Try to elect leaders for all New and Offline partitions (of some topics, if given)."""

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from regent.controller.effects import Write
 from regent.controller.log import ControllerLog
+from regent.controller.state.answered_leaders import AnsweredLeader
 from regent.controller.state.context import ControllerContext
+from regent.controller.znodes import overtaken_answer_notes
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import LeaderAndIsr, TopicPartition
@@ -34,7 +36,7 @@ async def read_partition_states(
     partitions: Sequence[TopicPartition], log: ControllerLog, *, watch: bool = False
 ) -> StatesRead:
     """Read the state znodes of partitions. A malformed one is logged with its path and skipped."""
-    state_paths = list(map(paths.partition_state, partitions))
+    state_paths = paths.partition_states(partitions)
     nodes = await read_permitted(state_paths, watch=watch)
     decode = partition_state_decoder()
     states: dict[TopicPartition, LeaderAndIsr] = {}
@@ -71,6 +73,7 @@ async def write_partition_states(
 ) -> StatesWritten:
     """Replace state znodes, each on the condition that its dataVersion is still the one in
     ``partition_epoch``."""
+    await _expect_overtaken_answers(context, states)
     results = await Write(_replacements(states), guard=epoch_guard(context))
     written: dict[TopicPartition, LeaderAndIsr] = {}
     conflicts: list[TopicPartition] = []
@@ -100,12 +103,46 @@ async def write_on_known_states(
     """
     if not states:
         return {}
+    await _expect_overtaken_answers(context, states)
     results = await Write(_replacements(states), guard=epoch_guard(context), divides=False)
     return {
         tp: with_partition_epoch(state, result.version)
         for (tp, state), result in zip(states.items(), results, strict=True)
         if isinstance(result, Written)
     }
+
+
+async def _expect_overtaken_answers(
+    context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
+) -> None:
+    """Leader epochs that are about to be raised may overtake answers to leaders: see
+    :mod:`regent.controller.partitions.overtaken_answers`.
+
+    Of what has been answered successors are to know before. What predecessors have answered is not
+    known, and may be on its way in the first seconds of a term: leaders that stay are looked after.
+    """
+    answered = context.answered_leaders
+    if answered:
+        overtaken = {
+            tp: answer.leader_epoch
+            for tp, state in states.items()
+            if (answer := answered.on_its_way(tp)) is not None
+            and answer.leader == state.leader
+            and answer.leader_epoch < state.leader_epoch
+        }
+        await overtaken_answer_notes.remember(context, overtaken, guard=epoch_guard(context))
+    if answered.is_first_interval and context.leaders_may_lose_changes:
+        leadership = context.cluster.leadership
+        answered.add(
+            {
+                tp: AnsweredLeader(before.leader, before.leader_epoch)
+                for tp, state in states.items()
+                if (before := leadership.get(tp)) is not None
+                and before.leader == state.leader
+                and before.leader_epoch < state.leader_epoch
+                and answered.on_its_way(tp) is None
+            }
+        )
 
 
 def _replacements(states: Mapping[TopicPartition, LeaderAndIsr]) -> list[Operation]:

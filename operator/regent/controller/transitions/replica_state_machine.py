@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
 
 import msgspec
 
+from regent.controller.effects import GiveWay
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
+from regent.controller.state.hosted_replicas import Hosted, HostedReplicas
 from regent.controller.state.states import REPLICA_PREVIOUS_STATES, ReplicaState
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.transitions.first_announcement import (
+    COLLECTED_AT_ONCE,
+    FirstAnnouncement,
+    is_to_be_made,
+    make_first_announcement,
+)
 from regent.controller.transitions.partition_state_znodes import (
     StatesRead,
     known_states,
@@ -53,12 +60,13 @@ class ReplicaStateMachine:
         context, leadership = self._context, self._context.cluster.leadership
         # The transition from Online to Online needs no validation: nothing else is there yet.
         batch = ControllerBrokerRequestBatch(context)
-        started: dict[int, dict[TopicPartition, bool]] = {}
+        started: dict[int, Mapping[TopicPartition, bool]] = {}
         offline: dict[int, Iterable[TopicPartition]] = {}
         all_led = len(leadership) == context.cluster.partition_count
         leaving = _leaving_replicas(context)
-        hosted = _hosted(context)
+        hosted, entries = await _first_announcement(context)
         for broker_id, partitions in hosted.items():
+            await GiveWay()
             if broker_id in context.cluster.brokers:
                 context.load_replica_states(broker_id, partitions, ReplicaState.ONLINE)
                 led = partitions
@@ -75,12 +83,11 @@ class ReplicaStateMachine:
             else:
                 context.load_replica_states(broker_id, partitions, ReplicaState.DELETION_INELIGIBLE)
                 offline[broker_id] = partitions
-        batch.add_first_leader_and_isr(
-            started,
-            context.cluster.all_partitions()
-            if all_led and all(started.get(b) is partitions for b, partitions in hosted.items())
-            else chain.from_iterable(started.values()),
-        )
+        entries = {b: entries[b] for b, led in started.items() if led is hosted[b] and b in entries}
+        if all_led and all(started.get(b) is partitions for b, partitions in hosted.items()):
+            batch.add_first_of_everything(started, entries)
+        else:
+            await batch.add_first_leader_and_isr(started, entries)
         await batch.send()
         await self.handle_state_changes(offline, ReplicaState.OFFLINE)
 
@@ -258,6 +265,9 @@ class ReplicaStateMachine:
             changed.extend(outcome.written)
             failures |= outcome.failures
             remaining = outcome.conflicts
+        # What cannot be read or written must not keep a topic from being deleted.
+        is_going = context.is_topic_queued_for_deletion
+        failures = {tp: reason for tp, reason in failures.items() if not is_going(tp.topic)}
         if failures:
             self._log.error(
                 "Replicas not removed from the ISR",
@@ -282,13 +292,7 @@ class ReplicaStateMachine:
         self, broker_id: int, read: StatesRead, failures: dict[TopicPartition, str]
     ) -> None:
         context = self._context
-        unusable = dict.fromkeys(read.missing, "its state znode does not exist") | read.failures
-        # What cannot be read must not keep a topic from being deleted.
-        failures |= {
-            tp: reason
-            for tp, reason in unusable.items()
-            if not context.is_topic_queued_for_deletion(tp.topic)
-        }
+        failures |= dict.fromkeys(read.missing, "its state znode does not exist") | read.failures
         for tp in read.failures:
             if context.cluster.leadership[tp].leader == broker_id:
                 # A leader that returns must not be sent an ISR that may be out of date: it
@@ -326,20 +330,26 @@ class ReplicaStateMachine:
             self._context.set_replica_state(broker_id, tp, ReplicaState.NON_EXISTENT)
 
 
-def _hosted(context: ControllerContext) -> dict[int, dict[TopicPartition, bool]]:
-    """By broker the partitions that are assigned to it, those of one topic next to each other, as a
-    LeaderAndIsr names them: no replica is new."""
-    hosted: dict[int, dict[TopicPartition, bool]] = {}
-    hosts: dict[tuple[int, ...], list[dict[TopicPartition, bool]]] = {}
+async def _first_announcement(context: ControllerContext) -> FirstAnnouncement:
+    """Made now, as far as no standby has made it."""
+    cluster = context.cluster
+    entries, hosted = cluster.announced_states.take_entries(), cluster.take_hosted()
+    if is_to_be_made(context):
+        return await make_first_announcement(context)
+    return FirstAnnouncement(hosted or await _collect(context), entries)
+
+
+async def _collect(context: ControllerContext) -> Hosted:
+    """The partitions of each broker, those of one topic next to each other."""
+    collected, looked_at = HostedReplicas(), 0
     for topic in context.cluster.topics:
-        for tp, assignment in context.cluster.partitions_of(topic).items():
-            replicas = assignment.replicas
-            found = hosts.get(replicas)
-            if found is None:  # few partitions have others than those before
-                found = hosts[replicas] = [hosted.setdefault(b, {}) for b in replicas]
-            for partitions in found:
-                partitions[tp] = False
-    return hosted
+        partitions = context.cluster.partitions_of(topic)
+        collected.add(partitions)
+        looked_at += len(partitions)
+        if looked_at >= COLLECTED_AT_ONCE:
+            looked_at = 0
+            await GiveWay()
+    return collected.by_broker
 
 
 def _leaving_replicas(context: ControllerContext) -> dict[int, dict[TopicPartition, None]]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regent.controller.effects import ReadChildren, ReadData
+from regent.controller.effects import Exists, ReadChildren, ReadData
 from regent.controller.log import ControllerLog, examples
+from regent.model.errors import UnexpectedZooKeeperError
 from regent.zk_data.operations import ZNode
 from regent.zk_data.permitted_reads import NO_AUTH, UnreadableZNode, read_in_parts
 
@@ -24,6 +25,23 @@ async def read_permitted(paths: Sequence[str], *, watch: bool = False) -> Sequen
         return await ReadData(some, watch=watch)
 
     return await read_in_parts(paths, request, UnreadableZNode.at)
+
+
+async def exists_permitted(path: str, log: ControllerLog) -> bool:
+    """Whether there is a node; leaves a watch on it. One that may not be read cannot be watched: it
+    is looked at again by the next watch check.
+
+    Raises:
+        UnexpectedZooKeeperError: Any other answer than NOAUTH.
+    """
+    try:
+        (exists,) = await Exists([path], watch=True)
+    except UnexpectedZooKeeperError as error:
+        if error.code != NO_AUTH:
+            raise
+        log.error("A node may not be watched", path=path, answer=NO_AUTH)
+        return True
+    return exists
 
 
 async def list_permitted(

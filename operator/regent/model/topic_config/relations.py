@@ -37,6 +37,8 @@ _HOUR_MS: Final = 3_600_000
 
 def relation_problems(config: Mapping[str, str], broker: BrokerFacts) -> Iterator[ConfigProblem]:
     """Problems of values that are legal each by itself, on one broker."""
+    if not config:
+        return  # every problem is one of a value
     yield from _compaction_lag(config, broker)
     yield from _zstd(config, broker)
     yield from _kraft_only(config)

@@ -6,14 +6,15 @@ creates topics itself, is added to it. What has been moved stays in it, so that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from regent.controller.commands import DescribeTopicConfigs, ResourceCommand
+from regent.model.partition import TopicPartition
 from regent.reconcile.dispatch import dispatch
 from regent.reconcile.drains.execution import Execution, call_back, execute
-from regent.reconcile.drains.leadership_moves import election_off, leadership_moves
+from regent.reconcile.drains.leadership_moves import election_off, leadership_moves, may_lead
 from regent.reconcile.drains.obstacles import Obstacle
 from regent.reconcile.drains.replica_moves import FoundMoves, leaving_replicas, replica_moves
 from regent.reconcile.drains.request import DrainRequest, remaining
@@ -23,6 +24,7 @@ from regent.reconcile.reassignments.execution import PAUSED
 from regent.reconcile.reassignments.move_plan import MovePlan
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
 from regent.reconcile.reassignments.status import stored_plan
+from regent.reconcile.unreadable_topics import problem_in
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.broker_drain import DesiredDrainState, DrainMode
 from regent.resources.broker_drain_status import BrokerDrainStatus, DrainPhase
@@ -38,6 +40,12 @@ _NAMED: Final = 3
 _COVERED: Final = (MoveState.PENDING, MoveState.RUNNING, MoveState.BLOCKED)
 """States of moves that take a partition where the plan has it, now or later."""
 
+_IN_THE_WAY_OF_A_STOP: Final = (
+    ConditionReason.BELOW_MIN_INSYNC_REPLICAS,
+    ConditionReason.UNDER_REPLICATED,
+)
+"""Reasons why a partition could not be written to without the brokers."""
+
 _DRAINED_TEXT: Final = {
     DrainMode.REPLICAS: "no replica is left on the brokers",
     DrainMode.LEADERSHIP: "the brokers lead nothing, and can be stopped",
@@ -47,8 +55,11 @@ _DRAINED_TEXT: Final = {
 def keep_drained(request: DrainRequest, plan: MovePlan) -> DrainPlan:
     """What has to be done for brokers that are to be drained."""
     moves = statuses(plan, request.view)
-    if _stays_drained(request):
-        return _drained(request, plan, moves)
+    was_drained = request.resource.status.phase is DrainPhase.DRAINED
+    if was_drained and _is_clear(request) and not request.view.unreadable_topics:
+        staying = _staying_drained(request, plan, moves)
+        if staying is not None:
+            return staying
     if not plan.moves and not request.is_cordoned:
         message = "waiting for the controller to place no new replicas on the brokers"
         return _waiting(request, ConditionReason.CORDONING, message)
@@ -61,10 +72,11 @@ def keep_drained(request: DrainRequest, plan: MovePlan) -> DrainPlan:
         return _store(request, plan, ())  # it was stored in part: nothing may have been moved
     found = _found(request, moves)
     is_paused = request.resource.spec.desired_state is DesiredDrainState.PAUSED
-    if found.moves and not is_paused:
+    given_up = {move.move.tp for move in moves if _is_given_up(request, move)}
+    if (found.moves or given_up) and not is_paused:
         held = [o for o in found.obstacles if o.holds_all]
         if plan.moves or not held:
-            extended = _extended(plan, moves, found)
+            extended = _extended(plan, moves, found, given_up)
             too_large = _too_large(extended)
             if too_large is None:
                 return _store(request, extended, found.obstacles)
@@ -80,10 +92,25 @@ def _is_clear(request: DrainRequest) -> bool:
     return not left.replicas
 
 
-def _stays_drained(request: DrainRequest) -> bool:
-    """Whether it was drained and still is. Replicas elsewhere may fall out of sync later on, or be
-    moved on by somebody else: that has nothing to do with the drain any more."""
-    return request.resource.status.phase is DrainPhase.DRAINED and _is_clear(request)
+def _staying_drained(
+    request: DrainRequest, plan: MovePlan, moves: Sequence[MoveStatus]
+) -> DrainPlan | None:
+    """The plan for brokers that were drained and have got nothing since; None: one that is alive
+    cannot be stopped any more.
+
+    Otherwise replicas elsewhere may fall out of sync later on, or be moved on by somebody else:
+    that has nothing to do with the drain any more.
+    """
+    is_alive = not request.brokers.isdisjoint(request.view.brokers)
+    if request.resource.spec.mode is DrainMode.LEADERSHIP and is_alive:
+        unread = _unread_topics(request)
+        reading = _reading(request, unread) if unread else None
+        if reading is not None:
+            return reading
+        obstacles = leadership_moves(request, (), {}).obstacles
+        if any(obstacle.reason in _IN_THE_WAY_OF_A_STOP for obstacle in obstacles):
+            return None
+    return _drained(request, plan, moves)
 
 
 def _unread_topics(request: DrainRequest) -> tuple[str, ...]:
@@ -125,11 +152,24 @@ def _found(request: DrainRequest, moves: Sequence[MoveStatus]) -> FoundMoves:
     covered = {
         move.move.tp
         for move in moves
-        if move.state in _COVERED and not _leads_to_cordoned(request, move)
+        if move.state in _COVERED
+        and not _leads_to_cordoned(request, move)
+        and not _is_given_up(request, move)
     }
     if request.resource.spec.mode is DrainMode.LEADERSHIP:
-        return leadership_moves(request, covered, {move.move.tp: move.move for move in moves})
-    return replica_moves(request, leaving_replicas(request, covered))
+        found = leadership_moves(request, covered, {move.move.tp: move.move for move in moves})
+    else:
+        found = replica_moves(request, leaving_replicas(request, covered))
+    problem = problem_in(request.view)
+    if problem is None:
+        return found
+    unknown = Obstacle(
+        reason=ConditionReason.TOPICS_UNREADABLE,
+        message=f"{problem}; they may have partitions on the brokers, which are not drained before "
+        "the nodes are repaired",
+        is_transient=True,
+    )
+    return FoundMoves(found.moves, (*found.obstacles, unknown))
 
 
 def _leads_to_cordoned(request: DrainRequest, move: MoveStatus) -> bool:
@@ -139,13 +179,31 @@ def _leads_to_cordoned(request: DrainRequest, move: MoveStatus) -> bool:
     return not frozenset(request.view.cordoned).isdisjoint(move.still_adding)
 
 
-def _extended(plan: MovePlan, moves: Sequence[MoveStatus], found: FoundMoves) -> MovePlan:
+def _is_given_up(request: DrainRequest, move: MoveStatus) -> bool:
+    """Whether a partition has not got its new order, and the leader that this was for cannot lead
+    any more, or is to be relieved by another drain: another order is chosen, if there is one."""
+    return (
+        request.resource.spec.mode is DrainMode.LEADERSHIP
+        and move.state is MoveState.PENDING
+        and move.partition is not None
+        and not may_lead(request, move.partition, move.move.target[0])
+    )
+
+
+def _extended(
+    plan: MovePlan,
+    moves: Sequence[MoveStatus],
+    found: FoundMoves,
+    given_up: Collection[TopicPartition],
+) -> MovePlan:
     """The plan with further moves, and without those that somebody else has made void."""
     new = {move.tp for move in found.moves}
     kept = (
         status.move
         for status in moves
-        if status.state is not MoveState.DRIFTED and status.move.tp not in new
+        if status.state is not MoveState.DRIFTED
+        and status.move.tp not in new
+        and status.move.tp not in given_up
     )
     return MovePlan.of(plan.cluster_id, (*kept, *found.moves))
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from regent.controller.commands import ResourceCommand
+from regent.controller.view import ClusterView
 from regent.reconcile.drains.request import DrainRequest
 from regent.reconcile.reassignments.alterations import alter_reassignments
 from regent.reconcile.reassignments.execution import plan_execution
 from regent.reconcile.reassignments.move_plan import Move, MovePlan
 from regent.reconcile.reassignments.request import ReassignmentRequest
-from regent.reconcile.reassignments.stages import MoveState, MoveStatus
+from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
 from regent.resources.conditions import ConditionReason, ConditionType, find_condition
 from regent.resources.partition_reassignment import (
     Concurrency,
@@ -87,6 +88,26 @@ def call_back(request: DrainRequest, moves: Sequence[MoveStatus]) -> tuple[Resou
     return alter_reassignments(back, moves)
 
 
+def in_present_order(plan: MovePlan, view: ClusterView) -> MovePlan:
+    """The plan with the present order of replicas as the target of partitions that have arrived.
+
+    Another drain, or somebody by hand, may have chosen another preferred leader since. Who moves
+    replicas would choose again, and the two would take the partition from each other without end.
+    """
+    reordered = {
+        each.move.tp: each.partition.replicas
+        for each in statuses(plan, view)
+        if each.state is MoveState.PENDING
+        and each.partition is not None
+        and frozenset(each.partition.replicas) == frozenset(each.move.target)
+        and frozenset(each.move.replicas) != frozenset(each.move.target)
+    }
+    if not reordered:
+        return plan
+    moves = (move._replace(target=reordered.get(move.tp, move.target)) for move in plan.moves)
+    return MovePlan.of(plan.cluster_id, moves)
+
+
 def reversed_plan(plan: MovePlan) -> MovePlan:
     """The plan that takes everything back."""
     return MovePlan.of(
@@ -116,6 +137,7 @@ def _as_reassignment(request: DrainRequest, desired: DesiredState) -> Reassignme
         refused=request.refused,
         moved_by_others=request.moved_by_others,
         copies=request.copies,
+        pace=request.pace,
         seen_at=request.seen_at,
         monotonic_s=request.monotonic_s,
         now=request.now,

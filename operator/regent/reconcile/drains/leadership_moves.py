@@ -79,14 +79,28 @@ def _election(partitions: Iterator[TopicPartition]) -> ElectLeaders | None:
 
 
 def _needs_change(request: DrainRequest, partition: PartitionView, order: tuple[int, ...]) -> bool:
-    is_led = partition.leader in request.brokers or partition.replicas[0] in request.brokers
-    return is_led and order[0] != partition.replicas[0]
+    return _is_led(request, partition) and order[0] != partition.replicas[0]
+
+
+def _is_led(request: DrainRequest, partition: PartitionView) -> bool:
+    """Whether one of the brokers leads a partition, or is its preferred leader."""
+    return partition.leader in request.brokers or partition.replicas[0] in request.brokers
 
 
 def _can_lead(request: DrainRequest, partition: PartitionView) -> bool:
     """Whether the preferred leader can be elected."""
-    preferred = partition.replicas[0]
-    return request.is_usable(preferred) and preferred in partition.isr
+    return may_lead(request, partition, partition.replicas[0])
+
+
+def may_lead(request: DrainRequest, partition: PartitionView, replica: int) -> bool:
+    """Whether a replica can lead instead of the brokers.
+
+    Not one whose broker another drain has cordoned: the two would take the partition from each
+    other without end. That one may stay the leader where it is.
+    """
+    if not (request.is_usable(replica) and replica in partition.isr):
+        return False
+    return replica not in request.view.cordoned or replica == partition.leader
 
 
 def _order(request: DrainRequest, partition: PartitionView) -> tuple[int, ...]:
@@ -96,7 +110,7 @@ def _order(request: DrainRequest, partition: PartitionView) -> tuple[int, ...]:
     def rank(replica: int) -> int:
         if replica in brokers:
             return 2
-        return 0 if replica in partition.isr and request.is_usable(replica) else 1
+        return 0 if may_lead(request, partition, replica) else 1
 
     return tuple(sorted(partition.replicas, key=rank))
 
@@ -132,6 +146,16 @@ def _obstacles(request: DrainRequest, hosted: Hosted) -> Iterator[Obstacle]:
             reason=ConditionReason.UNDER_REPLICATED,
             message=f"of its replicas {staying} on other brokers {in_sync} are in sync, and "
             f"{needed} have to be ({MIN_INSYNC_REPLICAS}); the others are waited for",
+            is_transient=True,
+        )
+    elif _is_led(request, partition) and not any(
+        may_lead(request, partition, replica) for replica in in_sync
+    ):
+        yield Obstacle(
+            hosted=hosted,
+            reason=ConditionReason.BROKERS_CORDONED,
+            message=f"of its replicas {staying} on other brokers {in_sync} are in sync, and all of "
+            "these are drained by other BrokerDrains, or are shutting down; that is waited for",
             is_transient=True,
         )
 

@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from regent.reconcile.drains.claims import claim_before
 from regent.reconcile.drains.draining import keep_drained
+from regent.reconcile.drains.execution import in_present_order
 from regent.reconcile.drains.request import DrainRequest
 from regent.reconcile.drains.status import blind_status, status_in
 from regent.reconcile.drains.undoing import undo
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
-from regent.reconcile.verdicts import CLUSTER_LOADING, Assessment, Progress
+from regent.reconcile.verdicts import (
+    CLUSTER_LOADING,
+    Assessment,
+    Progress,
+    controller_inactive,
+)
 from regent.resources.broker_drain import DesiredDrainState
 from regent.resources.broker_drain_status import BrokerDrainStatus, DrainPhase
 from regent.resources.conditions import ConditionReason
@@ -38,7 +44,7 @@ def plan_drain(request: DrainRequest) -> DrainPlan:
     if conflict is not None:
         return conflict
     try:
-        plan = _stored_plan(request)
+        plan = in_present_order(_stored_plan(request), request.view)
     except PlanDocumentError as error:
         return _unreadable(request, error)
     if resource.spec.desired_state is DesiredDrainState.UNDONE:
@@ -62,12 +68,9 @@ def _outside_term(request: DrainRequest) -> DrainPlan:
     """There is no controller: after a while the status says that nothing is known."""
     if request.until_unknown_s > 0:
         return Plan(requeue_after_s=request.until_unknown_s)
-    why = f" ({request.absence.reason})" if request.absence.reason else ""
-    assessment = Assessment(
-        Progress.UNKNOWN,
-        ConditionReason.CONTROLLER_INACTIVE,
-        f"no Regent process is the controller of the Kafka cluster{why}; the brokers are not "
-        "cordoned, and nothing more is begun, until one is",
+    assessment = controller_inactive(
+        request.absence.reason,
+        "the brokers are not cordoned, and nothing more is begun, until one is",
     )
     return Plan(status=blind_status(request, assessment))
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from regent.reconcile.drains.obstacles import Obstacle
 from regent.reconcile.drains.request import DrainRequest, remaining
+from regent.reconcile.unreadable_topics import problem_in
 from regent.reconcile.verdicts import Assessment, summary_verdicts, unknown_verdict
 from regent.resources.broker_drain import DesiredDrainState, DrainMode
 from regent.resources.broker_drain_status import (
@@ -21,7 +22,6 @@ from regent.resources.conditions import (
     ConditionStatus,
     ConditionType,
     Verdict,
-    update_conditions,
 )
 
 DOMAIN_CONDITIONS: Final = (
@@ -40,7 +40,7 @@ def status_in(
     verdicts = (
         *summary_verdicts(assessment),
         _cordoned(request),
-        _leaders_moved(left),
+        _leaders_moved(request, left),
         _replicas_moved(request, left),
         _verdict(
             ConditionType.DRAINED,
@@ -75,7 +75,10 @@ def blockers_of(obstacles: Sequence[Obstacle]) -> tuple[Blocker, ...]:
 def _cordoned(request: DrainRequest) -> Verdict:
     is_cordoned = request.is_cordoned
     if is_cordoned:
-        reason = ConditionReason.BROKERS_CORDONED
+        is_client = request.view.is_client
+        reason = (
+            ConditionReason.CORDONED_FOR_REGENT if is_client else ConditionReason.BROKERS_CORDONED
+        )
     elif request.resource.spec.desired_state is DesiredDrainState.UNDONE:
         reason = ConditionReason.CORDON_LIFTED
     else:
@@ -83,7 +86,10 @@ def _cordoned(request: DrainRequest) -> Verdict:
     return _verdict(ConditionType.CORDONED, is_cordoned, reason, reason.documentation)
 
 
-def _leaders_moved(left: Remaining) -> Verdict:
+def _leaders_moved(request: DrainRequest, left: Remaining) -> Verdict:
+    problem = problem_in(request.view)
+    if not left.leaders and problem is not None:
+        return unknown_verdict(ConditionType.LEADERS_MOVED, problem)
     if not left.leaders:
         reason = ConditionReason.NO_LEADERS
         return _verdict(ConditionType.LEADERS_MOVED, True, reason, reason.documentation)
@@ -96,6 +102,9 @@ def _leaders_moved(left: Remaining) -> Verdict:
 
 
 def _replicas_moved(request: DrainRequest, left: Remaining) -> Verdict:
+    problem = problem_in(request.view)
+    if not left.replicas and problem is not None:
+        return unknown_verdict(ConditionType.REPLICAS_MOVED, problem)
     if not left.replicas:
         reason = ConditionReason.NO_REPLICAS
         return _verdict(ConditionType.REPLICAS_MOVED, True, reason, reason.documentation)
@@ -118,13 +127,7 @@ def _verdict(type_: ConditionType, holds: bool, reason: ConditionReason, message
 def _status(
     request: DrainRequest, verdicts: tuple[Verdict, ...], **fields: Any
 ) -> BrokerDrainStatus:
-    metadata, previous = request.resource.metadata, request.resource.status
-    return previous.model_copy(
-        update={
-            **fields,
-            "observed_generation": metadata.generation,
-            "conditions": update_conditions(
-                previous.conditions, verdicts, generation=metadata.generation, now=request.now
-            ),
-        }
+    resource = request.resource
+    return resource.status.with_verdicts(
+        verdicts, generation=resource.metadata.generation, now=request.now, **fields
     )

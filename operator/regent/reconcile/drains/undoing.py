@@ -11,7 +11,7 @@ from typing import Any, Final
 from regent.controller.commands import ResourceCommand
 from regent.model.partition import TopicPartition
 from regent.reconcile.dispatch import dispatch
-from regent.reconcile.drains.execution import Execution, execute, reversed_plan
+from regent.reconcile.drains.execution import Execution, execute, in_present_order, reversed_plan
 from regent.reconcile.drains.leadership_moves import election_back
 from regent.reconcile.drains.request import DrainRequest
 from regent.reconcile.drains.status import status_in
@@ -45,7 +45,7 @@ def undo(request: DrainRequest, plan: MovePlan) -> Plan[BrokerDrainStatus]:
     calling_back = execute(request, plan, DesiredState.CANCELLED)
     if calling_back.phase is Phase.CANCELLING:
         return _undoing(request, calling_back)
-    back = reversed_plan(plan)
+    back = in_present_order(reversed_plan(plan), request.view)
     going_back = execute(request, back, DesiredState.RUNNING)
     if not going_back.is_over:
         return _undoing(request, going_back)

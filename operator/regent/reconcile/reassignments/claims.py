@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from regent.model.partition import TopicPartition
-from regent.reconcile.reassignments.move_plan import PlanDocumentError, read_plan
+from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
 from regent.resources.partition_reassignment import DesiredState, PartitionReassignment
 from regent.resources.partition_reassignment_status import Phase
 
@@ -27,6 +27,8 @@ class ReassignmentClaim:
         started_at: As its status has it; that of the undoing if it is being undone. RFC 3339 in
             UTC, so that the texts sort by time.
         document: The stored plan, ``plan_hash`` its hash.
+        is_paused: Whether nothing of it begins to move before somebody says so.
+        goes_back: Whether it is being undone.
     """
 
     namespace: str
@@ -36,22 +38,36 @@ class ReassignmentClaim:
     started_at: str
     plan_hash: str
     document: str
+    is_paused: bool = False
+    goes_back: bool = False
+
+    @property
+    def plan(self) -> MovePlan | None:
+        """The plan; None if it cannot be read: it is not executed then."""
+        try:
+            return read_plan(self.document, expected_hash=self.plan_hash)
+        except PlanDocumentError:
+            return None
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
-        """Those of its plan; none if it cannot be read: it is not executed then."""
-        try:
-            plan = read_plan(self.document, expected_hash=self.plan_hash)
-        except PlanDocumentError:
-            return frozenset()
-        return frozenset(move.tp for move in plan.moves)
+        """Those of its plan; none if it cannot be read."""
+        plan = self.plan
+        return frozenset() if plan is None else frozenset(move.tp for move in plan.moves)
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """Sorts claims: of several to a partition the smallest moves it."""
+        return (self.started_at, self.uid)
 
     def goes_before(self, resource: PartitionReassignment) -> bool:
         """Whether a resource leaves the partitions of this plan alone."""
         uid, started_at = resource.metadata.uid, resource.status.begun_at
         if self.uid == uid:
             return False
-        return started_at is None or (self.started_at, self.uid) < (started_at, uid)
+        if resource.spec.desired_state is DesiredState.CANCELLED:
+            return True  # it has no claim any more
+        return started_at is None or self.order < (started_at, uid)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -76,6 +92,8 @@ def claim_of(body: Mapping[str, Any]) -> ReassignmentClaim | None:
         started_at=started_at,
         plan_hash=str(plan.get("hash")),
         document=str(plan.get("document")),
+        is_paused=state == DesiredState.PAUSED or status.get("phase") == Phase.PAUSED,
+        goes_back="undoStartedAt" in status,
     )
 
 
@@ -95,5 +113,5 @@ def moved_partitions(
 ) -> dict[TopicPartition, str]:
     """Partitions of a cluster that are claimed, each with the resource that moves it: the first."""
     known = {claim.uid: claim for claim in claims if claim.cluster_id == cluster_id}
-    ordered = sorted(known.values(), key=lambda claim: (claim.started_at, claim.uid), reverse=True)
+    ordered = sorted(known.values(), key=lambda claim: claim.order, reverse=True)
     return {tp: str(claim) for claim in ordered for tp in claim.partitions}

@@ -24,6 +24,7 @@ from regent.reconcile.reassignments.hindrances import (
     with_hindrance,
 )
 from regent.reconcile.reassignments.move_plan import MovePlan
+from regent.reconcile.reassignments.pacing import CHECKED_EVERY_S
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
 from regent.reconcile.reassignments.status import planned_verdict, progress_fields, status_in
@@ -54,6 +55,9 @@ PAUSED: Final = Assessment(
     Progress.READY, ConditionReason.PAUSED, "nothing is moved while spec.desiredState is Paused"
 )
 """Of a resource that is paused, before its execution has begun or later."""
+
+_COPYING: Final = (Phase.EXECUTING, Phase.PAUSING)
+"""In which the present rate of a throttle that adapts is news."""
 
 _NAMED = 5
 """Partitions that a message names."""
@@ -158,6 +162,8 @@ def _what_happens(request: ReassignmentRequest, course: Course) -> tuple[Conditi
     rate = wanted_rate(request)
     if rate is not None:
         text += f"; each broker may copy {rate:,} bytes a second (spec.throttle)"
+        if request.pace is not None:
+            text += f": {request.pace.why}"
     if not held:
         return ConditionReason.MOVING, text
     reasons = {move.reason for move in held}
@@ -197,6 +203,8 @@ def _requeue_after_s(request: ReassignmentRequest, plan: MovePlan) -> float | No
         )
         if tp in moves and at > request.monotonic_s
     ]
+    if request.pace is not None:
+        waits.append(CHECKED_EVERY_S)
     return min(waits) if waits else None
 
 
@@ -212,10 +220,12 @@ def _pausing(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Re
 
 
 def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
-    """What is on its way goes back: to exactly the replicas that it had, in their order."""
-    running = course.of(MoveState.RUNNING)
+    """What is on its way goes back: to exactly the replicas that it had, in their order. What
+    another resource moves to the same replicas is left to that: it would begin again."""
+    under_way = course.of(MoveState.RUNNING)
+    running = [move for move in under_way if move.move.tp not in request.moved_by_others]
     if not running:
-        if not course.of(MoveState.PENDING) and not course.of(MoveState.BLOCKED):
+        if not (under_way or course.of(MoveState.PENDING) or course.of(MoveState.BLOCKED)):
             return _ended(request, plan, course)
         releasing = _releasing(request, plan, course, Phase.CANCELLING)
         if releasing is not None:
@@ -323,13 +333,14 @@ def _status(
     phase: Phase,
     assessment: Assessment,
 ) -> PartitionReassignmentStatus:
+    pace = request.pace if phase in _COPYING else None
     return status_in(
         request,
         phase,
         assessment,
         planned=planned_verdict(plan),
         approved=begun_verdict(plan),
-        **progress_fields(course.moves, figures(plan, request.view, request.copies)),
+        **progress_fields(course.moves, figures(plan, request.view, request.copies), pace),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from regent.controller.view import PartitionView
+from regent.controller.view import ClusterView, PartitionView
 from regent.reconcile.reassignments.copies import Copy, stalled_for_s
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus
@@ -19,10 +19,12 @@ HINDRANCES: Final = (
     ConditionReason.RESOURCE_CONFLICT,
     ConditionReason.REASSIGNMENT_IN_PROGRESS,
     ConditionReason.MOVES_REFUSED,
+    ConditionReason.TOPICS_UNREADABLE,
 )
 """Reasons why moves do not go on. The first one that applies to any of them is shown."""
 
-_Hindrance = tuple[ConditionReason, str]
+Hindrance = tuple[ConditionReason, str]
+"""Why a move does not go on: for conditions, and for people."""
 
 
 def blocked_by_another(request: ReassignmentRequest, move: MoveStatus) -> MoveStatus:
@@ -42,9 +44,7 @@ def with_hindrance(request: ReassignmentRequest, move: MoveStatus) -> MoveStatus
     if move.state not in (MoveState.PENDING, MoveState.RUNNING):
         return move
     found = (
-        _dead_brokers(request, move)
-        or _cordoned_brokers(request, move)
-        or _stalled_copy(move)
+        shown_hindrance(request.view, move)
         or _refusal(request, move)
         or _copy_without_growth(request, move)
     )
@@ -54,24 +54,32 @@ def with_hindrance(request: ReassignmentRequest, move: MoveStatus) -> MoveStatus
     return dataclasses.replace(move, reason=reason, problem=problem)
 
 
-def _dead_brokers(request: ReassignmentRequest, move: MoveStatus) -> _Hindrance | None:
+def shown_hindrance(view: ClusterView, move: MoveStatus) -> Hindrance | None:
+    """What keeps a move from going on, as far as a view shows it; None: nothing, or it is neither
+    pending nor running."""
+    if move.state not in (MoveState.PENDING, MoveState.RUNNING):
+        return None
+    return _dead_brokers(view, move) or _cordoned_brokers(view, move) or _stalled_copy(move)
+
+
+def _dead_brokers(view: ClusterView, move: MoveStatus) -> Hindrance | None:
     goal = move.goal or move.move.target
     present = () if move.state is MoveState.RUNNING else move.stage
-    dead = [b for b in goal if b not in present and b not in request.view.brokers]
+    dead = [b for b in goal if b not in present and b not in view.brokers]
     return (ConditionReason.BROKERS_UNAVAILABLE, f"brokers {dead} are not alive") if dead else None
 
 
-def _cordoned_brokers(request: ReassignmentRequest, move: MoveStatus) -> _Hindrance | None:
+def _cordoned_brokers(view: ClusterView, move: MoveStatus) -> Hindrance | None:
     """It would be moved off again."""
     if move.state is not MoveState.PENDING:
         return None
-    cordoned = [b for b in move.still_adding if b in request.view.cordoned]
+    cordoned = [b for b in move.still_adding if b in view.cordoned]
     if not cordoned:
         return None
     return ConditionReason.BROKERS_CORDONED, f"a BrokerDrain has cordoned brokers {cordoned}"
 
 
-def _stalled_copy(move: MoveStatus) -> _Hindrance | None:
+def _stalled_copy(move: MoveStatus) -> Hindrance | None:
     """A copy that is under way comes from the leader, and is made by the broker that gets it."""
     partition = move.partition
     if move.state is not MoveState.RUNNING or partition is None or not partition.adding_replicas:
@@ -84,7 +92,7 @@ def _stalled_copy(move: MoveStatus) -> _Hindrance | None:
     return None
 
 
-def _copy_without_growth(request: ReassignmentRequest, move: MoveStatus) -> _Hindrance | None:
+def _copy_without_growth(request: ReassignmentRequest, move: MoveStatus) -> Hindrance | None:
     """A broker that gets a copy has got nothing for minutes."""
     partition = move.partition
     if move.state is not MoveState.RUNNING or partition is None:
@@ -115,7 +123,7 @@ def _refused_copies(partition: PartitionView) -> list[str]:
     ]
 
 
-def _refusal(request: ReassignmentRequest, move: MoveStatus) -> _Hindrance | None:
+def _refusal(request: ReassignmentRequest, move: MoveStatus) -> Hindrance | None:
     """What was asked of the controller in vain: to begin, to go back, or another throttle."""
     refused = request.refused.get(move.move.tp)
     if refused is None:

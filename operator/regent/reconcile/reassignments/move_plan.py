@@ -14,9 +14,12 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
 
 from regent.model.partition import TopicPartition
+from regent.model.topic import topic_name_problem
 
 _VERSION: Final = 1
 _JSON_LENGTH_MAX: Final = 16 * 1024 * 1024
@@ -111,8 +114,8 @@ def read_plan(document: str, *, expected_hash: str) -> MovePlan:
     try:
         inflater = zlib.decompressobj()
         text = inflater.decompress(base64.b64decode(document, validate=True), _JSON_LENGTH_MAX)
-        plan = _plan_of(json.loads(text))
-    except (binascii.Error, zlib.error, ValueError, TypeError, KeyError, RecursionError) as error:
+        plan = _plan_of(text)
+    except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         raise PlanDocumentError(f"the plan document cannot be read: {error}") from error
     if plan.hash != expected_hash:
         raise PlanDocumentError(
@@ -121,13 +124,44 @@ def read_plan(document: str, *, expected_hash: str) -> MovePlan:
     return plan
 
 
-def _plan_of(document: dict[str, Any]) -> MovePlan:
-    if document["version"] != _VERSION:
-        raise PlanDocumentError(f"version {document['version']} is not known")
-    return MovePlan(
-        document["clusterId"],
-        tuple(
-            Move(topic, partition, czxid, tuple(replicas), tuple(target))
-            for topic, partition, czxid, replicas, target in document["moves"]
-        ),
-    )
+_Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+
+class _Document(msgspec.Struct):
+    """A document as it is stored. Whoever may edit a status may have made it."""
+
+    version: int
+    moves: tuple[
+        tuple[
+            str,
+            _Number,
+            Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)],
+            tuple[_Number, ...],
+            Annotated[tuple[_Number, ...], msgspec.Meta(min_length=1)],
+        ],
+        ...,
+    ]
+    cluster_id: str | None = msgspec.field(name="clusterId")
+
+
+_decode = msgspec.json.Decoder(_Document).decode
+
+
+def _plan_of(text: bytes) -> MovePlan:
+    document = _decode(text)
+    if document.version != _VERSION:
+        raise ValueError(f"version {document.version} is not known")
+    moves = tuple(Move(*move) for move in document.moves)
+    for topic in dict.fromkeys(move.topic for move in moves):
+        problem = topic_name_problem(topic)
+        if problem is not None:
+            raise ValueError(problem)
+    seen: set[TopicPartition] = set()
+    for move in moves:
+        for replicas in (move.replicas, move.target):
+            if len(set(replicas)) != len(replicas):
+                raise ValueError(f"{move.tp} has a broker twice: {list(replicas)}")
+        if move.tp in seen:
+            raise ValueError(f"{move.tp} is there twice")
+        seen.add(move.tp)
+    return MovePlan(document.cluster_id, moves)

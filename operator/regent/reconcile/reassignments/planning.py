@@ -48,7 +48,12 @@ from regent.reconcile.reassignments.validation import (
     plan_findings,
     wrong_partitions,
 )
-from regent.reconcile.verdicts import CLUSTER_LOADING, Assessment, Progress
+from regent.reconcile.verdicts import (
+    CLUSTER_LOADING,
+    Assessment,
+    Progress,
+    controller_inactive,
+)
 from regent.resources.conditions import (
     ConditionReason,
     ConditionStatus,
@@ -93,12 +98,9 @@ def _outside_term(request: ReassignmentRequest) -> ReassignmentPlan:
     """There is no controller: after a while the status says that nothing is known."""
     if request.until_unknown_s > 0:
         return Plan(requeue_after_s=request.until_unknown_s)
-    why = f" ({request.absence.reason})" if request.absence.reason else ""
-    assessment = Assessment(
-        Progress.UNKNOWN,
-        ConditionReason.CONTROLLER_INACTIVE,
-        f"no Regent process is the controller of the Kafka cluster{why}; what is on its way goes "
-        "on as soon as there is a controller, the rest once one is",
+    assessment = controller_inactive(
+        request.absence.reason,
+        "what is on its way goes on as soon as there is a controller, the rest once one is",
     )
     return Plan(status=blind_status(request, assessment))
 

@@ -8,13 +8,14 @@ as long as its partitions are where it has them, for whoever is about to approve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from regent.planning.goals import PlannerGoals
 from regent.planning.orders import PlanningOrder, PlanningOutcome
 from regent.planning.results import (
+    HistoryUnusable,
     InfeasibleGoals,
     InvalidGoals,
     PlannedChanges,
@@ -22,6 +23,7 @@ from regent.planning.results import (
     PlannerMissing,
     PlanResult,
 )
+from regent.planning.snapshotting import expected_replicas
 from regent.reconcile.checks import Finding
 from regent.reconcile.reassignments.move_plan import (
     Move,
@@ -29,12 +31,14 @@ from regent.reconcile.reassignments.move_plan import (
     PlanDocumentError,
     read_plan,
 )
-from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.reconcile.reassignments.request import HeldUp, ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, find_partition, statuses
 from regent.reconcile.reassignments.validation import REBALANCE_CHECKS, plan_findings
+from regent.reconcile.unreadable_topics import problem_in
 from regent.resources.conditions import ConditionReason, enumerate_some, shorten
 from regent.resources.partition_reassignment_status import (
     MAX_REMARKS,
+    MAX_UNMET_GOALS,
     RebalanceStatus,
     UnmetGoal,
 )
@@ -87,7 +91,8 @@ def rebalancing(request: ReassignmentRequest, spec: Rebalance) -> Rebalancing:
     if isinstance(outcome.result, PlannedChanges):
         return _planned(request, outcome, outcome.result)
     pause_s = _pause_s(outcome)
-    waiting = Rebalancing(findings=_refusals(outcome.result), order=outcome.order)
+    refusals = _refusals(outcome.result, _held_remarks(request))
+    waiting = Rebalancing(findings=refusals, order=outcome.order)
     return _after(request, waiting, outcome, pause_s)
 
 
@@ -108,10 +113,24 @@ def order_of(request: ReassignmentRequest, spec: Rebalance) -> PlanningOrder:
             max_replicas=spec.max_replicas_per_broker,
             drained=tuple(sorted(spec.drained_brokers)),
             excluded=tuple(sorted({*spec.excluded_brokers, *cordoned})),
-            pinned=tuple(sorted(spec.pinned_topics)),
+            pinned=tuple(sorted({*spec.pinned_topics, *_held_topics(request)})),
+            min_leaders=tuple(sorted(spec.min_topic_leaders_per_broker.items())),
         ),
         brokers=tuple((id_, broker.rack) for id_, broker in sorted(view.brokers.items())),
+        spark=spec.spark,
+        history=spec.history,
     )
+
+
+def _held_topics(request: ReassignmentRequest) -> dict[str, HeldUp]:
+    """Topics that stay as they are, as another PartitionReassignment moves them and does not go on;
+    each with the first one."""
+    found: dict[str, HeldUp] = {}
+    for each in request.under_way.held_up:
+        for topic in each.topics:
+            if topic in request.view.topics and not request.view.topics[topic].is_being_deleted:
+                found.setdefault(topic, each)
+    return found
 
 
 def _stored_plan(request: ReassignmentRequest) -> MovePlan | None:
@@ -146,13 +165,15 @@ def _begin(request: ReassignmentRequest, wanted: PlanningOrder) -> Rebalancing:
 def _obstacles(request: ReassignmentRequest, wanted: PlanningOrder) -> Iterator[Finding]:
     """What the planner would take for the cluster as it is to stay: it moves everything off a
     broker that is merely restarted, and a partition that moves would be moved twice."""
-    available = request.view.available_brokers
+    view = request.view
+    available = view.available_brokers
     hosts = {
         broker
-        for topic in request.view.topics.values()
+        for topic in view.topics.values()
         if not topic.is_being_deleted
         for partition in topic.partitions
         for broker in partition.replicas
+        if broker in view.brokers or broker not in partition.adding_replicas
     }
     missing = sorted(hosts.difference(available).difference(wanted.goals.drained))
     if missing:
@@ -164,15 +185,57 @@ def _obstacles(request: ReassignmentRequest, wanted: PlanningOrder) -> Iterator[
             FIELD,
             is_transient=True,
         )
-    if request.moving:
-        named = enumerate_some(sorted(map(str, request.moving)), limit=_NAMED)
+    problem = problem_in(view)
+    if problem is not None:
         yield Finding(
-            ConditionReason.REASSIGNMENT_IN_PROGRESS,
-            f"{len(request.moving)} partitions are being moved; the plan is made when nothing "
-            f"moves: {named}",
+            ConditionReason.TOPICS_UNREADABLE,
+            f"{problem}; a plan would not count their replicas: the plan "
+            "is made once they are repaired",
             FIELD,
             is_transient=True,
         )
+    yield from _others_under_way(request, wanted)
+
+
+def _others_under_way(request: ReassignmentRequest, wanted: PlanningOrder) -> Iterator[Finding]:
+    """What else moves, or is about to. What does not go on by itself is waited for only where the
+    plan cannot leave it as it is."""
+    under_way = request.under_way
+    problems: list[str] = []
+    if under_way.going_on:
+        named = enumerate_some(under_way.going_on, limit=_NAMED)
+        problems.append(
+            f"the plan is made when no other PartitionReassignment is executed: {named}"
+        )
+    held = {tp for each in under_way.held_up for tp in each.partitions}
+    moving = sorted(str(tp) for tp in request.moving if tp not in held)
+    if moving:
+        named = enumerate_some(moving, limit=_NAMED)
+        problems.append(
+            f"{len(moving)} partitions are being moved; the plan is made when nothing moves: "
+            f"{named}"
+        )
+    problems.extend(_held_on_drained(request, wanted))
+    for problem in problems:
+        yield Finding(ConditionReason.REASSIGNMENT_IN_PROGRESS, problem, FIELD, is_transient=True)
+
+
+def _held_on_drained(request: ReassignmentRequest, wanted: PlanningOrder) -> Iterator[str]:
+    """Topics that have to stay as they are, on brokers that shall have no replica."""
+    drained = frozenset(wanted.goals.drained)
+    for topic, held in sorted(_held_topics(request).items()):
+        hosts = {
+            broker
+            for partition in request.view.topics[topic].partitions
+            for broker in expected_replicas(partition, request.view)
+        }
+        if drained & hosts:
+            yield (
+                f"topic {topic} has replicas on brokers {sorted(drained & hosts)}, which are to be "
+                f"drained, and PartitionReassignment {held.name} moves partitions of it. That one "
+                f"does not go on ({held.waits_for}): it is waited for; cancel it "
+                "(spec.desiredState: Cancelled) to have the plan made"
+            )
 
 
 def _planned(
@@ -184,7 +247,8 @@ def _planned(
         return _after(request, Rebalancing(order=outcome.order), outcome, _pause_s(outcome))
     findings = _findings(request, plan)
     if not findings:
-        return Rebalancing(plan=plan, order=outcome.order, status=_status(outcome, result))
+        status = _status(request, outcome, result)
+        return Rebalancing(plan=plan, order=outcome.order, status=status)
     waiting = Rebalancing(findings=findings, order=outcome.order)
     return _after(request, waiting, outcome, _LONGEST_PAUSE_S)
 
@@ -226,24 +290,34 @@ def _after(
 
 
 def _pause_s(outcome: PlanningOutcome) -> float:
-    if isinstance(outcome.result, PlannedChanges | PlannerFailed):
+    if isinstance(outcome.result, PlannedChanges | PlannerFailed | HistoryUnusable):
         return float(
             min(_FIRST_PAUSE_S * 2 ** min(outcome.order.attempt - 1, 10), _LONGEST_PAUSE_S)
         )
     return _LONGEST_PAUSE_S
 
 
-def _refusals(result: PlanResult) -> tuple[Finding, ...]:
-    """Why there is no plan."""
+def _refusals(result: PlanResult, held: Iterable[str]) -> tuple[Finding, ...]:
+    """Why there is no plan.
+
+    Args:
+        held: What others keep it from moving, for people.
+    """
     match result:
         case InfeasibleGoals(reasons):
             return tuple(
-                Finding(ConditionReason.GOALS_INFEASIBLE, reason, FIELD) for reason in reasons
+                Finding(ConditionReason.GOALS_INFEASIBLE, reason, FIELD)
+                for reason in (*reasons, *held)
             )
         case InvalidGoals(problem):
-            return (Finding(ConditionReason.INVALID_REBALANCE, problem, FIELD),)
+            return tuple(
+                Finding(ConditionReason.INVALID_REBALANCE, reason, FIELD)
+                for reason in (problem, *held)
+            )
         case PlannerMissing(problem):
             return (Finding(ConditionReason.PLANNER_MISSING, problem, FIELD),)
+        case HistoryUnusable(problem):
+            return (Finding(ConditionReason.HISTORY_UNUSABLE, problem, FIELD, is_transient=True),)
         case PlannerFailed(problem):
             message = f"the planner has failed and is started again: {problem}"
             return (Finding(ConditionReason.PLANNER_FAILED, message, FIELD, is_transient=True),)
@@ -251,17 +325,31 @@ def _refusals(result: PlanResult) -> tuple[Finding, ...]:
             return ()
 
 
-def _status(outcome: PlanningOutcome, result: PlannedChanges) -> RebalanceStatus:
+def _status(
+    request: ReassignmentRequest, outcome: PlanningOutcome, result: PlannedChanges
+) -> RebalanceStatus:
     return RebalanceStatus(
         bytes=result.bytes,
         leader_changes=result.leader_changes,
         lower_bound=result.lower_bound,
         unmet_goals=tuple(
             UnmetGoal(goal=goal.name, reason=shorten(goal.reason, limit=512))
-            for goal in result.missed
+            for goal in result.missed[:MAX_UNMET_GOALS]
         ),
-        remarks=_remarks(outcome.remarks),
+        remarks=_remarks((*_held_remarks(request), *result.notes, *outcome.remarks)),
     )
+
+
+def _held_remarks(request: ReassignmentRequest) -> Iterator[str]:
+    """Which topics the plan leaves as they are though its spec does not say so."""
+    for held in request.under_way.held_up:
+        topics = [topic for topic, first in _held_topics(request).items() if first is held]
+        if topics:
+            yield (
+                f"topics stay as they are: {enumerate_some(topics, limit=_NAMED)}; "
+                f"PartitionReassignment {held.name} moves partitions of them, and does not go on "
+                f"({held.waits_for})"
+            )
 
 
 def _remarks(remarks: Sequence[str]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from regent.model.topic_name_rules import TopicNameRules
 from regent.planning.orders import PlanningOutcome
 from regent.reconcile.reassignments.copies import CopyLedger
 from regent.reconcile.reassignments.move_plan import Move
+from regent.reconcile.reassignments.pacing import Pace
 from regent.reconcile.request import ResourceRequest
 from regent.resources.partition_reassignment import PartitionReassignment
 
@@ -60,6 +61,39 @@ class DeclaredReplicas:
     replicas: int
 
 
+@dataclass(frozen=True, slots=True)
+class HeldUp:
+    """Another PartitionReassignment that has begun, and does not go on by itself.
+
+    Attributes:
+        name: Its namespace and name.
+        waits_for: What it waits for, for people.
+        partitions: Those of its plan that have not arrived.
+    """
+
+    name: str
+    waits_for: str
+    partitions: tuple[TopicPartition, ...]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Those of its partitions, each once."""
+        return tuple(dict.fromkeys(tp.topic for tp in self.partitions))
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """The other PartitionReassignments that are executed, for a plan of the whole cluster.
+
+    Attributes:
+        going_on: Names of those that move partitions, or are about to.
+        held_up: Those that do not.
+    """
+
+    going_on: tuple[str, ...] = ()
+    held_up: tuple[HeldUp, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
     """Everything that is known about a PartitionReassignment.
@@ -71,10 +105,12 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
         sent: What was sent for any PartitionReassignment and does not show yet.
         refused: What was refused for this one.
         moved_by_others: Partitions that another PartitionReassignment moves, each with its name.
+        under_way: What else is executed; empty unless a plan of the whole cluster is to be made.
         declared: By topic: what a KafkaTopic says of the number of replicas.
         name_rules: Which namespaces may declare, and so move, which topics.
         planned: What has come of the plan that was ordered for it last; None: nothing yet.
         copies: What the brokers have said about copies.
+        pace: At which rate it copies now, if its throttle adapts.
     """
 
     topics: tuple[str, ...]
@@ -83,10 +119,12 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
     sent: Mapping[TopicPartition, SentMove]
     refused: Mapping[TopicPartition, RefusedMove]
     moved_by_others: Mapping[TopicPartition, str] = field(default_factory=dict)
+    under_way: UnderWay = field(default_factory=UnderWay)
     declared: Mapping[str, DeclaredReplicas] = field(default_factory=dict)
     name_rules: TopicNameRules = field(default_factory=TopicNameRules)
     planned: PlanningOutcome | None = None
     copies: CopyLedger = field(default_factory=CopyLedger)
+    pace: Pace | None = None
 
     def is_sent(self, tp: TopicPartition, target: tuple[int, ...]) -> bool:
         """Whether this change was sent a moment ago."""

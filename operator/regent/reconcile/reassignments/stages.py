@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.reconcile.reassignments.move_plan import Move, MovePlan
+from regent.reconcile.unreadable_topics import problem_of
 from regent.resources.conditions import ConditionReason
 
 
@@ -81,11 +82,25 @@ def stages(replicas: tuple[int, ...], target: tuple[int, ...]) -> tuple[tuple[in
 
 def statuses(plan: MovePlan, view: ClusterView) -> tuple[MoveStatus, ...]:
     """How all moves of a plan are doing, in their order."""
-    return tuple(status_of(move, view.topics.get(move.topic)) for move in plan.moves)
+    return tuple(_status_in_view(move, view) for move in plan.moves)
+
+
+def _status_in_view(move: Move, view: ClusterView) -> MoveStatus:
+    """How a move is doing."""
+    found = status_of(move, view.topics.get(move.topic))
+    problem = problem_of(view, move.topic)
+    if found.partition is None and problem is not None:
+        return MoveStatus(
+            move,
+            MoveState.BLOCKED,
+            problem=problem,
+            reason=ConditionReason.TOPICS_UNREADABLE,
+        )
+    return found
 
 
 def status_of(move: Move, topic: TopicView | None) -> MoveStatus:
-    """How a move is doing."""
+    """The same for a topic that can be read; None: there is none."""
     if topic is None or topic.is_being_deleted:
         return MoveStatus(move, MoveState.DRIFTED, problem="the topic was deleted")
     if move.czxid and topic.czxid and move.czxid != topic.czxid:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from regent.reconcile.checks import Finding
 from regent.reconcile.reassignments.copies import CopyFigures, UnknownFigures
 from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
+from regent.reconcile.reassignments.pacing import Pace
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus
 from regent.reconcile.verdicts import Assessment, summary_verdicts, unknown_verdict
@@ -22,8 +23,8 @@ from regent.resources.conditions import (
     enumerate_some,
     rfc3339,
     shorten,
-    update_conditions,
 )
+from regent.resources.kafka_topic_status import MAX_REPLICAS
 from regent.resources.partition_reassignment_status import (
     MAX_PROBLEMS,
     MAX_SAMPLE,
@@ -34,6 +35,13 @@ from regent.resources.partition_reassignment_status import (
     Progress,
     RebalanceStatus,
     StoredPlan,
+)
+
+DOMAIN_CONDITIONS: Final = (
+    ConditionType.PLAN_READY,
+    ConditionType.APPROVED,
+    ConditionType.EXECUTING,
+    ConditionType.COMPLETED,
 )
 
 _URGENCY: Final = {
@@ -121,13 +129,7 @@ def blind_status(
     request: ReassignmentRequest, assessment: Assessment
 ) -> PartitionReassignmentStatus:
     """The status when nothing is known of the cluster: what was last seen stays."""
-    kinds = (
-        ConditionType.PLAN_READY,
-        ConditionType.APPROVED,
-        ConditionType.EXECUTING,
-        ConditionType.COMPLETED,
-    )
-    unknown = (unknown_verdict(kind, assessment.message) for kind in kinds)
+    unknown = (unknown_verdict(kind, assessment.message) for kind in DOMAIN_CONDITIONS)
     return with_verdicts(request, (*summary_verdicts(assessment), *unknown))
 
 
@@ -165,12 +167,15 @@ def problems_of(findings: Sequence[Finding]) -> tuple[Problem, ...]:
 
 
 def progress_fields(
-    moves: Sequence[MoveStatus], copies: CopyFigures | UnknownFigures | None = None
+    moves: Sequence[MoveStatus],
+    copies: CopyFigures | UnknownFigures | None = None,
+    pace: Pace | None = None,
 ) -> dict[str, Any]:
     """Fields that say how far the moves are.
 
     Args:
         copies: How many bytes that is; None: nothing was begun.
+        pace: At which rate they copy, if their throttle adapts.
     """
     counts = Counter(move.state for move in moves)
     total, done = len(moves), counts[MoveState.DONE]
@@ -183,12 +188,17 @@ def progress_fields(
         drifted=counts[MoveState.DRIFTED],
         percent=100 if not total else 100 * done // total,
         **_byte_fields(copies),
+        **_throttle_fields(None if done == total else pace),
     )
     return {
         "progress": progress,
         "summary": f"{done}/{total}",
         "partitions": _sample(moves),
     }
+
+
+def _throttle_fields(pace: Pace | None) -> dict[str, Any]:
+    return {} if pace is None else {"throttle": pace.rate, "throttle_reason": pace.why}
 
 
 def _byte_fields(copies: CopyFigures | UnknownFigures | None) -> dict[str, Any]:
@@ -208,7 +218,8 @@ def _byte_fields(copies: CopyFigures | UnknownFigures | None) -> dict[str, Any]:
 
 
 def _sample(moves: Sequence[MoveStatus]) -> tuple[MoveSample, ...]:
-    """A bounded sample: those with problems first, then those on their way."""
+    """A bounded sample: those with problems first, then those on their way. Of their replicas, too:
+    a node that somebody else wrote may have any number."""
     open_moves = [move for move in moves if move.state is not MoveState.DONE]
     chosen = heapq.nsmallest(
         MAX_SAMPLE,
@@ -220,8 +231,8 @@ def _sample(moves: Sequence[MoveStatus]) -> tuple[MoveSample, ...]:
             topic=each.move.topic,
             partition=each.move.partition,
             state=each.state,
-            replicas=() if each.partition is None else each.partition.replicas,
-            target=each.move.target,
+            replicas=() if each.partition is None else each.partition.replicas[:MAX_REPLICAS],
+            target=each.move.target[:MAX_REPLICAS],
             message=shorten(each.problem, limit=256),
         )
         for each in chosen
@@ -232,13 +243,7 @@ def with_verdicts(
     request: ReassignmentRequest, verdicts: tuple[Verdict, ...], **fields: Any
 ) -> PartitionReassignmentStatus:
     """The status of a resource with other conditions and fields; what else it has stays."""
-    metadata, previous = request.resource.metadata, request.resource.status
-    return previous.model_copy(
-        update={
-            **fields,
-            "observed_generation": metadata.generation,
-            "conditions": update_conditions(
-                previous.conditions, verdicts, generation=metadata.generation, now=request.now
-            ),
-        }
+    resource = request.resource
+    return resource.status.with_verdicts(
+        verdicts, generation=resource.metadata.generation, now=request.now, **fields
     )

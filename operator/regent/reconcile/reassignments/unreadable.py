@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.execution import ReassignmentPlan
-from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
-from regent.resources.conditions import ConditionReason, ConditionType, update_conditions
+from regent.reconcile.reassignments.status import DOMAIN_CONDITIONS
+from regent.reconcile.unreadable import plan_of_unreadable
 from regent.resources.partition_reassignment import UnreadableReassignment
 
 
@@ -22,23 +21,4 @@ class UnreadableRequest:
 
 def plan_unreadable(request: UnreadableRequest) -> ReassignmentPlan:
     """The plan for a resource that does not match the schema of this Regent."""
-    resource = request.resource
-    if resource.metadata.is_being_deleted or resource.field.startswith("status."):
-        return Plan()  # writing what could be read would lose the rest
-    message = f"{resource.field}: {resource.problem}"
-    generation = resource.metadata.generation
-    verdicts = (
-        *summary_verdicts(Assessment(Progress.STALLED, ConditionReason.INVALID_SPEC, message)),
-        unknown_verdict(ConditionType.PLAN_READY, message),
-        unknown_verdict(ConditionType.APPROVED, message),
-        unknown_verdict(ConditionType.EXECUTING, message),
-        unknown_verdict(ConditionType.COMPLETED, message),
-    )
-    conditions = update_conditions(
-        resource.status.conditions, verdicts, generation=generation, now=request.now
-    )
-    return Plan(
-        status=resource.status.model_copy(
-            update={"observed_generation": generation, "conditions": conditions}
-        )
-    )
+    return plan_of_unreadable(request.resource, DOMAIN_CONDITIONS, now=request.now)

@@ -8,7 +8,7 @@ from typing import Final
 
 from regent.controller.reassignment.algebra import target_problem
 from regent.controller.topic_defaults import TopicDefaults, topic_defaults
-from regent.controller.view import ClusterView, PartitionView, TopicView
+from regent.controller.view import ClusterView, PartitionView
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import MIN_INSYNC_REPLICAS, parse_int
 from regent.reconcile.checks import Check, Finding, all_findings
@@ -17,6 +17,7 @@ from regent.reconcile.reassignments.replication_factor import ReplicaPlacement
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.sources import explicit_targets
 from regent.reconcile.reassignments.stages import find_partition
+from regent.reconcile.unreadable_topics import problem_of
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic_status import MAX_REPLICAS
 from regent.resources.partition_reassignment import RackPolicy
@@ -61,7 +62,7 @@ def make_plan(request: ReassignmentRequest) -> tuple[MovePlan, tuple[Finding, ..
         topic = request.view.topics.get(tp.topic)
         partition = None if topic is None else find_partition(topic, tp.partition)
         if topic is None or partition is None or topic.is_being_deleted:
-            findings.append(_unknown(tp, topic, fields[tp]))
+            findings.append(_unknown(request.view, tp, fields[tp]))
             continue
         move = Move(tp.topic, tp.partition, topic.czxid, partition.replicas, target)
         if target == partition.replicas and tp not in request.moving:
@@ -147,7 +148,7 @@ def _targets(
         if forbidden is not None:
             wanted.findings.append(forbidden)
         elif topic is None or topic.is_being_deleted:
-            wanted.findings.append(_unknown(name, topic, at))
+            wanted.findings.append(_unknown(request.view, name, at))
         elif factor > len(hosts):
             wanted.findings.append(
                 Finding(
@@ -177,9 +178,13 @@ def _forbidden(request: ReassignmentRequest, topic: str, at: str) -> Finding | N
     )
 
 
-def _unknown(what: TopicPartition | str, topic: TopicView | None, at: str) -> Finding:
+def _unknown(view: ClusterView, what: TopicPartition | str, at: str) -> Finding:
     """A topic may yet be created, and may grow: it is waited for."""
     name = what if isinstance(what, str) else what.topic
+    topic, problem = view.topics.get(name), problem_of(view, name)
+    if problem is not None:
+        message = f"{problem}; its repair is waited for"
+        return Finding(ConditionReason.TOPICS_UNREADABLE, message, at, is_transient=True)
     if topic is None:
         message = f"there is no topic {name}; it is waited for"
     elif topic.is_being_deleted:

@@ -57,7 +57,7 @@ def _is_gone(request: TopicRequest) -> bool:
     """Whether it is certain that there is no topic, and none of this resource's about to show."""
     return (
         request.view.may_act
-        and request.view.is_complete
+        and request.view.knows(request.topic_name)
         and request.cluster is ClusterMatch.SAME
         and request.topic is None
         and request.creation_shows_in_s is None
@@ -74,6 +74,10 @@ def _end_events(request: TopicRequest) -> tuple[PlannedEvent, ...]:
 
 def _plan_held(request: TopicRequest) -> TopicPlan:
     """The resource stays until its topic is gone, or as long as it protects it."""
+    if request.problem is not None:
+        message = f"{request.problem}; the topic is deleted once that is repaired"
+        assessment = Assessment(Progress.STALLED, ConditionReason.TOPICS_UNREADABLE, message)
+        return Plan(status=blind_status(request, assessment))
     if request.topic is None:
         if not request.view.is_complete:
             message = "the controller is still reading the cluster; then the topic is deleted"

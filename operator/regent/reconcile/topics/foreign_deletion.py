@@ -50,7 +50,7 @@ def _is_lost(request: TopicRequest) -> bool:
     if not request.view.may_act or request.cluster is not ClusterMatch.SAME:
         return False
     if request.topic is None:
-        return request.view.is_complete
+        return request.view.knows(request.topic_name)
     return request.topic.is_being_deleted or request.is_recreated
 
 

@@ -14,8 +14,7 @@ from regent.reconcile.topics.checks import NAME_CHECKS, SPEC_CHECKS
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.topics.status import blind_status
-from regent.reconcile.verdicts import Assessment, Progress
-from regent.resources.conditions import ConditionReason
+from regent.reconcile.verdicts import Assessment, Progress, controller_inactive
 
 
 def plan_outside_term(request: TopicRequest) -> TopicPlan:
@@ -27,20 +26,14 @@ def plan_outside_term(request: TopicRequest) -> TopicPlan:
     if finding is not None and not resource.metadata.is_being_deleted:
         assessment = Assessment(Progress.STALLED, finding.reason, finding.text)
     else:
-        assessment = Assessment(
-            Progress.UNKNOWN, ConditionReason.CONTROLLER_INACTIVE, _describe(request)
-        )
+        assessment = controller_inactive(request.absence.reason, _consequence(request))
     return Plan(status=blind_status(request, assessment))
 
 
-def _describe(request: TopicRequest) -> str:
-    reason = request.absence.reason
-    text = "no Regent process is the controller of the Kafka cluster"
-    if reason:
-        text += f" ({reason})"
+def _consequence(request: TopicRequest) -> str:
     if not request.resource.metadata.is_being_deleted:
-        return f"{text}; the state of topic {request.topic_name} is not known"
+        return f"the state of topic {request.topic_name} is not known"
     return (
-        f"{text}; what becomes of topic {request.topic_name} is decided as soon as one is; to let "
-        "the resource go and keep the topic, set deletionPolicy to Retain"
+        f"what becomes of topic {request.topic_name} is decided as soon as one is; to let the "
+        "resource go and keep the topic, set deletionPolicy to Retain"
     )

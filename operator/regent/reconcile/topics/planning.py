@@ -43,7 +43,7 @@ from regent.reconcile.topics.outside_term import plan_outside_term
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.replication_factor import replica_change
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
-from regent.reconcile.topics.status import blind_status, observed_status
+from regent.reconcile.topics.status import blind_status, is_being_born, observed_status
 from regent.reconcile.topics.transitions import is_new_drift
 from regent.reconcile.verdicts import CLUSTER_LOADING, Assessment, Progress
 from regent.resources.conditions import ConditionReason
@@ -71,6 +71,8 @@ def _plan_living(request: TopicRequest) -> TopicPlan:
         return _refused(request, finding)
     if request.is_loser:
         return _conflict(request)
+    if request.problem is not None:
+        return _plan_unreadable(request, request.problem)
     if request.topic is not None and request.topic.is_being_deleted:
         if awaits_decision(request):
             return _plan_lost(request)
@@ -93,6 +95,13 @@ def _forbidden(request: TopicRequest, finding: Finding) -> TopicPlan:
 def _refused(request: TopicRequest, finding: Finding) -> TopicPlan:
     """The resource itself is impossible: nothing is sent, what is known is shown."""
     return _plan_nothing(request, Assessment(Progress.STALLED, finding.reason, finding.text))
+
+
+def _plan_unreadable(request: TopicRequest, problem: str) -> TopicPlan:
+    """The topic exists, and nobody knows what it has: nothing is done, nothing concluded."""
+    message = f"{problem}; nothing is changed until it is repaired"
+    assessment = Assessment(Progress.STALLED, ConditionReason.TOPICS_UNREADABLE, message)
+    return Plan(status=blind_status(request, assessment))
 
 
 def _plan_nothing(request: TopicRequest, assessment: Assessment) -> TopicPlan:
@@ -141,6 +150,8 @@ def _plan_absent(request: TopicRequest) -> TopicPlan:
         return _plan_lost(request)
     shows_in_s = request.creation_shows_in_s
     if shows_in_s is not None:
+        if request.may_creation_stay_unsaid:
+            return _say_nothing_yet(request)
         waiting = _waiting(request, ConditionReason.CREATING, "the topic is being created")
         return dataclasses.replace(waiting, requeue_after_s=shows_in_s, finalizer=_hold(request))
     policy = request.resource.spec.management_policy
@@ -175,6 +186,11 @@ def _plan_absent(request: TopicRequest) -> TopicPlan:
     )
 
 
+def _say_nothing_yet(request: TopicRequest) -> TopicPlan:
+    """The topic is being born, which the view will show: one status then instead of two."""
+    return Plan(finalizer=_hold(request), requeue_after_s=request.creation_shows_in_s)
+
+
 def _needs_stored_intent(request: TopicRequest, intent: KafkaTopicStatus) -> bool:
     """Whether the id of the new topic must be stored before the topic is created.
 
@@ -197,6 +213,8 @@ def _plan_existing(request: TopicRequest) -> TopicPlan:
         return _plan_watching(request)
     if not request.owns_topic and spec.adoption_policy is not AdoptionPolicy.ADOPT:
         return _plan_unadopted(request)
+    if request.may_creation_stay_unsaid and is_being_born(request.topic):
+        return _say_nothing_yet(request)
     obstacles = all_findings(GROWTH_CHECKS, request)
     replicas = replica_change(request)
     commands = change_commands(request, may_grow=not obstacles, reassignment=replicas.command)
@@ -307,7 +325,8 @@ def _status(
     managed_config: tuple[str, ...],
 ) -> KafkaTopicStatus:
     """The status; blind if the view does not know whether there is a topic."""
-    knows = request.view.may_act and (request.topic is not None or request.view.is_complete)
+    view = request.view
+    knows = view.may_act and (request.topic is not None or view.knows(request.topic_name))
     if not knows:
         return blind_status(request, assessment)
     return observed_status(

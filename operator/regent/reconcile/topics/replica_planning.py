@@ -15,7 +15,7 @@ on to the same replicas. No replica that stays is moved.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -124,25 +124,48 @@ class _Planner:
         return (self._in_rack_of(broker_id, chosen), self._load[broker_id], distance)
 
     def reduced(self, partition: PartitionView) -> tuple[int, ...]:
-        kept = list(partition.target_replicas)
+        kept = {broker_id: i for i, broker_id in enumerate(partition.target_replicas)}
+        in_sync = frozenset(partition.isr)
+        # A list that somebody else wrote may name thousands of brokers that do not exist. So those
+        # that are not alive are sorted once: what decides on one does not depend on the others.
+        dead = [broker_id for broker_id in kept if broker_id not in self._racks]
+        self._remove_dead(kept, [b for b in dead if b not in in_sync], partition.leader)
+        self._remove_dead(kept, [b for b in dead if b in in_sync], partition.leader)
         while len(kept) > self._factor:
-            worst = max(kept, key=lambda b: self._dispensability(b, kept, partition))
-            kept.remove(worst)
-            self._load[worst] -= 1
+            self._remove(kept, self._most_dispensable(kept, in_sync, partition.leader))
         return tuple(kept)
 
-    def _dispensability(
-        self, broker_id: int, kept: Sequence[int], partition: PartitionView
-    ) -> tuple[int, ...]:
-        return (
-            broker_id not in self._racks,
-            broker_id not in partition.isr,
-            self._in_rack_of(broker_id, kept),
-            broker_id != kept[0],
-            broker_id != partition.leader,
-            self._load[broker_id],
-            kept.index(broker_id),
+    def _remove_dead(self, kept: dict[int, int], dead: Sequence[int], leader: int) -> None:
+        preferred = next(iter(kept))
+        order = sorted(
+            dead, key=lambda b: (b != preferred, b != leader, self._load[b], kept[b]), reverse=True
         )
+        for broker_id in order[: max(0, len(kept) - self._factor)]:
+            self._remove(kept, broker_id)
+
+    def _most_dispensable(
+        self, kept: Mapping[int, int], in_sync: Collection[int], leader: int
+    ) -> int:
+        """Of replicas, with their places in the list, that are all alive."""
+        preferred = next(iter(kept))
+        in_rack = Counter(self._racks[broker_id] for broker_id in kept)
+
+        def dispensability(broker_id: int) -> tuple[int, ...]:
+            rack = self._racks[broker_id]
+            return (
+                broker_id not in in_sync,
+                0 if rack is None else in_rack[rack],
+                broker_id != preferred,
+                broker_id != leader,
+                self._load[broker_id],
+                kept[broker_id],
+            )
+
+        return max(kept, key=dispensability)
+
+    def _remove(self, kept: dict[int, int], broker_id: int) -> None:
+        del kept[broker_id]
+        self._load[broker_id] -= 1
 
     def _in_rack_of(self, broker_id: int, brokers: Sequence[int]) -> int:
         """How many of the brokers are in the rack of that one."""

@@ -5,6 +5,11 @@ it says about another cluster is ignored. Where topics have no ids (inter.broker
 below 2.8: Kafka allocates none, and neither does Regent), a record of ownership holds until the
 topic is seen to be gone, and an intent to create a topic proves nothing about a topic that exists:
 after a crash it is foreign, and the adoption policy decides.
+
+The first topic that a resource with the policy Adopt creates has an id that follows from the
+resource's uid. So nothing has to be stored for the topic to be known as created by the resource,
+whenever the process ends. (As with an intent that is stored: if the process ends before any status
+shows the topic, and somebody deletes it meanwhile, the next one has the same id.)
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ import enum
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from regent.controller.commands import Accepted, CreateTopic, DeleteTopic
 from regent.controller.view import TopicView
@@ -21,8 +27,18 @@ from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.request import ResourceRequest
 from regent.reconcile.topics.claims import Claim
 from regent.reconcile.topics.usage import TopicUsage, UsageQuestion
+from regent.reconcile.unreadable_topics import problem_of
 from regent.resources.kafka_topic import AdoptionPolicy, KafkaTopic
 from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership
+
+_FIRST_TOPIC_IDS: Final = uuid.uuid5(uuid.NAMESPACE_DNS, "first-topic-id.kafka.regent.dev")
+"""Namespace of the ids that follow from uids (RFC 4122). It must never change: topics that were
+created a moment before an upgrade would count as adopted."""
+
+
+def first_topic_id(uid: str, *, cluster_id: str) -> uuid.UUID:
+    """Id of the first topic that the resource with this uid creates in a cluster, if it adopts."""
+    return uuid.uuid5(_FIRST_TOPIC_IDS, f"{cluster_id}/{uid}")
 
 
 class ClusterMatch(enum.Enum):
@@ -46,6 +62,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
         spare_topic_id: A fresh id for a topic to be created.
         moving_elsewhere: How many partitions of other topics are being reassigned, or about to.
         usage: What brokers have said about :attr:`usage_question`; None: nothing yet.
+        topic: The topic, None if the view does not have it (which means little while incomplete).
     """
 
     config: Mapping[str, str] | None
@@ -55,15 +72,20 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     name_rules: TopicNameRules = field(default_factory=TopicNameRules)
     moving_elsewhere: int = 0
     usage: TopicUsage | None = None
+    topic: TopicView | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Looked up once: a plan asks for it some thirty times.
+        object.__setattr__(self, "topic", self.view.topics.get(self.topic_name))
 
     @property
     def topic_name(self) -> str:
         return self.resource.topic_name
 
     @property
-    def topic(self) -> TopicView | None:
-        """The topic, None if the view does not have it (which means little while incomplete)."""
-        return self.view.topics.get(self.topic_name)
+    def problem(self) -> str | None:
+        """Why the topic is not, or not wholly, in the view though it exists; None: it is."""
+        return problem_of(self.view, self.topic_name)
 
     @property
     def topic_id(self) -> str | None:
@@ -148,7 +170,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     @property
     def ownership_if_kept(self) -> Ownership:
         """How the resource owns the existing topic, once it has nothing against it."""
-        born = self.record.ownership in (Ownership.CREATING, Ownership.CREATED)
+        born = self.record.ownership in (Ownership.CREATING, Ownership.CREATED) or self._is_first
         is_own = self.owns_topic and (born or self.created is not None)
         return Ownership.CREATED if is_own else Ownership.ADOPTED
 
@@ -159,7 +181,47 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
             return self.created.topic_id
         if self.record.ownership is Ownership.CREATING:
             return _parsed(self.record.intended_topic_id) or self.spare_topic_id
-        return self.spare_topic_id
+        first = self._first_topic_id if self._is_untold else None
+        return first or self.spare_topic_id
+
+    @property
+    def _is_untold(self) -> bool:
+        """Whether the resource never had a status, and so never a topic that was seen."""
+        return self.resource.status == KafkaTopicStatus()
+
+    @property
+    def _first_topic_id(self) -> uuid.UUID | None:
+        """Id of the first topic that the resource creates in this cluster.
+
+        Only a resource without a status gives it to a topic. None: it is not known, or the policy
+        asks for an intent that is stored.
+        """
+        uid, cluster_id = self.resource.metadata.uid, self.view.cluster_id
+        if not uid or cluster_id is None:
+            return None
+        if self.resource.spec.adoption_policy is not AdoptionPolicy.ADOPT:
+            return None
+        return first_topic_id(uid, cluster_id=cluster_id)
+
+    @property
+    def _is_first(self) -> bool:
+        """Whether the topic is the first one that the resource has created, and no status has shown
+        it yet: one that does says what has become of it."""
+        if self.topic is None or self.topic.topic_id is None or self.record.topic_id is not None:
+            return False
+        return self.record.ownership is None and self.topic.topic_id == self._first_topic_id
+
+    @property
+    def may_creation_stay_unsaid(self) -> bool:
+        """Whether the status need not mention yet that the topic is being created: that will be
+        over in a moment, and nothing depends on it, as the id of the topic says whose it is."""
+        return (
+            self.created is not None
+            and self.created.topic_id is not None
+            and self.creation_shows_in_s is not None
+            and self._is_untold
+            and self.created.topic_id == self._first_topic_id
+        )
 
     @property
     def creation_shows_in_s(self) -> float | None:

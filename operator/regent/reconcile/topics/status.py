@@ -17,11 +17,11 @@ from regent.resources.conditions import (
     ConditionType,
     Verdict,
     enumerate_some,
-    update_conditions,
 )
 from regent.resources.kafka_topic_status import (
     MAX_DRIFT_ENTRIES,
     MAX_PARTITION_STATES,
+    MAX_REPLICAS,
     DriftEntry,
     KafkaTopicStatus,
     Ownership,
@@ -77,6 +77,12 @@ def healthy_verdict(topic: TopicView | None) -> Verdict:
     )
 
 
+def is_being_born(topic: TopicView | None) -> bool:
+    """Whether there are partitions without a leader, all of which never had one."""
+    waiting = [p for p in topic.partitions if not p.has_leader] if topic is not None else []
+    return bool(waiting) and all(p.state == PartitionHealth.NEW for p in waiting)
+
+
 def leadership_assessment(topic: TopicView) -> Assessment | None:
     """Progressing as long as partitions have no leader, otherwise None.
 
@@ -87,7 +93,7 @@ def leadership_assessment(topic: TopicView) -> Assessment | None:
     if not waiting:
         return None
     brokers = sorted({replica for partition in waiting for replica in partition.replicas})
-    if all(partition.state == PartitionHealth.NEW for partition in waiting):
+    if is_being_born(topic):
         reason, wait = ConditionReason.CREATING, "their first leader"
     else:
         reason, wait = ConditionReason.PARTITIONS_LEADERLESS, "one of their in-sync replicas"
@@ -155,7 +161,8 @@ def _summary(actual: int, declared: int | None) -> str:
 
 
 def partition_states(topic: TopicView) -> tuple[PartitionState, ...]:
-    """A bounded sample: leaderless partitions first, then refused ones, under-replicated ones, and
+    """A bounded sample, also of the replicas, of which a node that somebody else wrote may have any
+    number: leaderless partitions first, then refused ones, under-replicated ones, and
     the others by index."""
 
     def urgency(partition: PartitionView) -> tuple[bool, bool, bool, int]:
@@ -170,8 +177,8 @@ def partition_states(topic: TopicView) -> tuple[PartitionState, ...]:
         PartitionState(
             partition=partition.partition,
             leader=partition.leader,
-            replicas=partition.replicas,
-            isr=partition.isr,
+            replicas=partition.replicas[:MAX_REPLICAS],
+            isr=partition.isr[:MAX_REPLICAS],
         )
         for partition in heapq.nsmallest(MAX_PARTITION_STATES, topic.partitions, key=urgency)
     )
@@ -243,14 +250,10 @@ def _status(
     verdicts: tuple[Verdict, ...],
     **fields: Any,
 ) -> KafkaTopicStatus:
-    metadata = request.resource.metadata
-    return previous.model_copy(
-        update={
-            **fields,
-            "observed_generation": metadata.generation,
-            "topic_name": request.topic_name,
-            "conditions": update_conditions(
-                previous.conditions, verdicts, generation=metadata.generation, now=request.now
-            ),
-        }
+    return previous.with_verdicts(
+        verdicts,
+        generation=request.resource.metadata.generation,
+        now=request.now,
+        topic_name=request.topic_name,
+        **fields,
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
-from regent.resources.conditions import ConditionReason, ConditionType, update_conditions
+from regent.resources.conditions import ConditionReason, ConditionType
 from regent.resources.kafka_topic import UnreadableTopic
 
 
@@ -41,11 +41,4 @@ def plan_unreadable(resource: UnreadableTopic, *, now: datetime) -> TopicPlan:
         unknown_verdict(ConditionType.SYNCED, message),
         unknown_verdict(ConditionType.HEALTHY, message),
     )
-    conditions = update_conditions(
-        status.conditions, verdicts, generation=metadata.generation, now=now
-    )
-    return Plan(
-        status=status.model_copy(
-            update={"observed_generation": metadata.generation, "conditions": conditions}
-        ),
-    )
+    return Plan(status=status.with_verdicts(verdicts, generation=metadata.generation, now=now))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from regent.controller.view import ClusterView, TopicView
+from regent.reconcile.unreadable_topics import problem_of
 from regent.resources.conditions import enumerate_some
 
 FRESH_S: Final = 30.0
@@ -99,6 +100,9 @@ def blind_spots(topic: TopicView, view: ClusterView) -> tuple[str, ...]:
     leaderless = _leaderless(topic)
     if leaderless:
         spots.append(f"partitions without a leader: {leaderless}")
+    problem = problem_of(view, GROUP_METADATA_TOPIC)
+    if problem is not None:
+        spots.append(f"consumer groups have no coordinator that is known: {problem}")
     offsets = view.topics.get(GROUP_METADATA_TOPIC)
     if offsets is not None and (lost := _leaderless(offsets)):
         spots.append(

@@ -8,6 +8,11 @@ from tests.unit.controller.world import CONTROLLER_ID, World
 
 SERVED = {"PLAINTEXT": Address("regent", 9095), "SSL": Address("regent", 9096)}
 
+NO_SUCH_LISTENER = (
+    "No broker has a listener of this name: check endpoint_further_listeners and "
+    "endpoint_advertised_listeners"
+)
+
 
 def broker(broker_id: int, **listeners: str) -> Broker:
     endpoints = tuple(
@@ -39,6 +44,41 @@ def test_a_listener_whose_security_is_not_served_is_left_out_and_named() -> None
     assert announced is not None
     assert [endpoint.listener for endpoint in announced.endpoints] == ["CLIENTS"]
     assert listeners_not_served(brokers, SERVED) == {"INTERNAL": "SASL_SSL"}
+
+
+def test_a_listener_may_have_an_address_of_its_own() -> None:
+    brokers = {1: broker(1, INTERNAL="SSL", EXTERNAL="SSL", OTHER="SASL_SSL")}
+    addresses = {"EXTERNAL": Address("kafka.example", 9443), "OTHER": Address("regent", 1)}
+    announced = announced_controller(7, brokers, SERVED, addresses=addresses)
+    assert announced is not None
+    assert announced.endpoints == (
+        EndPoint("INTERNAL", "SSL", "regent", 9096),
+        EndPoint("EXTERNAL", "SSL", "kafka.example", 9443),
+    )
+
+
+def test_every_list_of_live_brokers_has_it() -> None:
+    address = Address("kafka.example", 9443)
+    world = World(served=SERVED, listener_addresses={"PLAINTEXT": address})
+    world.start_broker(1)
+    world.fail_over()
+    for requests in world.driver.sent:
+        assert requests.announced is not None
+        assert requests.announced.endpoints == (EndPoint("PLAINTEXT", "PLAINTEXT", *address),)
+
+
+def test_an_address_for_a_listener_that_no_broker_has_is_reported() -> None:
+    address = Address("regent", 9443)
+    world = World(served=SERVED, listener_addresses={"PLAINTEXT": address, "EXTERNL": address})
+    world.start_broker(1)
+    world.fail_over()
+    assert world.log.warnings(NO_SUCH_LISTENER) == [{"listeners": ("EXTERNL",)}]
+
+
+def test_while_no_broker_is_up_nobody_knows_the_listeners() -> None:
+    world = World(served=SERVED, listener_addresses={"EXTERNAL": Address("regent", 9443)})
+    world.fail_over()
+    assert world.log.warnings(NO_SUCH_LISTENER) == []
 
 
 def test_without_any_it_is_not_announced() -> None:

@@ -18,8 +18,8 @@ from regent.controller.state.states import PartitionState, ReplicaState
 from regent.model.errors import ControllerMovedError, StaleControllerEpochError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import UpdateMetadataResponse
+from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
-from tests.support.broker_znodes import encode_broker
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import World, leader_and_isr, make_broker, stop_replica
 

@@ -97,7 +97,7 @@ class TestAnswers:
         answer(world, active, 1, {T0: FENCED})
         assert list(active.context.replicas_on_offline_dirs(1)) == [T0]
 
-    @pytest.mark.parametrize("code", [FENCED, 3, 103])
+    @pytest.mark.parametrize("code", [FENCED, 3])
     def test_other_errors_of_partitions_are_ignored(self, code: int) -> None:
         world, active = cluster()
         answer(world, active, 1, {T0: code})

@@ -13,11 +13,12 @@ from regent.controller.term import cluster_loading
 from regent.model.cluster import Address, EndPoint
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.topic_config import BrokerFacts
+from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import Create
-from tests.support.broker_znodes import encode_broker
 from tests.unit.controller.driving import once, raising
+from tests.unit.controller.processes import denying
 from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
 
 SERVED = {"PLAINTEXT": Address("regent", 9095)}
@@ -74,9 +75,28 @@ def test_it_has_the_brokers_listeners_and_lives_as_long_as_the_session() -> None
     assert (content["jmx_port"], content["timestamp"]) == (-1, str(world.driver.now_ms))
 
 
+def test_a_node_of_somebody_else_in_its_place_that_may_not_be_read_costs_no_controller() -> None:
+    world = World(served=SERVED)
+    world.put(OWN, b"")
+    world.driver.before = denying(OWN, effects.ReadData)
+    controller = registered(world)
+    assert controller.active is not None
+    world.process(controller, e.NotEligible())
+    assert world.holder() is None
+    assert world.exists(OWN)
+
+
 def test_it_has_listeners_that_clients_are_not_shown_too() -> None:
     world = World(served=SERVED, announced_listeners=frozenset({"OTHER"}))
     registered(world)
+
+
+def test_a_listener_may_have_an_address_of_its_own() -> None:
+    world = World(served=SERVED, listener_addresses={"PLAINTEXT": Address("kafka.example", 9443)})
+    registered(world)
+    node = world.zookeeper.get(OWN)
+    assert node is not None
+    assert json.loads(node.data)["endpoints"] == ["PLAINTEXT://kafka.example:9443"]
 
 
 def test_a_host_that_is_an_ipv6_address_is_bracketed() -> None:

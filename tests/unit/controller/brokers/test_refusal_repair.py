@@ -126,6 +126,19 @@ class TestAPartition:
         cluster.next_attempt()
         assert cluster.sent() == {1: {T0: False}, 2: {T0: True}}
 
+    @pytest.mark.parametrize("step_ms", [-3_600_000, -BACKOFF_MS // 2, 3_600_000])
+    def test_is_tried_again_in_time_though_the_clock_is_set(
+        self, cluster: Cluster, step_ms: int
+    ) -> None:
+        before = cluster.state(T0)
+        cluster.answer(2, T0, error=UNKNOWN_SERVER_ERROR)
+        cluster.world.driver.now_ms += step_ms
+        cluster.answer(2, U0, error=UNKNOWN_SERVER_ERROR)
+        waited_ms = 0
+        while cluster.state(T0) == before:
+            waited_ms += cluster.next_attempt()
+            assert waited_ms <= 2 * BACKOFF_MS
+
     def test_is_tried_again_after_growing_waits_and_then_given_up(self, cluster: Cluster) -> None:
         waits = []
         for _ in range(ATTEMPTS):

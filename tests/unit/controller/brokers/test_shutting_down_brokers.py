@@ -30,12 +30,9 @@ from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.protocol.error_codes import ELECTION_NOT_NEEDED, UNKNOWN_SERVER_ERROR
 from regent.zk_data import paths
+from regent.zk_data.broker_notes import SHUTTING_DOWN, encode_broker_note
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import Create
-from regent.zk_data.shutting_down_brokers import (
-    encode_shutting_down_broker,
-    shutting_down_broker,
-)
 from tests.support.broker_znodes import (
     encode_isr_change_notification,
     encode_log_dir_event,
@@ -92,17 +89,17 @@ class TestFailover:
     def test_a_broker_is_noted_with_its_epoch_before_anything_is_changed(self) -> None:
         world, active = cluster()
         shut_down(world, active, 1)
-        node = world.zookeeper.get(shutting_down_broker(1))
+        node = world.zookeeper.get(SHUTTING_DOWN.path(1))
         assert node is not None
-        assert node.data == encode_shutting_down_broker(epoch_of(world, 1))
+        assert node.data == encode_broker_note(epoch_of(world, 1))
         state = world.zookeeper.get(paths.partition_state(T0))
         assert state is not None
         assert node.czxid < state.mzxid
 
     def test_a_successor_goes_on_where_the_predecessor_was_cut_short(self) -> None:
         world, _ = cluster()
-        note = encode_shutting_down_broker(epoch_of(world, 1))
-        world.put(shutting_down_broker(1), note)
+        note = encode_broker_note(epoch_of(world, 1))
+        world.put(SHUTTING_DOWN.path(1), note)
         active = fail_over(world)
         assert active.context.shutting_down_broker_ids == {1}
         assert active.context.live_broker_ids == (2, 3)
@@ -135,9 +132,9 @@ class TestFailover:
 
     def test_notes_about_brokers_that_are_gone_or_restarted_are_deleted(self) -> None:
         world, _ = cluster()
-        world.put(shutting_down_broker(1), encode_shutting_down_broker(epoch_of(world, 1) - 1))
-        world.put(shutting_down_broker(2), b"{")
-        world.put(shutting_down_broker(9), encode_shutting_down_broker(5))
+        world.put(SHUTTING_DOWN.path(1), encode_broker_note(epoch_of(world, 1) - 1))
+        world.put(SHUTTING_DOWN.path(2), b"{")
+        world.put(SHUTTING_DOWN.path(9), encode_broker_note(5))
         active = fail_over(world)
         assert not active.context.shutting_down_broker_ids
         assert noted(world) == []
@@ -153,11 +150,11 @@ class TestFailover:
 
     def test_a_note_of_a_former_life_is_replaced(self) -> None:
         world, active = cluster()
-        world.put(shutting_down_broker(1), encode_shutting_down_broker(3))
+        world.put(SHUTTING_DOWN.path(1), encode_broker_note(3))
         shut_down(world, active, 1)
-        node = world.zookeeper.get(shutting_down_broker(1))
+        node = world.zookeeper.get(SHUTTING_DOWN.path(1))
         assert node is not None
-        assert node.data == encode_shutting_down_broker(epoch_of(world, 1))
+        assert node.data == encode_broker_note(epoch_of(world, 1))
 
 
 class TestTheEnd:
@@ -228,7 +225,7 @@ class TestTheEnd:
             if isinstance(effect, effects.Write)
             for operation in effect.operations
         ]
-        assert written[-1] == shutting_down_broker(1)
+        assert written[-1] == SHUTTING_DOWN.path(1)
         assert paths.partition_state(T0) in written
 
     def test_what_waited_for_it_gets_its_leader(self) -> None:

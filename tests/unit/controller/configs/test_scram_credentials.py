@@ -29,6 +29,7 @@ from regent.zk_data import paths
 from regent.zk_data.config import ConfigEntity, decode_config_change, encode_entity_config
 from regent.zk_data.scram_credentials import decode_scram_credential
 from tests.unit.controller.driving import once, raising
+from tests.unit.controller.processes import denying
 from tests.unit.controller.world import World
 
 SHA_256, SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"
@@ -165,6 +166,20 @@ def test_a_configuration_that_cannot_be_read_is_not_replaced() -> None:
     node = world.zookeeper.get(path)
     assert node is not None
     assert node.data == b"broken"
+
+
+def test_a_user_whose_configuration_may_not_be_written_keeps_no_other_from_being_changed() -> None:
+    world, active = cluster()
+    world.driver.before = denying(paths.user_config("eve"), effects.Multi)
+    results = alter(world, active, upsertion("alice"), upsertion("eve"), upsertion("zoe"))
+    assert [results[user].error_code for user in ("alice", "eve", "zoe")] == [
+        NONE,
+        UNKNOWN_SERVER_ERROR,
+        NONE,
+    ]
+    assert "NOAUTH for /config/users/eve" in (results["eve"].message or "")
+    assert world.exists(paths.user_config("zoe"))
+    assert not world.exists(paths.user_config("eve"))
 
 
 def test_a_password_is_never_shown() -> None:

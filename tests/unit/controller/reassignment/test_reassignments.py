@@ -7,12 +7,14 @@ from regent.controller.reassignment.reassignment_changes import (
     process_partition_reassignment_isr_change,
 )
 from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.term.watch_check import process_watch_check
 from regent.controller.topics.topic_changes import process_topic_change
 from regent.controller.transitions import election
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from regent.zk_data.stray_replicas import strays_of
+from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once
 from tests.unit.controller.reassignment.moving import T0, T1, Cluster, writes
 from tests.unit.controller.world import leader_and_isr, stop_replica
@@ -291,6 +293,19 @@ class TestCompletion:
         cluster.world.put(paths.partition_state(T0), state.data)
         cluster.notify(T0)
         assert cluster.stored() == ReplicaAssignment((2,))
+
+    def test_what_cannot_be_noted_costs_one_epoch_a_minute_until_it_can(self) -> None:
+        """The watch on the state reports each attempt: it must not lead to the next one."""
+        cluster = Cluster((1, 2)).start()
+        client = take_rights(cluster.world, ("/regent", Right.CREATE))
+        cluster.move(2, 3)
+        cluster.sync(1, 2, 3)
+        cluster.world.run(process_partition_reassignment_isr_change(cluster.active, [T0]))
+        assert cluster.leadership() == (2, (2, 3), 3)
+        assert cluster.stored().is_being_reassigned
+        client.missing.clear()
+        cluster.world.run(process_watch_check(cluster.active))
+        assert cluster.stored() == ReplicaAssignment((2, 3))
 
     def test_what_a_broker_has_refused_or_lost_is_forgotten_when_its_replica_leaves(self) -> None:
         cluster = Cluster((1, 2), (1, 2)).start()

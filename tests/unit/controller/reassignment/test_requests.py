@@ -198,6 +198,28 @@ class TestRequestNode:
         assert cluster.requested() == {T0: (1, 9)}
         assert cluster.stored() == ReplicaAssignment((1, 9, 2), (9,), (2,))
 
+    @pytest.mark.parametrize("target", [(99,), (1, 99), (99, 2), (99, 2**31 - 1)])
+    def test_a_broker_that_does_not_exist_costs_nothing_but_waiting(
+        self, target: tuple[int, ...]
+    ) -> None:
+        """Kafka's controller accepts it, too: its tools refuse it before they ask. Clients notice
+        nothing, it survives a failover, and asking for the former replicas takes it back."""
+        cluster = Cluster((1, 2)).start()
+        cluster.ask({T0: target})
+        cluster.active = cluster.world.fail_over()
+        assert cluster.requested() == {T0: target}
+        assert cluster.stored().target_replicas == target
+        state = cluster.world.state(T0)
+        assert state is not None
+        assert (state.leader, state.isr) == (1, (1, 2))
+        assert cluster.active.context.offline_partition_count == 0
+        cluster.ask({T0: (1, 2)})
+        assert cluster.stored() == ReplicaAssignment((1, 2))
+        assert cluster.requested() is None
+        state = cluster.world.state(T0)
+        assert state is not None
+        assert (state.leader, state.isr) == (1, (1, 2))
+
     def test_removed_by_hand_what_it_asked_for_goes_on(self) -> None:
         cluster = Cluster((1,)).start()
         cluster.ask({T0: (2,)})

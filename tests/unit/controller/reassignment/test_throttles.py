@@ -27,6 +27,7 @@ from regent.zk_data.throttles import (
 )
 from regent.zk_data.topics import TopicZNode, encode_topic
 from tests.unit.controller.driving import once, raising
+from tests.unit.controller.processes import denying
 from tests.unit.controller.reassignment.moving import T0, T1, Cluster
 
 RATE = 10_000_000
@@ -352,6 +353,28 @@ class TestWhatCannotBeWritten:
         cluster.sync(1, 2, 3)
         assert cluster.world.log.errors("Throttles of brokers not changed")
         cluster.world.put(paths.broker_config(3), good.data)
+        cluster.world.run(process_watch_check(cluster.active))
+        assert_nothing_is_left(cluster)
+
+    @pytest.mark.parametrize("code", ["NOAUTH", "QUOTAEXCEEDED"])
+    def test_a_partition_whose_throttle_zookeeper_refuses_does_not_move(self, code: str) -> None:
+        cluster = Cluster((1, 2)).start()
+        prefix = paths.broker_config(3)
+        cluster.world.driver.before = denying(prefix, effects.Multi, code=code)
+        results = cluster.alter({T0: (2, 3)}, throttle=RATE)
+        assert f"ZooKeeper answered {code} for {prefix}" in results[T0].message
+        assert not cluster.stored().is_being_reassigned
+        assert_nothing_is_left(cluster)
+
+    def test_a_removal_that_zookeeper_refuses_is_tried_again(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.alter({T0: (2, 3)}, throttle=RATE)
+        cluster.world.driver.before = denying(throttled_topic("t"), effects.Multi)
+        cluster.sync(1, 2, 3)
+        assert cluster.stored().replicas == (2, 3)
+        cluster.fail_over()
+        assert cluster.world.log.errors("Throttles of topics not changed")
+        cluster.world.driver.before = lambda _: None
         cluster.world.run(process_watch_check(cluster.active))
         assert_nothing_is_left(cluster)
 

@@ -83,6 +83,19 @@ class TestCount:
         context.set_assignment(TP, ReplicaAssignment((4, 1, 2)))
         assert context.balance.imbalance_count == (leader != 4)
 
+    def test_nothing_is_known_until_all_topics_have_been_gone_through(self) -> None:
+        context = context_with(ReplicaAssignment((1, 2)), led_by(2))
+        context.cluster.add_topic("u", None)
+        context.set_assignment(TopicPartition("u", 0), ReplicaAssignment((1, 2)))
+        context.cluster.set_leadership({TopicPartition("u", 0): led_by(2)})
+        balance = context.balance
+        assert balance.known_imbalance_count is None
+        assert balance.count_some(1)
+        context.cluster.set_leadership({TP: led_by(1)})
+        assert balance.known_imbalance_count is None
+        assert not balance.count_some(1)
+        assert balance.known_imbalance_count == 1
+
     def test_a_replica_that_was_added_and_leads_is_led_by_no_other_any_more(self) -> None:
         adding = ReplicaAssignment((4, 1), adding_replicas=(4,))
         context = context_with(adding, led_by(1, (1,)))
@@ -104,7 +117,12 @@ CHANGES: dict[str, Callable[[ControllerContext, TopicPartition, int], None]] = {
     "remove": lambda context, tp, _: context.remove_topic(tp.topic),
     "delete": lambda context, tp, _: context.queue_topic_for_deletion(tp.topic),
     "ask": lambda context, _, __: recount(context),
+    "count some": lambda context, _, n: consume(context.balance.count_some(n)),
 }
+
+
+def consume(_: object) -> None:
+    """A change has no result."""
 
 
 def recount(context: ControllerContext) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.cluster_state import ClusterState
-from regent.controller.state.state_change_trail import REMOVED_TOPICS, StateChangeTrail
+from regent.controller.state.state_change_trail import BROKERS, REMOVED_TOPICS, StateChangeTrail
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from tests.unit.controller.world import make_broker, make_context
@@ -116,6 +116,16 @@ class TestTopicsThatAreGone:
 
 
 class TestCauses:
+    def test_of_many_brokers_the_last_are_remembered(self) -> None:
+        trail = StateChangeTrail()
+        for broker_id in (*range(BROKERS), 0, *range(BROKERS, BROKERS + 5)):
+            with trail.because(CauseKind.BROKER_STARTED, brokers=[make_broker(broker_id)]):
+                pass
+        assert len(trail.broker_causes) == BROKERS
+        assert 0 in trail.broker_causes
+        assert 5 not in trail.broker_causes
+        assert 6 in trail.broker_causes
+
     def test_an_inner_cause_replaces_the_outer_one_for_its_time(self) -> None:
         trail = StateChangeTrail()
         trail.begin_event("BrokerChange", 1)

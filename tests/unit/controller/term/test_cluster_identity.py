@@ -10,9 +10,9 @@ from regent.controller.config import MissingCluster
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.term.watches import event_of
 from regent.model.errors import ZooKeeperUnavailableError
+from regent.simulation.broker_znodes import encode_cluster_id
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
-from tests.support.broker_znodes import encode_cluster_id
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import CLUSTER, World
 

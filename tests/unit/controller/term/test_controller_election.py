@@ -20,10 +20,10 @@ from regent.model.errors import (
     UnsupportedClusterError,
     ZooKeeperUnavailableError,
 )
+from regent.simulation.zookeeper import InMemoryClient
 from regent.zk_data import paths
 from regent.zk_data.controller import decode_controller, decode_election_path, encode_controller
 from regent.zk_data.operations import Create
-from tests.simulation.zookeeper import InMemoryClient
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import CONTROLLER_ID, World
 

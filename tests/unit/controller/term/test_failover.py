@@ -6,13 +6,14 @@ import uuid
 
 import pytest
 
-from regent.controller import effects
+from regent.controller import effects, giving_way
 from regent.controller.configs.config_changes import process_config_change
 from regent.controller.events import TopicDeletion
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term.failover import (
     on_controller_failover,
 )
+from regent.controller.transitions import first_announcement
 from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
 from regent.model.partition import (
     NO_LEADER,
@@ -53,6 +54,33 @@ def writing(world: World, path: str) -> int:
         for i, e in enumerate(world.driver.performed)
         if isinstance(e, effects.Write) and any(op.path == path for op in e.operations)
     )
+
+
+class TestParts:
+    """The work on all partitions is done in parts, with others having the loop in between."""
+
+    def failed_over(self) -> World:
+        world = cluster(1, 2)
+        for topic in ("s", "t"):
+            world.create_topic(topic, {n: (1 + n % 2, 2 - n % 2) for n in range(5)})
+        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        world.set_state(T1, 3, (3, 1), leader_epoch=5)
+        world.fail_over()
+        return world
+
+    def test_small_parts_make_no_difference_but_that_others_have_their_turns(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        whole = self.failed_over()
+        monkeypatch.setattr(giving_way, "PART", 2)
+        monkeypatch.setattr(first_announcement, "COLLECTED_AT_ONCE", 2)
+        in_parts = self.failed_over()
+
+        def turns(world: World) -> int:
+            return sum(isinstance(effect, effects.GiveWay) for effect in world.driver.performed)
+
+        assert turns(in_parts) > turns(whole) + 10
+        assert in_parts.driver.sent == whole.driver.sent
 
 
 class TestOrder:

@@ -12,7 +12,7 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.events import TopicsUnwatched
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.state.states import PartitionState
-from regent.controller.topics.unwatched_topics import process_topics_unwatched
+from regent.controller.topics.unwatched_topics import TIMER, process_topics_unwatched
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.standby.cache import StandbyCache
 from regent.standby.prepared_states import PreparedStates
@@ -119,6 +119,17 @@ def test_the_context_is_that_of_a_failover_that_reads_everything() -> None:
     assert warm["reassigning"] == [U0]
 
 
+@pytest.mark.parametrize("standby", [copy_of, no_copy])
+def test_topics_that_cannot_be_read_are_named(world: World, standby: Standby) -> None:
+    world.put(paths.topic("broken"), b"[1")
+    world.put(paths.topic("half"), b'{"version":2,"partitions":{"0":[1],"1":["x"]}}')
+    world.driver.standby = lambda: standby(world)
+    cluster = world.fail_over().context.cluster
+    assert cluster.unreadable_topics.keys() == {"broken", "half"}
+    assert cluster.unreadable_topics["half"].startswith("partition 1: ")
+    assert {"broken", "half"} <= set(cluster.take_changed_topics())
+
+
 def test_the_same_requests_are_sent_as_after_reading_everything() -> None:
     def sent_with(standby: Standby) -> list[object]:
         made = World()
@@ -162,7 +173,8 @@ def test_what_changes_after_the_copy_is_found_when_its_watches_are_set(world: Wo
 
     world.driver.after = once(effects.ReadStandby, change)
     active = world.fail_over()
-    assert world.driver.enqueued == [TopicsUnwatched()]
+    assert world.driver.enqueued == []
+    assert world.driver.timers[TIMER].event == TopicsUnwatched()
     world.run(process_topics_unwatched(active))
     assert dict(active.context.cluster.partitions_of("t")) == {T0: ReplicaAssignment((2,))}
     assert active.context.cluster.leadership[T0].leader == 2

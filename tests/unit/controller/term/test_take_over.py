@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
+from regent.simulation.zookeeper import InMemoryClient
 from regent.zk_data import paths
 from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.controller import encode_controller
 from regent.zk_data.operations import Create, Written
-from tests.simulation.zookeeper import InMemoryClient
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
 
@@ -48,13 +50,31 @@ class Standby:
         content = encode_controller(OTHER, 0, election_path=election_path)
         client.multi([Create(paths.CONTROLLER, content, ephemeral=True)])
 
-    def absent(self, *clients: InMemoryClient, is_named: bool = False) -> None:
+    def absent(
+        self,
+        *clients: InMemoryClient,
+        is_named: bool = False,
+        unheard: Sequence[InMemoryClient] = (),
+    ) -> None:
         """Others are found to be absent."""
-        self.process(self.event(*clients, is_named=is_named))
+        self.process(self.event(*clients, is_named=is_named, unheard=unheard))
 
-    def event(self, *clients: InMemoryClient, is_named: bool = False) -> e.ReplicasAbsent:
+    def event(
+        self,
+        *clients: InMemoryClient,
+        is_named: bool = False,
+        unheard: Sequence[InMemoryClient] = (),
+    ) -> e.ReplicasAbsent:
         absent = tuple(e.AbsentReplica(client.session_id, "dead") for client in clients)
-        return e.ReplicasAbsent(self.world.driver.client.session_id, absent, is_named)
+        silent = tuple(e.AbsentReplica(client.session_id, "silent") for client in unheard)
+        return e.ReplicasAbsent(self.session_id, absent, is_named, silent)
+
+    def queue_up_behind(self, *, count: int = 1) -> list[InMemoryClient]:
+        """Others get places between the one that leads and this one."""
+        self.world.delete(self.place)
+        others = [self.queued() for _ in range(count)]
+        self.place = queue_up(self.world.driver.client)
+        return others
 
     def process(self, event: e.ControllerEvent) -> None:
         self.world.process(self.controller, event)
@@ -215,6 +235,103 @@ def test_a_lost_answer_is_resolved_by_reading_the_owner(took_place: bool) -> Non
     assert standby.world.holder() == (CONTROLLER_ID if took_place else OTHER)
     assert (standby.controller.active is not None) is took_place
     assert len(standby.queue()) == (1 if took_place else 2)
+
+
+class TestUnheard:
+    """Replicas that do not answer, and were never heard: the former self of this one, for instance,
+    which was killed, and whose session lives on."""
+
+    def test_they_lose_their_places_in_the_same_transaction(self, standby: Standby) -> None:
+        former, another = standby.queue_up_behind(count=2)
+        standby.absent(standby.other, unheard=[former, another])
+        assert standby.world.holder() == CONTROLLER_ID
+        assert standby.queue() == [standby.session_id]
+        (election,) = [x for x in standby.world.driver.performed if isinstance(x, effects.Multi)]
+        assert len(election.operations) == 7
+        (reported,) = [r for r in standby.world.log.records if r.message.startswith("Taken over")]
+        assert reported.fields == {"epoch": 8, "reason": "dead", "passed": "silent; silent"}
+
+    def test_who_stands_behind_keeps_its_place(self, standby: Standby) -> None:
+        behind = standby.queued()
+        standby.absent(standby.other, unheard=[behind])
+        assert standby.queue() == [standby.session_id, behind.session_id]
+        (reported,) = [r for r in standby.world.log.records if r.message.startswith("Taken over")]
+        assert "passed" not in reported.fields
+
+    def test_one_that_leads_is_not_deposed(self, standby: Standby) -> None:
+        standby.absent(unheard=[standby.other])
+        assert standby.world.holder() == OTHER
+        assert len(standby.queue()) == 2
+
+    def test_one_that_leads_is_not_deposed_for_the_sake_of_others(self, standby: Standby) -> None:
+        (suspected,) = standby.queue_up_behind()
+        standby.absent(suspected, unheard=[standby.other])
+        assert standby.world.holder() == OTHER
+        assert len(standby.queue()) == 3
+
+    def test_one_that_has_a_place_and_was_not_found_is_waited_for(self, standby: Standby) -> None:
+        """It is not registered: nobody can ask it."""
+        former, _ = standby.queue_up_behind(count=2)
+        standby.absent(standby.other, unheard=[former])
+        assert standby.world.holder() == OTHER
+
+    def test_one_that_queues_up_again_meanwhile_stands_behind(self, standby: Standby) -> None:
+        """It lives after all, and has lost its place to one that was named."""
+        (former,) = standby.queue_up_behind()
+        place = standby.world.zookeeper.children(ELECTION)[1]
+
+        def move() -> None:
+            standby.world.delete(f"{ELECTION}/{place}")
+            queue_up(former)
+
+        standby.world.driver.before = once(effects.Multi, move)
+        standby.absent(standby.other, unheard=[former])
+        assert standby.world.holder() == OTHER
+        standby.world.driver.before = lambda _: None
+        standby.absent(standby.other)
+        assert standby.world.holder() == CONTROLLER_ID
+        assert standby.queue() == [standby.session_id, former.session_id]
+
+
+class TestNewsThatIsOutOfDate:
+    def test_one_that_answers_again_is_not_deposed(self, standby: Standby) -> None:
+        standby.world.driver.answering = [standby.other.session_id]
+        standby.absent(standby.other)
+        assert standby.world.holder() == OTHER
+        standby.world.driver.answering = []
+        standby.absent(standby.other)
+        assert standby.world.holder() == CONTROLLER_ID
+
+    def test_one_that_answers_again_while_the_queue_is_read_is_not_deposed(
+        self, standby: Standby
+    ) -> None:
+        answering = standby.world.driver.answering
+        standby.world.driver.after = once(
+            effects.ReadChildren, lambda: answering.append(standby.other.session_id)
+        )
+        standby.absent(standby.other)
+        assert standby.world.holder() == OTHER
+
+    def test_one_that_was_never_heard_and_answers_now_keeps_its_place(
+        self, standby: Standby
+    ) -> None:
+        (former,) = standby.queue_up_behind()
+        standby.world.driver.answering = [former.session_id]
+        standby.absent(standby.other, unheard=[former])
+        assert standby.world.holder() == OTHER
+
+    def test_one_that_leaves_goes_on_to_answer(self, standby: Standby) -> None:
+        standby.world.driver.answering = [standby.other.session_id]
+        standby.absent(standby.other, is_named=True)
+        assert standby.world.holder() == CONTROLLER_ID
+
+    def test_it_is_no_take_over_after_which_there_is_a_wait(self, standby: Standby) -> None:
+        standby.world.driver.answering = [standby.other.session_id]
+        for _ in range(3):
+            standby.absent(standby.other)
+        standby.world.driver.answering = []
+        standby.absent(standby.other)
+        assert standby.world.holder() == CONTROLLER_ID
 
 
 class TestLimits:

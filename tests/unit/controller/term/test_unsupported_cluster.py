@@ -14,9 +14,9 @@ from regent.controller.brokers.announcement import (
 )
 from regent.model.cluster import Address, Broker, EndPoint
 from regent.model.errors import UnsupportedClusterError
+from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, SetData
-from tests.support.broker_znodes import encode_broker
 from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
 
 PLAINTEXT = {"PLAINTEXT": Address("regent", 9095)}
@@ -92,18 +92,24 @@ def test_an_address_that_is_a_brokers_is_not_announced(host: str, version: int) 
         UnsupportedClusterError,
         match=rf"{host}:9001.*broker 1.*listener B.*endpoint_advertised_host",
     ):
-        refuse_address_of_a_broker(brokers, {"PLAINTEXT": Address(host, 9001)})
+        refuse_address_of_a_broker(brokers, [Address("regent", 9095), Address(host, 9001)])
 
 
 def test_a_broker_may_have_the_same_host_or_the_same_port() -> None:
     brokers = [broker(1, {"A": "PLAINTEXT"})]
     for address in (Address("broker-1", 9095), Address("regent", 9000)):
-        refuse_address_of_a_broker(brokers, {"PLAINTEXT": address})
+        refuse_address_of_a_broker(brokers, [address])
 
 
-def test_a_cluster_with_a_broker_at_our_address_is_left_alone() -> None:
+@pytest.mark.parametrize("is_of_a_listener", [False, True])
+def test_a_cluster_with_a_broker_at_our_address_is_left_alone(is_of_a_listener: bool) -> None:
     (endpoint,) = make_broker(1).endpoints
-    world = World(served={"PLAINTEXT": Address(endpoint.host, endpoint.port)})
+    address = Address(endpoint.host, endpoint.port)
+    world = (
+        World(served=PLAINTEXT, listener_addresses={"EXTERNAL": address})
+        if is_of_a_listener
+        else World(served={"PLAINTEXT": address})
+    )
     world.start_broker(1)
     world.elect_rival(1)
     controller = world.controller()

@@ -10,6 +10,7 @@ from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
+from tests.unit.controller.term.test_initial_state import copy_of
 from tests.unit.controller.world import CONTROLLER_ID, World
 
 T0 = TopicPartition("t", 0)
@@ -71,12 +72,18 @@ class TestControllerId:
             controller = start(world)
             assert (controller.active is None) is is_refused
 
-    @pytest.mark.parametrize("where", ["assignment", "ISR"])
-    def test_that_of_a_broker_of_the_past_is_refused(self, where: str) -> None:
+    @pytest.mark.parametrize("source", ["ZooKeeper", "a standby's copy"])
+    @pytest.mark.parametrize(
+        ("replicas", "isr"), [((1, CONTROLLER_ID), (1,)), ((1, 2), (1, CONTROLLER_ID))]
+    )
+    def test_that_of_a_broker_of_the_past_is_refused(
+        self, replicas: tuple[int, ...], isr: tuple[int, ...], source: str
+    ) -> None:
         world = with_id(CONTROLLER_ID)
-        replicas = (1, CONTROLLER_ID) if where == "assignment" else (1, 2)
         world.create_topic("t", {0: replicas})
-        world.set_state(T0, 1, (1, CONTROLLER_ID), leader_epoch=5)
+        world.set_state(T0, 1, isr, leader_epoch=5)
+        if source != "ZooKeeper":
+            world.driver.standby = lambda: copy_of(world)
         controller = start(world)
         assert self.refused(controller, "it is the id of a replica of t-0")
         assert world.holder() is None

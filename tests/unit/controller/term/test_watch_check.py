@@ -12,6 +12,7 @@ from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
+from tests.unit.controller.processes import denying
 from tests.unit.controller.world import World, leader_and_isr
 
 T0 = TopicPartition("t", 0)
@@ -177,6 +178,23 @@ def test_an_election_that_zookeeper_kept_from_succeeding_is_repeated(world: Worl
     check(world, controller)
     assert new not in context.partitions_without_leader
     assert frozenset({"u"}) in world.driver.views
+
+
+def test_a_topic_that_may_be_read_again_is_read_and_watched_again(world: World) -> None:
+    controller = world.active_controller()
+    assert controller.active is not None
+    cluster = controller.active.context.cluster
+    world.driver.before = denying(paths.topic("t"), effects.ReadData)
+    world.create_topic("t", {0: (1, 2), 1: (2, 3)})
+    world.deliver(controller)
+    assert "t" in cluster.unreadable_topics
+    world.driver.before = lambda _: None
+    check(world, controller)
+    assert not cluster.unreadable_topics
+    assert cluster.leadership[TopicPartition("t", 1)].leader == 2
+    world.create_topic("t", {0: (1, 2), 1: (2, 3), 2: (3, 1)})
+    world.deliver(controller)
+    assert cluster.leadership[TopicPartition("t", 2)].leader == 3
 
 
 def test_it_can_be_switched_off(world: World) -> None:

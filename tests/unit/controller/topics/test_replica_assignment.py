@@ -100,6 +100,12 @@ class TestGrowth:
         grown = continue_assignment(without_racks(5), {0: (3,), 1: (4,)}, partitions=3)
         assert grown == {2: (0,), 3: (1,), 4: (2,)}
 
+    def test_a_partition_far_away_is_no_work(self) -> None:
+        """Somebody has left numbers out: only those that exist are looked at."""
+        existing = {0: (0,), 1: (1,), 2_000_000_000: (0,)}
+        grown = continue_assignment(without_racks(5), existing, partitions=2)
+        assert grown == {2_000_000_001: (1,), 2_000_000_002: (2,)}
+
     def test_new_brokers_get_the_new_partitions(self) -> None:
         existing = {0: (0, 1), 1: (1, 2), 2: (2, 0)}
         grown = continue_assignment(without_racks(5), existing, partitions=2)

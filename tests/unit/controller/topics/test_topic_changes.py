@@ -113,6 +113,29 @@ class TestNewTopics:
         assert not active.context.cluster.has_topic("broken")
         (reported,) = world.log.errors("Malformed topic skipped")
         assert reported["path"] == paths.topic("broken")
+        assert active.context.cluster.unreadable_topics.keys() == {"broken"}
+
+    def test_a_malformed_topic_that_goes_is_not_unreadable_any_more(self) -> None:
+        world, active = cluster()
+        world.put(paths.topic("broken"), b"[1")
+        world.run(process_topic_change(active))
+        world.delete(paths.topic("broken"))
+        world.run(process_topic_change(active))
+        assert active.context.cluster.unreadable_topics == {}
+        assert world.driver.views[-1] == frozenset({"broken"})
+
+    @pytest.mark.parametrize("content", [b"[1", b'{"version":2,"partitions":{"0":["x"]}}'])
+    def test_a_topic_that_becomes_malformed_is_unreadable_and_stays_known(
+        self, content: bytes
+    ) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1,)})
+        world.run(process_topic_change(active))
+        world.put(paths.topic("t"), content)
+        world.run(process_partition_modifications(active, ["t"]))
+        assert active.context.cluster.unreadable_topics.keys() == {"t"}
+        assert list(active.context.cluster.partitions_of("t")) == [T0]
+        assert len(world.driver.views) == 2
 
     def test_a_topic_with_a_name_that_no_directory_can_have_is_kept_from_the_brokers(self) -> None:
         world, active = cluster()
@@ -135,6 +158,7 @@ class TestNewTopics:
         world.run(process_partition_modifications(active, ["t"]))
         assert world.state(T0) == LeaderAndIsr(1, 0, (1,), 1, 0)
         assert world.driver.views[-1] == frozenset({"t"})
+        assert active.context.cluster.unreadable_topics == {}
 
     def test_a_malformed_partition_does_not_keep_the_others_from_being_born(self) -> None:
         world, active = cluster()
@@ -144,6 +168,7 @@ class TestNewTopics:
         assert list(active.context.cluster.partitions_of("t")) == [T0]
         (reported,) = world.log.errors("Malformed partition of a topic skipped")
         assert reported["partition"] == "1"
+        assert active.context.cluster.unreadable_topics["t"].startswith("partition 1: ")
 
 
 class TestTopicIds:

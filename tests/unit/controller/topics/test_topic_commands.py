@@ -38,6 +38,7 @@ from regent.zk_data.config import (
     encode_entity_config,
 )
 from tests.unit.controller.driving import once, raising
+from tests.unit.controller.processes import denying
 from tests.unit.controller.world import World
 
 LOST = ZooKeeperUnavailableError("the connection broke")
@@ -147,6 +148,15 @@ class TestGrowth:
         refused = refusal(world, active, CreatePartitions("t", total))
         assert (refused.reason, refused.field) == (Reason.INVALID_PARTITIONS, "total")
         assert "has 2 partitions" in refused.message
+
+    def test_partitions_beyond_the_highest_number_are_refused(self) -> None:
+        world, active = cluster()
+        world.create_topic("far", {0: (1, 2), 2**31 - 2: (1, 2)})
+        world.run(process_topic_change(active))
+        refused = refusal(world, active, CreatePartitions("far", 4))
+        assert (refused.reason, refused.field) == (Reason.INVALID_PARTITIONS, "total")
+        assert "has a partition 2147483646" in refused.message
+        assert ask(world, active, CreatePartitions("far", 3)) == (Accepted(),)
 
     @pytest.mark.parametrize("assignment", [{0: (1,)}, {3: (1,)}, {2: (1,), 3: (1,)}])
     def test_an_assignment_that_does_not_fit(self, assignment: dict[int, tuple[int, ...]]) -> None:
@@ -382,6 +392,19 @@ class TestConfiguration:
         command = DescribeTopicConfigs(("t", "u", "v", "unknown"))
         assert ask(world, active, command) == (Accepted({"t": {}, "u": {"flush.ms": "1"}}),)
         assert len(world.log.errors("Malformed topic config")) == 1
+
+    def test_a_configuration_that_may_not_be_read_hides_no_other(self) -> None:
+        world, active = cluster()
+        world.create_topic("u", {0: (1,)}, config={"flush.ms": "1"})
+        active = world.fail_over()
+        world.driver.before = denying(paths.topic_config("u"), effects.ReadData)
+        described, refused = ask(
+            world, active, DescribeTopicConfigs(("t", "u")), DescribeTopicConfigs(("u",))
+        )
+        assert described == Accepted({"t": {}})
+        assert isinstance(refused, Rejected)
+        assert refused.reason is Reason.ZOOKEEPER_REFUSED
+        assert "NOAUTH for /config/topics/u" in refused.message
 
 
 class TestDeletion:

@@ -24,6 +24,7 @@ from regent.runtime.view_publisher import topic_view
 from regent.zk_data import paths
 from regent.zk_data.operations import Delete
 from regent.zk_data.topic_ids import topic_id_path
+from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import World, stop_replica
 
@@ -294,6 +295,24 @@ class TestCompletion:
 
 
 class TestObstacles:
+    def test_a_state_that_may_not_be_written_keeps_no_topic(self) -> None:
+        world, active = cluster()
+        take_rights(world, (paths.partition_state(T0), Right.WRITE))
+        self.delete_whole_topic(world, active)
+        assert not world.exists(paths.topic("t"))
+
+    def test_a_state_with_a_higher_controller_epoch_keeps_no_topic(self) -> None:
+        """As after a backup of ZooKeeper was restored, or an edit by hand."""
+        world, active = cluster()
+        world.set_state(T0, 1, (1, 2), leader_epoch=7, controller_epoch=1_000)
+        self.delete_whole_topic(world, active)
+        assert not world.exists(paths.topic("t"))
+
+    def delete_whole_topic(self, world: World, active: ActiveController) -> None:
+        delete(world, active, "t")
+        for broker_id in BROKERS:
+            answer(world, active, broker_id, *active.context.replica_states_on(broker_id))
+
     def test_a_dead_broker_puts_the_topic_off_but_live_replicas_go(self) -> None:
         world, active = cluster()
         world.stop_broker(3)

@@ -52,9 +52,19 @@ class Cluster:
         """Another process becomes the controller."""
         self.controller = self.world.active_controller()
 
-    def refuse(self, broker_id: int) -> None:
-        """A broker hosts t-0 under another id."""
-        response = LeaderAndIsrResponse(broker_id, 0, {T0: INCONSISTENT_TOPIC_ID}, {T0: False})
+    def refuse(self, broker_id: int, *, asked: uuid.UUID | None = None) -> None:
+        """A broker hosts t-0 under another id than the one it is asked for; None: the present."""
+        self.answer(broker_id, INCONSISTENT_TOPIC_ID, asked=asked)
+
+    def answer(self, broker_id: int, error: int = 0, *, asked: uuid.UUID | None = None) -> None:
+        """A broker answers a LeaderAndIsr about t-0."""
+        response = LeaderAndIsrResponse(
+            broker_id,
+            0,
+            {T0: error} if error else {},
+            {T0: False},
+            topic_ids={"t": asked or self.context.cluster.topic_ids["t"]},
+        )
         self.world.process(self.controller, e.LeaderAndIsrResponseReceived((response,)))
         self.world.deliver(self.controller)
 
@@ -180,9 +190,35 @@ class TestWhileNobodyLeads:
         assert leader_and_isr(cluster.world.driver.sent) == {1: {T0: False}, 2: {T0: False}}
         assert cluster.context.refusals.count == 0
         cluster.world.driver.take_sent()
-        cluster.refuse(1)  # it hosts the other one: there is no third to try
-        assert cluster.world.driver.sent == []
+        cluster.refuse(1)  # it hosts the other one: there is no third to try, so 2 may have to lead
+        assert leader_and_isr(cluster.world.driver.sent) == {2: {T0: False}}
+        assert cluster.context.cluster.topic_ids == {"t": ID}
         assert cluster.context.refusals.count == 1
+
+    def test_what_a_broker_says_of_the_replaced_id_is_not_held_against_it(self) -> None:
+        """All brokers refuse that one, and their answers are under way when the first counts."""
+        cluster = Cluster()
+        cluster.rewrite(ONE, OTHER)
+        cluster.fail_over()
+        cluster.refuse(2, asked=OTHER)
+        assert cluster.context.cluster.topic_ids == {"t": ID}
+        before = cluster.world.state(T0)
+        cluster.refuse(1, asked=OTHER)
+        assert cluster.context.refusals.count == 0
+        cluster.answer(2)
+        assert cluster.world.state(T0) == before, "1 leads, and hosts the topic"
+        cluster.refuse(1)
+        assert cluster.context.refusals.count == 1
+
+    def test_who_has_accepted_the_replaced_id_has_not_said_that_it_hosts_the_topic(self) -> None:
+        cluster = Cluster()
+        cluster.rewrite(ONE, OTHER)
+        cluster.fail_over()
+        cluster.refuse(2, asked=OTHER)
+        cluster.refuse(1)
+        before = cluster.world.state(T0)
+        cluster.answer(2, asked=OTHER)
+        assert cluster.world.state(T0) == before
 
 
 class TestNotes:

@@ -111,4 +111,4 @@ def test_a_topic_that_is_gone_meanwhile_is_left_to_the_list_of_topics(world: Wor
 def test_topics_that_were_read_have_their_watches_already(world: World) -> None:
     world.driver.standby = lambda: None
     world.fail_over()
-    assert not any(isinstance(event, TopicsUnwatched) for event in world.driver.enqueued)
+    assert unwatched_topics.TIMER not in world.driver.timers

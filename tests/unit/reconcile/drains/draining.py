@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -30,6 +31,7 @@ from regent.reconcile.request import Absence, Attempt
 from regent.resources.broker_drain import BrokerDrain, parse_broker_drain
 from regent.resources.broker_drain_status import BrokerDrainStatus, DrainPhase
 from regent.resources.conditions import ConditionStatus, ConditionType, find_condition
+from regent.resources.partition_reassignment_status import PartitionReassignmentStatus
 from tests.unit.reconcile.requests import MONOTONIC_S, NOW, partition
 
 Replicas = tuple[int, ...]
@@ -39,6 +41,7 @@ class Cluster:
     """Brokers 1, 2, ... and topics, changed by commands as the controller would change them.
 
     Attributes:
+        is_client: Whether a broker is the controller.
         asked: Replicas that were asked for, in order.
         rates: To how many bytes a second what was asked for is throttled, by command.
     """
@@ -55,7 +58,9 @@ class Cluster:
         }
         self.topics: dict[str, list[PartitionView]] = {}
         self.deleting: set[str] = set()
+        self.unreadable: dict[str, str] = {}
         self.cordoned: tuple[int, ...] = ()
+        self.is_client = False
         self.configs: dict[str, dict[str, str]] = {}
         self.asked: list[tuple[TopicPartition, Replicas]] = []
         self.sizes: list[int] = []
@@ -94,7 +99,8 @@ class Cluster:
     @property
     def view(self) -> ClusterView:
         return ClusterView(
-            is_active=True,
+            is_active=not self.is_client,
+            is_client=self.is_client,
             is_complete=True,
             controller_id=1,
             controller_epoch=5,
@@ -109,6 +115,7 @@ class Cluster:
                 )
                 for name, partitions in self.topics.items()
             },
+            unreadable_topics=dict(self.unreadable),
             cluster_id="cluster-a",
             cordoned=self.cordoned,
             broker_facts=tuple(
@@ -171,7 +178,43 @@ class Cluster:
         self.put(tp.topic, partition(tp.partition, done.replicas, leader=leader))
 
 
-class Drain:
+class Settling(ABC):
+    """A resource that is reconciled over a cluster, round by round.
+
+    Attributes:
+        status: The one that was stored last.
+    """
+
+    cluster: Cluster
+    status: BrokerDrainStatus | PartitionReassignmentStatus
+
+    @abstractmethod
+    def round(self) -> bool:
+        """One round of a reconciliation; whether it has changed anything."""
+
+    def settle(self) -> None:
+        """Reconcile until nothing changes; what is on its way stays there."""
+        for _ in range(50):
+            if not self.round():
+                return
+        raise AssertionError(f"no end: {self.status}")
+
+    def finish(self) -> None:
+        """Reconcile, and have everything arrive, until nothing changes."""
+        for _ in range(200):
+            self.settle()
+            moving = tuple(self.cluster.moving())
+            if not moving:
+                return
+            self.cluster.arrive(moving[0])
+        raise AssertionError(f"no end: {self.status}")
+
+    def truth(self) -> dict[str, str]:
+        """Conditions as ``Type: Status/Reason``."""
+        return {c.type: f"{c.status.value}/{c.reason}" for c in self.status.conditions}
+
+
+class Drain(Settling):
     """A BrokerDrain with the status that was stored last. Nothing else is remembered of it."""
 
     def __init__(self, cluster: Cluster, *brokers: int, name: str = "drain", **spec: Any) -> None:
@@ -179,7 +222,7 @@ class Drain:
         self.name = name
         self.generation = 1
         self.spec: dict[str, Any] = {"brokers": list(brokers), **spec}
-        self.status = BrokerDrainStatus()
+        self.status: BrokerDrainStatus = BrokerDrainStatus()
         self.others: list[DrainClaim] = []
         self.moved_by_others: dict[TopicPartition, str] = {}
         self.after_s = 0.0
@@ -254,29 +297,8 @@ class Drain:
         self.status = plan.status
         return True
 
-    def settle(self) -> None:
-        """Reconcile until nothing changes; what is on its way stays there."""
-        for _ in range(50):
-            if not self.round():
-                return
-        raise AssertionError(f"no end: {self.status}")
-
-    def finish(self) -> None:
-        """Reconcile, and have everything arrive, until nothing changes."""
-        for _ in range(200):
-            self.settle()
-            moving = tuple(self.cluster.moving())
-            if not moving:
-                return
-            self.cluster.arrive(moving[0])
-        raise AssertionError(f"no end: {self.status}")
-
     def is_in(self, phase: DrainPhase) -> bool:
         return self.status.phase is phase
-
-    def truth(self) -> dict[str, str]:
-        """Conditions as ``Type: Status/Reason``."""
-        return {c.type: f"{c.status.value}/{c.reason}" for c in self.status.conditions}
 
     def holds(self, type_: ConditionType) -> bool:
         found = find_condition(self.status.conditions, type_)
@@ -297,7 +319,7 @@ class Drain:
 
 def accepted(command: ResourceCommand, outcome: Outcome | None = None) -> Attempt:
     """A command that was sent a moment ago."""
-    return Attempt(command, outcome or Accepted(), 1, 5, retry_at=MONOTONIC_S + 10)
+    return Attempt(command, outcome or Accepted(), 1, 5, {}, retry_at=MONOTONIC_S + 10)
 
 
 def older(claim: DrainClaim, **changes: Any) -> DrainClaim:

@@ -6,6 +6,7 @@ from typing import Any
 
 from regent.controller.commands import AlterPartitionReassignments, ElectLeaders
 from regent.model.partition import TopicPartition
+from regent.reconcile.drains.claims import claim_of
 from regent.reconcile.drains.planning import plan_drain
 from regent.resources.broker_drain_status import DrainPhase
 from regent.resources.conditions import ConditionType
@@ -85,12 +86,132 @@ def test_replicas_that_are_out_of_sync_are_waited_for() -> None:
     assert drain.is_in(DrainPhase.DRAINED), "what happens afterwards is no matter of it"
 
 
+def test_a_broker_that_cannot_be_stopped_any_more_is_not_drained_any_more() -> None:
+    """As while another broker is restarted: the eviction of the next one has to wait."""
+    cluster = Cluster({"t": [(2, 1, 3)]}, brokers=3)
+    cluster.configs["t"] = {"min.insync.replicas": "2"}
+    drain = drain_of(cluster, 1)
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINED)
+    cluster.put("t", partition(0, (2, 1, 3), (2, 1)))
+    drain.settle()
+    assert not drain.holds(ConditionType.DRAINED), "without it one replica is left in sync"
+    assert drain.blockers == {"t-0": "UnderReplicated"}
+    cluster.put("t", partition(0, (2, 1, 3)))
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINED)
+    cluster.configs["t"] = {"min.insync.replicas": "3"}
+    drain.settle()
+    assert drain.blockers == {"t-0": "BelowMinInsyncReplicas"}
+    assert not drain.holds(ConditionType.DRAINED)
+
+
+def test_configurations_that_have_to_be_read_again_change_nothing_before_they_are() -> None:
+    cluster = Cluster({"t": [(2, 1, 3)]})
+    drain = drain_of(cluster, 1)
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINED)
+    cluster.configs.clear()
+    plan = drain.plan()
+    assert plan.status is None
+    assert [command.progress for command in plan.commands] == [
+        "reading the configuration of the topic"
+    ]
+
+
+def test_a_drained_broker_stays_so_while_a_partition_that_it_has_moves() -> None:
+    cluster = Cluster({"t": [(2, 1, 3)]})
+    drain = drain_of(cluster, 1)
+    drain.settle()
+    cluster.put("t", partition(0, (4, 2, 1, 3), (2, 1, 3), leader=2, adding=(4,), removing=(3,)))
+    drain.settle()
+    assert drain.is_in(DrainPhase.DRAINED)
+
+
 def test_two_brokers_count_together() -> None:
     cluster = Cluster({"t": [(1, 2, 3)]})
     cluster.configs["t"] = {"min.insync.replicas": "2"}
     both = drain_of(cluster, 1, 2)
     both.settle()
     assert both.blockers == {"t-0": "BelowMinInsyncReplicas"}
+
+
+def both_settle(cluster: Cluster, *drains: Drain) -> None:
+    """Reconcile several drains in turn until none of them changes anything any more."""
+    for _ in range(30):
+        for drain in drains:
+            claims = {other.name: claim_of(other.resource) for other in drains}
+            drain.others = [c for name, c in claims.items() if c and name != drain.name]
+        changed = [drain.round() for drain in drains]
+        if not any(changed):
+            return
+    raise AssertionError(f"no end: {cluster.asked[-4:]}")
+
+
+def test_two_drains_do_not_take_a_partition_from_each_other() -> None:
+    """As two nodes are drained whose brokers have all its replicas. The second one waits."""
+    cluster = Cluster({"t": [(1, 4), (4, 1)]})
+    first, second = drain_of(cluster, 1, name="first"), drain_of(cluster, 4, name="second")
+    both_settle(cluster, first)
+    assert leaders(cluster) == [4, 4]
+    both_settle(cluster, first, second)
+    assert leaders(cluster) == [4, 4]
+    assert first.is_in(DrainPhase.DRAINED)
+    assert second.blockers == {"t-0": "BrokersCordoned", "t-1": "BrokersCordoned"}
+    assert second.truth()["Reconciling"] == "True/BrokersCordoned"
+    assert not second.holds(ConditionType.DRAINED)
+    first.change(desiredState="Undone")
+    both_settle(cluster, first, second)
+    assert leaders(cluster) == [1, 1]
+    assert second.is_in(DrainPhase.DRAINED)
+
+
+def test_a_leader_that_stays_takes_nothing_from_another_drain() -> None:
+    cluster = Cluster({"t": []})
+    cluster.topics["t"] = [partition(0, (4, 1), leader=1)]
+    first, second = drain_of(cluster, 1, name="first"), drain_of(cluster, 4, name="second")
+    both_settle(cluster, first, second)
+    assert cluster.replicas("t") == [(1, 4)]
+    assert leaders(cluster) == [1]
+    assert second.is_in(DrainPhase.DRAINED)
+    assert first.blockers == {"t-0": "BrokersCordoned"}
+
+
+def test_a_move_to_a_broker_that_another_drain_has_cordoned_since_is_given_up() -> None:
+    cluster = Cluster({"t": [(4, 1), (4, 2, 1)]})
+    second = drain_of(cluster, 4, name="second", concurrency={"total": 1})
+    both_settle(cluster, second)
+    assert leaders(cluster) == [1, 2]
+    second.change(desiredState="Undone")
+    cluster.stop(2)  # so its leader comes back alone
+    both_settle(cluster, second)
+    first = drain_of(cluster, 1, name="first")
+    both_settle(cluster, first, second)
+    second.change(desiredState="Drained")
+    both_settle(cluster, first, second)
+    assert first.is_in(DrainPhase.DRAINED)
+    assert not second.holds(ConditionType.DRAINED)
+    assert leaders(cluster) == [4, 4]
+
+
+def test_drains_of_replicas_leave_the_order_to_drains_of_leaders() -> None:
+    """While other partitions still move, there and back."""
+    cluster = Cluster({"t": [(3, 4), (3, 2)]}, brokers=4)
+    replicas = Drain(cluster, 3, name="replicas")
+    leadership = drain_of(cluster, 1, name="leadership")
+    both_settle(cluster, replicas)
+    cluster.arrive(TopicPartition("t", 0))
+    assert cluster.replicas("t")[0] == (1, 4)
+    both_settle(cluster, replicas, leadership)
+    assert leaders(cluster)[0] == 4
+    assert cluster.moving(), "the other one is on its way"
+    replicas.change(desiredState="Undone")
+    both_settle(cluster, replicas, leadership)
+    cluster.arrive(TopicPartition("t", 0))
+    leadership.change(desiredState="Undone")
+    both_settle(cluster, replicas, leadership)
+    replicas.finish()
+    assert cluster.replicas("t") == [(3, 4), (3, 2)]
 
 
 def test_configurations_are_read_first() -> None:

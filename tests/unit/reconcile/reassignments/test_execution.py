@@ -367,6 +367,15 @@ def test_what_a_status_shows_of_many_partitions_is_bounded() -> None:
     assert plan.status.partitions[0].state == "Running"
 
 
+def test_a_partition_of_very_many_replicas_is_shown_in_part() -> None:
+    """Somebody has written such a list into the topic's node."""
+    seen = view(orders(tuple(range(1, 1_000)), (2, 1), (1, 2)), brokers=5)
+    plan = plan_reassignment(request(running(), seen))
+    assert plan.status is not None
+    (shown,) = (each for each in plan.status.partitions if each.partition == 0)
+    assert shown.replicas == tuple(range(1, 101))
+
+
 lists = st.lists(st.integers(1, 6), min_size=1, max_size=3, unique=True).map(tuple)
 
 
@@ -445,3 +454,13 @@ def test_moves_to_a_broker_that_was_cordoned_since_wait_and_say_so() -> None:
     assert targets(plan) == {tp(1): (4, 2), tp(2): (1, 3)}
     assert state(plan)["Reconciling"] == "True/BrokersCordoned"
     assert "orders-0: a BrokerDrain has cordoned brokers [4]" in message(plan)
+
+
+def test_a_topic_that_cannot_be_read_is_waited_for_and_is_not_gone() -> None:
+    seen = view(brokers=5, unreadable={"orders": "not JSON"})
+    plan = plan_reassignment(request(running(), seen))
+    assert counts(plan) == (0, 0, 0, 3, 0)
+    assert state(plan)["Reconciling"] == "True/TopicsUnreadable"
+    assert "orders-0: the node of topic orders cannot be read: not JSON" in message(plan)
+    back = plan_reassignment(request(running(), ORIGIN))
+    assert targets(back) == {tp(0): (1, 3), tp(1): (4, 1), tp(2): (5, 3)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -91,3 +92,44 @@ def test_a_plan_that_was_changed_is_not_read() -> None:
     plan, changed = MovePlan.of("c", [MOVE]), MovePlan.of("c", [OTHER])
     with pytest.raises(PlanDocumentError, match=f"has the hash {changed.hash}, not {plan.hash}"):
         read_plan(changed.document, expected_hash=plan.hash)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"topic": ["orders"]},
+        {"topic": None},
+        {"topic": "a/b"},
+        {"partition": "0"},
+        {"partition": -1},
+        {"partition": 2**31},
+        {"czxid": "7"},
+        {"replicas": ([1], 2)},
+        {"replicas": (1, 1)},
+        {"target": ()},
+        {"target": ("2",)},
+        {"target": (2, 2)},
+        {"target": (10**12,)},
+    ],
+    ids=str,
+)
+def test_a_document_with_what_no_plan_has_is_refused_whatever_its_hash(
+    changed: dict[str, Any],
+) -> None:
+    """Whoever may edit a status can make one; plans of others are compared with it."""
+    plan = MovePlan("c", (MOVE._replace(**changed),))
+    with pytest.raises(PlanDocumentError, match="cannot be read"):
+        read_plan(plan.document, expected_hash=plan.hash)
+
+
+@pytest.mark.parametrize("cluster_id", [5, ["c"]])
+def test_nor_may_the_cluster_be_anything(cluster_id: object) -> None:
+    plan = MovePlan(cluster_id, (MOVE,))  # type: ignore[arg-type]
+    with pytest.raises(PlanDocumentError, match="cannot be read"):
+        read_plan(plan.document, expected_hash=plan.hash)
+
+
+def test_nor_may_a_partition_come_twice() -> None:
+    plan = MovePlan.of("c", [MOVE, MOVE._replace(target=(3,))])
+    with pytest.raises(PlanDocumentError, match="orders-0 is there twice"):
+        read_plan(plan.document, expected_hash=plan.hash)

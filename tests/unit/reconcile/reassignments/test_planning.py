@@ -263,7 +263,9 @@ def test_a_status_whose_record_cannot_be_read_is_kept() -> None:
     parsed = parse_partition_reassignment(body)
     assert isinstance(parsed, UnreadableReassignment)
     plan = plan_unreadable(UnreadableRequest(parsed, NOW))
-    assert (plan.status, plan.commands) == (None, ())
+    assert (plan.keeps_unread, plan.commands) == (True, ())
+    assert state(plan)["Stalled"] == "True/StatusUnreadable"
+    assert state(plan)["Completed"] == "Unknown/Unknown"
 
 
 def test_a_reassignment_that_is_deleted_is_left_alone() -> None:

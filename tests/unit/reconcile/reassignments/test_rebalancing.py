@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 from regent.controller.commands import Accepted, ElectionType, ElectLeaders
-from regent.controller.view import ClusterView
-from regent.planning.orders import PlanningOrder, PlanningOutcome
 from regent.planning.results import (
+    HistoryUnusable,
     InfeasibleGoals,
     InvalidGoals,
     MissedGoal,
@@ -22,90 +21,45 @@ from regent.planning.results import (
     PlannerMissing,
     PlanResult,
 )
-from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
 from regent.reconcile.reassignments.planning import plan_reassignment
-from regent.reconcile.reassignments.rebalancing import order_of
 from regent.reconcile.request import Attempt
-from regent.resources.partition_reassignment import PartitionReassignment
 from regent.resources.partition_reassignment_status import Phase
+from regent.resources.rebalance_history import RebalanceHistory
 from tests.unit.reconcile.reassignments.reassigning import (
+    AUTOMATIC,
     message,
-    moved,
     orders,
     racked,
     request,
-    resource,
     state,
     targets,
     tp,
 )
-from tests.unit.reconcile.requests import MONOTONIC_S, partition, view
-
-SEEN = view(orders((1, 2), (1, 2), (1, 3)))
-CHANGES = PlannedChanges(
-    (PlannedChange("orders", 0, (1, 2), (3, 2)), PlannedChange("orders", 1, (1, 2), (2, 1))),
-    bytes=4096,
-    leader_changes=2,
-    lower_bound=1,
+from tests.unit.reconcile.reassignments.rebalances import (
+    CHANGES,
+    MANUAL,
+    SEEN,
+    awaiting,
+    order,
+    outcome,
+    rebalance,
+    reconciled,
+    stored,
 )
-MANUAL = {"policy": "Manual"}
-
-
-def rebalance(goals: dict[str, Any] | None = None, **spec: Any) -> PartitionReassignment:
-    return resource(rebalance=goals or {}, **spec)
-
-
-def order(subject: PartitionReassignment, seen: ClusterView = SEEN) -> PlanningOrder:
-    assert subject.spec.rebalance is not None
-    return order_of(request(subject, seen), subject.spec.rebalance)
-
-
-def outcome(
-    subject: PartitionReassignment,
-    result: PlanResult = CHANGES,
-    seen: ClusterView = SEEN,
-    *,
-    age_s: float = 0.0,
-    attempt: int = 1,
-    remarks: tuple[str, ...] = (),
-) -> PlanningOutcome:
-    ordered = dataclasses.replace(order(subject, seen), attempt=attempt)
-    return PlanningOutcome(order=ordered, result=result, remarks=remarks, at=MONOTONIC_S - age_s)
-
-
-def reconciled(
-    subject: PartitionReassignment,
-    seen: ClusterView = SEEN,
-    planned: PlanningOutcome | None = None,
-    **more: Any,
-) -> ReassignmentPlan:
-    return plan_reassignment(
-        dataclasses.replace(request(subject, seen, configs={}, **more), planned=planned)
-    )
-
-
-def stored(subject: PartitionReassignment, plan: ReassignmentPlan) -> PartitionReassignment:
-    """The resource with the status that a plan has for it."""
-    assert plan.status is not None
-    return subject.model_copy(update={"status": plan.status})
-
-
-def awaiting(seen: ClusterView = SEEN) -> PartitionReassignment:
-    """A resource whose plan waits for approval."""
-    subject = rebalance(approval=MANUAL)
-    return stored(subject, reconciled(subject, seen, outcome(subject, seen=seen)))
+from tests.unit.reconcile.requests import MONOTONIC_S, partition, view
 
 
 def test_a_plan_is_ordered_with_the_options_of_the_spec() -> None:
     subject = rebalance(
         {
-            "goals": ["RackAwareGoal", "ReplicaDistributionGoal"],
+            "goals": ["ReplicaDistributionGoal", "RackAwareGoal", "MinTopicLeadersPerBrokerGoal"],
             "replicaBalancePercent": 105,
             "maxReplicasPerBroker": 9,
             "drainedBrokers": [3],
             "excludedBrokers": [2],
             "pinnedTopics": ["users"],
+            "minTopicLeadersPerBroker": {"orders": 2},
         }
     )
     plan = reconciled(subject)
@@ -115,11 +69,13 @@ def test_a_plan_is_ordered_with_the_options_of_the_spec() -> None:
         "--replica-balance=1.05",
         "--leader-balance=1.10",
         "--max-replicas=9",
-        "--goal=RackAwareGoal",
         "--goal=ReplicaDistributionGoal",
+        "--goal=RackAwareGoal",
+        "--goal=MinTopicLeadersPerBrokerGoal",
         "--drain=3",
         "--exclude=2",
         "--pin=users",
+        "--min-leaders=orders=2",
     )
     assert state(plan)["Reconciling"] == "True/Planning"
     assert plan.status is not None
@@ -159,6 +115,18 @@ def test_a_plan_waits_for_its_approval_with_what_the_planner_says() -> None:
     assert plan.planning is not None, "the outcome is needed until the plan is stored"
     ready = next(c for c in plan.status.conditions if c.type == "PlanReady")
     assert "ReplicaDistributionGoal: broker 1 has 9, at most 8" in ready.message
+
+
+def test_of_more_goals_than_there_are_a_status_has_some() -> None:
+    """A driver of a job on Spark says what it likes."""
+    subject = rebalance(approval=MANUAL)
+    missed = tuple(MissedGoal(f"Goal{number}", "for no reason") for number in range(64))
+    plan = reconciled(
+        subject, planned=outcome(subject, dataclasses.replace(CHANGES, missed=missed))
+    )
+    assert plan.status is not None
+    assert plan.status.rebalance is not None
+    assert len(plan.status.rebalance.unmet_goals) == 8
 
 
 def test_the_same_changes_have_the_same_hash_in_whatever_order_they_come() -> None:
@@ -243,12 +211,6 @@ def test_brokers_that_shut_down_are_waited_for() -> None:
     assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
 
 
-def test_a_plan_is_made_when_nothing_moves() -> None:
-    plan = reconciled(rebalance(), view(orders(moved(0, (1, 2), (1, 3)))))
-    assert plan.planning is None
-    assert state(plan)["Reconciling"] == "True/ReassignmentInProgress"
-
-
 @pytest.mark.parametrize(
     ("result", "expected", "problems"),
     [
@@ -278,6 +240,34 @@ def test_a_planner_that_fails_is_started_again() -> None:
     assert state(plan)["Reconciling"] == "True/PlannerFailed"
     assert "signal 9" in message(plan)
     assert plan.requeue_after_s == 10.0
+
+
+def test_a_plan_is_ordered_from_the_history_that_the_spec_asks_for() -> None:
+    plan = reconciled(rebalance({"history": {"percentile": 100}}))
+    assert plan.planning is not None
+    assert plan.planning.history == RebalanceHistory(percentile=100)
+    assert reconciled(rebalance()).planning != plan.planning
+
+
+def test_without_its_history_nothing_is_planned_and_it_is_tried_again_soon() -> None:
+    """Somebody samples again, and it goes on."""
+    subject = rebalance({"history": {}}, approval=AUTOMATIC)
+    plan = reconciled(subject, planned=outcome(subject, HistoryUnusable("it ended yesterday")))
+    assert state(plan)["Reconciling"] == "True/HistoryUnusable"
+    assert message(plan) == "spec.rebalance: it ended yesterday"
+    assert plan.commands == ()
+    assert plan.status is not None
+    assert (plan.status.phase, plan.status.plan) == (Phase.PENDING, None)
+    assert (plan.planning, plan.requeue_after_s) == (order(subject), 10.0)
+
+
+def test_a_status_says_which_loads_its_plan_was_made_from() -> None:
+    subject = rebalance({"history": {}}, approval=MANUAL)
+    changes = dataclasses.replace(CHANGES, notes=("loads are of 6 moments",))
+    plan = reconciled(subject, planned=outcome(subject, changes, remarks=("no size",)))
+    assert plan.status is not None
+    assert plan.status.rebalance is not None
+    assert plan.status.rebalance.remarks == ("loads are of 6 moments", "no size")
 
 
 def test_what_was_planned_for_other_brokers_is_not_used() -> None:
@@ -339,7 +329,7 @@ def test_an_approved_plan_is_executed_and_its_leaders_are_elected() -> None:
     election = ElectLeaders(ElectionType.PREFERRED, (tp(1),))
     assert electing.commands == (election,)
     assert state(electing)["Executing"] == "True/ElectingLeaders"
-    attempt = Attempt(election, Accepted({}), 1, arrived.controller_epoch, MONOTONIC_S + 5)
+    attempt = Attempt(election, Accepted({}), 1, arrived.controller_epoch, {}, MONOTONIC_S + 5)
     asked = plan_reassignment(dataclasses.replace(request(running, arrived), attempts=(attempt,)))
     assert (asked.commands, asked.requeue_after_s) == ((), 5)
 
@@ -392,3 +382,10 @@ def test_the_topics_of_the_stored_plan_are_those_of_the_resource() -> None:
     assert PARTITION_REASSIGNMENT.subjects({"spec": {"rebalance": {}}, "status": {}}) == ()
     body["status"]["plan"]["hash"] = "sha256:0"
     assert PARTITION_REASSIGNMENT.subjects(body) == ()
+
+
+def test_no_plan_is_made_while_a_topic_cannot_be_read() -> None:
+    seen = view(orders((1, 2), (1, 2), (1, 3)), unreadable={"payments": "not JSON"})
+    plan = reconciled(rebalance(), seen)
+    assert state(plan)["Reconciling"] == "True/TopicsUnreadable"
+    assert "the nodes of topics cannot be read: payments" in message(plan)

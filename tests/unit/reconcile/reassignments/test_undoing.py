@@ -1,167 +1,22 @@
-"""Undoing a reassignment, for how long that is possible, and when a finished one goes."""
+"""Undoing a reassignment, and for how long that is possible."""
 
 from __future__ import annotations
-
-from datetime import timedelta
-from typing import Any
 
 import msgspec
 import pytest
 
 from regent.controller.view import ClusterView
 from regent.model.partition import TopicPartition
-from regent.reconcile.plan import Plan
-from regent.reconcile.reassignments.claims import ReassignmentClaim, claim_of, moved_by_others
-from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.move_plan import read_plan
-from regent.reconcile.reassignments.planning import plan_reassignment
-from regent.reconcile.reassignments.request import ReassignmentRequest
-from regent.reconcile.reassignments.transitions import transition_events
-from regent.reconcile.reassignments.unreadable import UnreadableRequest, plan_unreadable
-from regent.resources.conditions import ConditionType, find_condition
+from regent.resources.broker_drain_status import DrainPhase
 from regent.resources.partition_reassignment import (
     DEFAULT_UNDO_WINDOW_S,
-    PartitionReassignment,
-    UnreadableReassignment,
-    parse_partition_reassignment,
 )
-from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
-from tests.unit.reconcile.drains.draining import Cluster
-from tests.unit.reconcile.reassignments.reassigning import AUTOMATIC, assign
-from tests.unit.reconcile.requests import MONOTONIC_S, NOW, partition
-
-BEFORE = [(1, 2), (2, 3), (3, 1), (1, 2)]
-TARGETS = [(3, 2), (4, 3), (3, 4), (2, 1)]
-
-
-class Job:
-    """A PartitionReassignment with the status that was stored last. Nothing else is remembered.
-
-    Attributes:
-        after_s: The present, in seconds.
-        events: So far.
-    """
-
-    def __init__(self, cluster: Cluster, *, name: str = "job", **spec: Any) -> None:
-        self.cluster = cluster
-        self.name = name
-        self.generation = 1
-        self.spec: dict[str, Any] = {
-            "approval": AUTOMATIC,
-            "assignments": assign(*TARGETS, topic="t"),
-            **spec,
-        }
-        self.status = PartitionReassignmentStatus()
-        self.after_s = 0.0
-        self.others: list[ReassignmentClaim] = []
-        self.seen: ClusterView | None = None
-        self.events: list[str] = []
-        self._is_deleted = False
-        self._requeue_after_s: float | None = None
-
-    @property
-    def body(self) -> dict[str, Any]:
-        return {
-            "metadata": {
-                "name": self.name,
-                "namespace": "shop",
-                "uid": f"uid-{self.name}",
-                "generation": self.generation,
-                "creationTimestamp": "2026-05-01T10:00:00Z",
-            },
-            "spec": self.spec,
-            "status": self.status.to_api(),
-        }
-
-    @property
-    def resource(self) -> PartitionReassignment:
-        parsed = parse_partition_reassignment(self.body)
-        assert isinstance(parsed, PartitionReassignment), parsed
-        return parsed
-
-    @property
-    def claim(self) -> ReassignmentClaim | None:
-        return claim_of(self.body)
-
-    def request(self) -> ReassignmentRequest:
-        view, resource = self.seen or self.cluster.view, self.resource
-        return ReassignmentRequest(
-            resource=resource,
-            view=view,
-            topics=("t",),
-            configs=self.cluster.configs,
-            moving=self.cluster.moving(),
-            sent={},
-            refused={},
-            moved_by_others=moved_by_others(resource, self.others, cluster_id=view.cluster_id),
-            seen_at=MONOTONIC_S,
-            monotonic_s=MONOTONIC_S,
-            now=NOW + timedelta(seconds=self.after_s),
-        )
-
-    def plan(self) -> ReassignmentPlan:
-        return plan_reassignment(self.request())
-
-    def change(self, **spec: Any) -> None:
-        self.spec |= spec
-        self.generation += 1
-
-    def round(self) -> bool:
-        plan = self.plan()
-        self._is_deleted, self._requeue_after_s = plan.is_to_be_deleted, plan.requeue_after_s
-        for command in () if plan.status_first else plan.commands:
-            self.cluster.carry_out(command)
-        if plan.status is None or plan.status == self.status:
-            return bool(plan.commands)
-        self.events += [each.reason for each in transition_events(self.status, plan.status)]
-        self.status = plan.status
-        return True
-
-    def settle(self) -> None:
-        """Reconcile until nothing changes; what is on its way stays there."""
-        for _ in range(50):
-            if not self.round():
-                return
-        raise AssertionError(f"no end: {self.status}")
-
-    def finish(self) -> None:
-        """Reconcile, and have everything arrive, until nothing changes."""
-        for _ in range(200):
-            self.settle()
-            moving = tuple(self.cluster.moving())
-            if not moving:
-                return
-            self.cluster.arrive(moving[0])
-        raise AssertionError(f"no end: {self.status}")
-
-    def is_in(self, phase: Phase) -> bool:
-        return self.status.phase is phase
-
-    def is_deleted(self) -> bool:
-        """Whether Regent has deleted it in the last round."""
-        return self._is_deleted
-
-    def requeues_after_s(self) -> float | None:
-        """When it is looked at again after the last round."""
-        return self._requeue_after_s
-
-    def truth(self) -> dict[str, str]:
-        """Conditions as ``Type: Status/Reason``."""
-        return {c.type: f"{c.status.value}/{c.reason}" for c in self.status.conditions}
-
-    @property
-    def message(self) -> str:
-        ready = find_condition(self.status.conditions, ConditionType.READY)
-        assert ready is not None
-        return ready.message
-
-
-def completed(**spec: Any) -> Job:
-    job = Job(Cluster({"t": BEFORE}), **spec)
-    job.finish()
-    assert job.is_in(Phase.COMPLETED)
-    assert job.cluster.replicas("t") == TARGETS
-    return job
+from regent.resources.partition_reassignment_status import Phase
+from tests.unit.reconcile.drains.draining import Cluster, Drain
+from tests.unit.reconcile.reassignments.jobs import BEFORE, TARGETS, Job, completed
+from tests.unit.reconcile.reassignments.reassigning import assign
+from tests.unit.reconcile.requests import partition
 
 
 @pytest.mark.parametrize("arrived", range(5))
@@ -452,85 +307,62 @@ def test_the_plan_that_is_undone_is_the_one_that_was_executed() -> None:
     assert [(m.replicas, m.target) for m in found.moves] == list(zip(BEFORE, TARGETS, strict=True))
 
 
-# Time to live
+def both_settle(*jobs: Job) -> None:
+    """Reconcile in turn until none of them changes anything any more."""
+    for _ in range(30):
+        for job in jobs:
+            job.others = [each.claim for each in jobs if each is not job and each.claim is not None]
+        changed = [job.round() for job in jobs]
+        if not any(changed):
+            return
+    raise AssertionError(f"no end: {jobs[0].cluster.asked[-4:]}")
 
 
-def test_a_finished_one_is_deleted_when_its_time_is_over() -> None:
-    job = completed(ttlSecondsAfterFinished=100)
-    assert (job.is_deleted(), job.requeues_after_s()) == (False, 100)
-    job.after_s = 99
+@pytest.mark.parametrize("desired", ["Cancelled", "Undone"])
+@pytest.mark.parametrize("given_up", ["first", "second"])
+def test_what_another_one_moves_to_the_same_replicas_is_not_called_back(
+    desired: str, given_up: str
+) -> None:
+    """It would begin again, and be called back again, without end."""
+    cluster = Cluster({"t": BEFORE})
+    jobs = {name: Job(cluster, name=name) for name in ("first", "second")}
+    jobs["second"].after_s = 10
+    both_settle(*jobs.values())
+    asked = len(cluster.asked)
+    jobs[given_up].after_s = 20
+    jobs[given_up].change(desiredState=desired)
+    both_settle(*jobs.values())
+    assert len(cluster.asked) == asked
+    for tp in tuple(cluster.moving()):
+        cluster.arrive(tp)
+        both_settle(*jobs.values())
+    other = jobs["second" if given_up == "first" else "first"]
+    assert other.is_in(Phase.COMPLETED)
+    if desired == "Cancelled":
+        assert cluster.replicas("t") == TARGETS
+
+
+def test_an_undone_drain_does_not_call_back_what_a_reassignment_moves() -> None:
+    cluster = Cluster({"t": [(1, 2), (1, 2)]})
+    drain = Drain(cluster, 1, concurrency={"total": 1})
+    drain.settle()
+    ((first, _),) = cluster.asked
+    assert drain.status.plan is not None
+    plan = read_plan(drain.status.plan.document, expected_hash=drain.status.plan.hash)
+    (waiting,) = (move for move in plan.moves if move.tp != first)
+    cluster.cordoned = ()
+    wanted = {"topic": "t", "partition": waiting.partition, "replicas": waiting.target}
+    job = Job(cluster, assignments=[wanted])
     job.settle()
-    assert (job.is_deleted(), job.requeues_after_s()) == (False, 1)
-    job.after_s = 100
-    job.settle()
-    assert job.is_deleted()
-
-
-@pytest.mark.parametrize("state", ["Running", "Undone"])
-def test_its_time_begins_with_the_end(state: str) -> None:
-    job = completed() if state == "Undone" else Job(Cluster({"t": BEFORE}))
-    job.change(desiredState=state, ttlSecondsAfterFinished=100)
-    job.settle()
-    for tp in tuple(job.cluster.moving()):
-        job.cluster.arrive(tp)
-    plan = job.plan()
-    assert plan.status is not None
-    assert plan.requeue_after_s == 0.0, "nobody else looks"
-    job.settle()
-    assert job.requeues_after_s() == 100
-    nothing = Job(Cluster({"t": TARGETS}))
-    assert nothing.plan().requeue_after_s == 0.0
-
-
-def test_one_that_was_undone_counts_from_then() -> None:
-    job = completed(ttlSecondsAfterFinished=100)
-    job.after_s = 50
-    job.change(desiredState="Undone")
+    assert job.claim is not None
+    drain.moved_by_others = dict.fromkeys(job.claim.partitions, str(job.claim))
+    drain.change(desiredState="Undone")
+    drain.settle()
+    assert cluster.asked[1:] == [(waiting.tp, waiting.target), (first, (1, 2))]
+    cluster.arrive(waiting.tp)
     job.finish()
-    job.after_s = 149
-    job.settle()
-    assert not job.is_deleted()
-    job.after_s = 150
-    job.settle()
-    assert job.is_deleted()
-
-
-@pytest.mark.parametrize("state", ["Paused", "Cancelled", "Running"])
-def test_what_is_not_finished_stays(state: str) -> None:
-    job = Job(Cluster({"t": BEFORE}), ttlSecondsAfterFinished=0)
-    job.settle()
-    job.change(desiredState=state)
-    job.settle()
-    job.after_s = 1e6
-    job.settle()
-    assert not job.is_deleted()
-
-
-def test_what_is_throttled_still_is_not_deleted() -> None:
-    job = completed(ttlSecondsAfterFinished=0, throttle={"bytesPerSecond": 4096})
-    assert job.is_deleted()
-    kept = msgspec.structs.replace(job.cluster.topics["t"][0], throttle=4096)
-    job.cluster.put("t", kept)
-    job.settle()
-    assert not job.is_deleted()
-    job.seen = msgspec.structs.replace(job.cluster.view, is_complete=False)
-    job.settle()
-    assert not job.is_deleted(), "nobody can see whether something is throttled"
-    job.seen = ClusterView()
-    job.settle()
-    assert not job.is_deleted()
-    job.seen = None
-    job.cluster.put("t", msgspec.structs.replace(kept, throttle=None))
-    job.settle()
-    assert job.is_deleted()
-
-
-def test_a_time_that_cannot_be_read_deletes_nothing_and_allows_nothing() -> None:
-    job = completed(ttlSecondsAfterFinished=0)
-    job.status = job.status.model_copy(update={"finished_at": "yesterday"})
-    for desired in ("Running", "Undone"):
-        job.change(desiredState=desired)
-        parsed = parse_partition_reassignment(job.body)
-        assert isinstance(parsed, UnreadableReassignment)
-        assert parsed.field == "status.finishedAt"
-        assert plan_unreadable(UnreadableRequest(parsed, NOW)) == Plan()
+    assert job.is_in(Phase.COMPLETED)
+    drain.moved_by_others = {}
+    drain.finish()
+    assert drain.is_in(DrainPhase.UNDONE)
+    assert cluster.replicas("t") == [(1, 2), (1, 2)]

@@ -136,6 +136,19 @@ WAITS = {
         ("UnknownTopic", "spec.assignments[0]"),
         "there is no topic payments; it is waited for",
     ),
+    "a topic that cannot be read": (
+        view(orders((1, 2)), unreadable={"payments": "not JSON"}),
+        {"assignments": assign((1, 3), topic="payments")},
+        ("TopicsUnreadable", "spec.assignments[0]"),
+        "the node of topic payments cannot be read: not JSON; its repair is waited for",
+    ),
+    "a partition that cannot be read": (
+        view(orders((1, 2)), unreadable={"orders": "partition 1: a replica is no number"}),
+        {"assignments": assign(None, (1, 3))},
+        ("TopicsUnreadable", "spec.assignments[0]"),
+        "the node of topic orders cannot be read: partition 1: a replica is no number; its repair "
+        "is waited for",
+    ),
     "a partition that does not exist": (
         view(orders((1, 2))),
         {"assignments": assign(None, (1, 3))},

@@ -1,0 +1,33 @@
+"""The balance of leaders is counted once brokers have been informed of a new term.
+
+The gauge ``PreferredReplicaImbalanceCount`` needs a look at every partition, after which it costs
+what changes. Right after a failover that look would delay the requests that brokers wait for. So
+it begins later, and is done in parts: events of brokers are processed between them.
+Until it is done the gauge has no value.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.effects import ArmTimer, Enqueue
+from regent.controller.events import LeaderBalanceUncounted
+from regent.controller.giving_way import after_announcement_ms
+
+TIMER: Final = "leader balance count"
+
+PARTITIONS_AT_A_TIME: Final = 50_000
+"""Some 10 ms."""
+
+
+async def schedule(active: ActiveController) -> None:
+    """Have the balance counted. A resignation ends it."""
+    delay_ms = after_announcement_ms(active.context.cluster.partition_count)
+    await ArmTimer(TIMER, delay_ms, LeaderBalanceUncounted())
+
+
+async def process_leader_balance_uncounted(active: ActiveController) -> None:
+    """Judge the next partitions."""
+    if active.context.balance.count_some(PARTITIONS_AT_A_TIME):
+        await Enqueue(LeaderBalanceUncounted())

@@ -1,0 +1,142 @@
+"""What a new controller sends of all partitions, made in one walk over the cluster.
+
+Brokers wait for it, so the walk goes topic by topic: what belongs to a partition is made at once,
+and nothing is looked up among all partitions again. A standby makes the same beforehand, some at a
+time (:mod:`regent.controller.state.leadership_entries`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter, itemgetter
+from typing import Final, NamedTuple
+
+from regent.controller.effects import GiveWay
+from regent.controller.state.announced_states import AnnouncedStates
+from regent.controller.state.context import ControllerContext
+from regent.controller.state.hosted_replicas import NoneIsNew
+from regent.controller.state.leadership_entries import Entries
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.protocol.partition_state import PartitionState, prefixes_of
+from regent.protocol.primitives import Int32Arrays
+
+COLLECTED_AT_ONCE: Final = 10_000
+"""Partitions of which everything is made without letting go of the loop: some 20 ms."""
+
+FLEXIBLE_SINCE: Final = (2, 4)
+"""inter.broker.protocol.version from which LeaderAndIsr has the flexible encoding (KIP-482)."""
+
+_number_of: Final = itemgetter(1)
+_replicas_of: Final = attrgetter("replicas")
+_is_unusual: Final = attrgetter("is_unusual")
+
+
+class FirstAnnouncement(NamedTuple):
+    """What each broker is sent of its replicas.
+
+    Attributes:
+        hosted: The partitions of each broker, and that they are not new there.
+        entries: Their leading bytes.
+    """
+
+    hosted: Mapping[int, Mapping[TopicPartition, bool]]
+    entries: Entries
+
+
+def is_to_be_made(context: ControllerContext) -> bool:
+    """Whether nothing was made beforehand, and all partitions can be announced alike.
+
+    One partition without leadership (a topic that is being created, a state that does not decode)
+    has the bytes of all requests put together state by state.
+    """
+    cluster = context.cluster
+    return (
+        not cluster.announced_states
+        and len(cluster.leadership) == cluster.partition_count
+        and cluster.inter_broker_protocol >= FLEXIBLE_SINCE
+    )
+
+
+async def make_first_announcement(context: ControllerContext) -> FirstAnnouncement:
+    """Make the announced states of all partitions, encode them, and collect both by broker."""
+    cluster, looked_at = context.cluster, 0
+    collector = _Collector(cluster.announced_states, cluster.leadership)
+    for topic in cluster.topics:
+        partitions = cluster.partitions_of(topic)
+        collector.add(topic, partitions)
+        looked_at += len(partitions)
+        if looked_at >= COLLECTED_AT_ONCE:
+            looked_at = 0
+            await GiveWay()
+    hosts = collector.hosts.items()
+    return FirstAnnouncement(
+        {broker_id: NoneIsNew(host.partitions) for broker_id, host in hosts},
+        {broker_id: host.entries for broker_id, host in hosts},
+    )
+
+
+class _Host:
+    """What is collected for a broker.
+
+    Attributes:
+        partitions: Its partitions.
+        entries: Their leading bytes by topic, without topics of which a partition is being
+            reassigned, or has a leader that recovers: what follows these bytes differs.
+        prefixes: Those of the topic that is being collected.
+    """
+
+    __slots__ = ("entries", "partitions", "prefixes")
+
+    def __init__(self) -> None:
+        self.partitions: list[TopicPartition] = []
+        self.entries: dict[str, list[bytes]] = {}
+        self.prefixes: list[bytes] = []
+
+
+_Appends = tuple[Callable[[TopicPartition], None], Callable[[bytes], None]]
+"""Add a partition, and its leading bytes, to what is collected for a broker."""
+
+
+class _Collector:
+    """Collects topics.
+
+    Attributes:
+        hosts: By broker.
+    """
+
+    def __init__(
+        self, announced: AnnouncedStates, leadership: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> None:
+        self._announced = announced
+        self._leadership_of = leadership.__getitem__
+        self._arrays = Int32Arrays(flexible=True)
+        self._appends: dict[tuple[int, ...], Sequence[_Appends]] = {}
+        self.hosts: dict[int, _Host] = {}
+
+    def add(self, topic: str, partitions: Mapping[TopicPartition, ReplicaAssignment]) -> None:
+        """All partitions of a topic, each of which has leadership."""
+        assignments = partitions.values()
+        leaderships = map(self._leadership_of, partitions)
+        states = list(map(PartitionState, map(_number_of, partitions), leaderships, assignments))
+        prefixes = prefixes_of(states, flexible=True, arrays=self._arrays)
+        self._announced.update(zip(partitions, states, strict=True))
+        replica_lists = list(map(_replicas_of, assignments))
+        known = self._appends
+        for tp, replicas, prefix in zip(partitions, replica_lists, prefixes, strict=True):
+            found = known.get(replicas)
+            if found is None:  # few partitions have others than those before
+                found = known[replicas] = self._appends_of(replicas)
+            for append_partition, append_prefix in found:
+                append_partition(tp)
+                append_prefix(prefix)
+        is_usual = not any(map(_is_unusual, states))
+        for broker_id in dict.fromkeys(chain.from_iterable(replica_lists)):
+            host = self.hosts[broker_id]
+            if is_usual:
+                host.entries[topic] = host.prefixes.copy()
+            host.prefixes.clear()
+
+    def _appends_of(self, replicas: Sequence[int]) -> Sequence[_Appends]:
+        hosts = [self.hosts.setdefault(broker_id, _Host()) for broker_id in replicas]
+        return [(host.partitions.append, host.prefixes.append) for host in hosts]

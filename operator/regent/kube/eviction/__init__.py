@@ -1,0 +1,1 @@
+"""Evictions of brokers' pods wait for a BrokerDrain (docs/broker-drain.md)."""

@@ -1,0 +1,82 @@
+"""What the HTTP servers of a Regent have in common: sockets, bounds, one request per connection."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import ssl
+from asyncio import get_running_loop
+from collections.abc import AsyncIterator
+from typing import Final
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from regent.observability.http_connections import ConnectionLimiter, HttpLimits
+
+logger = logging.getLogger(__name__)
+
+_SHUTDOWN_S: Final = 0.1
+"""For handlers whose connection has been cut: there is no client to answer."""
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    application: web.Application,
+    listening: socket.socket,
+    limits: HttpLimits,
+    *,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[ConnectionLimiter]:
+    """Serve an application as long as the context lasts; then open connections are cut.
+
+    The application says of each request that it is complete
+    (:meth:`~regent.observability.http_connections.ConnectionLimiter.request_received`).
+    """
+    # One request each: so a bound for the connection is one for the request.
+    application.on_response_prepare.append(_close_afterwards)
+    runner = web.AppRunner(
+        application,
+        access_log=None,  # scrapes and probes come every few seconds
+        logger=_server_logger(),
+        keepalive_timeout=limits.request_s,
+        lingering_time=0,
+        shutdown_timeout=_SHUTDOWN_S,
+        max_line_size=limits.line_bytes,
+        max_field_size=limits.line_bytes,
+        max_headers=limits.headers,
+        auto_decompress=False,  # a bound of a body's length would say nothing of its size
+    )
+    await runner.setup()
+    assert runner.server is not None
+    connections = ConnectionLimiter(runner.server, limits)
+    handshake_s = None if tls is None else limits.request_s
+    server = await get_running_loop().create_server(
+        connections, sock=listening, ssl=tls, ssl_handshake_timeout=handshake_s
+    )
+    try:
+        yield connections
+    finally:
+        server.close()
+        connections.abort_all()
+        await runner.cleanup()
+
+
+async def _close_afterwards(_: web.Request, response: web.StreamResponse) -> None:
+    response.force_close()
+
+
+def _server_logger() -> logging.Logger:
+    server_logger = logging.getLogger(f"{__name__}.server")
+    server_logger.addFilter(_is_no_clients_mistake)
+    return server_logger
+
+
+def _is_no_clients_mistake(record: logging.LogRecord) -> bool:
+    """Whether aiohttp reports something else than a client that speaks no HTTP, or has gone."""
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    if not isinstance(error, HttpProcessingError | ConnectionError):
+        return True
+    logger.debug("HTTP request refused", extra={"error": str(error)})
+    return False

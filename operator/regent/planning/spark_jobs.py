@@ -1,0 +1,369 @@
+"""A plan as a SparkApplication of the Kubeflow Spark Operator, and what its status says.
+
+docs/spark.md has the life of a job. The API is ``sparkoperator.k8s.io/v1beta2`` as of v2.4.0.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from regent.planning.goals import PlannerGoals
+from regent.planning.histories import PlannerHistory
+from regent.planning.snapshot import Snapshot
+from regent.resources.kind import GROUP
+from regent.resources.rebalance_spark import RebalanceSpark, SparkPod
+
+API_VERSION: Final = "sparkoperator.k8s.io/v1beta2"
+KIND: Final = "SparkApplication"
+
+UID_LABEL: Final = f"{GROUP}/reassignment-uid"
+TASK_ANNOTATION: Final = f"{GROUP}/task"
+TOKEN_ANNOTATION: Final = f"{GROUP}/token-sha256"
+
+CREDENTIALS_FOLDER: Final = "/etc/regent-exchange"
+TOKEN_KEY: Final = "token"  # noqa: S105 - the name of a file
+AUTHORITIES_KEY: Final = "ca.crt"
+MAIN_FILE: Final = "local:///opt/regent/plan_on_spark.py"
+DRIVER_CONTAINER: Final = "spark-kubernetes-driver"
+
+_NAME_MAX: Final = 40
+"""Characters of the resource's name in a job's name. The operator and Spark append to it, and what
+comes of it has to be a label of DNS, 63 characters at most."""
+
+_DIGEST_SHOWN: Final = 12
+
+_OWN_CONF: Final = {
+    "spark.ui.enabled": "false",
+    # Spark 4.3 makes a NetworkPolicy, which the role of the operator's chart does not allow.
+    "spark.kubernetes.driver.pod.excludedFeatureSteps": (
+        "org.apache.spark.deploy.k8s.features.NetworkPolicyFeatureStep"
+    ),
+}
+
+_CONF_ALLOWED: Final = re.compile(
+    r"spark\.("
+    r"(broadcast|dynamicAllocation|eventLog|hadoop\.fs|io|locality|memory|network|rpc|scheduler"
+    r"|serializer|shuffle|speculation|sql|storage|task|ui)\..+"
+    r"|speculation|default\.parallelism|driver\.maxResultSize|executor\.heartbeatInterval"
+    r"|kubernetes\.(driver|executor)\.pod\.excludedFeatureSteps"
+    r"|kubernetes\.(memoryOverheadFactor|local\.dirs\.tmpfs)"
+    r")"
+)
+"""What tunes Spark, and no more: whoever writes a resource shall not get at volumes, namespaces or
+accounts that Regent may use and they may not."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOwner:
+    """The resource that a plan is made for."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTask:
+    """What makes a plan a job on Spark.
+
+    Attributes:
+        digest: SHA-256 of the task in hexadecimal digits; see :func:`task_digest`.
+        history: Whose loads count instead of the snapshot's; None: none.
+    """
+
+    owner: PlanOwner
+    options: RebalanceSpark
+    digest: str
+    history: PlannerHistory | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the SparkApplication: the same for the same task, whichever Regent asks.
+
+        It begins with a letter (RFC 1035): the Spark Operator takes no other name, nor do Services.
+        """
+        owner = self.owner.name.replace(".", "-")
+        readable = owner if owner[0].isalpha() else f"plan-{owner}"
+        readable = readable[:_NAME_MAX].rstrip("-")
+        return f"{readable}-{self.digest[:_DIGEST_SHOWN]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkPolicy:
+    """What the administrator lets resources ask for.
+
+    Attributes:
+        images: Images, with ``*`` for any characters.
+        service_accounts: Likewise.
+    """
+
+    images: tuple[str, ...]
+    service_accounts: tuple[str, ...]
+
+    def problem(self, options: RebalanceSpark) -> str | None:
+        """Why a job is not made, and what to do; None: it is."""
+        for name, value, allowed, setting in (
+            ("image", options.image, self.images, "spark_images"),
+            (
+                "serviceAccount",
+                options.service_account,
+                self.service_accounts,
+                "spark_service_accounts",
+            ),
+        ):
+            if not any(_matches(pattern, value) for pattern in allowed):
+                named = ", ".join(allowed) or "nothing"
+                return (
+                    f"spark.{name} {value!r} is not allowed: Regent's setting {setting} allows "
+                    f"{named}"
+                )
+        refused = [key for key in sorted(options.spark_conf) if not _CONF_ALLOWED.fullmatch(key)]
+        if refused:
+            return (
+                f"spark.sparkConf has {refused[0]!r}, which is not passed on: only settings that "
+                "tune Spark are (docs/spark.md); take it out"
+            )
+        return None
+
+
+def _matches(pattern: str, value: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), value) is not None
+
+
+def task_digest(
+    owner: PlanOwner,
+    snapshot: Snapshot,
+    goals: PlannerGoals,
+    options: RebalanceSpark,
+    history: PlannerHistory | None = None,
+) -> str:
+    """The identity of a task: who wants what on which cluster.
+
+    Sizes, leaders and capacities are left out. They change all the time, and a plan of somewhat
+    older ones is as good as one whose making took a while.
+    """
+    digest = hashlib.sha256(b"regent task 1\n")
+    encoder = msgspec.json.Encoder(order="deterministic")
+    brokers = [(each.id, each.rack, each.alive) for each in snapshot.brokers]
+    arguments = (*goals.arguments(), *(() if history is None else history.arguments()))
+    for part in (owner.uid, arguments, options.to_api(), brokers):
+        digest.update(encoder.encode(part) + b"\n")
+    for each in snapshot.partitions:
+        digest.update(encoder.encode((each.topic, each.partition, each.replicas)))
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """How the driver of a job reaches Regent.
+
+    Attributes:
+        url: Of the exchange.
+        token_sha256: Of the token, in hexadecimal digits. It is no secret.
+    """
+
+    url: str
+    token_sha256: str
+
+
+def secret_name(job: str, token_sha256: str) -> str:
+    """Of the Secret with a token: another one for another token, so that what is left of an earlier
+    job is never taken for this one's."""
+    return f"{job}-{token_sha256[:8]}"
+
+
+def spark_application(task: SparkTask, credentials: Credentials) -> dict[str, Any]:
+    """The object to be created. It is not changed afterwards: where the Spark Operator finds it
+    changed after it has submitted it, it submits it once more, and calls it failed (v2.4.0)."""
+    options, name = task.options, task.name
+    secret = secret_name(name, credentials.token_sha256)
+    spec: dict[str, Any] = {
+        "type": "Python",
+        "pythonVersion": "3",
+        "mode": "cluster",
+        "image": options.image,
+        "imagePullPolicy": options.image_pull_policy.value,
+        "sparkVersion": options.spark_version,
+        "mainApplicationFile": MAIN_FILE,
+        "arguments": list(_arguments(task, credentials)),
+        "sparkConf": {**_OWN_CONF, **options.spark_conf},
+        "restartPolicy": {"type": "Never"},
+        "timeToLiveSeconds": options.ttl_seconds_after_finished,
+        "driver": {
+            **_pod(options.driver),
+            "serviceAccount": options.service_account,
+            "secrets": [{"name": secret, "path": CREDENTIALS_FOLDER, "secretType": "Generic"}],
+        },
+        "executor": {**_pod(options.executor), "instances": options.executor.instances},
+    }
+    if options.image_pull_secrets:
+        spec["imagePullSecrets"] = list(options.image_pull_secrets)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {
+            "name": name,
+            "namespace": task.owner.namespace,
+            "labels": {
+                UID_LABEL: task.owner.uid,
+                "app.kubernetes.io/managed-by": "regent",
+            },
+            "annotations": {
+                TASK_ANNOTATION: task.digest,
+                TOKEN_ANNOTATION: credentials.token_sha256,
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": f"{GROUP}/v1alpha1",
+                    "kind": "PartitionReassignment",
+                    "name": task.owner.name,
+                    "uid": task.owner.uid,
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": spec,
+    }
+
+
+def _arguments(task: SparkTask, credentials: Credentials) -> Sequence[str]:
+    arguments = ["--exchange", credentials.url, "--credentials", CREDENTIALS_FOLDER]
+    if task.options.workspace is not None:
+        arguments += ["--workspace", f"{task.options.workspace.rstrip('/')}/{task.name}"]
+    if task.history is not None:
+        arguments += task.history.arguments()
+    return arguments
+
+
+def _pod(options: SparkPod) -> dict[str, Any]:
+    pod: dict[str, Any] = {"cores": options.cores, "memory": options.memory}
+    if options.core_request is not None:
+        pod["coreRequest"] = options.core_request
+    if options.memory_overhead is not None:
+        pod["memoryOverhead"] = options.memory_overhead
+    return pod
+
+
+def job_secret(
+    task: SparkTask, job: SparkJob, *, token: str, authorities: str | None
+) -> dict[str, Any]:
+    """The Secret with what the driver of a job needs. It is deleted with the job."""
+    data = {TOKEN_KEY: token}
+    if authorities is not None:
+        data[AUTHORITIES_KEY] = authorities
+    owner = {"apiVersion": API_VERSION, "kind": KIND, "name": job.name, "uid": job.uid}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": secret_name(job.name, job.token_sha256),
+            "namespace": task.owner.namespace,
+            "labels": {UID_LABEL: task.owner.uid, "app.kubernetes.io/managed-by": "regent"},
+            "ownerReferences": [owner],
+        },
+        "type": "Opaque",
+        "immutable": True,
+        "stringData": data,
+    }
+
+
+class JobEnd(enum.Enum):
+    """How a job has ended."""
+
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkJob:
+    """A SparkApplication as it was read.
+
+    Attributes:
+        digest: Of the task that it was made for; "": somebody else has made it.
+        token_sha256: "" if it has none.
+        is_being_deleted: Whether somebody has deleted it.
+        created_at: When it was created, aware.
+        state: In the operator's words; "": the operator has not seen it.
+        problem: The operator's error message.
+        driver_pod: "" if there is none yet.
+    """
+
+    name: str
+    uid: str
+    digest: str
+    token_sha256: str
+    is_being_deleted: bool
+    created_at: datetime.datetime
+    state: str = ""
+    problem: str = ""
+    driver_pod: str = ""
+
+    @property
+    def end(self) -> JobEnd | None:
+        """How it has ended; None: it has not."""
+        return next((end for end in JobEnd if end.value == self.state), None)
+
+    def serves(self, task: SparkTask) -> bool:
+        """Whether its answer is to be waited for, if its Secret was created."""
+        return (
+            self.digest == task.digest
+            and self.token_sha256 != ""
+            and not self.is_being_deleted
+            and self.end is None
+        )
+
+
+def read_job(body: Mapping[str, Any]) -> SparkJob:
+    """A SparkApplication of the API. A status that is no such is read as far as it goes."""
+    metadata = body["metadata"]
+    annotations = metadata.get("annotations") or {}
+    status = _object(body.get("status"))
+    state = _object(status.get("applicationState"))
+    return SparkJob(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        digest=annotations.get(TASK_ANNOTATION, ""),
+        token_sha256=annotations.get(TOKEN_ANNOTATION, ""),
+        is_being_deleted="deletionTimestamp" in metadata,
+        created_at=datetime.datetime.fromisoformat(metadata["creationTimestamp"]),
+        state=str(state.get("state") or ""),
+        problem=str(state.get("errorMessage") or ""),
+        driver_pod=str(_object(status.get("driverInfo")).get("podName") or ""),
+    )
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+_PROBLEM_MAX: Final = 240
+_LOG_MAX: Final = 480
+"""Characters. The message of a condition has room for a thousand; a log's end says most."""
+
+
+def failure(job: SparkJob, what: str, log: str) -> str:
+    """What is said of a job that has given no plan.
+
+    Args:
+        what: What has happened.
+        log: The end of the driver's log, or why it is not known.
+    """
+    state = f", state {job.state}" if job.state else ", which the Spark Operator has not seen"
+    problem = " ".join(job.problem.split())
+    said = f"; the operator says: {problem[:_PROBLEM_MAX]}" if problem else ""
+    return f"SparkApplication {job.name}{state}: {what}{said}; driver's log: {_tail(log)}"
+
+
+def _tail(log: str) -> str:
+    text = log.strip()
+    if not text:
+        return "nothing"
+    return text if len(text) <= _LOG_MAX else f"…{text[-_LOG_MAX:]}"

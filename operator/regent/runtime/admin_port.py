@@ -1,0 +1,37 @@
+"""What client mode needs of the broker that is the controller, as a protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from regent.model.cluster import Broker
+from regent.model.partition import TopicPartition
+
+
+class AdminRequestsPort(Protocol):
+    """Asks the broker that is the controller, as Kafka's admin client does. The results of
+    partitions are error codes of Kafka's, 0 if it was done or begun, with the broker's message.
+
+    Methods raise ``BrokerQuestionError`` if the broker does not answer, or refuses the request as a
+    whole, of which its subclasses say why.
+    """
+
+    async def alter_partition_reassignments(
+        self, broker: Broker, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> Mapping[TopicPartition, tuple[int, str]]:
+        """Begin, replace or, where the target is None, cancel reassignments (KIP-455)."""
+        ...
+
+    async def elect_leaders(
+        self,
+        broker: Broker,
+        election_type: int,
+        partitions: Sequence[TopicPartition] | None,
+    ) -> Mapping[TopicPartition, tuple[int, str]]:
+        """Elect leaders of partitions, None: of all (KIP-460)."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections. The next request opens another one."""
+        ...

@@ -1,0 +1,215 @@
+"""What lives in the controller's loop, wired together: its parts, and who hears of what."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from regent.controller import events as e
+from regent.controller.active_controller import Chance
+from regent.controller.config import ControllerConfig
+from regent.controller.controller_state import ControllerState
+from regent.controller.kafka_controller import KafkaController
+from regent.controller.response_events import response_received
+from regent.controller.term.watches import SESSION_EVENTS, event_of
+from regent.controller.view import RefusedReplica, UnassignedReplica
+from regent.model.cluster import Broker
+from regent.model.topic_config import BrokerFacts
+from regent.observability.logs import StandardControllerLog
+from regent.observability.metrics import ControllerGauges, EventMetrics, gauges_of
+from regent.protocol.control_requests import (
+    ControlResponse,
+)
+from regent.runtime.collector import Collector
+from regent.runtime.controller_event_manager import ControllerEventManager
+from regent.runtime.hand_over import hand_over
+from regent.runtime.heartbeats_port import HeartbeatsPort
+from regent.runtime.interpreter import Interpreter
+from regent.runtime.ports import Connect, EndpointPort, Serve
+from regent.runtime.queued_requests import QueuedRequests
+from regent.runtime.replica_keeper import ReplicaKeeper
+from regent.runtime.standby_keeper import StandbyKeeper
+from regent.runtime.topic_waits import TopicWaits
+from regent.runtime.view_publisher import ViewPublisher
+from regent.zk_data.operations import SessionState, WatchedEvent
+
+
+class ReplicaSettings(NamedTuple):
+    """How the replicas of Regent know each other.
+
+    Attributes:
+        heartbeats: Listens already.
+        own_host: Where others reach this machine; may take a while.
+    """
+
+    heartbeats: HeartbeatsPort
+    own_host: Callable[[], str]
+
+
+class ControllerLoop:
+    """Everything in the controller's loop, wired together.
+
+    Implements :class:`~regent.runtime.ports.ConnectionListener`.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: ControllerConfig,
+        connect: Connect,
+        serve: Serve | None,
+        metrics: EventMetrics,
+        warm_standby: bool,
+        replicas: ReplicaSettings | None = None,
+    ) -> None:
+        randomness = random.SystemRandom()
+        self.metrics = metrics
+        self.gauges = ControllerGauges()
+        self.channel_queue_sizes: Mapping[int, int] = {}
+        self.refused_replicas: tuple[RefusedReplica, ...] = ()
+        self.refused_metadata: Mapping[int, str] = {}
+        self.unassigned_replicas: tuple[UnassignedReplica, ...] = ()
+        self.controller = KafkaController(
+            config, log=StandardControllerLog(), chance=Chance(randomness.randrange, uuid.uuid4)
+        )
+        collector = Collector()
+        self.manager = ControllerEventManager(self.controller, observer=self, collector=collector)
+        self.publisher = ViewPublisher(
+            self.controller, are_brokers_informed=self._are_brokers_informed
+        )
+        self.connections = connect(self)
+        self.standby = StandbyKeeper.of(self.connections, collector) if warm_standby else None
+        self.replicas = None if replicas is None else self._replica_keeper(config, replicas)
+        self.interpreter = Interpreter(
+            zookeeper=self.connections.zookeeper,
+            channels=self.connections.channels,
+            view=self.publisher,
+            enqueue=self.manager.put,
+            contend=self._contend,
+            standby=self.standby,
+            still_absent=None if self.replicas is None else self.replicas.still_absent,
+        )
+        self.endpoint: EndpointPort | None = None
+        if serve is not None:
+            waits = TopicWaits(lambda: self.publisher.view)
+            self.publisher.subscribe(waits.view_changed)
+            requests = QueuedRequests(self.manager.put, lambda: self.publisher.view, waits)
+            self.endpoint = serve(requests, self.connections.zookeeper)
+        self.eligibility_listeners: list[Callable[[bool], None]] = []
+
+    def _replica_keeper(self, config: ControllerConfig, replicas: ReplicaSettings) -> ReplicaKeeper:
+        return ReplicaKeeper(
+            zookeeper=self.connections.zookeeper,
+            heartbeats=replicas.heartbeats,
+            own_host=replicas.own_host,
+            controller_id=config.controller_id,
+            election_path=config.election_path,
+            enqueue=self.manager.put,
+            is_ready=lambda: self.standby is not None and self.standby.status.is_current,
+            is_active=lambda: self.controller.active is not None,
+        )
+
+    def _are_brokers_informed(self) -> bool:
+        return not any(self.connections.queue_sizes().values())
+
+    def _contend(self) -> None:
+        self.connections.contend()
+        if self.replicas is not None:
+            self.replicas.contend()
+
+    async def run_until(self, stop: asyncio.Event) -> None:
+        """Be a controller, or wait to become one, until ``stop`` is set; then hand over."""
+        events = asyncio.create_task(self.manager.run(self.interpreter), name="controller events")
+        stopping = asyncio.create_task(stop.wait(), name="stop")
+        running = {
+            events,
+            stopping,
+            asyncio.create_task(self.publisher.run(), name="view"),
+            asyncio.create_task(self.connections.start(), name="session start"),
+        }
+        if self.standby is not None:
+            running.add(asyncio.create_task(self.standby.run(), name="standby"))
+        if self.replicas is not None:
+            running.add(asyncio.create_task(self.replicas.run(), name="replicas"))
+        try:
+            if self.endpoint is not None:
+                await self.endpoint.start()
+            while not stopping.done():
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+        finally:
+            if self.replicas is not None:
+                await self.replicas.hand_over(events)
+            await hand_over(self.manager, events, self.connections)
+            if self.endpoint is not None:
+                await self.endpoint.stop()
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            self.interpreter.close()
+            await self.connections.close()
+            if self.replicas is not None:
+                await self.replicas.close()
+
+    # ConnectionListener
+
+    def elected(self) -> None:
+        self._set_eligible(True)
+
+    def election_lost(self) -> None:
+        self._set_eligible(False)
+
+    def _set_eligible(self, is_eligible: bool) -> None:
+        self.manager.put(e.Eligible() if is_eligible else e.NotEligible())
+        for listener in self.eligibility_listeners:
+            listener(is_eligible)
+
+    def session_changed(self, state: SessionState) -> None:
+        if self.standby is not None:
+            self.standby.session_changed(state)
+        if self.replicas is not None:
+            self.replicas.session_changed(state)
+        event = SESSION_EVENTS.get(state)
+        if event is not None:
+            self.manager.put(event)
+
+    def watch_fired(self, watched: WatchedEvent) -> None:
+        if self.replicas is not None:
+            self.replicas.watch_fired(watched)
+        event = event_of(watched)
+        if event is not None:
+            self.manager.put(event)
+
+    def channel_failed(self, broker: Broker, controller_epoch: int, reason: BaseException) -> None:
+        self.manager.put(
+            e.ChannelFailed(controller_epoch, broker.broker_id, broker.epoch, repr(reason))
+        )
+
+    def protocol_version_changed(self, version: tuple[int, int], controller_epoch: int) -> None:
+        self.manager.put(e.InterBrokerProtocolChanged(controller_epoch, version))
+
+    def broker_answered(self, broker: Broker, facts: BrokerFacts) -> None:
+        self.manager.put(e.BrokerFactsLearned(broker.epoch, facts))
+
+    def responded(self, response: ControlResponse) -> None:
+        self.manager.put(response_received(response))
+
+    # EventObserver
+
+    def processed(self, state: ControllerState, *, queued_ms: float, took_ms: float) -> None:
+        """After every event: count it, and take the numbers that metrics show."""
+        self.metrics.processed(state, queued_ms=queued_ms, took_ms=took_ms)
+        active = self.controller.active
+        self.gauges = gauges_of(None if active is None else active.context)
+        self.channel_queue_sizes = self.connections.queue_sizes()
+        self.refused_replicas = () if active is None else active.context.refusals.sample()
+        self.unassigned_replicas = (
+            () if active is None else active.context.unassigned_replicas.sample()
+        )
+        self.refused_metadata = {} if active is None else dict(active.context.refusals.metadata)
+        if self.replicas is not None:
+            self.replicas.event_processed()

@@ -1,0 +1,248 @@
+"""Commands of custom resources while a broker is the controller.
+
+On topics they are carried out by the controller's own code, which writes what Kafka's
+``AdminZkClient`` writes. What only a controller does it is asked for, as by Kafka's admin client
+(KIP-455, KIP-460): it answers for each partition, knows cancellations, and takes many requests at a
+time. ``/admin/reassign_partitions`` and ``/admin/preferred_replica_election`` do none of that.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.commands import (
+    Accepted,
+    AlterPartitionReassignments,
+    Command,
+    CreatePartitions,
+    ElectLeaders,
+    Outcome,
+    PartitionResult,
+    Reason,
+    ReassignTopic,
+    Rejected,
+)
+from regent.controller.effects import AskElections, AskReassignments, ReadData
+from regent.controller.reassignment import throttles
+from regent.controller.reassignment.reassignment_commands import (
+    decide_moves,
+    refused_reassignment,
+    throttle_moves,
+)
+from regent.controller.topics.topic_commands import process_commands
+from regent.controller.topics.topic_refusals import refused_by_zookeeper
+from regent.model.cluster import Broker
+from regent.model.errors import (
+    BrokerNotControllerError,
+    BrokerQuestionError,
+    BrokerTooOldError,
+    MalformedZNodeError,
+    UnexpectedZooKeeperError,
+)
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.protocol.error_codes import (
+    INVALID_REPLICA_ASSIGNMENT,
+    UNKNOWN_SERVER_ERROR,
+    error_name,
+)
+from regent.steering.expected_moves import ExpectedMoves
+from regent.zk_data import paths
+from regent.zk_data.reassign_partitions import decode_reassign_partitions
+
+Targets = Mapping[TopicPartition, tuple[int, ...] | None]
+Results = dict[TopicPartition, PartitionResult]
+
+_ASKED: Final = (AlterPartitionReassignments, ElectLeaders, ReassignTopic)
+"""Kinds of commands that the controller is asked for."""
+
+_NO_ANSWER: Final = (UNKNOWN_SERVER_ERROR, "the controller has not answered for this partition")
+
+
+async def carry_out(
+    active: ActiveController, commands: Sequence[Command], expected: ExpectedMoves
+) -> tuple[Outcome, ...]:
+    """Carry commands out in order.
+
+    Args:
+        expected: Is told what the controller has accepted.
+
+    Raises:
+        ControllerMovedError, SessionExpiredError, ZooKeeperUnavailableError: As
+            :func:`~regent.controller.topics.topic_commands.process_commands` does.
+    """
+    outcomes: list[Outcome] = []
+    for is_asked, some in itertools.groupby(commands, key=lambda c: isinstance(c, _ASKED)):
+        if is_asked:
+            outcomes += [await _ask(active, command, expected) for command in some]
+        else:
+            outcomes += await _change_topics(active, list(some))
+    return tuple(outcomes)
+
+
+async def _change_topics(active: ActiveController, commands: Sequence[Command]) -> list[Outcome]:
+    """What the controller's own code does.
+
+    Before Kafka 2.4 a topic's node does not say that it is being reassigned: the request does, and
+    ``AdminZkClient`` lets no such topic grow.
+    """
+    moving = await _requested_moves() if any(map(_grows, commands)) else ()
+    refused = [_growth_refused(command, moving) for command in commands]
+    allowed = [c for c, refusal in zip(commands, refused, strict=True) if refusal is None]
+    done = iter(await process_commands(active, allowed))
+    return [refusal or next(done) for refusal in refused]
+
+
+def _grows(command: Command) -> bool:
+    return isinstance(command, CreatePartitions)
+
+
+def _growth_refused(command: Command, moving: Collection[str] | Rejected) -> Rejected | None:
+    """Why a topic does not grow now, if that is what is asked for."""
+    if not isinstance(command, CreatePartitions):
+        return None
+    if isinstance(moving, Rejected):
+        return moving
+    return _is_moving(command.topic) if command.topic in moving else None
+
+
+async def _requested_moves() -> Collection[str] | Rejected:
+    """Topics that ``/admin/reassign_partitions`` names, or why they are not known. What does not
+    decode moves nothing."""
+    try:
+        (node,) = await ReadData([paths.REASSIGN_PARTITIONS])
+    except UnexpectedZooKeeperError as error:
+        return refused_by_zookeeper(error)
+    if node is None:
+        return ()
+    try:
+        request = decode_reassign_partitions(node.data)
+    except MalformedZNodeError:
+        return ()
+    return dict.fromkeys(tp.topic for tp in request.targets).keys()
+
+
+def _is_moving(topic: str) -> Rejected:
+    message = f"topic {topic!r} is being reassigned; it can grow once that is done"
+    return Rejected(Reason.REASSIGNMENT_IN_PROGRESS, message)
+
+
+async def _ask(active: ActiveController, command: Command, expected: ExpectedMoves) -> Outcome:
+    broker = active.context.cluster.brokers.get(active.context.term.controller_id)
+    if broker is None:
+        return _no_controller(active.context.term.controller_id)
+    try:
+        match command:
+            case AlterPartitionReassignments():
+                return await _alter_reassignments(active, broker, command, expected)
+            case ReassignTopic():
+                return await _reassign_topic(active, broker, command, expected)
+            case ElectLeaders():
+                return await _elect_leaders(broker, command)
+            case _:
+                raise AssertionError(f"nobody is asked for {command}")
+    except BrokerQuestionError as error:
+        return _unanswered(broker, command, error)
+
+
+async def _alter_reassignments(
+    active: ActiveController,
+    broker: Broker,
+    command: AlterPartitionReassignments,
+    expected: ExpectedMoves,
+) -> Outcome:
+    """Start, replace or cancel reassignments, each for itself.
+
+    Without an answer the throttles stay, since partitions may be on their way: those that are not
+    lose them with the next look at all of them.
+    """
+    results, wanted = decide_moves(active, command)
+    if not wanted:
+        return Accepted(results)
+    unthrottled = await throttle_moves(active, command, wanted)
+    results |= {tp: _invalid(reason) for tp, reason in unthrottled.items()}
+    to_begin = {
+        tp: command.targets[tp]
+        for tp, new in wanted.items()
+        if tp not in unthrottled and not _is_on_its_way(active, tp, new)
+    }
+    if to_begin:
+        results |= await _move(broker, to_begin, expected)
+    failed = [tp.topic for tp in wanted if results[tp].error_code]
+    await throttles.release(active, failed)
+    return Accepted(results)
+
+
+def _is_on_its_way(active: ActiveController, tp: TopicPartition, new: ReplicaAssignment) -> bool:
+    """Whether a partition stays on its way, perhaps at another rate: Kafka's controller would give
+    it a new leader epoch, for which its replicas and clients stop for a moment."""
+    return new.is_being_reassigned and active.context.cluster.assignment(tp) == new
+
+
+async def _reassign_topic(
+    active: ActiveController, broker: Broker, command: ReassignTopic, expected: ExpectedMoves
+) -> Outcome:
+    """As in the controller: accepted if one of the partitions could be started."""
+    refused = refused_reassignment(active, command)
+    if refused is not None:
+        return refused
+    results = await _move(broker, command.by_partition, expected)
+    if any(not result.error_code for result in results.values()):
+        return Accepted()
+    tp, result = next(iter(results.items()))
+    is_invalid = result.error_code == INVALID_REPLICA_ASSIGNMENT
+    reason = Reason.BROKERS_UNAVAILABLE if is_invalid else Reason.CONCURRENT_CHANGE
+    message = f"partition {tp} keeps its replicas: {result.message}"
+    return Rejected(reason, message, "replication_factor")
+
+
+async def _move(broker: Broker, targets: Targets, expected: ExpectedMoves) -> Results:
+    answers = await AskReassignments(broker, targets)
+    results = _results({tp: answers.get(tp, _NO_ANSWER) for tp in targets})
+    accepted = {
+        tp: target
+        for tp, target in targets.items()
+        if target is not None and not results[tp].error_code
+    }
+    expected.expect(accepted)
+    return results
+
+
+async def _elect_leaders(broker: Broker, command: ElectLeaders) -> Outcome:
+    answers = await AskElections(broker, int(command.election_type), command.partitions)
+    return Accepted(_results(answers))
+
+
+def _results(answers: Mapping[TopicPartition, tuple[int, str]]) -> Results:
+    return {
+        tp: PartitionResult(code, message or (error_name(code) if code else ""))
+        for tp, (code, message) in answers.items()
+    }
+
+
+def _invalid(reason: str) -> PartitionResult:
+    return PartitionResult(INVALID_REPLICA_ASSIGNMENT, reason)
+
+
+def _no_controller(controller_id: int) -> Rejected:
+    who = "nobody is the controller" if controller_id < 0 else f"the controller, {controller_id},"
+    what = "" if controller_id < 0 else " is no broker that is alive"
+    return Rejected(Reason.BROKERS_UNAVAILABLE, f"{who}{what}; the command is tried again")
+
+
+def _unanswered(broker: Broker, command: Command, error: BrokerQuestionError) -> Rejected:
+    who = f"broker {broker.broker_id}, which is the controller"
+    if isinstance(error, BrokerTooOldError):
+        needed = "2.2" if isinstance(command, ElectLeaders) else "2.4"
+        message = (
+            f"{who}, is older than Kafka {needed}, which this needs in client mode ({error}); "
+            "upgrade the brokers, or use mode controller"
+        )
+        return Rejected(Reason.CONTROLLER_TOO_OLD, message)
+    if isinstance(error, BrokerNotControllerError):
+        message = f"{who} a moment ago, is not any more; the command is tried again"
+        return Rejected(Reason.NOT_CONTROLLER, message)
+    message = f"{who}, was asked and gave no result: {error}. The command is tried again"
+    return Rejected(Reason.BROKERS_UNAVAILABLE, message)

@@ -1,0 +1,31 @@
+"""Moves that the controller has accepted, and that do not show yet.
+
+The server that Regent is connected to may be behind the one that the controller writes to. Until a
+move shows, its throttle must not be taken for one that is left over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from regent.controller.state.cluster_state import ClusterState
+from regent.model.partition import TopicPartition
+
+
+class ExpectedMoves:
+    """Partitions on their way, each with the target that was accepted."""
+
+    def __init__(self) -> None:
+        self._targets: dict[TopicPartition, tuple[int, ...]] = {}
+
+    def expect(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        """The controller has accepted these."""
+        self._targets.update(targets)
+
+    def awaited(self, cluster: ClusterState) -> Collection[str]:
+        """Topics with a move that does not show. One that shows is not expected any more."""
+        for tp, target in list(self._targets.items()):
+            assignment = cluster.assignment(tp)
+            if assignment is None or assignment.target_replicas == target:
+                del self._targets[tp]
+        return dict.fromkeys(tp.topic for tp in self._targets).keys()

@@ -1,0 +1,263 @@
+"""The eviction hook in the chart: its objects fit together, and its rights are enough."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.x509 import load_pem_x509_certificate
+
+from regent.kube.client import KubeClient
+from regent.kube.errors import KubeApiError
+from regent.kube.eviction.hook import EvictionHook
+from regent.kube.eviction.keeper import EvictionKeeper
+from regent.kube.eviction.reviews import EvictionReview
+from regent.kube.object_cache import ObjectKey
+from regent.kube.settings import KubeSettings
+from regent.servers.eviction_settings import eviction_settings
+from regent.settings import Settings
+from sandbox import KubernetesApi
+from tests.support.helm_chart import CHART, Render, Rendered
+
+pytestmark = pytest.mark.integration
+
+HOOK: dict[str, Any] = {
+    "evictionHook__enabled": True,
+    "evictionHook__podNamespaces": ["brokers"],
+    "evictionHook__brokerPods": {"app.kubernetes.io/name": "kafka", "tier": "data"},
+}
+NAME = "demo-regent-evictions"
+WEBHOOK = ("ValidatingWebhookConfiguration", "kafka-demo-regent")
+
+
+def webhook(rendered: Rendered) -> dict[str, Any]:
+    (found,) = rendered[WEBHOOK]["webhooks"]
+    return dict(found)
+
+
+def text_of(rendered: Rendered, secret: str, key: str) -> str:
+    return base64.b64decode(rendered["Secret", secret]["data"][key]).decode()
+
+
+def test_there_is_none_unless_asked_for(render: Render) -> None:
+    rendered = render()
+    assert WEBHOOK not in rendered
+    assert not [name for _, name in rendered if "evictions" in name]
+    settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    assert not [name for name in settings if name.startswith("eviction")]
+
+
+def test_the_settings_are_those_of_the_program(render: Render) -> None:
+    rendered = render(**HOOK, evictionHook__brokerIdLabel="id", evictionHook__mode="Replicas")
+    text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
+    settings = Settings(**yaml.safe_load(text))
+    evictions = eviction_settings(settings)
+    assert evictions is not None
+    assert evictions.pod_labels == HOOK["evictionHook__brokerPods"]
+    assert (evictions.broker_id_label, evictions.mode) == ("id", "Replicas")
+    assert evictions.namespace == "kafka"
+    template = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]
+    (container,) = template["containers"]
+    assert {"name": "evictions", "containerPort": settings.eviction_port} in container["ports"]
+    (mount,) = [each for each in container["volumeMounts"] if each["name"] == "evictions"]
+    (volume,) = [each for each in template["volumes"] if each["name"] == "evictions"]
+    mounted = {
+        f"{mount['mountPath']}/{item['path']}"
+        for source in volume["projected"]["sources"]
+        for item in source["secret"]["items"]
+    }
+    assert mounted == {
+        str(settings.eviction_certificate_file),
+        str(settings.eviction_key_file),
+        str(settings.eviction_token_file),
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, "kafka"),
+        ({"namespaces": ["a", "kafka"]}, "kafka"),
+        ({"namespaces": ["a", "b"]}, "a"),
+        ({"namespaces": ["a", "b"], "evictionHook__drainNamespace": "b"}, "b"),
+    ],
+)
+def test_drains_are_made_where_they_are_served(
+    render: Render, values: dict[str, Any], expected: str
+) -> None:
+    rendered = render(**HOOK, **values)
+    settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    assert settings["eviction_namespace"] == expected
+    role = rendered["Role", "kafka-demo-regent-drains"]
+    assert role["metadata"]["namespace"] == expected
+    assert role["rules"] == [
+        {
+            "apiGroups": ["kafka.regent.dev"],
+            "resources": ["brokerdrains"],
+            "verbs": ["create", "delete"],
+        }
+    ]
+    pods = rendered["Role", "kafka-demo-regent-pods"]
+    assert pods["metadata"]["namespace"] == "brokers"
+    assert pods["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+
+
+def test_the_api_server_trusts_the_certificate_and_knows_the_path(render: Render) -> None:
+    rendered = render(**HOOK)
+    asked = webhook(rendered)
+    config = asked["clientConfig"]
+    service = config["service"]
+    assert (service["name"], service["namespace"]) == (NAME, "kafka")
+    assert service["path"] == f"/evictions/{text_of(rendered, NAME, 'token')}"
+    assert len(text_of(rendered, NAME, "token")) == 40
+    authority = load_pem_x509_certificate(base64.b64decode(config["caBundle"]))
+    certificate = load_pem_x509_certificate(text_of(rendered, f"{NAME}-tls", "tls.crt").encode())
+    certificate.verify_directly_issued_by(authority)
+    assert certificate.not_valid_after_utc - datetime.now(UTC) > timedelta(days=3600)
+    assert (asked["failurePolicy"], asked["sideEffects"]) == ("Ignore", "NoneOnDryRun")
+    assert asked["namespaceSelector"] == {
+        "matchLabels": {"kafka.regent.dev/eviction-hook": "true"},
+        "matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["brokers"]}
+        ],
+    }
+    ports = rendered["Service", NAME]["spec"]["ports"]
+    assert [(each["port"], each["targetPort"]) for each in ports] == [(443, "evictions")]
+
+
+def test_certificates_of_somebody_else(render: Render) -> None:
+    own = render(
+        **HOOK, evictionHook__certificates={"secretName": "mine", "caBundle": "-----BEGIN"}
+    )
+    assert ("Secret", f"{NAME}-tls") not in own
+    assert webhook(own)["clientConfig"]["caBundle"] == base64.b64encode(b"-----BEGIN").decode()
+    assert '"name": "mine"' in json.dumps(own["Deployment", "demo-regent"])
+    issuer = {"name": "issuer", "kind": "ClusterIssuer"}
+    managed = render(
+        **HOOK, evictionHook__certificates__certManager={"enabled": True, "issuerRef": issuer}
+    )
+    spec = managed["Certificate", f"{NAME}-tls"]["spec"]
+    assert spec["dnsNames"] == [f"{NAME}.kafka.svc"]
+    assert spec["issuerRef"] == issuer
+    assert "caBundle" not in webhook(managed)["clientConfig"]
+    assert managed[WEBHOOK]["metadata"]["annotations"] == {
+        "cert-manager.io/inject-ca-from": f"kafka/{NAME}-tls"
+    }
+    assert f'"name": "{NAME}-tls"' in json.dumps(managed["Deployment", "demo-regent"])
+
+
+def test_without_roles_of_the_chart_there_are_none(render: Render) -> None:
+    rendered = render(**HOOK, rbac__create=False)
+    assert not [kind for kind, _ in rendered if kind in ("Role", "RoleBinding")]
+
+
+@pytest.fixture
+def installed(api: KubernetesApi) -> Iterator[list[str]]:
+    """Arguments that install or upgrade the release, which is installed."""
+    for name in ("brokers", "elsewhere"):
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        api.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+    options = [
+        *("--namespace", "kafka", "--create-namespace", "--set", "zookeeper=zk:2181"),
+        *(
+            argument
+            for name, value in HOOK.items()
+            for argument in ("--set-json", f"{name.replace('__', '.')}={json.dumps(value)}")
+        ),
+    ]
+    api.helm("install", "demo", CHART, *options)
+    yield options
+    api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")
+
+
+def test_an_upgrade_keeps_certificate_and_path(api: KubernetesApi, installed: list[str]) -> None:
+    def kept() -> Any:
+        where = ("-n", "kafka", "get", "secret", NAME, f"{NAME}-tls")
+        secrets = json.loads(api.kubectl(*where, "-o", "json"))["items"]
+        hook = json.loads(api.kubectl("get", *WEBHOOK, "-o", "json"))["webhooks"][0]
+        return [each["data"] for each in secrets], hook["clientConfig"]
+
+    before = kept()
+    api.helm("upgrade", "demo", CHART, *installed)
+    assert kept() == before
+
+
+async def test_the_rights_are_enough(
+    api: KubernetesApi, installed: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    subjects = [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}]
+    for binding in (
+        ("clusterrolebinding/kafka-demo-regent",),
+        ("-n", "kafka", "rolebinding/kafka-demo-regent-drains"),
+        ("-n", "brokers", "rolebinding/kafka-demo-regent-pods"),
+    ):
+        api.kubectl("patch", *binding, "--type=merge", "-p", json.dumps({"subjects": subjects}))
+    config = tmp_path / "kubeconfig"
+    config.write_text(api.kubeconfig_for("regent").read_text())
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "kafka-1",
+            "labels": HOOK["evictionHook__brokerPods"],
+            "annotations": {"kafka.regent.dev/broker-id": "1"},
+        },
+        "spec": {"nodeName": "a", "containers": [{"name": "one", "image": "none"}]},
+    }
+    api.kubectl("-n", "brokers", "apply", "-f", "-", stdin=json.dumps(pod))
+    running = json.dumps({"status": {"phase": "Running"}})
+    api.kubectl(
+        *("-n", "brokers", "patch", "pod", "kafka-1", "--subresource=status"),
+        *("--type=merge", "-p", running),
+    )
+    await _evict(api)
+
+
+async def _evict(api: KubernetesApi) -> None:
+    """Ask twice, so that a BrokerDrain is made and changed; undo it; have it removed."""
+    evictions = eviction_settings(
+        Settings(
+            zookeeper="zk:2181",
+            eviction_port=0,
+            eviction_pods=("app.kubernetes.io/name=kafka",),
+            eviction_namespace="kafka",
+        )
+    )
+    assert evictions is not None
+    times = [datetime(2026, 3, 1, 12, minute, tzinfo=UTC) for minute in (0, 0, 5, 5)]
+    later = datetime(2026, 3, 2, tzinfo=UTC)
+    key = ObjectKey("BrokerDrain", "kafka", "eviction-broker-1")
+    where = ("-n", "kafka", "get", "drain", "-o", "json")
+    async with KubeClient(max_connections=1, request_timeout_s=30) as client:
+        hook = EvictionHook(client, evictions, KubeSettings(), now=lambda: times.pop(0))
+        dry = await hook.verdict(EvictionReview("u", "brokers", "kafka-1", is_dry_run=True))
+        assert "BrokerDrain kafka/eviction-broker-1" in dry.message
+        assert json.loads(api.kubectl(*where))["items"] == []
+        times.insert(0, times[0])
+        for _ in range(2):
+            asked = EvictionReview("u", "brokers", "kafka-1", is_dry_run=False)
+            assert (await hook.verdict(asked)).refused_with == 429
+        (drain,) = json.loads(api.kubectl(*where))["items"]
+        annotations = drain["metadata"]["annotations"]
+        assert annotations["kafka.regent.dev/eviction-asked-at"] == "2026-03-01T12:05:00+00:00"
+        with pytest.raises(KubeApiError, match="forbidden"):
+            await hook.verdict(EvictionReview("u", "elsewhere", "kafka-1", is_dry_run=False))
+        keeper = EvictionKeeper(client, evictions, keys=lambda: (key,), now=lambda: later)
+        await keeper.look_after(key)
+        (drain,) = json.loads(api.kubectl(*where))["items"]
+        assert drain["spec"]["desiredState"] == "Undone"
+        status = {"phase": "Undone", "observedGeneration": drain["metadata"]["generation"]}
+        patch = json.dumps({"status": status})
+        api.kubectl(
+            *("-n", "kafka", "patch", "drain", key.name, "--subresource=status"),
+            *("--type=merge", "-p", patch),
+        )
+        await keeper.look_after(key)
+        assert json.loads(api.kubectl(*where))["items"] == []

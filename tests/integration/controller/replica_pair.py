@@ -1,0 +1,84 @@
+"""Two Regents that know each other: one leads, the other one is prepared to take over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from sandbox.regent_process import RegentProcess
+from tests.integration.controller.cluster import Cluster, controller_id_of, regent
+
+
+class Pair:
+    """Two Regents.
+
+    Attributes:
+        active: The one that leads.
+        standby: The other one, whose cache is current, and which is asked by the active one.
+    """
+
+    def __init__(self, cluster: Cluster, active: RegentProcess, standby: RegentProcess) -> None:
+        self.cluster = cluster
+        self.active = active
+        self.standby = standby
+
+    def wait_until_prepared(self) -> None:
+        def is_prepared() -> list[Any]:
+            statuses = [process.status() or {} for process in (self.active, self.standby)]
+            others = [(status.get("replicas") or {}).get("others") for status in statuses]
+            phase = (statuses[1].get("warmStandby") or {}).get("phase")
+            return [phase, *(list((other or {"none": ""}).values()) for other in others)]
+
+        self.cluster.wait(
+            is_prepared,
+            "replicas that know each other",
+            until=lambda seen: seen == ["current", [None], [None]],
+            logs=[self.active.log_path, self.standby.log_path],
+        )
+
+    def wait_for_take_over(self) -> float:
+        """Wait until the standby holds ``/controller``. When that was seen, monotonic seconds."""
+        self.cluster.wait(
+            self.cluster.znodes.controller,
+            "the standby to be elected",
+            until=lambda controller_id: controller_id == controller_id_of(self.standby),
+            interval_s=0.001,
+            logs=[self.active.log_path, self.standby.log_path],
+        )
+        return time.monotonic()
+
+    def change_places(self) -> None:
+        """The standby has taken over."""
+        self.active, self.standby = self.standby, self.active
+
+
+@contextmanager
+def pair_of(
+    cluster: Cluster, *, session_timeout_ms: int, suspicion_backoff_s: int = 30
+) -> Iterator[Pair]:
+    """Two Regents, one of which leads, and all brokers know it.
+
+    Args:
+        suspicion_backoff_s: After a take-over by suspicion there is no other one for so long.
+    """
+    with ExitStack() as stack:
+        first, second = (
+            stack.enter_context(
+                regent(
+                    cluster,
+                    name=name,
+                    warm_standby=True,
+                    replica_host="127.0.0.1",
+                    zookeeper_session_timeout_ms=session_timeout_ms,
+                    suspicion_backoff_seconds=suspicion_backoff_s,
+                )
+            )
+            for name in ("regent-a", "regent-b")
+        )
+        first.wait_until_active()
+        pair = Pair(cluster, first, second)
+        pair.wait_until_prepared()
+        cluster.wait_for_announced_controller()
+        yield pair

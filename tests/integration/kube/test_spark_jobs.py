@@ -1,0 +1,414 @@
+"""Plans as SparkApplications: the real definition of the Spark Operator in a real API server, with
+the rights of the chart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regent.kube.plan_runner import PlanTask
+from regent.kube.planner_process import PlannerProcess
+from regent.kube.rebalance_planning import PlanningTools, SparkTools
+from regent.kube.spark_runner import SparkRunner
+from regent.kube.waiting import cancel
+from regent.network.listening import listening_socket
+from regent.planning.goals import PlannerGoals
+from regent.planning.results import (
+    InfeasibleGoals,
+    InvalidGoals,
+    PlannedChanges,
+    PlannerFailed,
+    PlanResult,
+)
+from regent.planning.spark_jobs import Credentials, PlanOwner, SparkTask, spark_application
+from regent.resources.rebalance_spark import RebalanceSpark
+from regent.servers.plan_exchange import PlanExchange
+from regent_rebalance.exchange_client import Exchange
+from sandbox import KubernetesApi, wait_until, wait_until_async
+from sandbox.process import ManagedProcess
+from sandbox.spark_operator import spark_application_definition
+from tests.integration.kube.conftest import ROOT, Namespace, condition, running
+from tests.integration.kube.spark_jobs import (
+    IMAGE,
+    POLICY,
+    SNAPSHOT,
+    SparkOperator,
+    allow_spark,
+    drive,
+    plan_task,
+    regent,
+    secret_of,
+)
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
+from tests.unit.kube.test_rebalances_end_to_end import create_topic, log_dirs
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _definition(api: KubernetesApi) -> Iterator[None]:
+    file = spark_application_definition()
+    api.kubectl("apply", "--server-side", "-f", file)
+    wait_until(
+        lambda: api.kubectl("get", "-f", file, "-o", "jsonpath={.status.conditions}"),
+        until=lambda shown: '"status":"True","type":"Established"' in shown,
+        timeout_s=120,
+        describe="the definition of SparkApplications to be established",
+    )
+    yield
+    api.kubectl("delete", "-f", file)
+
+
+@pytest.fixture
+def operator_of_spark(
+    api: KubernetesApi, namespace: Namespace, limited: None
+) -> Iterator[SparkOperator]:
+    allow_spark(api, namespace.name)
+    yield SparkOperator(namespace)
+    namespace.kubectl("delete", "sparkapplications", "--all")
+
+
+@pytest.fixture
+async def runner(operator_of_spark: SparkOperator) -> AsyncIterator[SparkRunner]:
+    async with regent() as started:
+        yield started
+
+
+@pytest.fixture
+def task(namespace: Namespace) -> PlanTask:
+    return plan_task(namespace=namespace.name)
+
+
+def started(runner: SparkRunner, task: PlanTask) -> asyncio.Task[PlanResult]:
+    return asyncio.create_task(runner.run(task))
+
+
+def test_what_is_made_is_what_the_spark_operator_takes(namespace: Namespace) -> None:
+    options = RebalanceSpark.model_validate(
+        {
+            "image": IMAGE,
+            "imagePullPolicy": "Never",
+            "imagePullSecrets": ["registry"],
+            "driver": {"cores": 2, "coreRequest": "500m", "memory": "2g", "memoryOverhead": "1g"},
+            "executor": {"instances": 3, "coreRequest": "0.5", "memory": "512m"},
+            "sparkConf": {"spark.sql.shuffle.partitions": "8"},
+            "workspace": "s3a://bucket/plans",
+        }
+    )
+    task = SparkTask(PlanOwner(namespace.name, "a.b", "u1"), options, "d" * 64)
+    document = json.dumps(
+        spark_application(task, Credentials(url="http://x:1", token_sha256="a" * 64))
+    )
+    strictly = ("create", "--dry-run=server", "--validate=strict", "-f", "-")
+    assert "created" in namespace.kubectl(*strictly, stdin=document)
+
+
+async def test_a_job_has_the_plan_of_the_child_process(
+    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, tmp_path: Path
+) -> None:
+    running = started(runner, task)
+    job = await operator_of_spark.wait_for_job()
+    operator_of_spark.report(job, "RUNNING")
+    credentials = operator_of_spark.mount(job, tmp_path)
+    assert (credentials / "token").read_text() not in json.dumps(job)
+    assert job["metadata"]["ownerReferences"][0]["uid"] == "u1"
+    assert await asyncio.to_thread(drive, runner.exchange.url, credentials) == 0
+    planner = PlannerProcess(timeout_s=300, memory_bytes=512 * 1024**2)
+    result = await running
+    assert result == await planner.run(task)
+    assert isinstance(result, PlannedChanges)
+    (left,) = operator_of_spark.jobs()
+    assert left["metadata"]["uid"] == job["metadata"]["uid"], "it stays for its log"
+
+
+async def test_what_no_plan_can_do_is_an_answer(
+    runner: SparkRunner, operator_of_spark: SparkOperator, namespace: Namespace, tmp_path: Path
+) -> None:
+    goals = PlannerGoals(drained=(1, 2))
+    running = started(runner, plan_task(goals=goals, namespace=namespace.name))
+    job = await operator_of_spark.wait_for_job()
+    credentials = operator_of_spark.mount(job, tmp_path)
+    assert await asyncio.to_thread(drive, runner.exchange.url, credentials) == 3
+    assert isinstance(await running, InfeasibleGoals)
+
+
+@pytest.mark.parametrize("has_fetched", [False, True], ids=["before it fetches", "meanwhile"])
+async def test_when_regent_dies_the_next_one_takes_the_plan_of_the_same_job(
+    runner: SparkRunner,
+    operator_of_spark: SparkOperator,
+    task: PlanTask,
+    tmp_path: Path,
+    has_fetched: bool,
+) -> None:
+    running = started(runner, task)
+    job = await operator_of_spark.wait_for_job()
+    operator_of_spark.report(job, "RUNNING")
+    credentials = operator_of_spark.mount(job, tmp_path)
+    fetched = None
+    if has_fetched:
+        fetched = await asyncio.to_thread(Exchange(runner.exchange.url, credentials).snapshot)
+    await cancel((running,))  # nothing is tidied up: as if it were killed
+    (left,) = operator_of_spark.jobs()
+    assert left["metadata"]["uid"] == job["metadata"]["uid"]
+    async with regent() as successor:
+        going_on = started(successor, task)
+        assert await asyncio.to_thread(drive, successor.exchange.url, credentials) == 0
+        result = await going_on
+    assert isinstance(result, PlannedChanges)
+    assert fetched in (None, SNAPSHOT.encode())
+    (left,) = operator_of_spark.jobs()
+    assert left["metadata"]["uid"] == job["metadata"]["uid"], "one plan, one job"
+
+
+async def test_a_job_that_was_left_half_made_is_replaced(
+    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, tmp_path: Path
+) -> None:
+    running = started(runner, task)
+    job = await operator_of_spark.wait_for_job()
+    await cancel((running,))
+    operator_of_spark.namespace.kubectl("delete", "secret", secret_of(job))
+    running = started(runner, task)
+    other = await operator_of_spark.wait_for_job(but=job["metadata"]["uid"])
+    assert other["metadata"]["name"] == job["metadata"]["name"]
+    credentials = operator_of_spark.mount(other, tmp_path)
+    assert await asyncio.to_thread(drive, runner.exchange.url, credentials) == 0
+    assert isinstance(await running, PlannedChanges)
+
+
+async def test_a_job_of_another_task_makes_room(
+    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, namespace: Namespace
+) -> None:
+    running = started(runner, task)
+    job = await operator_of_spark.wait_for_job()
+    await cancel((running,))
+    other = plan_task(goals=PlannerGoals(excluded=(3,)), namespace=namespace.name)
+    running = started(runner, other)
+    assert other.spark is not None
+    found = await operator_of_spark.wait_for_job(but=job["metadata"]["uid"])
+    assert found["metadata"]["name"] == other.spark.name
+    await cancel((running,))
+    await runner.give_up(other.spark.owner)
+    assert operator_of_spark.jobs() == []
+
+
+async def test_a_driver_that_fails_is_said_with_the_operators_words_and_tried_again(
+    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask
+) -> None:
+    running = started(runner, task)
+    job = await operator_of_spark.wait_for_job()
+    operator_of_spark.report(job, "FAILED", "driver container failed with ExitCode: 137")
+    result = await running
+    assert isinstance(result, PlannerFailed)
+    assert "state FAILED: it has failed" in result.problem
+    assert "the operator says: driver container failed with ExitCode: 137" in result.problem
+    assert "log: it cannot be read" in result.problem, "there is no pod here"
+    running = started(runner, task)
+    await operator_of_spark.wait_for_job(but=job["metadata"]["uid"])
+    await cancel((running,))
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"", "its plan cannot be read"),
+        (b'{"plan": 1}', "its plan cannot be read"),
+        (b"\xff\xfe", "its plan cannot be read"),
+    ],
+)
+async def test_an_answer_that_is_no_plan_is_a_failure(
+    runner: SparkRunner,
+    operator_of_spark: SparkOperator,
+    task: PlanTask,
+    tmp_path: Path,
+    body: bytes,
+    problem: str,
+) -> None:
+    running = started(runner, task)
+    job = await operator_of_spark.wait_for_job()
+    exchange = Exchange(runner.exchange.url, operator_of_spark.mount(job, tmp_path))
+    await asyncio.to_thread(exchange.hand_in, 0, body)
+    result = await running
+    assert isinstance(result, PlannerFailed)
+    assert problem in result.problem
+
+
+async def test_a_job_that_ends_without_an_answer_is_a_failure(
+    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask
+) -> None:
+    running = started(runner, task)
+    job = await operator_of_spark.wait_for_job()
+    operator_of_spark.report(job, "COMPLETED")
+    result = await running
+    assert isinstance(result, PlannerFailed)
+    assert "it has ended without handing in a plan" in result.problem
+
+
+async def test_a_job_that_takes_too_long_is_deleted(
+    operator_of_spark: SparkOperator, task: PlanTask
+) -> None:
+    async with regent(late_s=1801) as late:
+        result = await late.run(task)
+    assert isinstance(result, PlannerFailed)
+    assert "it took longer than 1800 s (timeoutSeconds)" in result.problem
+    assert "which the Spark Operator has not seen" in result.problem
+    assert operator_of_spark.jobs() == []
+
+
+async def test_a_job_that_somebody_deletes_is_a_failure(
+    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask
+) -> None:
+    running = started(runner, task)
+    await operator_of_spark.wait_for_job()
+    operator_of_spark.namespace.kubectl("delete", "sparkapplications", "--all")
+    result = await running
+    assert isinstance(result, PlannerFailed)
+    assert "was deleted before it had a plan" in result.problem
+
+
+async def test_an_image_that_is_not_allowed_makes_no_job(
+    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask
+) -> None:
+    assert task.spark is not None
+    other = SparkTask(task.spark.owner, RebalanceSpark(image="evil:1"), task.spark.digest)
+    result = await runner.run(PlanTask(task.snapshot, task.goals, other))
+    assert isinstance(result, InvalidGoals)
+    assert operator_of_spark.jobs() == []
+
+
+async def test_a_missing_right_is_named(
+    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask
+) -> None:
+    operator_of_spark.namespace.kubectl("delete", "role", "regent-spark")
+    result = await runner.run(task)
+    assert isinstance(result, PlannerFailed)
+    assert "sparkapplications.sparkoperator.k8s.io is forbidden" in result.problem
+    assert "planner.spark.enabled" in result.problem
+
+
+def rebalance(name: str, **spark: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "kafka.regent.dev/v1alpha1",
+        "kind": "PartitionReassignment",
+        "metadata": {"name": name},
+        "spec": {"rebalance": {"spark": {"image": IMAGE, **spark}} if spark else {}},
+    }
+
+
+def planning_tools() -> tuple[PlanExchange, PlanningTools]:
+    """What plans are made with, two of them on Spark at a time, and where drivers fetch tasks."""
+    exchange = PlanExchange(
+        listening_socket("127.0.0.1", 0, setting="planner_exchange"), max_bytes=1_000_000
+    )
+    return exchange, PlanningTools(
+        ask_log_dirs=log_dirs,
+        runner=PlannerProcess(timeout_s=300, memory_bytes=512 * 1024**2),
+        spark=SparkTools(exchange=exchange, policy=POLICY, concurrent_jobs=2),
+    )
+
+
+async def wait_for(
+    namespace: Namespace, name: str, phase: str, reason: str | None = None
+) -> dict[str, Any]:
+    """Wait for a phase, and a reason of the condition Ready."""
+
+    async def look() -> dict[str, Any]:
+        text = await asyncio.to_thread(namespace.kubectl, "get", "reassignment", name, "-o", "json")
+        body: dict[str, Any] = json.loads(text)
+        return body
+
+    def holds(body: dict[str, Any]) -> bool:
+        return body.get("status", {}).get("phase") == phase and reason in (
+            None,
+            condition(body, "Ready").get("reason"),
+        )
+
+    describe = f"{name} to be {phase} ({reason})"
+    return await wait_until_async(look, until=holds, timeout_s=240, describe=describe)
+
+
+async def test_a_job_that_finds_no_room_holds_up_no_other_plan_and_goes_with_its_resource(
+    operator_of_spark: SparkOperator,
+    namespace: Namespace,
+    cluster: SimulatedCluster,
+    controller: LiveController,
+    kubeconfig: None,
+    tmp_path: Path,
+) -> None:
+    create_topic(cluster, controller, "orders", [(1, 2)] * 6)
+    exchange, planning = planning_tools()
+
+    async def owners() -> set[str]:
+        jobs = await asyncio.to_thread(operator_of_spark.jobs)
+        return {job["metadata"]["ownerReferences"][0]["name"] for job in jobs}
+
+    async with exchange.served(), running(controller, namespace, planning=planning):
+        for name in ("stuck", "second"):
+            namespace.apply(rebalance(name, timeoutSeconds=600))
+            await operator_of_spark.wait_for_job_of(name)
+        namespace.apply(rebalance("beside"), rebalance("third", timeoutSeconds=600))
+        await wait_for(namespace, "beside", "AwaitingApproval")
+        assert await owners() == {"stuck", "second"}, "the third waits for its turn"
+        job = await operator_of_spark.wait_for_job_of("second")
+        credentials = operator_of_spark.mount(job, tmp_path)
+        assert await asyncio.to_thread(drive, exchange.url, credentials) == 0
+        await wait_for(namespace, "second", "AwaitingApproval")
+        await operator_of_spark.wait_for_job_of("third")
+        namespace.kubectl("delete", "reassignment", "stuck")
+        await wait_until_async(
+            owners,
+            until=lambda found: found == {"second", "third"},
+            timeout_s=120,
+            describe="the job of the resource that is gone to be deleted",
+        )
+    exchange.close()
+
+
+@pytest.mark.slow
+async def test_from_the_resource_to_the_plan_by_a_real_driver(
+    operator_of_spark: SparkOperator,
+    namespace: Namespace,
+    cluster: SimulatedCluster,
+    controller: LiveController,
+    kubeconfig: None,
+    tmp_path: Path,
+) -> None:
+    create_topic(cluster, controller, "orders", [(1, 2)] * 6)
+    exchange, planning = planning_tools()
+    async with exchange.served(), running(controller, namespace, planning=planning):
+        namespace.apply(rebalance("balance", timeoutSeconds=600))
+        job = await operator_of_spark.wait_for_job()
+        operator_of_spark.report(job, "FAILED", "driver container failed with ExitCode: 137")
+        waiting = await wait_for(namespace, "balance", "Pending", "PlannerFailed")
+        assert "ExitCode: 137" in condition(waiting, "Ready")["message"]
+        assert "plan" not in waiting["status"]
+
+        job = await operator_of_spark.wait_for_job(but=job["metadata"]["uid"])
+        operator_of_spark.report(job, "RUNNING")
+        credentials = operator_of_spark.mount(job, tmp_path)
+        given = {"/etc/regent-exchange": str(credentials)}
+        arguments = [given.get(each, each) for each in job["spec"]["arguments"]]
+        submit = Path(sys.executable).with_name("spark-submit")
+        driver = ManagedProcess(
+            "driver",
+            [submit, "--master", "local[2]", ROOT / "spark_tasks/plan_on_spark.py", *arguments],
+            log_path=tmp_path / "driver.log",
+            directory=tmp_path,
+            environment={"PYSPARK_PYTHON": sys.executable},
+        )
+        await asyncio.to_thread(driver.start)
+        try:
+            planned = await wait_for(namespace, "balance", "AwaitingApproval")
+        finally:
+            await asyncio.to_thread(driver.kill)
+        namespace.apply(rebalance("twin"))
+        twin = await wait_for(namespace, "twin", "AwaitingApproval")
+    exchange.close()
+    assert planned["status"]["plan"] == twin["status"]["plan"], "that of the child process"
+    assert planned["status"]["plan"]["replicaMoves"] > 0

@@ -1,0 +1,205 @@
+"""Plans from what a history says, and what is said of it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from regent.kube.plan_runner import PlanTask
+from regent.kube.planner_process import PlannerProcess
+from regent.network.listening import listening_socket
+from regent.planning.goals import PlannerGoals
+from regent.planning.histories import PlannerHistory
+from regent.planning.results import HistoryUnusable, PlannedChanges, PlanResult, read_answer
+from regent.servers.plan_exchange import PlanExchange
+from regent_rebalance.files import save_snapshot
+from regent_rebalance.json_files import decode_plan
+from regent_rebalance.samples import PartitionSample
+from regent_rebalance.workspace import Workspace
+from sandbox.process import Outcome, run_guarded
+from tests.integration.planner.sampled import at, partition
+from tests.unit.planner.clusters import cluster
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """Of two topics with two partitions each, one partition receives everything by and by."""
+
+    def moment(minute: int, number: int) -> PartitionSample:
+        topic, index = f"t{number // 2}", number % 2
+        written = 6_000_000 * minute if number == 0 else 0
+        size = 1_000_000 + written
+        return partition(size, 100 + written // 1000, topic=topic, number=index, replicas=(1, 2))
+
+    folder = tmp_path / "history"
+    for minute in range(6):
+        rows = [moment(minute, number) for number in range(4)]
+        Workspace(str(folder)).append(at(minute, *rows))
+    return folder
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    file = tmp_path / "snapshot.json"
+    save_snapshot(cluster(["a", "b", "c"], [[1, 2]] * 4, sizes=[1_000_000] * 4), file)
+    return file
+
+
+def regent_plan(*arguments: object) -> Outcome:
+    return run_guarded(
+        [sys.executable, "-m", "regent_rebalance", *map(str, arguments)],
+        environment={"PYTHONPATH": str(ROOT / "spark_tasks"), "PYSPARK_PYTHON": sys.executable},
+        timeout_s=600,
+    )
+
+
+def test_loads_of_brokers_are_shown(workspace: Path) -> None:
+    shown = json.loads(regent_plan("loads", workspace, "--json").stdout)
+    assert (shown["cluster"], shown["moments"], shown["missingMoments"]) == ("c1", 6, 0)
+    assert not any(shown["bad"].values())
+    assert shown["intervals"]["grown"] == 5
+    assert shown["intervals"]["idle"] == 15
+    one, two = shown["brokers"]
+    assert (one["leader_in_percentile"], two["follower_in_percentile"]) == (100_000, 100_000)
+    assert (one["out_peak"], one["out_unknown"]) == (None, 4)
+    assert [row["in_peak"] for row in shown["partitions"]] == [100_000, 0, 0, 0]
+    text = regent_plan("loads", workspace).stdout
+    assert "bad        nothing" in text
+    assert "unknown" in text
+
+
+def test_a_plan_is_made_from_the_loads(workspace: Path, snapshot: Path) -> None:
+    goals = ["--goal", "RackAwareGoal", "--goal", "NetworkInboundUsageDistributionGoal"]
+    refused = regent_plan(snapshot, *goals)
+    assert refused.exit_code == 1
+    assert "the snapshot has no rate of any partition" in refused.stderr
+    made = regent_plan(snapshot, *goals, "--history", workspace, "--json")
+    assert made.exit_code in (0, 4), made
+    assert "loads are of 6 moments from 2026-11-22T12:00:00" in made.stderr
+    assert "the history has no rate of bytes out of 4 of 4 partitions" in made.stderr
+    network = [
+        s
+        for s in decode_plan(made.stdout.encode(), source="-").summary.before
+        if s.name == "network in"
+    ]
+    assert [spread.most for spread in network] == [100_000]
+
+
+def test_the_driver_plans_from_the_same_loads(
+    workspace: Path, snapshot: Path, tmp_path: Path
+) -> None:
+    options = ["--goal=RackAwareGoal", "--goal=NetworkInboundUsageDistributionGoal"]
+    by_hand = regent_plan(snapshot, *options, "--history", workspace, "--json")
+    plan = tmp_path / "plan.json"
+    done = run_guarded(
+        [
+            Path(sys.executable).with_name("spark-submit"),
+            *("--master", "local[2]", "--conf", "spark.ui.enabled=false"),
+            ROOT / "spark_tasks" / "plan_on_spark.py",
+            *("--snapshot", snapshot.as_uri(), "--plan", plan.as_uri()),
+            *("--history", workspace.as_uri(), "--", *options),
+        ],
+        environment={"PYTHONPATH": str(ROOT / "spark_tasks"), "PYSPARK_PYTHON": sys.executable},
+        timeout_s=600,
+    )
+    assert done.exit_code == by_hand.exit_code, done.stderr
+    assert msgspec.json.decode(plan.read_bytes()) == msgspec.json.decode(by_hand.stdout)
+    # spark-submit prints both outputs of the program on its own standard output
+    assert "the history has no rate of bytes out of 4 of 4 partitions" in done.stdout
+
+
+def test_a_history_that_cannot_be_read_ends_it_and_nothing_is_planned(
+    workspace: Path, snapshot: Path, tmp_path: Path
+) -> None:
+    for file in workspace.glob("cluster=c1/partitions/*/*.parquet"):
+        file.write_bytes(file.read_bytes()[:50])
+    plan = tmp_path / "plan.json"
+    made = regent_plan(snapshot, "--history", workspace, "-o", plan)
+    assert made.exit_code == 7
+    assert "6 files are unreadable: loads need two at least" in made.stderr
+    assert not plan.exists()
+
+
+GOALS = PlannerGoals(names=("RackAwareGoal", "NetworkInboundUsageDistributionGoal"))
+
+
+def history_of(place: str, *, max_age_s: int = 999_999_999, cluster: str = "c1") -> PlannerHistory:
+    return PlannerHistory(
+        place=place, window_s=7 * 86_400, percentile=95, max_age_s=max_age_s, cluster=cluster
+    )
+
+
+@pytest.fixture
+def content(snapshot: Path) -> bytes:
+    return snapshot.read_bytes()
+
+
+async def by_child(snapshot: bytes, history: PlannerHistory) -> PlanResult:
+    """What the child process of a Regent answers, with memory for Spark."""
+    planner = PlannerProcess(timeout_s=500, memory_bytes=4 * 1024**3)
+    return await planner.run(PlanTask(snapshot, GOALS, history=history))
+
+
+async def by_job(snapshot: bytes, history: PlannerHistory, folder: Path) -> PlanResult:
+    """What the driver of a job on Spark hands in."""
+    token = "secret"
+    (folder / "token").write_text(token)
+    exchange = PlanExchange(
+        listening_socket("127.0.0.1", 0, setting="planner_exchange"), max_bytes=1_000_000
+    )
+    task = PlanTask(snapshot, GOALS)
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    async with exchange.served():
+        with exchange.offer(task, token_sha256=digest) as offer:
+            done = await asyncio.to_thread(
+                run_guarded,
+                [
+                    Path(sys.executable).with_name("spark-submit"),
+                    *("--master", "local[2]", "--conf", "spark.ui.enabled=false"),
+                    ROOT / "spark_tasks" / "plan_on_spark.py",
+                    *("--exchange", exchange.url, "--credentials", folder),
+                    *history.arguments(),
+                ],
+                environment={
+                    "PYTHONPATH": str(ROOT / "spark_tasks"),
+                    "PYSPARK_PYTHON": sys.executable,
+                },
+                timeout_s=600,
+            )
+            answer = offer.answer
+    exchange.close()
+    assert answer is not None, done
+    assert done.exit_code == 0, done
+    return read_answer(answer.status, answer.body)
+
+
+async def test_the_child_process_and_a_job_plan_from_the_same_loads(
+    workspace: Path, content: bytes, tmp_path: Path
+) -> None:
+    child = await by_child(content, history_of(str(workspace)))
+    assert isinstance(child, PlannedChanges), child
+    assert child.notes[0].startswith("loads are of 6 moments from 2026-11-22T12:00:00")
+    assert any("no rate of bytes out of 4 of 4" in note for note in child.notes)
+    assert await by_job(content, history_of(workspace.as_uri()), tmp_path) == child
+
+
+async def test_an_old_history_and_that_of_another_cluster_are_not_planned_from(
+    workspace: Path, content: bytes, tmp_path: Path
+) -> None:
+    old = await by_child(content, history_of(str(workspace), max_age_s=60))
+    assert isinstance(old, HistoryUnusable), old
+    assert "the newest sample" in old.problem
+    assert "2026-11-22T12:05:00" in old.problem
+    other = await by_job(content, history_of(workspace.as_uri(), cluster="c2"), tmp_path)
+    assert isinstance(other, HistoryUnusable), other
+    assert "has no cluster c2, but c1" in other.problem

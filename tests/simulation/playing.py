@@ -1,0 +1,126 @@
+"""Plays a short story without chance, in which the controller may be cut short anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from regent.controller import effects as fx
+from regent.model.cluster import DRAWN_CONTROLLER_IDS
+from regent.zk_data import paths
+from regent.zk_data.topics import decode_topic
+from tests.simulation.convergence import check_converged
+from tests.simulation.disturbances import Disturbance
+from tests.simulation.driver import RegentProcess
+from tests.simulation.swarm import CALM_SPEEDS, Swarm
+from tests.simulation.trace import require
+from tests.simulation.world import World
+
+ABSENCE_MS = 20_000
+"""Until a crashed Regent process is started again: longer than its session lives."""
+
+
+class Scenario(NamedTuple):
+    """A story.
+
+    Attributes:
+        prepare: What was before. Regent and the brokers are up and settled.
+        tell: What happens. Whatever the controller does about it can be cut short.
+        is_whole_before: Whether nothing is wrong before the story begins.
+        balance_check_s: How often the balance of leaders is checked; None: never.
+        announces: Whether Regent appears as a live broker. No replica is on it in the end.
+        protocol: inter.broker.protocol.version of the brokers.
+        warm_standby: Whether Regent keeps the standby's cache.
+    """
+
+    prepare: Callable[[World], None]
+    tell: Callable[[World], None]
+    is_whole_before: bool = True
+    balance_check_s: int | None = None
+    announces: bool = False
+    protocol: tuple[int, int] = (2, 6)
+    warm_standby: bool = False
+
+
+class Cut(NamedTuple):
+    """Where and how the controller is cut short.
+
+    Attributes:
+        effect: Number of the effect since the story began, from 1.
+    """
+
+    effect: int
+    disturbance: Disturbance
+
+
+Disturb = Callable[[int, fx.Effect[Any]], Disturbance | None]
+"""What befalls the controller at an effect, which has this number since the story began."""
+
+
+def play(
+    scenario: Scenario, *, rivals: bool = False, cut: Cut | None = None
+) -> list[fx.Effect[Any]]:
+    """Play a story to its end; the cluster must be whole then.
+
+    Args:
+        rivals: Whether brokers' own controllers take over meanwhile.
+
+    Returns:
+        The effects that the controller has performed, up to the cut.
+    """
+
+    def disturb(number: int, _: fx.Effect[Any]) -> Disturbance | None:
+        return cut.disturbance if cut is not None and number == cut.effect else None
+
+    return play_with(scenario, disturb, rivals=rivals)
+
+
+def play_with(scenario: Scenario, disturb: Disturb, *, rivals: bool) -> list[fx.Effect[Any]]:
+    """As :func:`play`, where ``disturb`` decides at each effect."""
+    swarm = Swarm(
+        rivals=rivals,
+        speeds=CALM_SPEEDS,
+        balance_check_s=scenario.balance_check_s,
+        announces=scenario.announces,
+        protocol=scenario.protocol,
+        warm_standby=scenario.warm_standby,
+    )
+    world = World("scenario", swarm=swarm)
+    world.is_turbulent = False
+    world.settle()
+    scenario.prepare(world)
+    world.settle()
+    if scenario.is_whole_before:
+        check_converged(world)
+    (process,) = world.regents
+    performed: list[fx.Effect[Any]] = []
+
+    def disturb_process(disturbed: RegentProcess, effect: fx.Effect[Any]) -> Disturbance | None:
+        if disturbed is not process:
+            return None
+        performed.append(effect)
+        disturbance = disturb(len(performed), effect)
+        if disturbance is not None and disturbance.is_crash:
+            world.restart_regent_after(process.slot, ABSENCE_MS if rivals else 1)
+        return disturbance
+
+    world.disturb = disturb_process
+    scenario.tell(world)
+    world.settle()
+    world.faults.end()
+    world.settle()
+    check_converged(world)
+    if scenario.announces:
+        _check_controller_hosts_nothing(world)
+    return performed
+
+
+def _check_controller_hosts_nothing(world: World) -> None:
+    for topic in world.zookeeper.children(paths.BROKER_TOPICS):
+        node = world.zookeeper.get(paths.topic(topic))
+        assert node is not None
+        for partition, assignment in decode_topic(topic, node.data).assignments.items():
+            require(
+                not any(replica in DRAWN_CONTROLLER_IDS for replica in assignment.replicas),
+                f"{topic}-{partition} has a replica on the controller: {assignment}",
+            )

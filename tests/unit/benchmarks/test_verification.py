@@ -1,0 +1,66 @@
+"""Which states of partitions a controller may send while leaders change them, and afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.cluster import Cluster, Partition
+from benchmarks.errors import BenchmarkError
+from benchmarks.verification import UNCHANGED, Delivery, Verifier, Versions
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from tests.unit.benchmarks.exchanges import BROKER_EPOCHS, ELECTION, batch, sent
+
+
+class SmallCluster(Cluster):
+    """One partition, on the three brokers of the exchanges."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.broker_ids = tuple(BROKER_EPOCHS)
+
+
+CLUSTER = SmallCluster()
+(PARTITION,) = CLUSTER.partitions
+T0 = TopicPartition(PARTITION.topic, PARTITION.partition)
+
+
+def verified(state: LeaderAndIsr, versions: Versions) -> Delivery:
+    """What is made of a controller that sends this state to everybody."""
+    exchanges = sent(batch({T0: (state, ReplicaAssignment(PARTITION.replicas))}), answered_at=10)
+    return Verifier(CLUSTER, BROKER_EPOCHS).verify(ELECTION, exchanges, versions)
+
+
+def test_the_last_follower_leaves_the_isr_and_returns_with_every_other_change() -> None:
+    partition = Partition("t", 0, (3, 1, 2))
+    assert [partition.state_at(version) for version in range(3)] == [
+        LeaderAndIsr(3, 0, (3, 1, 2), 1, 0),
+        LeaderAndIsr(3, 0, (3, 1), 1, 1),
+        LeaderAndIsr(3, 0, (3, 1, 2), 1, 2),
+    ]
+    assert partition.state == partition.state_at(0)
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_every_state_since_the_election_may_be_sent(version: int) -> None:
+    versions = Versions({T0: 3}, {T0: 5})
+    assert verified(PARTITION.state_at(version), versions).complete_at == 10
+
+
+@pytest.mark.parametrize("version", [2, 6])
+def test_a_state_from_before_the_election_or_one_that_never_was_gives_no_figure(
+    version: int,
+) -> None:
+    with pytest.raises(BenchmarkError, match="is true, or later ones up to 5"):
+        verified(PARTITION.state_at(version), Versions({T0: 3}, {T0: 5}))
+
+
+def test_a_version_with_another_isr_than_it_had_gives_no_figure() -> None:
+    wrong = LeaderAndIsr(PARTITION.replicas[0], 0, PARTITION.replicas, 1, 3)
+    with pytest.raises(BenchmarkError, match="is true"):
+        verified(wrong, Versions({T0: 3}, {T0: 3}))
+
+
+def test_what_has_never_changed_is_sent_as_it_was_made() -> None:
+    assert verified(PARTITION.state, UNCHANGED).complete_at == 10
+    with pytest.raises(BenchmarkError, match="is true"):
+        verified(PARTITION.state_at(1), UNCHANGED)

@@ -1,0 +1,177 @@
+"""The command line, as far as it needs no servers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from regent.cli import main
+from regent.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    monkeypatch.delenv("REGENT_ZOOKEEPER", raising=False)
+    return CliRunner()
+
+
+def test_help_names_every_command(runner: CliRunner) -> None:
+    output = runner.invoke(main, ["--help"]).output
+    for command in (
+        "run",
+        "status",
+        "why",
+        "plan",
+        "simulate",
+        "export",
+        "release",
+        "crds",
+        "settings",
+    ):
+        assert f"\n  {command} " in output
+
+
+def test_every_setting_is_an_option_of_run(runner: CliRunner) -> None:
+    output = runner.invoke(main, ["run", "--help"]).output
+    for name in Settings.model_fields:
+        option = "--namespace" if name == "namespaces" else f"--{name.replace('_', '-')}"
+        assert option in output
+
+
+def test_every_documented_option_exists(runner: CliRunner) -> None:
+    documented = re.findall(r"\| `(--[a-z-]+)` \|", (ROOT / "docs" / "settings.md").read_text())
+    offered = {option for parameter in main.commands["run"].params for option in parameter.opts}
+    assert len(documented) == len(Settings.model_fields)
+    assert set(documented) <= offered
+
+
+def test_run_without_zookeeper_says_what_to_do(runner: CliRunner) -> None:
+    result = runner.invoke(main, ["run"])
+    assert result.exit_code == 1
+    assert "--zookeeper HOST:PORT" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_run_refuses_a_malformed_connect_string(runner: CliRunner) -> None:
+    result = runner.invoke(main, ["run", "--zookeeper", "host:port", "--http-port", "0"])
+    assert result.exit_code == 1
+    assert "host:port" in result.output
+
+
+@pytest.mark.parametrize("command", ["status", "why"])
+def test_what_reads_a_cluster_has_the_options_of_run_that_reach_zookeeper(
+    runner: CliRunner, command: str
+) -> None:
+    output = runner.invoke(main, [command, "--help"]).output
+    names = [name for name in Settings.model_fields if name.startswith("zookeeper")]
+    assert [n for n in names if f"--{n.replace('_', '-')}" not in output] == []
+    assert "--config" in output
+
+
+@pytest.mark.parametrize("command", [["status"], ["why", "t"]])
+@pytest.mark.parametrize("url", ["ftp://host", "file:///etc/passwd", "127.0.0.1:8080"])
+def test_a_regent_is_asked_over_http_only(runner: CliRunner, url: str, command: list[str]) -> None:
+    result = runner.invoke(main, [*command, "--zookeeper", "z:1", "--url", url])
+    assert result.exit_code == 2
+    assert "must begin with http:// or https://" in result.output
+
+
+@pytest.mark.parametrize("command", [["run"], ["status"], ["why", "t"]])
+def test_a_binary_settings_file_is_named(
+    runner: CliRunner, tmp_path: Path, command: list[str]
+) -> None:
+    file = tmp_path / "keystore.jks"
+    file.write_bytes(b"\xfe\xed\xfe\xed")
+    result = runner.invoke(main, [*command, "--config", str(file)])
+    assert result.exit_code == 1
+    assert "keystore.jks is not text in UTF-8" in result.output
+    assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("partition", ["-1", "x", "1.5"])
+def test_why_takes_the_number_of_a_partition(runner: CliRunner, partition: str) -> None:
+    result = runner.invoke(main, ["why", "t", "--zookeeper", "z:1", "--partition", partition])
+    assert result.exit_code == 2
+    assert "--partition" in result.output
+
+
+def test_export_refuses_what_is_no_namespace(runner: CliRunner) -> None:
+    result = runner.invoke(main, ["export", "topics", "--namespace", "No_Name"])
+    assert result.exit_code == 2
+    assert "No_Name" in result.output
+
+
+@pytest.mark.parametrize("deployment", ["regent", "/regent", "kafka/", "a/b/c"])
+def test_release_refuses_what_is_no_deployment(runner: CliRunner, deployment: str) -> None:
+    result = runner.invoke(main, ["release", "--all", "--deployment", deployment])
+    assert result.exit_code == 1
+    assert "is not NAMESPACE/NAME" in result.output
+
+
+@pytest.mark.parametrize("namespace", ["", "team a", "Team"])
+def test_release_refuses_what_is_no_namespace(runner: CliRunner, namespace: str) -> None:
+    """An empty name would stand for all of them."""
+    result = runner.invoke(main, ["release", "--all", "--namespace", namespace])
+    assert result.exit_code == 2
+    assert "is not a namespace" in result.output
+
+
+def test_crds_prints_what_the_repository_holds(runner: CliRunner) -> None:
+    output = runner.invoke(main, ["crds"]).output
+    for file in sorted((ROOT / "crds").glob("*.yaml")):
+        assert file.read_text(encoding="utf-8") in output
+
+
+def test_crds_writes_files(runner: CliRunner, tmp_path: Path) -> None:
+    result = runner.invoke(main, ["crds", "--directory", str(tmp_path)])
+    assert result.exit_code == 0
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {path.name for path in (ROOT / "crds").glob("*.yaml")}
+
+
+@pytest.mark.parametrize("command", ["settings", "crds"])
+def test_a_command_whose_output_nobody_reads_ends_quietly_by_sigpipe(command: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "regent", command],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGPIPE, b"")
+
+
+@pytest.mark.parametrize("command", ["settings", "crds"])
+def test_a_full_disk_is_named_and_no_traceback_follows(command: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "regent", command],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert ended.stderr.decode() == (
+        "Error: the output cannot be written: No space left on device. Make room, or write it "
+        "elsewhere\n"
+    )
+
+
+def test_settings_prints_the_documentation(runner: CliRunner) -> None:
+    output = runner.invoke(main, ["settings"]).output
+    assert output == (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")

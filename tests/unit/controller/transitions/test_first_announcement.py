@@ -1,0 +1,118 @@
+"""What a new controller sends of all partitions, collected by broker and topic in one walk."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller.transitions.first_announcement import (
+    is_to_be_made,
+    make_first_announcement,
+)
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.protocol.control_codec import encode_body
+from regent.protocol.control_requests import ControlHeader, ControlRequests, LeaderAndIsrRequest
+from tests.unit.controller.world import World
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+def cluster(*, recovering: int = 0) -> World:
+    world = World()
+    world.start_broker(1, 2, 3)
+    world.create_topic("a", {0: (1, 2), 1: (2, 3)})
+    world.create_topic("b", {0: (3, 1)})
+    world.set_state(A0, 1, (1, 2), leader_epoch=5)
+    world.set_state(A1, 2, (2, 3), leader_epoch=6, leader_recovery_state=recovering)
+    world.set_state(B0, 3, (3,), leader_epoch=7)
+    return world
+
+
+def first_batch(world: World) -> ControlRequests:
+    """The batch of a failover with the replicas of all brokers."""
+    world.fail_over()
+    return next(requests for requests in world.driver.sent if requests.leader_and_isr)
+
+
+def encoded(requests: ControlRequests, broker_id: int, *, collected: bool) -> tuple[bytes, ...]:
+    request = LeaderAndIsrRequest(
+        ControlHeader(requests.controller_id, requests.controller_epoch, broker_id, 0),
+        requests.leader_and_isr[broker_id],
+        requests.partitions,
+        requests.topic_ids,
+        requests.brokers,
+        requests.entries.get(broker_id, {}) if collected else {},
+    )
+    return encode_body(request, version=7, listener=None)
+
+
+def test_each_broker_has_its_partitions_and_their_bytes_topic_by_topic() -> None:
+    requests = first_batch(cluster())
+    state = requests.partitions
+    assert {b: list(named) for b, named in requests.leader_and_isr.items()} == {
+        1: [A0, B0],
+        2: [A0, A1],
+        3: [A1, B0],
+    }
+    assert requests.entries == {
+        1: {"a": [state[A0].flexible], "b": [state[B0].flexible]},
+        2: {"a": [state[A0].flexible, state[A1].flexible]},
+        3: {"a": [state[A1].flexible], "b": [state[B0].flexible]},
+    }
+
+
+@pytest.mark.parametrize("recovering", [0, 1])
+def test_requests_are_the_same_bytes_as_without_what_was_collected(recovering: int) -> None:
+    requests = first_batch(cluster(recovering=recovering))
+    for broker_id in (1, 2, 3):
+        with_entries = encoded(requests, broker_id, collected=True)
+        assert with_entries == encoded(requests, broker_id, collected=False)
+
+
+def test_a_topic_with_a_leader_that_recovers_is_left_out_of_the_bytes() -> None:
+    """What follows its bytes differs. Its partitions are named all the same."""
+    requests = first_batch(cluster(recovering=1))
+    state = requests.partitions
+    assert requests.entries == {
+        1: {"b": [state[B0].flexible]},
+        2: {},
+        3: {"b": [state[B0].flexible]},
+    }
+    assert list(requests.leader_and_isr[2]) == [A0, A1]
+
+
+def test_a_topic_with_a_partition_that_is_being_reassigned_is_left_out_likewise() -> None:
+    world = cluster()
+    world.create_topic("b", {0: ReplicaAssignment((3, 1), adding_replicas=(1,))})
+    requests = first_batch(world)
+    assert [list(requests.entries[b]) for b in (1, 2, 3)] == [["a"], ["a"], ["a"]]
+
+
+def test_every_partition_has_its_value_and_nothing_of_another() -> None:
+    world = cluster()
+    active = world.load()
+    cluster_state = active.context.cluster
+    assert is_to_be_made(active.context)
+    world.run(make_first_announcement(active.context))
+    assert list(cluster_state.announced_states) == [A0, A1, B0]
+    for tp, state in cluster_state.announced_states.items():
+        assert state.partition == tp.partition
+        assert state.leader_and_isr == cluster_state.leadership[tp]
+        assert state.assignment == cluster_state.assignment(tp)
+    assert not is_to_be_made(active.context)
+
+
+def test_older_brokers_are_sent_another_encoding_for_which_nothing_is_collected() -> None:
+    world = cluster()
+    world.driver.inter_broker_protocol = (2, 3)
+    requests = first_batch(world)
+    assert requests.entries == {}
+    assert list(requests.leader_and_isr[2]) == [A0, A1]
+
+
+def test_where_a_partition_has_no_leadership_yet_nothing_is_collected() -> None:
+    """It gets its first leader later: it is no part of the first requests."""
+    world = cluster()
+    world.create_topic("new", {0: (1, 2)})
+    requests = first_batch(world)
+    assert requests.entries == {}
+    assert list(requests.leader_and_isr[2]) == [A0, A1]

@@ -1,0 +1,175 @@
+"""Kubernetes Events: what is sent, what is not told twice, and what waits for resources."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from regent.kube.event_recorder import PATIENCE_S, EventRecorder
+from regent.kube.object_cache import CachedObject
+from regent.reconcile.plan import PlannedEvent
+from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.test_object_cache import body, key, topic_cache
+from tests.unit.kube.test_status_writer import Store
+
+NEWS = PlannedEvent("Created", "made")
+WARNING = PlannedEvent("Bad", "broken", is_warning=True)
+
+
+def subject(name: str = "orders") -> CachedObject:
+    cache, _ = topic_cache()
+    cache.put(body(name, version="5"))
+    known = cache.get(key(name))
+    assert known is not None
+    return known
+
+
+@dataclass
+class Bench:
+    """A recorder beside resources that may wait for their turn."""
+
+    store: Store = field(default_factory=lambda: Store(None))
+    is_busy: bool = False
+
+    @contextlib.asynccontextmanager
+    async def recording(self) -> AsyncIterator[EventRecorder]:
+        recorder = EventRecorder(
+            self.store,
+            now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+            instance="pod-1",
+            is_busy=lambda: self.is_busy,
+        )
+        sending = asyncio.create_task(recorder.run())
+        try:
+            yield recorder
+        finally:
+            sending.cancel()
+
+    @property
+    def sent(self) -> list[str]:
+        return [event["reason"] for event in self.store.created]
+
+
+def record(*events: PlannedEvent, times: int = 1, name: str = "orders") -> Store:
+    """Record Events about one object, and have them sent."""
+    bench = Bench()
+
+    async def scenario() -> None:
+        async with bench.recording() as recorder:
+            known = subject(name)
+            for _ in range(times):
+                for event in events:
+                    recorder.record(known, event)
+            await recorder.flush()
+
+    run(scenario())
+    return bench.store
+
+
+class TestWhatIsSent:
+    def test_the_same_one_is_told_once(self) -> None:
+        store = record(PlannedEvent("A", "x"), PlannedEvent("A", "y"), times=3)
+        assert [event["message"] for event in store.created] == ["x", "y"]
+
+    def test_what_happened_again_is_told_again(self) -> None:
+        store = record(PlannedEvent("A", "x", is_occurrence=True), times=3)
+        assert len(store.created) == 3
+
+    @pytest.mark.parametrize("end", ["t", "-", ".", ".-."])
+    def test_its_name_is_one_however_long_that_of_the_resource_is(self, end: str) -> None:
+        (event,) = record(
+            PlannedEvent("A", "x"), name=f"{'t' * 200}"[: -len(end)] + end + "t"
+        ).created
+        assert re.fullmatch(
+            r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
+            event["metadata"]["name"],
+        )
+
+    def test_what_it_says(self) -> None:
+        (event,) = record(PlannedEvent("Bad", "x" * 2000, is_warning=True)).created
+        assert event["type"] == "Warning"
+        assert event["reason"] == "Bad"
+        assert len(event["message"]) == 1024
+        assert event["involvedObject"]["uid"] == "uid-orders"
+        assert event["involvedObject"]["kind"] == "KafkaTopic"
+        assert event["metadata"]["namespace"] == "shop"
+        assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"
+        assert event["reportingInstance"] == "pod-1"
+
+
+class TestWhileResourcesWait:
+    def test_news_waits_and_a_warning_does_not(self) -> None:
+        bench = Bench(is_busy=True)
+
+        async def scenario() -> None:
+            async with bench.recording() as recorder:
+                recorder.record(subject(), NEWS)
+                recorder.record(subject(), WARNING)
+                await elapse(PATIENCE_S - 1)
+                assert bench.sent == ["Bad"]
+                bench.is_busy = False
+                recorder.wake()
+                await elapse(0.1)
+                assert bench.sent == ["Bad", "Created"]
+
+        run(scenario())
+
+    def test_news_does_not_wait_for_ever(self) -> None:
+        bench = Bench(is_busy=True)
+
+        async def scenario() -> None:
+            async with bench.recording() as recorder:
+                recorder.record(subject(), NEWS)
+                await elapse(PATIENCE_S / 2)
+                recorder.record(subject("other"), PlannedEvent("Later", "made, too"))
+                await elapse(PATIENCE_S / 2 + 1)
+                assert bench.sent == ["Created"]
+
+        run(scenario())
+
+    def test_what_waited_says_when_it_happened(self) -> None:
+        bench = Bench(is_busy=True)
+        moments = iter((datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)))
+
+        async def scenario() -> None:
+            recorder = EventRecorder(
+                bench.store, now=lambda: next(moments), instance="p", is_busy=lambda: bench.is_busy
+            )
+            recorder.record(subject(), NEWS)
+            sending = asyncio.create_task(recorder.run())
+            await elapse(PATIENCE_S + 1)
+            sending.cancel()
+
+        run(scenario())
+        (event,) = bench.store.created
+        assert event["lastTimestamp"] == "2026-01-01T00:00:00Z"
+
+    def test_too_much_news_does_not_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("regent.kube.event_recorder._PATIENT_MAX", 2)
+        bench = Bench(is_busy=True)
+
+        async def scenario() -> None:
+            async with bench.recording() as recorder:
+                for number in range(5):
+                    recorder.record(subject(), PlannedEvent(f"N{number}", "made"))
+                await elapse(0.1)
+                assert bench.sent == ["N0", "N1", "N2"]
+
+        run(scenario())
+
+    def test_at_the_end_nothing_waits(self) -> None:
+        bench = Bench(is_busy=True)
+
+        async def scenario() -> None:
+            async with bench.recording() as recorder:
+                recorder.record(subject(), NEWS)
+                await recorder.finish()
+                assert bench.sent == ["Created"]
+
+        run(scenario())

@@ -1,0 +1,408 @@
+"""Which planner is asked, for how many at a time, and what becomes of a job that nobody needs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from regent.kube.errors import KubeUnavailableError
+from regent.kube.object_cache import ObjectKey
+from regent.kube.plan_runner import PlanTask
+from regent.kube.rebalance_planning import PlanningTools, RebalancePlanning
+from regent.kube.waiting import cancel
+from regent.model.topic_name_rules import TopicNameRules
+from regent.planning.goals import PlannerGoals
+from regent.planning.histories import PlannerHistory
+from regent.planning.orders import PlanningOrder
+from regent.planning.results import (
+    HistoryUnusable,
+    PlannedChange,
+    PlannedChanges,
+    PlannerFailed,
+    PlannerMissing,
+    PlanResult,
+)
+from regent.planning.spark_jobs import PlanOwner
+from regent.resources.rebalance_history import RebalanceHistory
+from regent.resources.rebalance_spark import RebalanceSpark
+from sandbox import wait_until_async
+from tests.unit.kube.test_rebalances_end_to_end import log_dirs
+from tests.unit.reconcile.reassignments.reassigning import orders
+from tests.unit.reconcile.requests import view
+
+KEY = ObjectKey("PartitionReassignment", "shop", "move")
+OWNER = PlanOwner("shop", "move", "u1")
+ON_SPARK = PlanningOrder(
+    goals=PlannerGoals(), brokers=((1, None),), spark=RebalanceSpark(image="planner:1")
+)
+ALL_TOPICS = TopicNameRules()
+BESIDE = PlanningOrder(goals=PlannerGoals(), brokers=((1, None),))
+
+
+class Runner:
+    """Notes what it is asked for.
+
+    Attributes:
+        gate: Set: it answers.
+        dying: Set: who is cancelled ends.
+        left: Whose jobs are there from before.
+        unseen: Whether nobody can tell that.
+        given_up: Whose jobs were deleted.
+        deleting: Set: deleting ends.
+        failing: How often deleting fails.
+        result: The answer.
+        at_once: How many it has been asked for at the same time.
+    """
+
+    def __init__(self) -> None:
+        self.tasks: list[PlanTask] = []
+        self.gate = asyncio.Event()
+        self.dying = asyncio.Event()
+        self.dying.set()
+        self.left: set[PlanOwner] = set()
+        self.unseen = False
+        self.given_up: list[PlanOwner] = []
+        self.deleting = asyncio.Event()
+        self.deleting.set()
+        self.failing = 0
+        self.result: PlanResult = PlannedChanges(())
+        self.at_once = 0
+        self._running = 0
+
+    async def run(self, task: PlanTask) -> PlanResult:
+        self.tasks.append(task)
+        self._running += 1
+        self.at_once = max(self.at_once, self._running)
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            await self.dying.wait()
+            raise
+        finally:
+            self._running -= 1
+        return self.result
+
+    @property
+    def owners(self) -> list[str]:
+        """For whom it was asked, as ``namespace/name``."""
+        found = [task.spark.owner for task in self.tasks if task.spark is not None]
+        return [f"{each.namespace}/{each.name}" for each in found]
+
+    async def has_job(self, owner: PlanOwner) -> bool:
+        if self.unseen:
+            raise KubeUnavailableError("no answer")
+        return owner in self.left
+
+    async def give_up(self, owner: PlanOwner) -> None:
+        await self.deleting.wait()
+        self.given_up.append(owner)
+        if self.failing:
+            self.failing -= 1
+            raise KubeUnavailableError("no answer")
+
+
+@asynccontextmanager
+async def planning(
+    beside: Runner,
+    jobs: Runner | None,
+    rules: TopicNameRules = ALL_TOPICS,
+    *,
+    history: str | None = None,
+) -> AsyncIterator[RebalancePlanning]:
+    made = RebalancePlanning(
+        PlanningTools(ask_log_dirs=log_dirs, runner=beside, history=history),
+        jobs=jobs,
+        concurrent_jobs=2,
+        view=lambda: view(orders((1, 2), (1, 2))),
+        rules=rules,
+        on_news=lambda _: None,
+    )
+    running = asyncio.create_task(made.run(asyncio.Event()))
+    try:
+        yield made
+    finally:
+        await cancel((running,))
+
+
+async def until_asked(runner: Runner, times: int = 1) -> None:
+    async def asked() -> bool:
+        return len(runner.tasks) == times
+
+    await wait_until_async(asked, timeout_s=60, describe="the planner to be asked")
+
+
+async def outcome(made: RebalancePlanning, key: ObjectKey = KEY) -> PlanResult:
+    async def look() -> bool:
+        return made.outcome_for(key, "u1") is not None
+
+    await wait_until_async(look, timeout_s=60, describe="an outcome")
+    found = made.outcome_for(key, "u1")
+    assert found is not None
+    return found.result
+
+
+async def until_given_up(runner: Runner, *owners: PlanOwner) -> None:
+    async def given_up() -> bool:
+        return runner.given_up == list(owners)
+
+    await wait_until_async(given_up, timeout_s=60, describe="jobs to be deleted")
+
+
+async def settled() -> None:
+    """Everything that can go on has gone on: nothing here waits for a thread or a server but
+    snapshots, and those are small."""
+    for _ in range(50):
+        await asyncio.to_thread(int)
+
+
+def key_of(name: str, namespace: str = "shop") -> ObjectKey:
+    return ObjectKey("PartitionReassignment", namespace, name)
+
+
+async def test_an_order_on_spark_is_a_job_with_an_identity() -> None:
+    beside, jobs = Runner(), Runner()
+    async with planning(beside, jobs) as made:
+        made.keep(KEY, "u1", ON_SPARK)
+        await until_asked(jobs)
+        (task,) = jobs.tasks
+        assert task.spark is not None
+        assert task.spark.owner == OWNER
+        jobs.gate.set()
+        assert await outcome(made) == PlannedChanges(())
+        made.keep(KEY, "u1", None)
+    assert beside.tasks == []
+    assert jobs.given_up == [], "it has ended, and stays for its log"
+
+
+async def test_another_order_is_not_and_goes_to_the_process_beside() -> None:
+    beside, jobs = Runner(), Runner()
+    async with planning(beside, jobs) as made:
+        made.keep(KEY, "u1", BESIDE)
+        await until_asked(beside)
+        assert beside.tasks[0].spark is None
+    assert jobs.tasks == []
+
+
+async def test_a_job_that_nobody_needs_is_deleted_and_others_are_served_on() -> None:
+    beside, jobs = Runner(), Runner()
+    jobs.failing = 1
+    async with planning(beside, jobs) as made:
+        made.keep(KEY, "u1", ON_SPARK)
+        await until_asked(jobs)
+        made.keep(KEY, "u1", None)
+        made.keep(KEY, "u1", BESIDE)
+        await until_asked(beside)
+    assert jobs.given_up == [OWNER]
+
+
+async def test_a_job_without_room_holds_up_neither_other_jobs_nor_the_process_beside() -> None:
+    """The first of them waits for room for its pods, as long as it may."""
+    beside, jobs = Runner(), Runner()
+    beside.gate.set()
+    async with planning(beside, jobs) as made:
+        made.keep(KEY, "u1", ON_SPARK)
+        await until_asked(jobs)
+        made.keep(key_of("other"), "u1", ON_SPARK)
+        made.keep(key_of("third"), "u1", BESIDE)
+        await until_asked(jobs, 2)
+        assert await outcome(made, key_of("third")) == PlannedChanges(())
+        assert made.outcome_for(KEY, "u1") is None
+
+
+async def test_so_many_jobs_are_waited_for_and_then_whose_namespace_has_the_fewest() -> None:
+    jobs = Runner()
+    async with planning(Runner(), jobs) as made:
+        for name in ("a", "b", "c", "d"):
+            made.keep(key_of(name), "u1", ON_SPARK)
+        made.keep(key_of("one", "other"), "u1", ON_SPARK)
+        await until_asked(jobs, 2)
+        await settled()
+        first, second = jobs.owners
+        assert {first, second} <= {"shop/a", "shop/b", "shop/c", "shop/d", "other/one"}
+        made.keep(key_of(first.partition("/")[2], first.partition("/")[0]), "u1", None)
+        await until_asked(jobs, 3)
+        assert "other/one" in jobs.owners, "the other namespace has its share"
+        await settled()
+        assert len(jobs.tasks) == 3
+    assert jobs.at_once == 2
+
+
+async def test_processes_plan_one_at_a_time_and_the_next_begins_when_the_last_has_ended() -> None:
+    beside = Runner()
+    beside.dying.clear()
+    async with planning(beside, None) as made:
+        made.keep(KEY, "u1", BESIDE)
+        made.keep(key_of("other"), "u1", BESIDE)
+        await until_asked(beside)
+        made.keep(KEY, "u1", None)
+        await settled()
+        assert len(beside.tasks) == 1, "it is being ended, and has its memory still"
+        beside.dying.set()
+        await until_asked(beside, 2)
+        beside.gate.set()
+        await outcome(made, key_of("other"))
+    assert beside.at_once == 1
+
+
+async def test_an_order_waits_until_what_is_left_of_the_one_before_is_deleted() -> None:
+    """What deletes the jobs of a resource would find the job of its next order, too."""
+    jobs = Runner()
+    jobs.deleting.clear()
+    async with planning(Runner(), jobs) as made:
+        made.keep(KEY, "u1", ON_SPARK)
+        await until_asked(jobs)
+        made.keep(KEY, "u1", None)
+        made.keep(KEY, "u1", ON_SPARK)
+        made.keep(key_of("other"), "u1", ON_SPARK)
+        await until_asked(jobs, 2)
+        await settled()
+        assert jobs.owners == ["shop/move", "shop/other"]
+        jobs.deleting.set()
+        await until_given_up(jobs, OWNER)
+        await until_asked(jobs, 3)
+        assert jobs.owners[-1] == "shop/move"
+
+
+async def test_with_other_brokers_the_plans_under_way_are_made_again_before_those_that_wait() -> (
+    None
+):
+    """A broker comes or goes: all want another plan, and each that had a job replaces it."""
+    jobs = Runner()
+    others = replace(ON_SPARK, brokers=((1, None), (2, None)))
+    async with planning(Runner(), jobs) as made:
+        for name in ("a", "b"):
+            made.keep(key_of(name), "u1", ON_SPARK)
+        await until_asked(jobs, 2)
+        made.keep(key_of("waits", "other"), "u1", ON_SPARK)
+        await settled()
+        for key in (key_of("waits", "other"), key_of("a"), key_of("b")):
+            made.keep(key, "u1", others)
+        await until_asked(jobs, 4)
+        await settled()
+        assert sorted(jobs.owners) == ["shop/a", "shop/a", "shop/b", "shop/b"]
+        assert jobs.at_once == 2
+    assert jobs.given_up == []
+
+
+async def test_a_regent_that_takes_over_goes_on_with_all_jobs_that_it_finds() -> None:
+    """More than it would begin: they have their pods, and their drivers look for it. The others
+    wait for room."""
+    jobs = Runner()
+    jobs.left = {PlanOwner("shop", name, "u1") for name in ("c", "d", "e")}
+    async with planning(Runner(), jobs) as made:
+        for name in ("a", "b", "c", "d", "e"):
+            made.keep(key_of(name), "u1", ON_SPARK)
+        await until_asked(jobs, 3)
+        await settled()
+        assert sorted(jobs.owners) == ["shop/c", "shop/d", "shop/e"]
+        jobs.gate.set()
+        await until_asked(jobs, 5)
+
+
+async def test_where_jobs_cannot_be_listed_each_waits_for_its_turn() -> None:
+    jobs = Runner()
+    jobs.unseen = True
+    async with planning(Runner(), jobs) as made:
+        for name in ("a", "b", "c"):
+            made.keep(key_of(name), "u1", ON_SPARK)
+        await until_asked(jobs, 2)
+        await settled()
+        assert len(jobs.tasks) == 2
+        jobs.gate.set()
+        await until_asked(jobs, 3)
+
+
+async def test_a_job_is_deleted_when_its_plan_is_made_beside_instead() -> None:
+    beside, jobs = Runner(), Runner()
+    async with planning(beside, jobs) as made:
+        made.keep(KEY, "u1", ON_SPARK)
+        await until_asked(jobs)
+        made.keep(KEY, "u1", BESIDE)
+        await until_asked(beside)
+    assert jobs.given_up == [OWNER]
+
+
+async def test_a_job_that_has_failed_may_still_be_there_and_is_deleted() -> None:
+    """Without its Secret, for instance, its driver never begins, and never ends."""
+    beside, jobs = Runner(), Runner()
+    jobs.result = PlannerFailed("its Secret was refused")
+    jobs.gate.set()
+    async with planning(beside, jobs) as made:
+        made.keep(KEY, "u1", ON_SPARK)
+        assert await outcome(made) == jobs.result
+        made.keep(KEY, "u1", None)
+        made.keep(KEY, "u1", BESIDE)
+        await until_asked(beside)
+    assert jobs.given_up == [OWNER]
+
+
+async def test_at_the_end_of_the_process_a_job_goes_on() -> None:
+    jobs = Runner()
+    async with planning(Runner(), jobs) as made:
+        made.keep(KEY, "u1", ON_SPARK)
+        await until_asked(jobs)
+    assert jobs.given_up == []
+
+
+async def test_a_plan_that_moves_what_the_namespace_may_not_move_is_none() -> None:
+    beside = Runner()
+    beside.result = PlannedChanges((PlannedChange("orders", 0, (1, 2), (2, 1)),))
+    beside.gate.set()
+    rules = TopicNameRules.parse(("*=others",))
+    async with planning(beside, None, rules) as made:
+        made.keep(KEY, "u1", BESIDE)
+        result = await outcome(made)
+    assert beside.tasks[0].goals.pinned == ("orders",)
+    assert result == PlannerFailed("its plan moves orders-0, a topic that is to stay")
+
+
+FROM_HISTORY = RebalanceHistory(window_seconds=3600, percentile=99, max_age_seconds=600)
+
+
+async def test_a_planner_gets_the_history_of_the_process_and_of_this_cluster_alone() -> None:
+    beside, jobs = Runner(), Runner()
+    async with planning(beside, jobs, history="file:/history") as made:
+        made.keep(KEY, "u1", replace(ON_SPARK, history=FROM_HISTORY))
+        await until_asked(jobs)
+        made.keep(key_of("other"), "u1", replace(BESIDE, history=FROM_HISTORY))
+        await until_asked(beside)
+        made.keep(key_of("without"), "u1", ON_SPARK)
+        await until_asked(jobs, 2)
+    expected = PlannerHistory(
+        place="file:/history", window_s=3600, percentile=99, max_age_s=600, cluster="cluster-a"
+    )
+    job, without = jobs.tasks
+    assert job.spark is not None
+    assert (job.history, job.spark.history, beside.tasks[0].history) == (expected,) * 3
+    assert without.spark is not None
+    assert (without.history, without.spark.history) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("place", "order", "named"),
+    [(None, BESIDE, "planner_history"), ("/history", ON_SPARK, "/history, a folder that pods")],
+)
+async def test_a_history_that_is_nowhere_or_out_of_reach_is_said_and_nothing_is_planned(
+    place: str | None, order: PlanningOrder, named: str
+) -> None:
+    beside, jobs = Runner(), Runner()
+    async with planning(beside, jobs, history=place) as made:
+        made.keep(KEY, "u1", replace(order, history=FROM_HISTORY))
+        result = await outcome(made)
+    assert isinstance(result, HistoryUnusable)
+    assert named in result.problem
+    assert (beside.tasks, jobs.tasks) == ([], [])
+
+
+async def test_without_an_exchange_the_resource_says_what_to_set() -> None:
+    beside = Runner()
+    async with planning(beside, None) as made:
+        made.keep(KEY, "u1", ON_SPARK)
+        result = await outcome(made)
+    assert isinstance(result, PlannerMissing)
+    assert "planner_exchange_port" in result.problem
+    assert beside.tasks == [], "what was to run elsewhere is not run here"

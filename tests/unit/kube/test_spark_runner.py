@@ -1,0 +1,213 @@
+"""Jobs on Spark where the API server answers as the one of the tests cannot: without the Spark
+Operator's definitions, with a driver's log, or not at all. (The rest is tested with a real one.)"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import kopf
+import pytest
+from aiohttp import web
+
+from regent.kube.client import KubeClient
+from regent.kube.plan_runner import PlanTask
+from regent.kube.spark_runner import SparkRunner
+from regent.network.listening import listening_socket
+from regent.planning.goals import PlannerGoals
+from regent.planning.results import PlannerFailed, PlannerMissing
+from regent.planning.spark_jobs import (
+    Credentials,
+    PlanOwner,
+    SparkPolicy,
+    SparkTask,
+    spark_application,
+)
+from regent.resources.rebalance_spark import RebalanceSpark
+from regent.servers.plan_exchange import PlanExchange
+from sandbox import wait_until_async
+
+JOBS = "/apis/sparkoperator.k8s.io/v1beta2/namespaces/shop/sparkapplications"
+TASK = SparkTask(PlanOwner("shop", "move", "u1"), RebalanceSpark(image="planner:1"), "d" * 64)
+POLICY = SparkPolicy(images=("*",), service_accounts=("*",))
+
+
+def job_body(state: str = "RUNNING") -> dict[str, Any]:
+    """The job of the task, as the API server has it."""
+    body = spark_application(TASK, Credentials(url="http://x:1", token_sha256="a" * 64))
+    body["metadata"] |= {"uid": "j1", "creationTimestamp": "2026-01-02T03:04:05Z"}
+    body["status"] = {
+        "applicationState": {"state": state},
+        "driverInfo": {"podName": "move-driver"},
+    }
+    return body
+
+
+class ApiServer:
+    """Has one job, and its Secret.
+
+    Attributes:
+        job: None: the Spark Operator is not installed.
+        is_failing: Whether questions for the job fail.
+        looks: How many there were.
+        failures: How many of them have failed.
+        log: The driver's.
+        now: The time that it says, a minute after the creation of the job. It is another one than
+            Regent's.
+        queries: Of the questions for the log.
+        deletions: How often the job was deleted.
+    """
+
+    def __init__(self) -> None:
+        self.job: dict[str, Any] | None = job_body()
+        self.is_failing = False
+        self.looks = self.failures = 0
+        self.log = ""
+        self.now = datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)
+        self.queries: list[dict[str, str]] = []
+        self.deletions = 0
+        self.url = ""
+
+    async def handle(self, request: web.Request) -> web.Response:
+        response = self._answer(request)
+        response.headers["Date"] = format_datetime(self.now, usegmt=True)
+        return response
+
+    def _answer(self, request: web.Request) -> web.Response:
+        if request.path == "/api/v1/namespaces/shop/pods/move-driver/log":
+            self.queries.append(dict(request.query))
+            return web.Response(text=self.log)
+        if request.path == "/api/v1/namespaces/shop/secrets":
+            assert (request.method, request.query["dryRun"]) == ("POST", "All")
+            return web.json_response({"message": "it exists already"}, status=409)
+        if self.job is None:
+            return web.json_response({"message": "the server could not find it"}, status=404)
+        if request.path == JOBS:
+            return web.json_response({"items": [self.job]})
+        assert request.path == f"{JOBS}/{TASK.name}"
+        if request.method == "DELETE":
+            self.deletions += 1
+            return web.json_response({})
+        self.looks += 1
+        if self.is_failing:
+            self.failures += 1
+            return web.json_response({"message": "etcd is away"}, status=503)
+        return web.json_response(self.job)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    made = ApiServer()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", made.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield made
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def spark(server: ApiServer) -> AsyncIterator[SparkRunner]:
+    async def credentials() -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server=server.url, token="one")
+
+    exchange = PlanExchange(
+        listening_socket("127.0.0.1", 0, setting="planner_exchange"), max_bytes=1000
+    )
+    async with KubeClient(
+        max_connections=4, request_timeout_s=60, credentials=credentials
+    ) as client:
+        yield SparkRunner(
+            client=client,
+            exchange=exchange,
+            policy=POLICY,
+            look_every_s=0.01,
+        )
+    exchange.close()
+
+
+def run(spark: SparkRunner) -> asyncio.Task[object]:
+    return asyncio.create_task(spark.run(PlanTask(b"{}", PlannerGoals(), TASK)))
+
+
+async def followed(server: ApiServer) -> None:
+    """Wait until the job is followed."""
+
+    async def looked() -> bool:
+        return server.looks > 0
+
+    await wait_until_async(looked, timeout_s=60, describe="the job to be looked at")
+
+
+async def test_without_the_spark_operator_it_says_so(spark: SparkRunner, server: ApiServer) -> None:
+    server.job = None
+    result = await run(spark)
+    assert isinstance(result, PlannerMissing)
+    assert "needs the Spark Operator, which is not installed" in result.problem
+    await spark.give_up(TASK.owner)  # there is nothing to be deleted
+
+
+async def test_a_job_that_is_given_up_is_deleted_unless_it_has_ended(
+    spark: SparkRunner, server: ApiServer
+) -> None:
+    server.job = job_body("FAILED")
+    await spark.give_up(TASK.owner)
+    assert server.deletions == 0, "it stays for its log"
+    server.job = job_body("")
+    await spark.give_up(TASK.owner)
+    assert server.deletions == 1
+
+
+async def test_the_end_of_the_drivers_log_is_told(spark: SparkRunner, server: ApiServer) -> None:
+    running = run(spark)
+    await followed(server)
+    server.log = "many lines\njava.lang.OutOfMemoryError: Java heap space\n"
+    server.job = job_body("FAILED")
+    result = await running
+    assert isinstance(result, PlannerFailed)
+    assert result.problem.endswith(f"driver's log: {server.log.strip()}")
+    (query,) = server.queries
+    assert query == {
+        "container": "spark-kubernetes-driver",
+        "tailLines": "20",
+        "limitBytes": "16384",
+    }
+
+
+async def test_an_api_server_that_is_away_is_waited_for(
+    spark: SparkRunner, server: ApiServer
+) -> None:
+    running = run(spark)
+    await followed(server)
+    server.is_failing = True
+
+    async def failures() -> bool:
+        return server.failures > 1
+
+    await wait_until_async(failures, timeout_s=60, describe="questions to fail")
+    assert not running.done()
+    server.job, server.is_failing = job_body("COMPLETED"), False
+    result = await running
+    assert isinstance(result, PlannerFailed)
+    assert "without handing in a plan" in result.problem
+
+
+async def test_the_time_that_a_job_may_take_is_counted_by_the_clock_that_has_dated_it(
+    spark: SparkRunner, server: ApiServer
+) -> None:
+    """The one of the API server: it may be hours from Regent's."""
+    running = run(spark)
+    await followed(server)
+    assert not running.done()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    server.now += timedelta(seconds=TASK.options.timeout_seconds)
+    result = await run(spark)
+    assert isinstance(result, PlannerFailed)
+    assert "it took longer than 1800 s (timeoutSeconds)" in result.problem
+    assert server.deletions == 1

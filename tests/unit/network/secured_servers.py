@@ -1,0 +1,90 @@
+"""A server of Kafka's protocol with TLS or SASL, and who may use it."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import trustme
+from kio.schema.errors import ErrorCode
+
+from regent.model.scram_credential import ScramCredential
+from regent.network.kafka_server import KafkaServer
+from regent.network.server_settings import ServerLimits, ServerSettings
+from regent.network.server_tls import ClientAuth, TlsFiles
+from regent.protocol.served_apis import CONTROLLED_SHUTDOWN
+from tests.support.kafka_client import KafkaClient
+from tests.support.scram_users import scram_credential_of
+from tests.unit.network.kafka_servers import PLENTY, Controller
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+PASSWORD = "a pass,word=ö"
+
+
+class Users:
+    """One user, of every mechanism."""
+
+    async def password(self, username: str) -> str | None:
+        return PASSWORD if username == "a=user,1" else None
+
+    async def scram_credential(self, mechanism: str, username: str) -> ScramCredential | None:
+        return scram_credential_of(PASSWORD, mechanism) if username == "a=user,1" else None
+
+
+class Authority:
+    """A certificate authority, and the server's files."""
+
+    def __init__(self, directory: Path, *, client_auth: ClientAuth = "none") -> None:
+        self.ca = trustme.CA()
+        self.files = TlsFiles(
+            certificate=directory / "certificate.pem",
+            key=directory / "key.pem",
+            client_authorities=directory / "ca.pem",
+            client_auth=client_auth,
+        )
+        self.ca.cert_pem.write_to_path(str(directory / "ca.pem"))
+        self.renew()
+
+    def renew(self) -> None:
+        """Give the server another certificate."""
+        issued = self.ca.issue_cert("127.0.0.1")
+        self.files.certificate.write_bytes(b"".join(b.bytes() for b in issued.cert_chain_pems))
+        issued.private_key_pem.write_to_path(str(self.files.key))
+
+    def client(self, name: str | None = None) -> ssl.SSLContext:
+        """A client's context, with a certificate if the client has a name."""
+        context = ssl.create_default_context()
+        self.ca.configure_trust(context)
+        if name is not None:
+            issued = self.ca.issue_cert(
+                common_name=name, organization_name="Example", organization_unit_name="Kafka"
+            )
+            issued.configure_cert(context)
+        return context
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    controller: Controller,
+    *,
+    tls: TlsFiles | None = None,
+    mechanisms: tuple[str, ...] = (),
+    limits: ServerLimits = PLENTY,
+) -> AsyncIterator[KafkaServer]:
+    settings = ServerSettings(tls=tls, sasl_mechanisms=mechanisms, limits=limits)
+    server = KafkaServer(
+        settings, apis=(CONTROLLED_SHUTDOWN,), dispatcher=controller, credentials=Users()
+    )
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+async def shut_down(client: KafkaClient) -> None:
+    """Be answered."""
+    answer = await client.ask(CONTROLLED_SHUTDOWN, 3, {"brokerId": 1})
+    assert answer.error_code is ErrorCode.none

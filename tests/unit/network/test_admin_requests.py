@@ -1,0 +1,196 @@
+"""Requests to the controller over real sockets: a broker reads and answers them with the codec of
+the server's side, in the versions of its release."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from regent.model.cluster import Broker
+from regent.model.errors import BrokerNotControllerError, BrokerQuestionError, BrokerTooOldError
+from regent.model.partition import TopicPartition
+from regent.network.admin_requests import AdminRequests
+from regent.network.settings import ChannelSettings
+from regent.protocol.entity_building import build_entity
+from regent.protocol.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    ELECTION_NOT_NEEDED,
+    INVALID_REPLICA_ASSIGNMENT,
+    NONE,
+    NOT_CONTROLLER,
+    UNKNOWN_SERVER_ERROR,
+)
+from regent.protocol.framing import API_VERSIONS_KEY, RequestHeader
+from regent.protocol.served_apis import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    ELECT_LEADERS,
+    Api,
+    table_of,
+)
+from regent.protocol.server_codec import ServerCodec
+from tests.support.raw_broker import RawBroker, answer_of, raw_brokers
+
+P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+PREFERRED, UNCLEAN = 0, 1
+
+_CODEC = ServerCodec(table_of([ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS]))
+
+
+class Controller:
+    """A broker that answers with these fields.
+
+    Attributes:
+        entities: What it was asked.
+        versions: In which versions.
+    """
+
+    def __init__(self, broker: RawBroker, api: Api, fields: Mapping[str, Any]) -> None:
+        self.entities: list[Any] = []
+        self.versions: list[int] = []
+        self._broker = broker
+        self._api = api
+        self._fields = fields
+        broker.answer = self._answer
+
+    @property
+    def registration(self) -> Broker:
+        return self._broker.as_upstream().broker
+
+    def _answer(self, header: RequestHeader, frame: bytes) -> bytes:
+        if header.api_key == API_VERSIONS_KEY:
+            keys = self._broker.versions.items()
+            listed = b"".join(struct.pack(">hhh", key, *known) for key, known in keys)
+            return answer_of(header, struct.pack(">hi", 0, len(keys)) + listed)
+        request = _CODEC.decode(frame)
+        self.entities.append(request.entity)
+        self.versions.append(request.header.api_version)
+        kind = self._api.responses[request.header.api_version]
+        return _CODEC.encode(request.header, build_entity(kind, self._fields))
+
+
+def requests() -> AdminRequests:
+    return AdminRequests(client_id="9", settings=ChannelSettings())
+
+
+def reassigned(
+    code: int = NONE, partitions: Mapping[int, tuple[int, str | None]] | None = None
+) -> dict[str, Any]:
+    listed = [
+        {"partition_index": p, "error_code": each, "error_message": message}
+        for p, (each, message) in (partitions or {}).items()
+    ]
+    topics = [{"name": "orders", "partitions": listed}] if listed else []
+    return {"error_code": code, "error_message": None, "responses": topics}
+
+
+def elected(code: int, partitions: Mapping[int, int]) -> dict[str, Any]:
+    listed = [
+        {"partition_id": p, "error_code": each, "error_message": None}
+        for p, each in partitions.items()
+    ]
+    results = [{"topic": "orders", "partition_result": listed}]
+    return {"error_code": code, "replica_election_results": results}
+
+
+@pytest.mark.parametrize("release", [(2, 4), (3, 9)])
+async def test_reassignments_are_begun_and_cancelled(release: tuple[int, int]) -> None:
+    async with raw_brokers(release) as (broker,):
+        fields = reassigned(
+            partitions={0: (NONE, None), 1: (INVALID_REPLICA_ASSIGNMENT, "Not alive.")}
+        )
+        controller, admin = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, fields), requests()
+        answers = await admin.alter_partition_reassignments(
+            controller.registration, {P0: (3, 2), P1: None}
+        )
+        assert answers == {P0: (NONE, ""), P1: (INVALID_REPLICA_ASSIGNMENT, "Not alive.")}
+        (entity,) = controller.entities
+        (topic,) = entity.topics
+        assert topic.name == "orders"
+        assert [(p.partition_index, p.replicas) for p in topic.partitions] == [
+            (0, (3, 2)),
+            (1, None),
+        ]
+        await admin.alter_partition_reassignments(controller.registration, {P0: (3, 2)})
+        assert broker.accepted == 1
+        admin.close()
+
+
+@pytest.mark.parametrize(
+    ("release", "version"), [((2, 2), 0), ((2, 3), 0), ((2, 4), 2), ((3, 9), 2)]
+)
+async def test_preferred_leaders_are_elected_by_every_version(
+    release: tuple[int, int], version: int
+) -> None:
+    async with raw_brokers(release) as (broker,):
+        fields = elected(NONE, {0: NONE, 1: ELECTION_NOT_NEEDED})
+        controller, admin = Controller(broker, ELECT_LEADERS, fields), requests()
+        answers = await admin.elect_leaders(controller.registration, PREFERRED, (P0, P1))
+        assert answers == {P0: (NONE, ""), P1: (ELECTION_NOT_NEEDED, "")}
+        (entity,) = controller.entities
+        assert controller.versions == [version]
+        (asked,) = entity.topic_partitions
+        assert (asked.topic, getattr(asked, "partitions", None)) == ("orders", (0, 1))
+        admin.close()
+
+
+async def test_all_partitions_and_unclean_elections_can_be_asked_for() -> None:
+    async with raw_brokers((3, 9)) as (broker,):
+        controller, admin = Controller(broker, ELECT_LEADERS, elected(NONE, {0: NONE})), requests()
+        await admin.elect_leaders(controller.registration, UNCLEAN, None)
+        (entity,) = controller.entities
+        assert (entity.election_type, entity.topic_partitions) == (UNCLEAN, None)
+        admin.close()
+
+
+async def test_a_broker_that_is_too_old_is_not_asked() -> None:
+    async with raw_brokers((2, 3)) as (broker,):
+        controller, admin = Controller(broker, ELECT_LEADERS, elected(NONE, {})), requests()
+        with pytest.raises(BrokerTooOldError, match="API 45"):
+            await admin.alter_partition_reassignments(controller.registration, {P0: None})
+        with pytest.raises(BrokerTooOldError, match="API 43"):
+            await admin.elect_leaders(controller.registration, UNCLEAN, (P0,))
+        assert controller.entities == []
+        admin.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "text"),
+    [
+        (NOT_CONTROLLER, BrokerNotControllerError, "NOT_CONTROLLER"),
+        (CLUSTER_AUTHORIZATION_FAILED, BrokerQuestionError, "--operation Alter"),
+        (UNKNOWN_SERVER_ERROR, BrokerQuestionError, "UNKNOWN_SERVER_ERROR"),
+    ],
+)
+async def test_a_refusal_of_the_whole_request_says_why(
+    code: int, error: type[Exception], text: str
+) -> None:
+    async with raw_brokers((3, 9)) as (broker,):
+        fields = reassigned(code)
+        controller, admin = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, fields), requests()
+        with pytest.raises(error, match=text):
+            await admin.alter_partition_reassignments(controller.registration, {P0: None})
+        admin.close()
+
+
+async def test_a_former_controller_says_so_for_each_partition() -> None:
+    """So does ElectLeaders, version 0, which has no other place for it."""
+    async with raw_brokers((2, 2)) as (broker,):
+        fields = elected(NONE, {0: NOT_CONTROLLER})
+        controller, admin = Controller(broker, ELECT_LEADERS, fields), requests()
+        with pytest.raises(BrokerNotControllerError):
+            await admin.elect_leaders(controller.registration, PREFERRED, (P0,))
+        admin.close()
+
+
+async def test_another_controller_is_asked_on_another_connection() -> None:
+    async with raw_brokers((3, 9), (3, 9)) as (first, second):
+        fields = reassigned(partitions={0: (NONE, None)})
+        admin = requests()
+        for broker in (first, second):
+            controller = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, fields)
+            await admin.alter_partition_reassignments(controller.registration, {P0: (3,)})
+        assert (first.accepted, second.accepted) == (1, 1)
+        admin.close()

@@ -1,0 +1,177 @@
+"""What a peer of the server may take, in time, bytes, connections and requests."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from regent.network.server_statistics import CloseReason
+from regent.protocol.served_apis import CONTROLLED_SHUTDOWN
+from tests.support.kafka_client import connected
+from tests.support.served_requests import make
+from tests.unit.network.kafka_servers import Controller, at, closed_for, limited, serving, until
+
+
+@pytest.fixture
+def controller() -> Controller:
+    return Controller()
+
+
+async def test_an_idle_connection_is_closed(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(idle_s=0.05)) as server,
+        connected(server.port) as client,
+    ):
+        await client.closed()
+        await closed_for(server, CloseReason.IDLE)
+
+
+async def test_a_request_that_does_not_end_closes_the_connection(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(frame_s=0.05)) as server,
+        connected(server.port) as client,
+    ):
+        client.writer.write(struct.pack(">ih", 8, 7))
+        await client.closed()
+        await closed_for(server, CloseReason.SLOW_REQUEST)
+
+
+async def test_a_request_without_an_answer_in_time_closes_the_connection(
+    controller: Controller,
+) -> None:
+    controller.may_answer.clear()
+    async with (
+        serving(controller, limited(request_s=0.05)) as server,
+        connected(server.port) as client,
+    ):
+        client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        await client.closed()
+        await closed_for(server, CloseReason.REQUEST_TIME)
+        assert controller.in_progress == 0
+
+
+async def test_a_peer_that_takes_no_answers_is_closed(controller: Controller) -> None:
+    topic = {"topicName": "t" * 30_000, "partitionIndex": 1}
+    large = {"errorCode": 0, "remainingPartitions": [topic] * 200}
+    controller.answers[1] = make(CONTROLLED_SHUTDOWN.responses[3], large)
+    async with (
+        serving(controller, limited(frame_s=0.2)) as server,
+        connected(server.port) as client,
+    ):
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        for _ in range(20):
+            client.send(CONTROLLED_SHUTDOWN, 3, {"brokerId": 1})
+        await closed_for(server, CloseReason.SLOW_TO_TAKE_ANSWER)
+
+
+async def test_a_frame_over_the_limit_is_not_waited_for(controller: Controller) -> None:
+    async with serving(controller, limited(frame_bytes=1000)) as server:
+        async with connected(server.port) as client:
+            client.send_frame(struct.pack(">hhih", 7, 1, 1, -2) + bytes(990))  # as large as may be
+            await client.closed()
+        await closed_for(server, CloseReason.MALFORMED)
+        async with connected(server.port) as client:
+            client.writer.write(struct.pack(">i", 1001))
+            await client.closed()
+        await closed_for(server, CloseReason.FRAME_SIZE)
+
+
+async def test_the_connection_that_holds_most_is_closed_when_memory_is_short(
+    controller: Controller,
+) -> None:
+    async with serving(controller, limited(buffered_bytes=100_000)) as server:
+        async with connected(server.port) as modest, connected(server.port) as greedy:
+            modest.writer.write(struct.pack(">ihh", 12, 7, 0))
+            await until(at(server, buffered_bytes=8))
+            greedy.writer.write(struct.pack(">i", 200_000) + bytes(150_000))
+            await greedy.closed()
+            await closed_for(server, CloseReason.BUFFERED_BYTES)
+            modest.writer.write(struct.pack(">ii", 5, 1))
+            assert await modest.answer(CONTROLLED_SHUTDOWN, 0, 5)
+        await until(at(server, buffered_bytes=0, connections=0))
+
+
+async def test_a_new_peer_takes_the_place_of_the_one_that_is_idle_longest(
+    controller: Controller,
+) -> None:
+    async with (
+        serving(controller, limited(connections=2)) as server,
+        connected(server.port) as oldest,
+        connected(server.port) as active,
+    ):
+        for client in (oldest, active):
+            await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        async with connected(server.port) as newest:
+            await oldest.closed()
+            await closed_for(server, CloseReason.TOO_MANY)
+            for client in (active, newest):
+                await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+
+
+async def test_an_address_cannot_take_the_places_of_others(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(connections=3)) as server,
+        connected(server.port) as broker,
+        connected(server.port, local="127.0.0.2") as _one,
+        connected(server.port, local="127.0.0.2") as _two,
+    ):
+        await until(at(server, connections=3))
+        for _ in range(5):
+            async with connected(server.port, local="127.0.0.2"):
+                pass
+        assert await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+
+
+async def test_an_address_has_so_many_connections(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(connections_per_address=2)) as server,
+        connected(server.port) as one,
+        connected(server.port) as two,
+    ):
+        await one.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        await two.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        async with connected(server.port) as three:
+            await three.closed()
+        await closed_for(server, CloseReason.TOO_MANY_OF_ADDRESS)
+        async with connected(server.port, local="127.0.0.2") as other:
+            assert await other.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+
+
+async def test_an_address_has_so_many_new_connections_a_second(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(connection_rate=0.001)) as server,
+        connected(server.port) as first,
+    ):
+        await first.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        async with connected(server.port) as second:
+            await second.closed()
+        await closed_for(server, CloseReason.CONNECTION_RATE)
+
+
+async def test_requests_over_the_rate_wait(controller: Controller) -> None:
+    async with (
+        serving(controller, limited(request_rate=0.001)) as server,
+        connected(server.port) as client,
+    ):
+        await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
+        await until(at(server, throttled=1))
+        assert controller.brokers == [1]
+
+
+async def test_requests_over_the_number_in_progress_wait(controller: Controller) -> None:
+    controller.may_answer.clear()
+    async with (
+        serving(controller, limited(requests_in_progress=1)) as server,
+        connected(server.port) as one,
+        connected(server.port) as other,
+    ):
+        first = one.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        await until(lambda: controller.in_progress == 1)
+        second = other.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
+        await until(lambda: server.statistics.buffered_bytes == 2 * 22)
+        controller.may_answer.set()
+        await one.answer(CONTROLLED_SHUTDOWN, 1, first)
+        await other.answer(CONTROLLED_SHUTDOWN, 1, second)
+    assert controller.most_in_progress == 1

@@ -1,0 +1,240 @@
+"""SASL of the server over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import struct
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from regent.model.errors import ConfigurationError
+from regent.network.kafka_server import KafkaServer
+from regent.network.server_settings import ServerLimits, ServerSettings
+from regent.network.server_statistics import CloseReason
+from regent.protocol.sasl import SaslCredentials
+from regent.protocol.served_apis import (
+    API_VERSIONS,
+    CONTROLLED_SHUTDOWN,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
+from sandbox import wait_until_async
+from tests.support.kafka_client import KafkaClient, connected
+from tests.unit.network.kafka_servers import PLENTY, Controller, closed_for
+from tests.unit.network.secured_servers import MECHANISMS, PASSWORD, Authority, serving, shut_down
+
+
+@pytest.fixture
+def controller() -> Controller:
+    return Controller()
+
+
+@pytest.fixture
+async def server(controller: Controller) -> AsyncIterator[KafkaServer]:
+    """With every mechanism of SASL."""
+    async with serving(controller, mechanisms=MECHANISMS) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: KafkaServer) -> AsyncIterator[KafkaClient]:
+    async with connected(server.port) as client:
+        yield client
+
+
+@pytest.mark.parametrize("version", SASL_AUTHENTICATE.requests)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_a_user_with_the_password_is_served(
+    mechanism: str, version: int, client: KafkaClient, controller: Controller
+) -> None:
+    assert (await client.ask(API_VERSIONS, 0, {})).error_code is ErrorCode.none
+    credentials = SaslCredentials(mechanism, "a=user,1", PASSWORD)
+    answer = await client.authenticate(credentials, version=version)
+    assert answer.error_code is ErrorCode.none
+    await shut_down(client)
+    (peer,) = controller.peers
+    assert (peer.principal, peer.security_protocol) == ("User:a=user,1", "SASL_PLAINTEXT")
+
+
+async def test_sasl_within_tls(controller: Controller, tmp_path: Path) -> None:
+    authority = Authority(tmp_path, client_auth="requested")
+    async with (
+        serving(controller, tls=authority.files, mechanisms=MECHANISMS) as server,
+        connected(server.port, context=authority.client("broker-1")) as client,
+    ):
+        await client.authenticate(SaslCredentials("SCRAM-SHA-512", "a=user,1", PASSWORD))
+        await shut_down(client)
+    (peer,) = controller.peers
+    assert (peer.principal, peer.security_protocol) == ("User:a=user,1", "SASL_SSL")
+
+
+GENERIC = (
+    "Authentication failed during authentication due to invalid credentials with SASL mechanism "
+)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "user", "password", "message"),
+    [
+        ("PLAIN", "a=user,1", "wrong", "Authentication failed: Invalid username or password"),
+        ("PLAIN", "nobody", PASSWORD, "Authentication failed: Invalid username or password"),
+        ("PLAIN", "", PASSWORD, "Authentication failed: username not specified"),
+        ("PLAIN", "a=user,1", "", "Authentication failed: password not specified"),
+        ("PLAIN", "a=user,1", "a\0b", f"{GENERIC}PLAIN"),
+        ("SCRAM-SHA-256", "a=user,1", "wrong", f"{GENERIC}SCRAM-SHA-256"),
+        ("SCRAM-SHA-512", "nobody", PASSWORD, f"{GENERIC}SCRAM-SHA-512"),
+    ],
+)
+async def test_a_wrong_password_is_answered_as_by_kafka_and_never_logged(
+    mechanism: str,
+    user: str,
+    password: str,
+    message: str,
+    client: KafkaClient,
+    server: KafkaServer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        answer = await client.authenticate(SaslCredentials(mechanism, user, password))
+        assert answer.error_code is ErrorCode.sasl_authentication_failed
+        assert answer.error_message == message
+        await client.closed()
+        await closed_for(server, CloseReason.AUTHENTICATION)
+    assert server.statistics.failed_authentications == 1
+    text = "".join(str(record.__dict__) for record in caplog.records)
+    assert "authentication" in text
+    for secret in (PASSWORD, "wrong", "a\0b"):
+        assert secret not in text
+
+
+async def test_a_failure_is_answered_after_a_delay(controller: Controller) -> None:
+    limits = ServerLimits(failed_authentication_delay_s=1000.0)
+    async with (
+        serving(controller, mechanisms=MECHANISMS, limits=limits) as server,
+        connected(server.port) as client,
+    ):
+        await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
+        fields = {"authBytes": base64.b64encode(b"\0u\0p").decode()}
+        client.send(SASL_AUTHENTICATE, 2, fields)
+        await wait_until_async(
+            lambda: server.statistics.failed_authentications == 1,
+            describe="a failed authentication",
+            timeout_s=60,
+        )
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await client.frame()
+
+
+async def test_another_authorization_id_is_refused(client: KafkaClient) -> None:
+    await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
+    message = f"admin\0a=user,1\0{PASSWORD}".encode()
+    fields = {"authBytes": base64.b64encode(message).decode()}
+    answer = await client.ask(SASL_AUTHENTICATE, 2, fields)
+    assert answer.error_message == (
+        "Authentication failed: Client requested an authorization id that is different from "
+        "username"
+    )
+
+
+async def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(
+    controller: Controller,
+) -> None:
+    async with (
+        serving(controller, mechanisms=("SCRAM-SHA-256", "SCRAM-SHA-512")) as server,
+        connected(server.port) as client,
+    ):
+        answer = await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
+        assert answer.error_code is ErrorCode.unsupported_sasl_mechanism
+        assert answer.mechanisms == ("SCRAM-SHA-256", "SCRAM-SHA-512")
+        await client.closed()
+        await closed_for(server, CloseReason.AUTHENTICATION)
+
+
+async def test_messages_come_bare_after_a_handshake_of_version_0(
+    client: KafkaClient, controller: Controller
+) -> None:
+    await client.ask(SASL_HANDSHAKE, 0, {"mechanism": "SCRAM-SHA-512"})
+    dialogue = SaslCredentials("SCRAM-SHA-512", "a=user,1", PASSWORD).dialogue("nonce")
+    client.send_frame(next(dialogue))
+    client.send_frame(dialogue.send(await client.frame()))
+    with pytest.raises(StopIteration):
+        dialogue.send(await client.frame())
+    await shut_down(client)
+    assert controller.peers[0].principal == "User:a=user,1"
+
+
+async def test_a_bare_message_with_a_wrong_password_closes_the_connection(
+    client: KafkaClient, server: KafkaServer
+) -> None:
+    await client.ask(SASL_HANDSHAKE, 0, {"mechanism": "PLAIN"})
+    client.send_frame(b"\0a=user,1\0wrong")
+    await client.closed()
+    await closed_for(server, CloseReason.AUTHENTICATION)
+
+
+async def test_nothing_is_served_before_authentication(
+    client: KafkaClient, server: KafkaServer, controller: Controller
+) -> None:
+    client.send(CONTROLLED_SHUTDOWN, 3, {"brokerId": 1})
+    await client.closed()
+    await closed_for(server, CloseReason.MALFORMED)
+    assert not controller.peers
+
+
+@pytest.mark.parametrize("api", [SASL_HANDSHAKE, API_VERSIONS, CONTROLLED_SHUTDOWN])
+async def test_after_the_handshake_only_messages_of_the_mechanism_are_taken(
+    api: Any, client: KafkaClient, controller: Controller
+) -> None:
+    await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
+    client.send(api, 0, {"mechanism": "PLAIN"} if api is SASL_HANDSHAKE else _some(api))
+    await client.closed()
+    assert not controller.peers
+
+
+def _some(api: Any) -> dict[str, Any]:
+    return {"brokerId": 1} if api is CONTROLLED_SHUTDOWN else {}
+
+
+async def test_api_versions_of_an_unknown_version_is_answered_before_authentication(
+    client: KafkaClient,
+) -> None:
+    client.send_frame(struct.pack(">hhi", 18, 77, 5))
+    answer = await client.answer(API_VERSIONS, 0, 5)
+    assert answer.error_code is ErrorCode.unsupported_version
+    assert (await client.ask(API_VERSIONS, 0, {})).error_code is ErrorCode.none
+
+
+async def test_a_client_that_does_not_authenticate_is_closed(controller: Controller) -> None:
+    limits = ServerLimits(authentication_s=0.05)
+    async with (
+        serving(controller, mechanisms=MECHANISMS, limits=limits) as server,
+        connected(server.port) as client,
+    ):
+        await client.closed()
+        await closed_for(server, CloseReason.AUTHENTICATION_TIME)
+
+
+async def test_frames_are_small_before_authentication(
+    client: KafkaClient, server: KafkaServer
+) -> None:
+    client.writer.write(struct.pack(">i", PLENTY.unauthenticated_frame_bytes + 1))
+    await client.closed()
+    await closed_for(server, CloseReason.FRAME_SIZE)
+
+
+@pytest.mark.parametrize(
+    ("mechanisms", "part"), [(("GSSAPI",), "GSSAPI"), (("PLAIN",), "no credentials")]
+)
+def test_sasl_that_cannot_be_is_refused(
+    mechanisms: tuple[str, ...], part: str, controller: Controller
+) -> None:
+    settings = ServerSettings(sasl_mechanisms=mechanisms)
+    with pytest.raises(ConfigurationError, match=part):
+        KafkaServer(settings, apis=(), dispatcher=controller)

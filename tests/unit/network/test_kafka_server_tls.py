@@ -1,0 +1,216 @@
+"""TLS of the server over real sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import ssl
+import struct
+from pathlib import Path
+
+import pytest
+import trustme
+
+from regent.model.errors import ConfigurationError
+from regent.network.kafka_server import KafkaServer
+from regent.network.server_settings import ServerLimits
+from regent.network.server_statistics import CloseReason
+from regent.network.server_tls import ClientAuth, server_tls
+from regent.protocol.served_apis import API_VERSIONS, CONTROLLED_SHUTDOWN
+from sandbox import wait_until_async
+from tests.support.kafka_client import connected, request_frame
+from tests.unit.network.kafka_servers import Controller, closed_for
+from tests.unit.network.secured_servers import Authority, serving, shut_down
+
+
+@pytest.fixture
+def controller() -> Controller:
+    return Controller()
+
+
+async def test_a_client_without_a_certificate_is_anonymous(
+    controller: Controller, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, client_auth="requested")
+    async with (
+        serving(controller, tls=authority.files) as server,
+        connected(server.port, context=authority.client()) as client,
+    ):
+        await shut_down(client)
+    (peer,) = controller.peers
+    assert (peer.principal, peer.security_protocol) == ("User:ANONYMOUS", "SSL")
+
+
+@pytest.mark.parametrize("client_auth", ["requested", "required"])
+async def test_the_subject_of_a_clients_certificate_is_its_principal(
+    client_auth: ClientAuth, controller: Controller, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, client_auth=client_auth)
+    async with (
+        serving(controller, tls=authority.files) as server,
+        connected(server.port, context=authority.client("broker-1")) as client,
+    ):
+        await shut_down(client)
+    assert controller.peers[0].principal == "User:CN=broker-1,OU=Kafka,O=Example"
+
+
+async def test_every_answer_within_tls_is_followed_by_the_next(
+    controller: Controller, tmp_path: Path
+) -> None:
+    """However requests are cut into records: asyncio's flow control sees every one of them."""
+    authority = Authority(tmp_path)
+    frame = request_frame(CONTROLLED_SHUTDOWN, 3, 7, {"brokerId": 1})
+    async with (
+        serving(controller, tls=authority.files) as server,
+        connected(server.port, context=authority.client()) as client,
+    ):
+        for records in (1, 2, 3, 2, 1, 1):
+            whole = struct.pack(">i", len(frame)) + frame
+            for at in range(records):
+                client.writer.write(whole[at : at + 1 if at < records - 1 else None])
+                expected = 0 if at == records - 1 else at + 1
+                await _buffered(server, at_least=expected)
+            await client.answer(CONTROLLED_SHUTDOWN, 3, 7)
+            await _buffered(server, at_most=0)
+
+
+async def _buffered(server: KafkaServer, *, at_least: int = 0, at_most: int = 2**31) -> None:
+    await wait_until_async(
+        lambda: at_least <= server.statistics.buffered_bytes <= at_most,
+        describe=f"{at_least} to {at_most} bytes of requests",
+        timeout_s=60,
+        interval_s=0.001,
+    )
+
+
+async def test_a_client_without_the_certificate_that_is_required_is_not_served(
+    controller: Controller, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, client_auth="required")
+    async with serving(controller, tls=authority.files) as server:
+        async with connected(server.port, context=authority.client()) as client:
+            await client.closed()
+        await closed_for(server, CloseReason.TLS)
+        assert server.statistics.failed_authentications == 1
+        assert server.statistics.connections == 0
+
+
+async def test_a_certificate_of_another_authority_is_not_accepted(
+    controller: Controller, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, client_auth="requested")
+    stranger = authority.client()
+    trustme.CA().issue_cert(common_name="broker-1").configure_cert(stranger)
+    async with serving(controller, tls=authority.files) as server:
+        async with connected(server.port, context=stranger) as client:
+            await client.closed()
+        await closed_for(server, CloseReason.TLS)
+
+
+async def test_who_is_refused_by_tls_is_named_with_what_to_do(
+    controller: Controller, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, client_auth="required")
+    stranger = authority.client()
+    trustme.CA().issue_cert(common_name="broker-1").configure_cert(stranger)
+    remedies = {
+        "endpoint_tls_client_ca_file": stranger,
+        "endpoint_tls_client_auth": authority.client(),
+    }
+    for remedy, context in remedies.items():
+        async with serving(controller, tls=authority.files) as server:
+            with contextlib.suppress(ssl.SSLError):
+                async with connected(server.port, context=context) as client:
+                    await client.closed()
+            await closed_for(server, CloseReason.TLS)
+            (refused,) = server.refused_peers()
+            assert (refused["kind"], refused["address"]) == ("TLS", "127.0.0.1")
+            assert remedy in refused["remedy"]
+
+
+async def test_a_connection_that_ends_before_tls_is_no_refusal(
+    controller: Controller, tmp_path: Path
+) -> None:
+    """As health checks do."""
+    authority = Authority(tmp_path)
+    async with serving(controller, tls=authority.files) as server:
+        async with connected(server.port):
+            pass
+        await wait_until_async(
+            lambda: server.statistics.accepted and not server.statistics.connections,
+            describe="the connection to be gone",
+            timeout_s=60,
+        )
+        assert server.refused_peers() == []
+
+
+async def test_plain_text_to_a_tls_listener_is_closed(
+    controller: Controller, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    async with (
+        serving(controller, tls=authority.files) as server,
+        connected(server.port) as client,
+    ):
+        client.send(API_VERSIONS, 0, {})
+        await client.closed()
+        await closed_for(server, CloseReason.TLS)
+
+
+async def test_a_client_that_never_ends_its_handshake_is_closed(
+    controller: Controller, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    limits = ServerLimits(authentication_s=0.05)
+    async with (
+        serving(controller, tls=authority.files, limits=limits) as server,
+        connected(server.port) as client,
+    ):
+        await client.closed()
+        assert server.statistics.connections == 0
+
+
+async def test_a_renewed_certificate_is_used_for_the_next_connection(
+    controller: Controller, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+
+    async def certificate(server: KafkaServer) -> bytes:
+        async with connected(server.port, context=authority.client()) as client:
+            await shut_down(client)
+            shown: bytes = client.writer.get_extra_info("ssl_object").getpeercert(True)
+            return shown
+
+    async with serving(controller, tls=authority.files) as server:
+        before = await certificate(server)
+        assert await certificate(server) == before
+        authority.renew()
+        assert await certificate(server) != before
+
+
+def test_a_certificate_without_its_key_leaves_the_former_ones_in_use(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = Authority(tmp_path)
+    tls = server_tls(authority.files)
+    former = tls.context()
+    key = authority.files.key.read_bytes()
+    authority.renew()
+    renewed = authority.files.key.read_bytes()
+    authority.files.key.write_bytes(key)
+    with caplog.at_level(logging.ERROR):
+        assert tls.context() is former
+        assert tls.context() is former
+    assert [record.message for record in caplog.records] == ["changed TLS files not used"]
+    authority.files.key.write_bytes(renewed)
+    assert tls.context() is not former
+
+
+def test_files_that_cannot_be_used_at_the_start_are_named(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    authority.files.key.write_bytes(b"no key")
+    with pytest.raises(ConfigurationError, match=str(authority.files.key)):
+        server_tls(authority.files)
+    authority.files.certificate.unlink()
+    with pytest.raises(ConfigurationError, match="No such file"):
+        server_tls(authority.files)

@@ -1,0 +1,75 @@
+"""Leaders that do not tell offsets are named with the reason; the others are asked."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+from regent.model.cluster import Broker, EndPoint
+from regent.model.partition import TopicPartition
+from regent.network.log_offsets import ask_log_offsets
+from regent.network.settings import ChannelSettings
+from regent.protocol.framing import API_VERSIONS_KEY, RequestHeader
+from regent.protocol.list_offsets import EARLIEST
+from tests.support.raw_broker import answer_of, raw_brokers
+
+
+async def test_why_a_broker_does_not_answer_is_said_and_each_listener_is_tried() -> None:
+    tried = 0
+
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal tried
+        tried += 1
+        writer.close()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    listeners = tuple(EndPoint(name, "PLAINTEXT", "127.0.0.1", port) for name in ("A", "B"))
+    partitions = [TopicPartition("t", number) for number in range(3)]
+    async with server:
+        offsets = await ask_log_offsets(
+            [
+                (Broker(1, 1, listeners), partitions),
+                (Broker(2, 2, (EndPoint("S", "SSL", "127.0.0.1", port),)), partitions[:1]),
+            ],
+            ChannelSettings(),
+        )
+    assert (offsets.start, offsets.end) == ({}, {})
+    hung_up, unreachable = offsets.unknown
+    assert hung_up.startswith("broker 1 does not tell offsets of 3 partitions: ")
+    assert tried == 2
+    assert unreachable == (
+        "broker 2 does not tell offsets of 1 partitions: it has no listener that Regent's settings "
+        "can use"
+    )
+
+
+async def test_a_partition_is_refused_once_whichever_of_its_ends_is_not_told() -> None:
+    not_leader, offline = 6, 56
+    errors = {True: (0, not_leader, offline), False: (0, not_leader, 0)}
+
+    async with raw_brokers((2, 4)) as (broker,):
+
+        def answer(header: RequestHeader, frame: bytes) -> bytes:
+            if header.api_key == API_VERSIONS_KEY:
+                keys = broker.versions.items()
+                known = b"".join(struct.pack(">hhh", key, *each) for key, each in keys)
+                return answer_of(header, struct.pack(">hi", 0, len(keys)) + known)
+            of_start = frame.endswith(struct.pack(">q", EARLIEST))
+            listed = b"".join(
+                struct.pack(">ihqq", partition, error, -1, 5 if of_start else 9)
+                for partition, error in enumerate(errors[of_start])
+            )
+            return answer_of(header, b"\0\0\0\1" + b"\0\1t" + struct.pack(">i", 3) + listed)
+
+        broker.answer = answer
+        partitions = [TopicPartition("t", number) for number in range(3)]
+        offsets = await ask_log_offsets(
+            [(broker.as_upstream().broker, partitions)], ChannelSettings()
+        )
+    assert offsets.start == {partitions[0]: 5}
+    assert offsets.end == {partitions[0]: 9, partitions[2]: 9}
+    assert offsets.unknown == (
+        "broker 1 answers ListOffsets of 1 partitions with KAFKA_STORAGE_ERROR",
+        "broker 1 answers ListOffsets of 1 partitions with NOT_LEADER_OR_FOLLOWER",
+    )

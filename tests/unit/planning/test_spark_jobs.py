@@ -1,0 +1,258 @@
+"""A plan as a SparkApplication: its identity, what may be asked for, what its status says."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from regent.planning.goals import PlannerGoals
+from regent.planning.histories import PlannerHistory
+from regent.planning.snapshot import Snapshot, SnapshotBroker, SnapshotPartition
+from regent.planning.spark_jobs import (
+    Credentials,
+    JobEnd,
+    PlanOwner,
+    SparkPolicy,
+    SparkTask,
+    failure,
+    job_secret,
+    read_job,
+    secret_name,
+    spark_application,
+    task_digest,
+)
+from regent.resources.rebalance_spark import RebalanceSpark
+
+OWNER = PlanOwner("shop", "balance", "u1")
+OPTIONS = RebalanceSpark(image="planner:1")
+SNAPSHOT = Snapshot(
+    tuple(SnapshotBroker(i, "a", alive=True, disk_bytes=100) for i in (1, 2, 3)),
+    tuple(SnapshotPartition("orders", p, (1, 2), 1, (10, 10)) for p in range(3)),
+)
+GOALS = PlannerGoals(drained=(3,))
+TOKEN_SHA256 = "ab" * 32
+
+
+def task(options: RebalanceSpark = OPTIONS, owner: PlanOwner = OWNER) -> SparkTask:
+    return SparkTask(owner, options, task_digest(owner, SNAPSHOT, GOALS, options))
+
+
+def manifest(options: RebalanceSpark = OPTIONS) -> dict[str, Any]:
+    return spark_application(
+        task(options), Credentials(url="http://exchange:8090", token_sha256=TOKEN_SHA256)
+    )
+
+
+def body(**status: Any) -> dict[str, Any]:
+    """A job as the API server has it."""
+    made = manifest()
+    made["metadata"] |= {"uid": "j1", "creationTimestamp": "2026-01-02T03:04:05Z"}
+    return made | {"status": status}
+
+
+def state(name: str, message: str = "") -> dict[str, Any]:
+    return {
+        "applicationState": {"state": name, "errorMessage": message},
+        "driverInfo": {"podName": "balance-driver"},
+    }
+
+
+def changed(*, replicas: tuple[int, ...] = (1, 2), size: int = 10, leader: int = 1) -> Snapshot:
+    first, *others = SNAPSHOT.partitions
+    other = SnapshotPartition("orders", 0, replicas, leader, (size, size))
+    assert first.partition == 0
+    return dataclasses.replace(SNAPSHOT, partitions=(other, *others))
+
+
+def test_another_task_is_another_job() -> None:
+    digests = {
+        task_digest(OWNER, SNAPSHOT, GOALS, OPTIONS),
+        task_digest(dataclasses.replace(OWNER, uid="u2"), SNAPSHOT, GOALS, OPTIONS),
+        task_digest(OWNER, changed(replicas=(2, 1)), GOALS, OPTIONS),
+        task_digest(OWNER, dataclasses.replace(SNAPSHOT, brokers=()), GOALS, OPTIONS),
+        task_digest(OWNER, SNAPSHOT, PlannerGoals(), OPTIONS),
+        task_digest(OWNER, SNAPSHOT, GOALS, RebalanceSpark(image="planner:2")),
+    }
+    assert len(digests) == 6
+
+
+def test_what_changes_all_the_time_makes_no_other_job() -> None:
+    moved_on = changed(size=11, leader=2)
+    assert moved_on.encode() != SNAPSHOT.encode()
+    assert task_digest(OWNER, moved_on, GOALS, OPTIONS) == task().digest
+
+
+@pytest.mark.parametrize(
+    "name", ["balance", "a.b", "x" * 253, "a." * 40 + "z", "2026-07", "7" * 253]
+)
+def test_a_job_has_a_name_that_spark_can_lengthen(name: str) -> None:
+    made = task(owner=dataclasses.replace(OWNER, name=name)).name
+    assert len(made) <= 53
+    assert "." not in made
+    assert made[0].isalpha(), "the Spark Operator wants a label of DNS as of RFC 1035"
+    assert made[-1].isalnum()
+
+
+def test_the_object_has_what_was_asked_for_and_no_secret() -> None:
+    options = RebalanceSpark.model_validate(
+        {
+            "image": "planner:1",
+            "serviceAccount": "planner",
+            "driver": {"cores": 2, "memory": "3g", "memoryOverhead": "512m", "coreRequest": "500m"},
+            "executor": {"instances": 4},
+            "sparkConf": {"spark.sql.shuffle.partitions": "8", "spark.ui.enabled": "true"},
+            "workspace": "s3a://bucket/plans/",
+            "imagePullSecrets": ["registry"],
+        }
+    )
+    made = manifest(options)
+    spec = made["spec"]
+    name = task(options).name
+    assert spec["driver"] == {
+        "cores": 2,
+        "memory": "3g",
+        "memoryOverhead": "512m",
+        "coreRequest": "500m",
+        "serviceAccount": "planner",
+        "secrets": [
+            {
+                "name": secret_name(name, TOKEN_SHA256),
+                "path": "/etc/regent-exchange",
+                "secretType": "Generic",
+            }
+        ],
+    }
+    assert spec["executor"] == {"cores": 1, "memory": "1g", "instances": 4}
+    assert spec["sparkConf"]["spark.sql.shuffle.partitions"] == "8"
+    assert spec["sparkConf"]["spark.ui.enabled"] == "true", "what is asked for counts"
+    assert spec["arguments"][-2:] == ["--workspace", f"s3a://bucket/plans/{name}"]
+    assert spec["imagePullSecrets"] == ["registry"]
+    assert spec["timeToLiveSeconds"] == 600
+    (owner,) = made["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("PartitionReassignment", "u1")
+
+
+def test_a_job_with_a_history_is_another_one_and_its_driver_is_told() -> None:
+    history = PlannerHistory(
+        place="s3a://bucket/regent", window_s=3600, percentile=99, max_age_s=600, cluster="c1"
+    )
+    digest = task_digest(OWNER, SNAPSHOT, GOALS, OPTIONS, history)
+    assert digest != task().digest
+    made = spark_application(
+        SparkTask(OWNER, OPTIONS, digest, history),
+        Credentials(url="http://exchange:8090", token_sha256=TOKEN_SHA256),
+    )
+    assert made["spec"]["arguments"][-5:] == [
+        "--history=s3a://bucket/regent",
+        "--window=3600s",
+        "--percentile=99",
+        "--history-max-age=600s",
+        "--cluster=c1",
+    ]
+
+
+def test_the_secret_belongs_to_the_job() -> None:
+    job = read_job(body())
+    made = job_secret(task(), job, token="secret", authorities="PEM")
+    (owner,) = made["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("SparkApplication", "j1")
+    assert made["stringData"] == {"token": "secret", "ca.crt": "PEM"}
+    mounted = body()["spec"]["driver"]["secrets"][0]["name"]
+    assert made["metadata"]["name"] == mounted
+    assert secret_name(job.name, "cd" * 32) != mounted, "another token is in another Secret"
+
+
+POLICY = SparkPolicy(images=("example.test/planner:*",), service_accounts=("spark", "planner-*"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"image": "example.test/planner:1"}, None),
+        ({"image": "example.test/planner:1", "serviceAccount": "planner-a"}, None),
+        (
+            {"image": "evil:1"},
+            "spark.image 'evil:1' is not allowed: Regent's setting spark_images allows "
+            "example.test/planner:*",
+        ),
+        (
+            {"image": "example.test/planner:1", "serviceAccount": "admin"},
+            "spark.serviceAccount 'admin' is not allowed: Regent's setting spark_service_accounts "
+            "allows spark, planner-*",
+        ),
+    ],
+)
+def test_images_and_accounts_are_the_administrators(
+    spec: dict[str, Any], problem: str | None
+) -> None:
+    assert POLICY.problem(RebalanceSpark.model_validate(spec)) == problem
+
+
+def test_without_images_nothing_is_allowed() -> None:
+    problem = SparkPolicy(images=(), service_accounts=("spark",)).problem(OPTIONS)
+    assert problem is not None
+    assert "allows nothing" in problem
+
+
+@pytest.mark.parametrize(
+    ("key", "is_allowed"),
+    [
+        ("spark.sql.shuffle.partitions", True),
+        ("spark.hadoop.fs.s3a.endpoint", True),
+        ("spark.kubernetes.driver.pod.excludedFeatureSteps", True),
+        ("spark.kubernetes.driver.volumes.hostPath.x.options.path", False),
+        ("spark.kubernetes.namespace", False),
+        ("spark.kubernetes.authenticate.driver.serviceAccountName", False),
+        ("spark.jars", False),
+        ("spark.driver.extraJavaOptions", False),
+        ("spark.master", False),
+        ("spark.sql", False),
+        ("Xspark.sql.x", False),
+    ],
+)
+def test_of_the_settings_of_spark_those_pass_that_tune_it(key: str, is_allowed: bool) -> None:
+    options = RebalanceSpark.model_validate(
+        {"image": "example.test/planner:1", "sparkConf": {key: "1"}}
+    )
+    problem = POLICY.problem(options)
+    assert (problem is None) == is_allowed
+    assert problem is None or key in problem
+
+
+def test_a_job_is_waited_for_until_it_has_ended() -> None:
+    for name in ("", "SUBMITTED", "RUNNING", "SUCCEEDING", "FAILING", "UNKNOWN"):
+        job = read_job(body(**state(name)))
+        assert (job.end, job.serves(task())) == (None, True), name
+    for end in JobEnd:
+        job = read_job(body(**state(end.value)))
+        assert (job.end, job.serves(task())) == (end, False)
+
+
+def test_a_job_without_a_token_or_that_is_another_one_is_not_waited_for() -> None:
+    half_made = body()
+    del half_made["metadata"]["annotations"]["kafka.regent.dev/token-sha256"]
+    deleted = body()
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-02T03:05:05Z"
+    others = task(RebalanceSpark(image="planner:2"))
+    assert not read_job(half_made).serves(task())
+    assert not read_job(deleted).serves(task())
+    assert not read_job(body()).serves(others)
+
+
+def test_a_status_that_is_none_is_read_as_far_as_it_goes() -> None:
+    job = read_job(body(applicationState=None, driverInfo="x"))
+    assert (job.state, job.driver_pod) == ("", "")
+
+
+def test_a_failure_has_the_operators_words_and_the_end_of_the_log() -> None:
+    job = read_job(body(**state("FAILED", "driver container failed\nwith ExitCode: 137")))
+    said = failure(job, "it has failed", "x" * 10_000 + "\nKilled\n")
+    assert said.startswith(f"SparkApplication {job.name}, state FAILED: it has failed; ")
+    assert "the operator says: driver container failed with ExitCode: 137" in said
+    assert said.endswith("xxx\nKilled")
+    assert len(said) < 1000, "a condition's message has room for it"
+    unseen = failure(read_job(body()), "it took longer than 10 s", "")
+    assert "which the Spark Operator has not seen" in unseen
+    assert unseen.endswith("driver's log: nothing")

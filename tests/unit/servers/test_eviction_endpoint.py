@@ -1,0 +1,133 @@
+"""The eviction hook's server: what it needs to start, and what it answers if it cannot decide."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from regent.kube.health import KubeHealth
+from regent.kube.settings import KubeSettings
+from regent.model.errors import ConfigurationError
+from regent.servers.eviction_endpoint import EvictionEndpoint
+from regent.servers.eviction_settings import eviction_settings
+from regent.settings.loading import load_settings
+from sandbox.pki import Authority
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
+REVIEW = {
+    "apiVersion": "admission.k8s.io/v1",
+    "request": {
+        "uid": "u",
+        "resource": {"resource": "pods"},
+        "subResource": "eviction",
+        "operation": "CREATE",
+        "namespace": "kafka",
+        "name": "broker-1",
+    },
+}
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> dict[str, Any]:
+    files = Authority(tmp_path).issue()
+    token = tmp_path / "token"
+    token.write_text("s3cr3t\n")
+    return {
+        "zookeeper": "zk:1",
+        "eviction_host": "127.0.0.1",
+        "eviction_port": 0,
+        "eviction_pods": "app=kafka",
+        "eviction_namespace": "kafka",
+        "eviction_certificate_file": files.certificate,
+        "eviction_key_file": files.key,
+        "eviction_token_file": token,
+    }
+
+
+def endpoint(options: dict[str, Any], **changes: Any) -> EvictionEndpoint:
+    settings = load_settings({**options, **changes})
+    return EvictionEndpoint(settings, KubeSettings(evictions=eviction_settings(settings)))
+
+
+def test_a_port_that_is_taken_is_named(options: dict[str, Any]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            ConfigurationError, match=f"cannot listen on 127.0.0.1:{port}.*another eviction_host"
+        ):
+            endpoint(options, eviction_port=port)
+
+
+def test_a_certificate_that_cannot_be_read_is_named(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=r"TLS of the eviction hook: .*nothing.pem"):
+        endpoint(options, eviction_certificate_file=Path("/nothing.pem"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "eviction_token_file .*token cannot be read: .*No such file"),
+        ("", "eviction_token_file .*token has to have one word of letters and digits"),
+        ("two words", "has to have one word"),
+        ("../metrics", "has to have one word"),
+        ("ümlaut", "cannot be read"),
+    ],
+)
+def test_a_token_that_is_none_is_named(
+    options: dict[str, Any], content: str | None, message: str
+) -> None:
+    """An empty one would let everybody in."""
+    if content is None:
+        options["eviction_token_file"].unlink()
+    else:
+        options["eviction_token_file"].write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=message):
+        endpoint(options)
+
+
+async def test_what_cannot_be_decided_is_left_to_the_failure_policy(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An answer other than 200 counts as none."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    serving = endpoint(options)
+    stop = asyncio.Event()
+    running = asyncio.create_task(serving.run(stop, KubeHealth()))
+    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+    url = f"https://127.0.0.1:{serving.port}/evictions/s3cr3t"
+    try:
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session,
+            session.post(url, data=json.dumps(REVIEW)) as response,
+        ):
+            text = await response.text()
+            assert response.status == 500
+            assert text.startswith("GET /api/v1/namespaces/kafka/pods/broker-1: Cannot connect")
+        options["eviction_token_file"].unlink()
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session,
+            session.post(url, data=json.dumps(REVIEW)) as response,
+        ):
+            assert response.status == 500
+            assert "eviction_token_file" in await response.text()
+    finally:
+        stop.set()
+        await running
+        serving.close()

@@ -1,0 +1,87 @@
+"""How requests of clients are passed on, out of the settings."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from regent.model.errors import ConfigurationError
+from regent.servers.endpoint_settings import upstream_settings
+from regent.settings import Settings
+
+
+def settings(**values: Any) -> Settings:
+    given = {"endpoint_port": 0, "controller_id": 1_000_000_007, **values}
+    return Settings(zookeeper="localhost:1", without_kubernetes=True, **given)
+
+
+@pytest.mark.parametrize("values", [{"endpoint_port": None}, {"endpoint_pass_through": False}])
+def test_nothing_is_passed_on_where_it_is_not_wanted(values: dict[str, Any]) -> None:
+    assert upstream_settings(settings(**values)) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "listeners"),
+    [
+        ({}, ()),
+        ({"endpoint_announced_listeners": "internal,Clients"}, ("INTERNAL", "CLIENTS")),
+        (
+            {"endpoint_announced_listeners": "INTERNAL,CLIENTS", "endpoint_listener": "clients"},
+            ("CLIENTS",),
+        ),
+    ],
+)
+def test_the_listener_is_the_named_one_or_what_is_announced(
+    values: dict[str, Any], listeners: tuple[str, ...]
+) -> None:
+    found = upstream_settings(settings(**values))
+    assert found is not None
+    assert (found.listeners, found.tls, found.client_id) == (listeners, None, "1000000007")
+    assert found.further_listeners == ()
+
+
+def test_listeners_with_ports_of_their_own_are_named() -> None:
+    found = upstream_settings(settings(endpoint_further_listeners="external://:0"))
+    assert found is not None
+    assert found.further_listeners == ("EXTERNAL",)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Any]:
+    """A certificate of ours for brokers, and their authority."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    issued = authority.issue_cert(common_name="regent")
+    issued.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
+    issued.cert_chain_pems[0].write_to_path(str(tmp_path / "certificate.pem"))
+    return {
+        "endpoint_tls": True,
+        "broker_tls": True,
+        "broker_tls_ca_file": tmp_path / "ca.pem",
+        "broker_tls_certificate_file": tmp_path / "certificate.pem",
+        "broker_tls_key_file": tmp_path / "key.pem",
+    }
+
+
+def test_brokers_are_verified_and_our_own_certificate_is_never_used(
+    files: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who shows it is Regent, which may do more than its clients."""
+    loaded: list[object] = []
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", lambda *args: loaded.append(args))
+    found = upstream_settings(settings(**files))
+    assert found is not None
+    assert found.tls is not None
+    assert found.tls.context().verify_mode is ssl.CERT_REQUIRED
+    assert found.tls.context().check_hostname
+    assert loaded == []
+
+
+def test_a_file_that_cannot_be_used_is_named(files: dict[str, Any], tmp_path: Path) -> None:
+    missing = tmp_path / "missing.pem"
+    with pytest.raises(ConfigurationError, match=r"missing\.pem"):
+        upstream_settings(settings(**files | {"broker_tls_ca_file": missing}))

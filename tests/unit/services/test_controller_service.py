@@ -1,0 +1,311 @@
+"""Commands from other threads: all are answered, and nobody can disturb the controller."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from regent.connections.real_connections import real_connections
+from regent.controller import events as e
+from regent.controller.commands import DescribeTopicConfigs, not_controller
+from regent.controller.config import ControllerConfig
+from regent.model.cluster import Address
+from regent.network.settings import ChannelSettings
+from regent.observability.http import JsonAnswer
+from regent.observability.metrics import EventMetrics
+from regent.runtime.standby_reader import StandbyReader
+from regent.services.controller_service import ControllerService
+from regent.zookeeper.settings import ZooKeeperSettings
+from sandbox import wait_until
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
+
+COMMANDS = (DescribeTopicConfigs(("t",)),)
+
+
+@pytest.fixture
+def service() -> ControllerService:
+    """Never started: its answers are given by the test."""
+    return ControllerService(
+        config=ControllerConfig(1_000_000_001),
+        connect=real_connections(
+            controller_id=1_000_000_001,
+            zookeeper=ZooKeeperSettings(hosts=("127.0.0.1:1",)),
+            election_path="/regent/election",
+            channels=ChannelSettings(),
+        ),
+        metrics=EventMetrics(CollectorRegistry()),
+    )
+
+
+class Controller:
+    """Stands for the controller's thread: takes the event, answers when told to."""
+
+    def __init__(self, service: ControllerService, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.events: list[e.CommandsReceived] = []
+        self.arrived = asyncio.Event()
+        monkeypatch.setattr(service, "_loop", asyncio.get_running_loop())
+        monkeypatch.setattr(service, "_put", self._put)
+
+    def _put(self, event: e.CommandsReceived) -> None:
+        self.events.append(event)
+        self.arrived.set()
+
+    def answer(self) -> list[BaseException]:
+        """Answer everything in a thread of its own. Returns what that raised."""
+        raised: list[BaseException] = []
+
+        def respond() -> None:
+            try:
+                for event in self.events:
+                    event.reply_to(not_controller(event.commands))
+            except BaseException as error:  # noqa: BLE001 - handed to the test
+                raised.append(error)
+
+        thread = threading.Thread(target=respond)
+        thread.start()
+        thread.join()
+        return raised
+
+
+async def test_whoever_stops_waiting_cannot_change_the_future_that_the_controller_answers(
+    service: ControllerService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a cancellation between the controller's look and its answer ends its thread."""
+    controller = Controller(service, monkeypatch)
+    waiting = asyncio.create_task(service.submit(COMMANDS))
+    await controller.arrived.wait()
+    (future,) = service._pending
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not future.cancelled()
+    assert controller.answer() == []
+    assert future.result() == not_controller(COMMANDS)
+    assert not service._pending
+
+
+async def test_an_answer_reaches_whoever_waits(
+    service: ControllerService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = Controller(service, monkeypatch)
+    waiting: asyncio.Task[Sequence[Any]] = asyncio.create_task(service.submit(COMMANDS))
+    await controller.arrived.wait()
+    assert controller.answer() == []
+    assert await waiting == not_controller(COMMANDS)
+
+
+async def test_nothing_is_kept_of_commands_to_a_service_that_does_not_run(
+    service: ControllerService,
+) -> None:
+    assert await service.submit(COMMANDS) == not_controller(COMMANDS)
+    assert not service._pending
+
+
+def test_one_that_is_not_started_yet_is_alive_and_not_ready(service: ControllerService) -> None:
+    """The probes answer a moment before the controller's thread begins."""
+    assert service.liveness_problem() is None
+    assert service.readiness_problem() == "no ZooKeeper session"
+    service.stop()
+    assert not service.has_ended
+
+
+def test_what_keeps_it_out_of_the_election_is_shown() -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster, contends=False) as controller:
+        service = controller.service
+        wait_until(lambda: service.readiness_problem() is None, timeout_s=60, describe="a session")
+        controller.connections.why_not_elected = "the path is closed"
+        assert service.readiness_problem() == "the path is closed"
+        assert service.status()["refusal"] == "the path is closed"
+
+
+def test_what_keeps_it_from_zookeeper_is_shown_but_goes_into_no_resource() -> None:
+    """It may be another reason for each server that is tried."""
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        service, connections = controller.service, controller.connections
+        connections.why_not_connected = "connection refused"
+        cluster.call(connections.disconnect)
+        wait_until(service.why_inactive, timeout_s=30, describe="the session to be fenced")
+        assert service.readiness_problem() == "no ZooKeeper session: connection refused"
+        assert service.why_inactive() == "no ZooKeeper session"
+
+
+def standby_of(service: ControllerService) -> dict[str, Any]:
+    shown: Any = service.status()["warmStandby"]
+    return dict(shown)
+
+
+def test_the_standbys_cache_is_kept_by_whoever_is_not_the_controller_too() -> None:
+    with (
+        SimulatedCluster() as cluster,
+        LiveController(cluster, contends=False, warm_standby=True) as controller,
+    ):
+        service, connections = controller.service, controller.connections
+        cluster.create_topic("t", [(1, 2), (2, 1)])
+        wait_until(
+            lambda: standby_of(service),
+            until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 2),
+            timeout_s=60,
+            describe="the cache to be current",
+        )
+        cluster.call(connections.disconnect)
+        wait_until(
+            lambda: standby_of(service)["phase"] == "disconnected",
+            timeout_s=60,
+            describe="the connection to be lost",
+        )
+        cluster.create_topic("u", [(1, 2)])
+        cluster.call(connections.reconnect)
+        wait_until(
+            lambda: standby_of(service),
+            until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 3),
+            timeout_s=60,
+            describe="the cache to be current again",
+        )
+
+
+def test_a_standby_is_ready_once_its_cache_was_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    load, may_load = StandbyReader.load, asyncio.Event()
+
+    # An event wakes nobody from another thread than that which waits for it.
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def load_later(reader: StandbyReader) -> None:
+        loops.append(asyncio.get_running_loop())
+        await may_load.wait()
+        await load(reader)
+
+    monkeypatch.setattr(StandbyReader, "load", load_later)
+    with (
+        SimulatedCluster() as cluster,
+        LiveController(cluster, contends=False, warm_standby=True) as controller,
+    ):
+        service = controller.service
+        wait_until(lambda: service.has_session, timeout_s=60, describe="a session")
+        assert service.readiness_problem() == (
+            "the standby's cache is being loaded for the first time"
+        )
+        assert service.why_inactive() is None
+        # One that leads is ready without a cache.
+        controller.begin_term()
+        assert service.readiness_problem() is None
+        controller.lose_term()
+        assert service.readiness_problem() is not None
+        loops[0].call_soon_threadsafe(may_load.set)
+        wait_until(lambda: service.readiness_problem() is None, timeout_s=60, describe="the cache")
+        # From now on a cache that has to be loaded again is no reason.
+        loops[0].call_soon_threadsafe(may_load.clear)
+        cluster.call(controller.connections.disconnect)
+        cluster.call(controller.connections.reconnect)
+        wait_until(lambda: service.has_session, timeout_s=60, describe="a session")
+        assert service.readiness_problem() is None
+        loops[0].call_soon_threadsafe(may_load.set)
+
+
+def test_a_term_begins_with_the_standbys_cache(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        SimulatedCluster() as cluster,
+        LiveController(cluster, contends=False, warm_standby=True) as controller,
+        caplog.at_level(logging.INFO),
+    ):
+        cluster.create_topic("t", [(1, 2), (2, 1)])
+        service = controller.service
+        wait_until(
+            lambda: standby_of(service),
+            until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 2),
+            timeout_s=60,
+            describe="the cache to be current",
+        )
+        controller.begin_term()
+        assert service.standby is not None
+        assert (service.standby.copies, service.standby.differences) == (1, 0)
+        assert set(controller.view.topics) == {"t"}
+        cluster.create_topic("u", [(1,)])
+        cluster.assign("t", [(1, 2), (2, 1), (1,)])
+        wait_until(
+            lambda: {name: len(t.partitions) for name, t in controller.view.topics.items()},
+            until=lambda topics: topics == {"t": 3, "u": 1},
+            timeout_s=60,
+            describe="watches that report growth and new topics",
+        )
+    (record,) = [r for r in caplog.records if r.message == "Controller failover completed"]
+    assert record.__dict__["topics_from"] == "standby"
+
+
+def test_without_the_setting_there_is_no_cache() -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster, contends=False) as controller:
+        assert controller.service.standby is None
+        assert controller.service.status()["warmStandby"] is None
+
+
+class TestStateChanges:
+    """Asked from another thread, answered by the controller's."""
+
+    def test_a_controller_tells_what_it_knows_of_a_topic(self) -> None:
+        with SimulatedCluster() as cluster, LiveController(cluster) as live:
+            cluster.create_topic("t", [(1, 2), (2, 1)])
+            wait_until(
+                lambda: "t" in live.view.topics, timeout_s=60, describe="the topic to be known"
+            )
+            answer = asyncio.run(live.service.state_changes("t", 1))
+            assert answer.status == HTTPStatus.OK
+            assert answer.body["isActive"]
+            assert answer.body["controllerId"] == live.view.controller_id
+            partitions: Any = answer.body["partitions"]
+            (change,) = partitions[0]["changes"]
+            assert change["cause"]["kind"] == "topic-created"
+            assert change["kind"] == "first-leader"
+            assert asyncio.run(live.service.state_changes("u", None)).status == HTTPStatus.NOT_FOUND
+
+    def test_it_waits_while_the_controller_is_busy_and_costs_nothing_if_nobody_waits(
+        self,
+    ) -> None:
+        with SimulatedCluster() as cluster, LiveController(cluster) as live:
+            loop, held = live.service._loop, threading.Event()
+            assert loop is not None
+            loop.call_soon_threadsafe(held.wait)
+
+            async def ask() -> JsonAnswer:
+                return await asyncio.wait_for(live.service.state_changes("t", None), 0.05)
+
+            try:
+                with pytest.raises(TimeoutError):
+                    asyncio.run(ask())
+            finally:
+                held.set()
+            assert asyncio.run(live.service.state_changes("t", None)).body["isActive"]
+
+    def test_who_is_not_the_controller_says_so(self, service: ControllerService) -> None:
+        answer = asyncio.run(service.state_changes("t", None))
+        assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE
+        assert answer.body["problem"] == "this Regent is not the controller"
+        assert not answer.body["isActive"]
+
+
+def test_a_listener_of_brokers_that_is_not_served_is_shown_though_it_leads() -> None:
+    served = {"SSL": Address("regent", 9095)}
+    with SimulatedCluster() as cluster, LiveController(cluster, served=served) as controller:
+        service = controller.service
+        assert service.readiness_problem() is None
+        remark = wait_until(service.remark, timeout_s=60, describe="the brokers to be known")
+        assert "PLAINTEXT (PLAINTEXT)" in remark
+        assert service.status()["endpoint"] == {
+            "served": {"SSL": "regent:9095"},
+            "servedListeners": {},
+            "listenersNotServed": {"PLAINTEXT": "PLAINTEXT"},
+            "problem": None,
+            "refusedPeers": [],
+        }
+
+
+def test_without_an_endpoint_nothing_is_said_of_listeners() -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        assert controller.service.remark() is None
+        assert controller.service.status()["endpoint"] is None

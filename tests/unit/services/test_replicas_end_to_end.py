@@ -1,0 +1,110 @@
+"""Two whole controllers that know each other: one leaves or falls silent, the other one follows.
+
+ZooKeeper and the brokers are in memory, heartbeats go over real sockets. The places in the queue of
+the replicas are made here; that kazoo's recipe follows them is tested with real servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from regent.network.heartbeats import Heartbeats
+from regent.network.listening import listening_socket
+from regent.replicas.suspicion import SuspicionSettings
+from regent.services.controller_loop import ReplicaSettings
+from regent.zk_data.operations import Create
+from sandbox import wait_until
+from tests.support.live_controller import LiveController
+from tests.support.simulated_cluster import SimulatedCluster
+
+LOCALHOST = "127.0.0.1"
+QUEUE = "/regent/election"
+IDS = {"first": 1_000_000_001, "second": 1_000_000_002}
+
+
+class Replica:
+    """A controller with heartbeats."""
+
+    def __init__(self, cluster: SimulatedCluster, name: str, *, contends: bool) -> None:
+        self.cluster = cluster
+        self.heartbeats = Heartbeats(
+            instance=name,
+            listening=listening_socket(LOCALHOST, 0, setting="replica"),
+            settings=SuspicionSettings(heartbeat_s=0.02, silence_s=5.0),
+            tls=None,
+        )
+        self.controller = LiveController(
+            cluster,
+            contends=contends,
+            warm_standby=True,
+            replicas=ReplicaSettings(self.heartbeats, lambda: LOCALHOST),
+            controller_id=IDS[name],
+            election_backoff_ms=600_000,  # who is deposed here is not told that it is not elected
+        )
+
+    def queue_up(self) -> None:
+        """Have a place behind the others."""
+        wait_for(lambda: self.controller.service.has_session, "a session")
+        self.cluster.call(self.controller.connections.queue_up, QUEUE)
+
+    def status(self) -> dict[str, object]:
+        return self.controller.service.status()
+
+    def knows_another(self) -> bool:
+        replicas = self.status()["replicas"]
+        assert isinstance(replicas, dict)
+        return list(replicas["others"].values()) == [None]
+
+
+@pytest.fixture
+def cluster() -> Iterator[SimulatedCluster]:
+    with SimulatedCluster(session_timeout_s=60) as cluster:
+        cluster.write(Create("/regent"), Create(QUEUE))
+        yield cluster
+
+
+@pytest.fixture
+def replicas(cluster: SimulatedCluster) -> Iterator[tuple[Replica, Replica]]:
+    """One that leads, and one that is ready."""
+    with ExitStack() as stack:
+        first = Replica(cluster, "first", contends=True)
+        second = Replica(cluster, "second", contends=False)
+        for replica in (first, second):
+            stack.enter_context(replica.controller)
+            replica.queue_up()
+        for replica in (first, second):
+            wait_for(replica.knows_another, "replicas that know each other")
+        wait_for(lambda: first.heartbeats.ready() == {"second"}, "the second one to be ready")
+        yield first, second
+
+
+def wait_for(condition: object, describe: str) -> None:
+    wait_until(condition, describe=describe, timeout_s=60, interval_s=0.005)  # type: ignore[arg-type]
+
+
+def test_one_that_stops_hands_over_in_one_transaction(
+    cluster: SimulatedCluster, replicas: tuple[Replica, Replica]
+) -> None:
+    first, second = replicas
+    epoch = cluster.controller_epoch
+    cluster.brokers_may_control = True
+    first.controller.service.stop()
+    second.controller.wait_until_active()
+    assert second.controller.view.controller_epoch == epoch + 1
+    assert cluster.controller_epoch == epoch + 1
+
+
+def test_one_that_falls_silent_is_followed(
+    cluster: SimulatedCluster, replicas: tuple[Replica, Replica]
+) -> None:
+    first, second = replicas
+    epoch = cluster.controller_epoch
+    cluster.brokers_may_control = True
+    first.heartbeats.close()
+    second.controller.wait_until_active()
+    assert cluster.controller_epoch == epoch + 1
+    wait_for(lambda: not first.controller.view.is_active, "the first one to resign")
+    assert second.controller.service.suspicions["dead"] == 1

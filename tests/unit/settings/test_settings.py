@@ -1,0 +1,269 @@
+"""Settings: where they come from, what is refused, and that all are documented."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from regent.app import controller_config
+from regent.connections.client_settings import channel_settings, zookeeper_settings
+from regent.model.cluster import DRAWN_CONTROLLER_IDS
+from regent.model.errors import ConfigurationError
+from regent.servers.endpoint_settings import server_settings
+from regent.settings import Settings
+from regent.settings.loading import load_settings
+from regent.settings.markdown import render_markdown
+
+
+def test_an_option_wins_over_the_environment_and_that_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "regent.yaml"
+    file.write_text("zookeeper: file:1\nhttp-port: 1\nlog_level: debug\ncontroller_id: 5000\n")
+    monkeypatch.setenv("REGENT_HTTP_PORT", "2")
+    monkeypatch.setenv("REGENT_ZOOKEEPER", "environment:1")
+    settings = load_settings({"zookeeper": "option:1"}, file=file)
+    assert settings.zookeeper == "option:1"
+    assert settings.http_port == 2
+    assert settings.log_level == "debug"
+    assert settings.controller_id == 5000
+
+
+def test_a_message_repeats_a_long_value_in_part(tmp_path: Path) -> None:
+    file = tmp_path / "regent.yaml"
+    file.write_text(f"zookeeper: z:1\nhttp_port: {'x' * 50_000}\n")
+    with pytest.raises(ConfigurationError, match=r"http_port: .*given: 'xxx") as caught:
+        load_settings({}, file=file)
+    assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize("path", ["/brokers/ids", "/brokers/topics/x", "/controller", "/admin"])
+def test_an_election_in_a_part_of_zookeeper_that_is_kafkas_is_refused(path: str) -> None:
+    """A contender's node would be taken for a broker, or for a topic."""
+    with pytest.raises(ConfigurationError, match=f"election_path: .*Kafka's.*{path}"):
+        load_settings({"zookeeper": "zk", "election_path": path})
+    settings = load_settings({"zookeeper": "zk", "election_path": "/regent/brokers"})
+    assert settings.election_path == "/regent/brokers"
+
+
+def test_namespaces_are_separated_by_commas_in_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REGENT_NAMESPACES", "a, b,,c")
+    assert load_settings({"zookeeper": "z:1"}).namespaces == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("name", ["", "Kafka", "kafka/..", "a" * 64, "kafka\n x"])
+def test_what_is_no_namespace_is_refused(name: str) -> None:
+    """An empty name would stand for all namespaces: `--namespace "$UNSET"`."""
+    with pytest.raises(ConfigurationError, match="namespaces"):
+        load_settings({"zookeeper": "z:1", "namespaces": ("kafka", name)})
+
+
+def test_a_namespace_is_served_once() -> None:
+    settings = load_settings({"zookeeper": "z:1", "namespaces": ("a", "b ", "a")})
+    assert settings.namespaces == ("a", "b")
+
+
+def test_blanks_around_a_setting_are_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Secret often ends in a newline; another election path would be another election."""
+    monkeypatch.setenv("REGENT_ELECTION_PATH", "/regent/other\n")
+    monkeypatch.setenv("REGENT_INTER_BROKER_LISTENER", " INTERNAL ")
+    settings = load_settings({"zookeeper": "z:1"})
+    assert settings.election_path == "/regent/other"
+    assert settings.inter_broker_listener == "INTERNAL"
+
+
+@pytest.mark.parametrize("path", ["/a/../b", "/a/.", "/a\0b"])
+def test_an_election_path_that_zookeeper_refuses_is_refused_at_the_start(path: str) -> None:
+    with pytest.raises(ConfigurationError, match="election_path"):
+        load_settings({"zookeeper": "z:1", "election_path": path})
+
+
+def test_the_controller_id_is_drawn_where_no_broker_has_one() -> None:
+    one, other = (load_settings({"zookeeper": "z:1"}).controller_id for _ in range(2))
+    assert one in DRAWN_CONTROLLER_IDS
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({}, "--zookeeper HOST:PORT"),
+        ({"zookeeper": "z:1", "http_port": 70000}, "http_port.*given: 70000"),
+        ({"zookeeper": "z:1", "log_level": "loud"}, "log_level.*given: 'loud'"),
+        ({"zookeeper": "z:1", "controller_id": 0}, "controller_id"),
+        ({"zookeeper": "z:1", "controller_id": 1000}, "controller_id.*1001"),
+        ({"zookeeper": "z:1", "missing_cluster": "ignore"}, "missing_cluster.*'create'"),
+        ({"zookeeper": "z:1", "inter_broker_protocol": "new"}, "inter_broker_protocol"),
+        ({"zookeeper": "z:1", "election_path": "regent"}, "election_path"),
+    ],
+)
+def test_what_cannot_work_is_named_with_its_value(options: dict[str, object], part: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"(?s){part}"):
+        load_settings(options)
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        ("- a\n- b\n", "mapping"),
+        ("zookeeper: [unclosed", "cannot be read"),
+        ("zookeper: z:1\n", r"zookeper: there is no such setting; did you mean zookeeper\?"),
+        ("xyz: 1\n", "xyz: there is no such setting; docs/settings.md lists them all"),
+        ("http-port: 1\nhttp_port: 2\n", "has http_port twice"),
+        ("log_level: 2026-99-99\n", "cannot be read: month must be"),
+        ("http_port: 1\nhttp_port: 2\n", "cannot be read: 'http_port' is there twice"),
+        (f"a: {'[' * 5000}\n", "nested too deeply"),
+        ('zookeeper_tls: true\nzookeeper_tls_ca_file: "a\\0b"\n', "control characters"),
+    ],
+)
+def test_a_bad_settings_file_is_named(tmp_path: Path, content: str, part: str) -> None:
+    file = tmp_path / "regent.yaml"
+    file.write_text(content)
+    with pytest.raises(ConfigurationError, match=part):
+        load_settings({"zookeeper": "z:1"}, file=file)
+
+
+def test_a_binary_settings_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "regent.jks"
+    file.write_bytes(b"\xfe\xed\xfe\xed\x00")
+    with pytest.raises(ConfigurationError, match=r"regent\.jks is not text in UTF-8"):
+        load_settings({"zookeeper": "z:1"}, file=file)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"zookeeper_tls_ca_file": "ca.pem"}, "zookeeper_tls_ca_file: needs zookeeper_tls,"),
+        (
+            {"zookeeper_tls": True, "zookeeper_tls_key_file": "key.pem"},
+            "zookeeper_tls_key_file: needs zookeeper_tls_certificate_file,",
+        ),
+        ({"broker_sasl_username": "u"}, "broker_sasl_username: needs broker_sasl_password_file,"),
+        ({"zookeeper_sasl_password_file": "p"}, "password_file: needs zookeeper_sasl_username,"),
+    ],
+)
+def test_a_setting_without_the_one_it_needs_is_refused(
+    options: dict[str, object], message: str
+) -> None:
+    """It would have no effect, and a connection no protection."""
+    with pytest.raises(ConfigurationError, match=f"(?s)invalid settings:.*{message}"):
+        load_settings({"zookeeper": "z:1", **options})
+
+
+def test_a_setting_may_need_one_that_comes_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "regent.yaml"
+    file.write_text("zookeeper: z:1\nzookeeper_tls: true\n")
+    monkeypatch.setenv("REGENT_ZOOKEEPER_TLS_CA_FILE", "ca.pem")
+    assert load_settings({}, file=file).zookeeper_tls_ca_file == Path("ca.pem")
+
+
+def test_a_missing_settings_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="gone"):
+        load_settings({}, file=tmp_path / "gone.yaml")
+
+
+def test_every_setting_is_documented() -> None:
+    document = render_markdown()
+    for name, field in Settings.model_fields.items():
+        assert field.description, name
+        assert f"| `{name}` | `--" in document
+
+
+def test_a_protocol_version_that_no_broker_with_zookeeper_has_is_refused() -> None:
+    settings = load_settings({"zookeeper": "z:1", "inter_broker_protocol": "9.9"})
+    for part in (controller_config, channel_settings):
+        with pytest.raises(ConfigurationError, match=r"9\.9: the last version .* is 3\.9"):
+            part(settings)
+
+
+def test_the_chroot_is_created_only_for_a_new_cluster() -> None:
+    for missing_cluster, creates in (("wait", False), ("create", True)):
+        settings = load_settings({"zookeeper": "z:1/kafka", "missing_cluster": missing_cluster})
+        assert zookeeper_settings(settings).create_chroot is creates
+        assert controller_config(settings).missing_cluster == missing_cluster
+
+
+def test_the_expiry_of_delegation_tokens_reaches_the_controller() -> None:
+    usual = controller_config(load_settings({"zookeeper": "z:1"}))
+    assert usual.delegation_token_expiry_check_interval_ms == 3_600_000
+    options = {"zookeeper": "z:1", "delegation_token_expiry_check_interval_ms": 5_000}
+    config = controller_config(load_settings(options))
+    assert config.delegation_token_expiry_check_interval_ms == 5_000
+
+
+def test_the_balance_of_leaders_reaches_the_controller() -> None:
+    usual = controller_config(load_settings({"zookeeper": "z:1"}))
+    assert usual.auto_leader_rebalance_enable
+    assert usual.leader_imbalance_check_interval_s == 300
+    assert usual.leader_imbalance_per_broker_percentage == 10
+    options = {
+        "zookeeper": "z:1",
+        "auto_leader_rebalance_enable": False,
+        "leader_imbalance_check_interval_seconds": 7,
+        "leader_imbalance_per_broker_percentage": 0,
+    }
+    config = controller_config(load_settings(options))
+    assert not config.auto_leader_rebalance_enable
+    assert config.leader_imbalance_check_interval_s == 7
+    assert config.leader_imbalance_per_broker_percentage == 0
+
+
+def test_brokers_and_clients_are_not_served_by_default() -> None:
+    assert server_settings(load_settings({"zookeeper": "z:1"})) is None
+
+
+def test_the_settings_of_the_endpoint_are_those_of_its_server(tmp_path: Path) -> None:
+    options = {
+        "zookeeper": "z:1",
+        "endpoint_host": "0.0.0.0",
+        "endpoint_port": 0,
+        "endpoint_advertised_host": "regent.example.org",
+        "endpoint_tls": True,
+        "endpoint_tls_certificate_file": tmp_path / "certificate.pem",
+        "endpoint_tls_key_file": tmp_path / "key.pem",
+        "endpoint_tls_client_auth": "required",
+        "endpoint_sasl_mechanisms": "SCRAM-SHA-256, SCRAM-SHA-512",
+        "endpoint_super_users": "User:kafka; User:CN=a,O=b",
+        "endpoint_max_connections_per_address": 7,
+        "endpoint_max_request_rate": 8,
+        "endpoint_idle_timeout_s": 9,
+    }
+    settings = load_settings(options)
+    assert settings.endpoint_super_users == ("User:kafka", "User:CN=a,O=b")
+    assert settings.endpoint_trusted_as_brokers == "registered-brokers"
+    server = server_settings(settings)
+    assert server is not None
+    assert (server.host, server.port, server.security_protocol) == ("0.0.0.0", 0, "SASL_SSL")
+    assert server.sasl_mechanisms == ("SCRAM-SHA-256", "SCRAM-SHA-512")
+    assert server.tls is not None
+    assert (server.tls.certificate, server.tls.client_auth) == (
+        tmp_path / "certificate.pem",
+        "required",
+    )
+    assert server.limits.connections_per_address == 7
+    assert (server.limits.request_rate, server.limits.idle_s) == (8, 9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"endpoint_advertised_host": "h"}, "endpoint_advertised_host: needs endpoint_port,"),
+        ({"endpoint_tls_client_ca_file": "ca"}, "endpoint_tls_client_ca_file: needs endpoint_tls,"),
+        ({"endpoint_sasl_plain_users_file": "u"}, "needs endpoint_sasl_mechanisms,"),
+        ({"endpoint_sasl_mechanisms": "GSSAPI"}, "endpoint_sasl_mechanisms.*SCRAM-SHA-512"),
+        ({"endpoint_super_users": "kafka"}, "'kafka' is no principal such as User:kafka"),
+        ({"endpoint_trusted_as_brokers": "all"}, "registered-brokers"),
+        ({"endpoint_port": 0, "endpoint_tls": True}, "endpoint_tls needs"),
+        ({"endpoint_port": 0, "endpoint_sasl_mechanisms": "PLAIN"}, "endpoint_sasl_plain_users"),
+    ],
+)
+def test_settings_of_the_endpoint_that_cannot_be_are_named(
+    options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"(?s){message}"):
+        server_settings(load_settings({"zookeeper": "z:1", **options}))
