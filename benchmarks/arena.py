@@ -109,6 +109,7 @@ class Arena:
             contender.controller_id,
             triggered_at=triggered_at,
             timeout_s=self.options.timeout_s,
+            process=contender.process,
         )
 
     def rest(self, contender: Contender) -> None:

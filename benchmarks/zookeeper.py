@@ -22,6 +22,7 @@ from regent.simulation.broker_znodes import encode_broker, encode_cluster_id
 from regent.zk_data import paths
 from regent.zk_data.operations import ZNode
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
+from sandbox.process import ManagedProcess
 
 SESSION_TIMEOUT_S = 30.0
 _NODES_IN_A_TRANSACTION = 1000
@@ -265,11 +266,14 @@ class ZooKeeperSession:
         triggered_at: int,
         timeout_s: float,
         instead_of: int | None = None,
+        process: ManagedProcess | None = None,
     ) -> Election:
         """Wait until somebody is the controller, and say since when.
 
         Args:
             instead_of: Who may still be the controller.
+            process: The process that is to become the controller; once it has ended there is
+                nothing to wait for.
 
         Raises:
             BenchmarkError: no controller was elected, or another one, or the wall clock was set
@@ -280,6 +284,8 @@ class ZooKeeperSession:
         while (node := self._read(paths.CONTROLLER, watch=True)) is None or _holder(
             node
         ) == instead_of:
+            if process is not None and not process.is_running:
+                raise BenchmarkError(f"it ended with exit code {process.exit_code}")
             if time.monotonic() > deadline:
                 raise BenchmarkError(f"after {timeout_s:g} s there is no (other) controller")
             self._changed.wait(0.5)

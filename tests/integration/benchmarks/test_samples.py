@@ -14,6 +14,10 @@ from click.testing import CliRunner
 
 from benchmarks import kafkatopics, standby
 from benchmarks.cli import main
+from benchmarks.errors import BenchmarkError
+from benchmarks.zookeeper import ZooKeeperSession
+from sandbox import ZooKeeper
+from sandbox.process import ManagedProcess
 
 pytestmark = pytest.mark.integration
 
@@ -83,3 +87,14 @@ def test_kafkatopics_become_ready_and_then_nothing_is_written(
     details = json.loads(document.read_text())["details"]
     assert details["idle"]["writes"] == 0
     assert details["writes"] >= 20
+
+
+def test_nobody_waits_for_a_controller_whose_process_has_ended(tmp_path: Path) -> None:
+    process = ManagedProcess("controller", ["sh", "-c", "exit 3"], log_path=tmp_path / "log")
+    with (
+        ZooKeeper() as zookeeper,
+        ZooKeeperSession(zookeeper.connect_string) as session,
+    ):
+        process.start()
+        with pytest.raises(BenchmarkError, match="ended with exit code 3"):
+            session.await_election(1, triggered_at=0, timeout_s=60.0, process=process)

@@ -9,6 +9,7 @@ in client mode, where a broker is.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from regent.kube.settings import KubeSettings
 from sandbox import KafkaCluster, KubernetesApi, ZooKeeper
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
@@ -38,6 +40,9 @@ BUSY = {
 """Topics that are written to all the time. Their KafkaTopics find and adopt them."""
 
 QUESTION = "question"
+
+DETAIL_WRITE_S = 2.0
+"""How long writing a detail that is due may take."""
 
 
 @pytest.fixture(scope="module", params=["controller", "client"])
@@ -174,17 +179,29 @@ class Folder:
         self._resources.wait_for_condition(QUESTION, "Stalled", "True", "InvalidConfig")
 
     def settle(self) -> dict[str, str]:
-        """Wait until nothing is written any more; the versions."""
+        """Wait until nothing is written any more; the versions.
 
-        def written() -> set[tuple[str, str]]:
-            before = self.versions()
+        A detail may wait ``status_detail_interval_s`` for its turn, so only silence that is longer
+        says that none waits.
+        """
+        silence_s = KubeSettings().status_detail_interval_s + DETAIL_WRITE_S
+        seen, since = self.versions(), time.monotonic()
+
+        def silent_for_s() -> float:
+            nonlocal seen, since
             self.await_an_answer()
-            return set(self.versions().items()) - set(before.items())
+            now = self.versions()
+            if now != seen:
+                seen, since = now, time.monotonic()
+            return time.monotonic() - since
 
         self._cluster.wait(
-            written, "the statuses to rest", until=lambda found: not found, interval_s=1.0
+            silent_for_s,
+            "the statuses to rest",
+            until=lambda seconds: seconds > silence_s,
+            interval_s=1.0,
         )
-        return self.versions()
+        return seen
 
     def forget_the_question(self) -> None:
         self._resources.kubectl("delete", "ktopic", QUESTION, "--ignore-not-found")
