@@ -4,7 +4,8 @@ LeaderAndIsr is answered honestly, with one entry for each partition that the re
 request holds up to hundreds of thousands of them, so they are not decoded one by one: the entries
 of a topic usually have all the same size (a cluster has one replication factor), and then a
 partition number is found at a fixed stride and moved to its place in the answer by slices. Entries
-of different sizes are walked.
+of different sizes are walked. Topics of one partition have a way of their own, without columns: all
+stub brokers share one thread, in which what thousands of small topics cost would be measured, too.
 
 As in a broker, a partition is answered without an error if its leader epoch is new to the broker,
 and with STALE_CONTROLLER_EPOCH if it is the one that the broker has, which is the normal case after
@@ -81,6 +82,17 @@ class HostedPartitions:
             else:
                 codes[at] = STALE_CONTROLLER_EPOCH
         return bytes(codes)
+
+    def error(self, name: bytes, index: bytes, epoch: bytes) -> int:
+        """The same for a topic of one partition."""
+        known = self._epochs.get(name)
+        if known is None:
+            known = self._epochs[name] = {}
+        (leader_epoch,) = _INT32.unpack(epoch)
+        if leader_epoch <= known.get(index, -1):
+            return STALE_CONTROLLER_EPOCH
+        known[index] = leader_epoch
+        return 0
 
     def forget(self, name: bytes, indices: Columns) -> None:
         """Partitions of a topic are deleted: the next ones of that name are new."""
@@ -163,14 +175,19 @@ def leader_and_isr_answer(
             offset += 16
         count, offset = read_uvarint(frame, offset)
         count -= 1
-        indices, epochs, offset = _partitions(frame, offset, count, recovery_state=version >= 6)
-        errors = hosted.errors(name, indices, epochs)
+        shown = name if version < 5 else b""
+        entries: bytes | bytearray
+        if count == 1:
+            index = bytes(frame[offset : offset + 4])
+            epoch = bytes(frame[offset + _LEADER_EPOCH : offset + _PREFIX_SIZE])
+            offset += _array_lengths(frame, offset, recovery_state=version >= 6)[1]
+            entries = shown + index + bytes((0, hosted.error(name, index, epoch), 0))
+        else:
+            indices, epochs, offset = _partitions(frame, offset, count, recovery_state=version >= 6)
+            entries = _fill(shown, count, indices, hosted.errors(name, indices, epochs))
         offset += 1  # tagged fields of the topic
         total += count
-        if version < 5:
-            parts.append(_fill(name, count, indices, errors))
-        else:
-            parts += [topic_id, uvarint(count + 1), _fill(b"", count, indices, errors), b"\0"]
+        parts += [entries] if version < 5 else [topic_id, uvarint(count + 1), entries, b"\0"]
     groups = total if version < 5 else topics - 1
     return PartitionsAnswer(
         b"".join([b"\0\0", uvarint(groups + 1), *parts, b"\0"]), partitions=total
@@ -194,6 +211,11 @@ def stop_replica_answer(
         count, offset = read_uvarint(frame, offset)
         count -= 1
         end = offset + _STOPPED_SIZE * count
+        if count == 1 and not frame[offset + 8]:
+            parts.append(name + bytes(frame[offset : offset + 4]) + b"\0\0\0")
+            total += 1
+            offset = end + 1
+            continue
         indices = tuple(frame[offset + byte : end : _STOPPED_SIZE] for byte in range(4))
         if any(frame[offset + 8 : end : _STOPPED_SIZE]):
             hosted.forget(name, indices)

@@ -123,13 +123,19 @@ async def _release(active: ActiveController, brokers: Iterable[Broker]) -> None:
 
 def _result(active: ActiveController, broker_id: int) -> ControlledShutdownResult:
     context = active.context
-    leadership = context.cluster.leadership
-    hosted = [tp for tp in context.replica_states_on(broker_id) if has_successors(context, tp)]
-    remaining = tuple(tp for tp in hosted if leadership[tp].leader == broker_id)
+    state_of = context.cluster.leadership.get
+    hosted = context.replica_states_on(broker_id)
+    remaining = tuple(
+        tp
+        for tp in hosted
+        if (state := state_of(tp)) is not None
+        and state.leader == broker_id
+        and has_successors(context, tp)
+    )
     active.log.info(
         "Broker is shutting down",
         broker=broker_id,
-        partitions=len(hosted),
+        replicas=len(hosted),
         remaining=len(remaining),
         examples=examples(remaining),
     )

@@ -223,6 +223,12 @@ class ClusterState:
         return None if changed is None else changed.keys()
 
     @property
+    def changed_partition_count(self) -> int:
+        """How many :meth:`take_changed_partitions` would return."""
+        changed = self._changed_partitions
+        return self._partition_count if changed is None else len(changed)
+
+    @property
     def has_changed_partitions(self) -> bool:
         """Whether :meth:`take_changed_partitions` would return something, or None."""
         return self._changed_partitions is None or bool(self._changed_partitions)
