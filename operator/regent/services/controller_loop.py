@@ -6,7 +6,7 @@ import asyncio
 import random
 import uuid
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from regent.controller import events as e
 from regent.controller.active_controller import Chance
@@ -35,6 +35,11 @@ from regent.runtime.standby_keeper import StandbyKeeper
 from regent.runtime.topic_waits import TopicWaits
 from regent.runtime.view_publisher import ViewPublisher
 from regent.zk_data.operations import SessionState, WatchedEvent
+
+MANY_CHANGED: Final = 1_000
+"""Partitions. After an event that has changed more, numbers are taken a little later."""
+
+NUMBERS_DELAY_S: Final = 0.2
 
 
 class ReplicaSettings(NamedTuple):
@@ -68,6 +73,7 @@ class ControllerLoop:
         randomness = random.SystemRandom()
         self.metrics = metrics
         self.gauges = ControllerGauges()
+        self._numbers_timer: asyncio.TimerHandle | None = None
         self.channel_queue_sizes: Mapping[int, int] = {}
         self.refused_replicas: tuple[RefusedReplica, ...] = ()
         self.refused_metadata: Mapping[int, str] = {}
@@ -204,6 +210,25 @@ class ControllerLoop:
         """After every event: count it, and take the numbers that metrics show."""
         self.metrics.processed(state, queued_ms=queued_ms, took_ms=took_ms)
         active = self.controller.active
+        if active is not None and active.context.cluster.changed_partition_count > MANY_CHANGED:
+            self._take_numbers_later()
+        else:
+            self._take_numbers()
+        if self.replicas is not None:
+            self.replicas.event_processed()
+
+    def _take_numbers_later(self) -> None:
+        """The balance of leaders takes a look at all that has changed, and brokers are about to be
+        informed of that."""
+        if self._numbers_timer is None:
+            loop = asyncio.get_running_loop()
+            self._numbers_timer = loop.call_later(NUMBERS_DELAY_S, self._take_numbers)
+
+    def _take_numbers(self) -> None:
+        if self._numbers_timer is not None:
+            self._numbers_timer.cancel()
+            self._numbers_timer = None
+        active = self.controller.active
         self.gauges = gauges_of(None if active is None else active.context)
         self.channel_queue_sizes = self.connections.queue_sizes()
         self.refused_replicas = () if active is None else active.context.refusals.sample()
@@ -211,5 +236,3 @@ class ControllerLoop:
             () if active is None else active.context.unassigned_replicas.sample()
         )
         self.refused_metadata = {} if active is None else dict(active.context.refusals.metadata)
-        if self.replicas is not None:
-            self.replicas.event_processed()

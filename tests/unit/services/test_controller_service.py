@@ -21,6 +21,7 @@ from regent.network.settings import ChannelSettings
 from regent.observability.http import JsonAnswer
 from regent.observability.metrics import EventMetrics
 from regent.runtime.standby_reader import StandbyReader
+from regent.services import controller_loop
 from regent.services.controller_service import ControllerService
 from regent.zookeeper.settings import ZooKeeperSettings
 from sandbox import wait_until
@@ -243,6 +244,27 @@ def test_without_the_setting_there_is_no_cache() -> None:
     with SimulatedCluster() as cluster, LiveController(cluster, contends=False) as controller:
         assert controller.service.standby is None
         assert controller.service.status()["warmStandby"] is None
+
+
+def test_numbers_after_a_change_of_many_partitions_come_a_little_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(controller_loop, "MANY_CHANGED", 1)
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        cluster.create_topic("t", [(1, 2), (1, 2), (2, 1)])
+        service = controller.service
+        wait_until(
+            lambda: service.gauges.preferred_replica_imbalance_count == 0,
+            timeout_s=60,
+            describe="the balance to be counted",
+        )
+        cluster.stop_broker(1)
+        wait_until(
+            lambda: service.gauges,
+            until=lambda g: (g.active_broker_count, g.preferred_replica_imbalance_count) == (2, 2),
+            timeout_s=60,
+            describe="the numbers after the stop",
+        )
 
 
 class TestStateChanges:

@@ -19,7 +19,7 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import broker_notes
 from regent.controller.brokers.abandoned_shutdowns import expect_the_end
 from regent.controller.brokers.broker_changes import process_broker_change
-from regent.controller.brokers.partition_release import has_successors, release_partitions
+from regent.controller.brokers.partition_release import release_partitions, with_successors
 from regent.controller.brokers.released_partitions import expect_partitions_released
 from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
 from regent.controller.log import examples
@@ -125,13 +125,8 @@ def _result(active: ActiveController, broker_id: int) -> ControlledShutdownResul
     context = active.context
     state_of = context.cluster.leadership.get
     hosted = context.replica_states_on(broker_id)
-    remaining = tuple(
-        tp
-        for tp in hosted
-        if (state := state_of(tp)) is not None
-        and state.leader == broker_id
-        and has_successors(context, tp)
-    )
+    led = [tp for tp in hosted if (state := state_of(tp)) is not None and state.leader == broker_id]
+    remaining = tuple(with_successors(context, led))
     active.log.info(
         "Broker is shutting down",
         broker=broker_id,

@@ -33,6 +33,7 @@ from regent.controller.transitions.leadership_changes import (
     LeaderAndMembers,
     change_leadership,
 )
+from regent.controller.transitions.partition_state_znodes import known_states
 from regent.model.partition import LeaderAndIsr, TopicPartition
 
 
@@ -52,11 +53,10 @@ async def release_partitions(
     those without a leader: what their ISR says may be all that is left.
     """
     context = active.context
-    concerned = [tp for tp in dict.fromkeys(partitions) if has_successors(context, tp)]
-    if not concerned:
+    replicas = with_successors(context, partitions)
+    if not replicas:
         return
-    before = {tp: context.cluster.leadership[tp] for tp in concerned}
-    replicas = {tp: context.cluster.replicas(tp) for tp in concerned}
+    before = known_states(context, replicas)
 
     # Where no log directory has failed, partitions with the same replicas are decided alike.
     alike: dict[tuple[tuple[int, ...], int, tuple[int, ...]], LeaderAndMembers | None] = {}
@@ -69,7 +69,7 @@ async def release_partitions(
             alike[key] = _leadership_afterwards(context, tp, state)
         return alike[key]
 
-    written, failures = await change_leadership(context, concerned, decide, active.log)
+    written, failures = await change_leadership(context, list(replicas), decide, active.log)
     batch = ControllerBrokerRequestBatch(context)
     recipients = _Recipients(context.shutting_down_broker_ids)
     batch.add_leaders_and_isrs(
@@ -107,13 +107,18 @@ async def release_again(active: ActiveController, partitions: Iterable[TopicPart
         await release_partitions(active, again)
 
 
-def has_successors(context: ControllerContext, tp: TopicPartition) -> bool:
-    """Whether a broker that is shutting down has to leave a partition."""
-    return (
-        len(context.cluster.replicas(tp)) > 1
-        and tp in context.cluster.leadership
-        and not context.is_topic_queued_for_deletion(tp.topic)
-    )
+def with_successors(
+    context: ControllerContext, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Those that a broker which is shutting down has to leave, with their replicas: there are
+    others, and a leader was elected before."""
+    leadership, replicas_of = context.cluster.leadership, context.cluster.replicas
+    is_going = context.is_topic_queued_for_deletion
+    return {
+        tp: replicas
+        for tp in partitions
+        if tp in leadership and len(replicas := replicas_of(tp)) > 1 and not is_going(tp.topic)
+    }
 
 
 def _leadership_afterwards(
@@ -169,9 +174,13 @@ def _leaving(
     context: ControllerContext, replicas: Mapping[TopicPartition, tuple[int, ...]]
 ) -> Iterable[_Leaving]:
     """Replicas on brokers that are shutting down, and that are not in sync (any more)."""
-    leaving, leadership = context.shutting_down_broker_ids, context.cluster.leadership
+    shutting_down, leadership = context.shutting_down_broker_ids, context.cluster.leadership
+    alike: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
     for tp, hosts in replicas.items():
         isr = leadership[tp].isr
-        for broker_id in hosts:
-            if broker_id in leaving and broker_id not in isr:
-                yield _Leaving(broker_id, tp)
+        leaving = alike.get((hosts, isr))
+        if leaving is None:
+            leaving = tuple(b for b in hosts if b in shutting_down and b not in isr)
+            alike[hosts, isr] = leaving
+        for broker_id in leaving:
+            yield _Leaving(broker_id, tp)

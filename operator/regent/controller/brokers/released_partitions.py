@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.partition_release import has_successors
+from regent.controller.brokers.partition_release import with_successors
 from regent.controller.configs.min_insync_replicas import min_insync_replicas
 from regent.controller.effects import ArmTimer, PublishView
 from regent.controller.events import PartitionsReleased
@@ -55,6 +55,6 @@ def _left(context: ControllerContext, broker_id: int) -> list[TopicPartition]:
     leadership = context.cluster.leadership
     return [
         tp
-        for tp in context.replica_states_on(broker_id)
-        if has_successors(context, tp) and broker_id not in leadership[tp].isr
+        for tp in with_successors(context, context.replica_states_on(broker_id))
+        if broker_id not in leadership[tp].isr
     ]

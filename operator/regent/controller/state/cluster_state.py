@@ -224,9 +224,8 @@ class ClusterState:
 
     @property
     def changed_partition_count(self) -> int:
-        """How many :meth:`take_changed_partitions` would return."""
-        changed = self._changed_partitions
-        return self._partition_count if changed is None else len(changed)
+        """How many :meth:`take_changed_partitions` would return; 0 if that is None."""
+        return len(self._changed_partitions or ())
 
     @property
     def has_changed_partitions(self) -> bool:
@@ -380,7 +379,9 @@ class ClusterState:
         if self.recorder is not None:
             known = self._leadership.get
             surprises = {
-                tp: read for tp, read in based_on.items() if read != known(tp) and tp in changes
+                tp: read
+                for tp, read in based_on.items()
+                if (before := known(tp)) is not read and before != read and tp in changes
             }
             if surprises:
                 self.recorder.record(ChangeKind.OBSERVED, surprises, known=self._leadership)
