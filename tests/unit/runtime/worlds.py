@@ -41,6 +41,9 @@ class KeptChannels:
     def stand_by(self, brokers: Iterable[Broker]) -> None:
         self.standing_by.append([broker.broker_id for broker in brokers])
 
+    def expected_protocol(self) -> tuple[int, int]:
+        return 2, 6
+
     def send(self, requests: ControlRequests) -> None:
         self.sent.append(requests)
 
