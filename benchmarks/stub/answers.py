@@ -30,6 +30,9 @@ KRAFT_FLAG_SINCE = {LEADER_AND_ISR: 7, STOP_REPLICA: 4, UPDATE_METADATA: 8}
 STOP_REPLICA_VERSION = 3
 """What is sent at inter.broker.protocol.version 2.6."""
 
+LEADER_AND_ISR_VERSIONS = (4, 8)
+"""The first that is understood, and the first that is not known."""
+
 STALE_CONTROLLER_EPOCH = 11
 
 _HEADER = struct.Struct(">hhih")
@@ -56,10 +59,31 @@ Columns = tuple[bytes | bytearray, ...]
 """One number of each partition of a topic, as four strings of bytes: the highest bytes first."""
 
 
+class _Answered(NamedTuple):
+    """A topic as it was last sent in a LeaderAndIsr, and what is answered if it is sent again.
+
+    Attributes:
+        section: Everything behind the topic's name.
+        answer: Everything of the topic; all errors are STALE_CONTROLLER_EPOCH.
+        count: How many partitions.
+    """
+
+    section: bytes
+    answer: bytes
+    count: int
+
+
 class HostedPartitions:
-    """Leader epochs of the partitions that one stub broker has been notified of."""
+    """Leader epochs of the partitions that one stub broker has been notified of.
+
+    Attributes:
+        answered: By the version of the request, and the topic's name with its length. Who takes
+            over sends most of a large cluster as it was sent before: no stub broker is to be the
+            one that a controller waits for.
+    """
 
     def __init__(self) -> None:
+        self.answered: dict[tuple[int, bytes], _Answered] = {}
         self._as_sent: dict[bytes, tuple[Columns, Columns]] = {}
         self._epochs: dict[bytes, dict[bytes, int]] = {}
 
@@ -85,6 +109,8 @@ class HostedPartitions:
     def forget(self, name: bytes, indices: Columns) -> None:
         """Partitions of a topic are deleted: the next ones of that name are new."""
         self._as_sent.pop(name, None)
+        for version in range(*LEADER_AND_ISR_VERSIONS):
+            self.answered.pop((version, name), None)
         known = self._epochs.get(name, {})
         for index in _rows(indices):
             known.pop(index, None)
@@ -157,6 +183,13 @@ def leader_and_isr_answer(
         length, offset = read_uvarint(frame, offset)
         offset += length - 1
         name = bytes(frame[start:offset])
+        answered = hosted.answered.get((version, name))
+        if answered is not None and frame.startswith(answered.section, offset):
+            parts.append(answered.answer)
+            total += answered.count
+            offset += len(answered.section)
+            continue
+        section = offset
         topic_id = b""
         if version >= 5:
             topic_id = bytes(frame[offset : offset + 16])
@@ -167,14 +200,24 @@ def leader_and_isr_answer(
         errors = hosted.errors(name, indices, epochs)
         offset += 1  # tagged fields of the topic
         total += count
-        if version < 5:
-            parts.append(_fill(name, count, indices, errors))
-        else:
-            parts += [topic_id, uvarint(count + 1), _fill(b"", count, indices, errors), b"\0"]
+        stale = bytes((STALE_CONTROLLER_EPOCH,)) * count
+        answer, again = (
+            _topic_answer(version, name, topic_id, count, indices, each) for each in (errors, stale)
+        )
+        parts.append(answer)
+        hosted.answered[version, name] = _Answered(bytes(frame[section:offset]), again, count)
     groups = total if version < 5 else topics - 1
     return PartitionsAnswer(
         b"".join([b"\0\0", uvarint(groups + 1), *parts, b"\0"]), partitions=total
     )
+
+
+def _topic_answer(
+    version: int, name: bytes, topic_id: bytes, count: int, indices: Columns, errors: bytes
+) -> bytes:
+    if version < 5:
+        return bytes(_fill(name, count, indices, errors))
+    return b"".join((topic_id, uvarint(count + 1), _fill(b"", count, indices, errors), b"\0"))
 
 
 def stop_replica_answer(

@@ -98,7 +98,8 @@ class TopicsInPieces:
             if size >= PIECE_SIZE:
                 yield b"".join(parts)
                 parts, size = [], 0
-        yield b"".join(parts)
+        if parts:
+            yield b"".join(parts)
 
 
 def ungrouped_section(

@@ -45,6 +45,7 @@ class ReplicaStates:
             partitions: Nobody changes them any more.
         """
         self._tables[broker_id] = {}
+        self._loaded.pop(broker_id, None)
         if partitions:
             self._loaded[broker_id] = _Loaded(iter(partitions), state)
 
