@@ -24,8 +24,8 @@ class TopicEntries:
     @classmethod
     def of(cls, prefixes: Iterable[bytes], *, suffix: bytes) -> TopicEntries:
         """From the leading bytes of each partition."""
-        known = list(prefixes)
-        return cls(len(known), suffix.join([*known, b""]))
+        parts = [*prefixes, b""]
+        return cls(len(parts) - 1, suffix.join(parts))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopicEntries):
