@@ -11,7 +11,7 @@ from regent.controller import effects as fx
 from regent.controller.events import ControllerEvent
 from regent.runtime.admin_port import AdminRequestsPort
 from regent.runtime.ports import BrokerChannelsPort, StandbyPort, ViewPort, ZooKeeperPort
-from regent.runtime.reads_in_parts import read_in_parts
+from regent.runtime.reading_ahead import read_ahead
 from regent.zk_data.operations import ZNode
 
 
@@ -101,7 +101,7 @@ class Interpreter:
     async def _read(self, effect: fx.ReadData) -> Sequence[ZNode | None]:
         if effect.take is None:
             return await self._zookeeper.get_data(effect.paths, watch=effect.watch)
-        await read_in_parts(self._zookeeper, effect.paths, effect.take)
+        await read_ahead(self._zookeeper, effect.paths, effect.take)
         return ()
 
     async def _send(self, effect: fx.SendRequests) -> None:

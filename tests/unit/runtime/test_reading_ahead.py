@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from regent.model.errors import UnexpectedZooKeeperError
-from regent.runtime import reads_in_parts
-from regent.runtime.reads_in_parts import read_in_parts
+from regent.runtime import reading_ahead
+from regent.runtime.reading_ahead import read_ahead
 from regent.zk_data.operations import ZNode
 
 
@@ -43,14 +43,14 @@ def node(path: str) -> ZNode:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reads_in_parts, "PART", 2)
+    monkeypatch.setattr(reading_ahead, "PART", 2)
 
 
 async def test_parts_are_handed_over_in_order_while_others_are_read() -> None:
     zookeeper, paths = Reads(), [f"/{number}" for number in range(11)]
     taken: list[tuple[str, ZNode | None]] = []
     reading = asyncio.ensure_future(
-        read_in_parts(
+        read_ahead(
             zookeeper,  # type: ignore[arg-type]
             paths,
             lambda some, nodes: taken.extend(zip(some, nodes, strict=True)),
@@ -71,14 +71,14 @@ async def test_parts_are_handed_over_in_order_while_others_are_read() -> None:
 
 async def test_nothing_is_read_where_there_is_nothing() -> None:
     zookeeper = Reads()
-    await read_in_parts(zookeeper, [], lambda *_: None)  # type: ignore[arg-type]
+    await read_ahead(zookeeper, [], lambda *_: None)  # type: ignore[arg-type]
     assert not zookeeper.asked
 
 
 async def test_what_fails_ends_what_is_on_its_way() -> None:
     zookeeper = Reads()
     reading = asyncio.ensure_future(
-        read_in_parts(zookeeper, ["/a", "/b", "/c", "/d"], lambda *_: None)  # type: ignore[arg-type]
+        read_ahead(zookeeper, ["/a", "/b", "/c", "/d"], lambda *_: None)  # type: ignore[arg-type]
     )
     await zookeeper.wait_for(2)
     error = UnexpectedZooKeeperError("NOAUTH", "/a")

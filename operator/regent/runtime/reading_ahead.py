@@ -19,7 +19,7 @@ AHEAD: Final = 3
 """Parts that are asked for before the first of them is taken."""
 
 
-async def read_in_parts(zookeeper: ZooKeeperPort, paths: Sequence[str], take: Taker) -> None:
+async def read_ahead(zookeeper: ZooKeeperPort, paths: Sequence[str], take: Taker) -> None:
     """Read nodes, and hand them over in the order of their paths, some at a time.
 
     Raises:
