@@ -65,12 +65,12 @@ class _Answered(NamedTuple):
     Attributes:
         section: Everything behind the topic's name.
         answer: Everything of the topic; all errors are STALE_CONTROLLER_EPOCH.
-        count: How many partitions.
+        partitions: How many.
     """
 
     section: bytes
     answer: bytes
-    count: int
+    partitions: int
 
 
 class HostedPartitions:
@@ -186,7 +186,7 @@ def leader_and_isr_answer(
         answered = hosted.answered.get((version, name))
         if answered is not None and frame.startswith(answered.section, offset):
             parts.append(answered.answer)
-            total += answered.count
+            total += answered.partitions
             offset += len(answered.section)
             continue
         section = offset

@@ -51,8 +51,8 @@ class CollectedEntries(NamedTuple):
     topics: Mapping[str, TopicEntries]
 
     @property
-    def count(self) -> int:
-        """How many entries."""
+    def entry_count(self) -> int:
+        """How many there are."""
         return sum(topic.count for topic in self.topics.values())
 
 

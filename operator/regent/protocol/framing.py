@@ -8,7 +8,7 @@ always the old one, so that it can be read before anything is agreed upon (KIP-5
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from regent.protocol.primitives import LEGACY, NO_TAGS, DecodeError, skip_tags, unpack_int32
@@ -110,6 +110,11 @@ class Pieces(Protocol):
 
 Part = bytes | Pieces
 """Of a message that is sent in parts, one after the other."""
+
+
+def joined(parts: Iterable[Part]) -> bytes:
+    """All of a message at once."""
+    return b"".join(part if isinstance(part, bytes) else b"".join(part) for part in parts)
 
 
 def encode_request(header: RequestHeader, body: Sequence[Part], *, flexible: bool) -> list[Part]:

@@ -133,7 +133,7 @@ def is_collected(request: LeaderAndIsrRequest, version: int) -> bool:
     return (
         is_flexible(version)
         and entries.suffix == _usual_suffix(version)
-        and entries.count == len(request.partitions)
+        and entries.entry_count == len(request.partitions)
     )
 
 

@@ -61,7 +61,7 @@ class RequestChecker:
         """A broker receives a LeaderAndIsr: collected entries, from which it is joined if they are
         all, say what its values do."""
         entries, named = request.entries, request.partitions
-        if entries.count == len(named):
+        if entries.entry_count == len(named):
             expected = entries_of(named, request.states, suffix=entries.suffix)
             require(
                 entries == expected and not any(named.values()),

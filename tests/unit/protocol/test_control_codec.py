@@ -10,7 +10,7 @@ from kio.serial import entity_reader
 
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol import leader_and_isr, stop_replica, update_metadata
-from regent.protocol.control_codec import Body, encode_body
+from regent.protocol.control_codec import encode_body
 from regent.protocol.control_requests import (
     BrokerList,
     ControlHeader,
@@ -18,6 +18,7 @@ from regent.protocol.control_requests import (
     LeaderAndIsrRequest,
     UpdateMetadataRequest,
 )
+from regent.protocol.framing import joined
 from regent.protocol.partition_state import PartitionState, prefixes_of
 from tests.support import reference_requests as reference
 from tests.support.leadership_entries import entries_of, is_usual
@@ -29,11 +30,6 @@ from tests.support.unmerged_requests import (
     update_metadata_to,
     updates_of,
 )
-
-
-def joined(body: Body) -> bytes:
-    """What is sent."""
-    return b"".join(part if isinstance(part, bytes) else b"".join(part) for part in body)
 
 
 @pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
@@ -140,7 +136,7 @@ def test_partitions_of_a_topic_need_not_be_adjacent() -> None:
     request = _two_topics_interleaved()
     expected = {"a": [0, 1], "b": [0]}
     for version in (2, 7):
-        (body,) = encode_body(request, version=version)
+        body = joined(encode_body(request, version=version))
         entity = reference.leader_and_isr(request, version=version)
         decoded, used = entity_reader(type(entity))(body, 0)
         assert used == len(body)

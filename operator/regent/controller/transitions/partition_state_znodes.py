@@ -55,8 +55,8 @@ async def read_partition_states(
                 raise
             reading = _Reading(partitions)
             reading.take(state_paths, await read_permitted(state_paths))
-    for error in reading.malformed:
-        log.error("Malformed partition state skipped", path=error.path, reason=error.reason)
+    for found in reading.malformed:
+        log.error("Malformed partition state skipped", path=found.path, reason=found.reason)
     return reading.read
 
 

@@ -12,6 +12,7 @@ from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.collected_entries import NOTHING_COLLECTED
 from regent.protocol.control_codec import encode_body
 from regent.protocol.control_requests import ControlHeader, ControlRequests, LeaderAndIsrRequest
+from regent.protocol.framing import joined
 from regent.protocol.leader_and_isr import usual_suffix
 from tests.support.leadership_entries import entries_of
 from tests.unit.controller.world import World
@@ -45,8 +46,7 @@ def encoded(requests: ControlRequests, broker_id: int, *, collected: bool) -> by
         requests.brokers,
         requests.entries[broker_id] if collected else NOTHING_COLLECTED,
     )
-    body = encode_body(request, version=7, listener=None)
-    return b"".join(part if isinstance(part, bytes) else b"".join(part) for part in body)
+    return joined(encode_body(request, version=7, listener=None))
 
 
 def test_each_broker_has_its_partitions_and_their_bytes_topic_by_topic() -> None:
