@@ -75,7 +75,7 @@ def encode_leader_and_isr(
 ) -> tuple[Part, ...]:
     """The request body, in several parts if its entries were collected beforehand.
 
-    The live leaders are the known brokers that lead a named partition, and in a large request all.
+    The live leaders are the known brokers that lead a named partition, and in a large batch all.
     Brokers have ignored that list since Kafka 0.10; host and port are those of a listener, or of a
     broker's first endpoint where it lacks that listener.
 
@@ -206,9 +206,9 @@ def _live_leaders(
 
 
 def _leaders_among(request: LeaderAndIsrRequest) -> Collection[int]:
-    """The live brokers that lead one of the partitions. In a large request nearly all do, so all
-    are named without a look at it."""
-    if len(request.partitions) > _LOOKED_AT:
+    """The live brokers that lead one of the partitions. In a large batch nearly all do, so all are
+    named without a look at it: its states may be in no table."""
+    if len(request.states) > _LOOKED_AT:
         return request.brokers.keys()
     states = map(request.states.__getitem__, request.partitions)
     return request.brokers.keys() & set(map(_leader_of, states))
