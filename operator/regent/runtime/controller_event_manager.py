@@ -78,6 +78,7 @@ class ControllerEventManager:
                         is_active=self._controller.active is not None
                     )
                     asyncio.get_running_loop().call_later(FORMER_KEPT_S, _let_go, was_active)
+                was_active = None
             self.state, self.busy_since = ControllerState.IDLE, None
             self._observer.processed(
                 event.state,
