@@ -46,6 +46,9 @@ class _Nowhere:
 
     def stand_by(self, brokers: Iterable[Broker]) -> None: ...
 
+    def expected_protocol(self) -> tuple[int, int]:
+        return 2, 6
+
     def send(self, requests: ControlRequests) -> None: ...
 
     async def inter_broker_protocol(self) -> tuple[int, int]:

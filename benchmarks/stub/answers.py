@@ -31,6 +31,9 @@ KRAFT_FLAG_SINCE = {LEADER_AND_ISR: 7, STOP_REPLICA: 4, UPDATE_METADATA: 8}
 STOP_REPLICA_VERSION = 3
 """What is sent at inter.broker.protocol.version 2.6."""
 
+LEADER_AND_ISR_VERSIONS = (4, 8)
+"""The first that is understood, and the first that is not known."""
+
 STALE_CONTROLLER_EPOCH = 11
 
 _HEADER = struct.Struct(">hhih")
@@ -57,10 +60,31 @@ Columns = tuple[bytes | bytearray, ...]
 """One number of each partition of a topic, as four strings of bytes: the highest bytes first."""
 
 
+class _Answered(NamedTuple):
+    """A topic as it was last sent in a LeaderAndIsr, and what is answered if it is sent again.
+
+    Attributes:
+        section: Everything behind the topic's name.
+        answer: Everything of the topic; all errors are STALE_CONTROLLER_EPOCH.
+        partitions: How many.
+    """
+
+    section: bytes
+    answer: bytes
+    partitions: int
+
+
 class HostedPartitions:
-    """Leader epochs of the partitions that one stub broker has been notified of."""
+    """Leader epochs of the partitions that one stub broker has been notified of.
+
+    Attributes:
+        answered: By the version of the request, and the topic's name with its length. Who takes
+            over sends most of a large cluster as it was sent before: no stub broker is to be the
+            one that a controller waits for.
+    """
 
     def __init__(self) -> None:
+        self.answered: dict[tuple[int, bytes], _Answered] = {}
         self._as_sent: dict[bytes, tuple[Columns, Columns]] = {}
         self._epochs: dict[bytes, dict[bytes, int]] = {}
 
@@ -97,6 +121,8 @@ class HostedPartitions:
     def forget(self, name: bytes, indices: Columns) -> None:
         """Partitions of a topic are deleted: the next ones of that name are new."""
         self._as_sent.pop(name, None)
+        for version in range(*LEADER_AND_ISR_VERSIONS):
+            self.answered.pop((version, name), None)
         known = self._epochs.get(name, {})
         for index in _rows(indices):
             known.pop(index, None)
@@ -169,29 +195,48 @@ def leader_and_isr_answer(
         length, offset = read_uvarint(frame, offset)
         offset += length - 1
         name = bytes(frame[start:offset])
+        answered = hosted.answered.get((version, name))
+        if answered is not None and frame.startswith(answered.section, offset):
+            parts.append(answered.answer)
+            total += answered.partitions
+            offset += len(answered.section)
+            continue
+        section = offset
         topic_id = b""
         if version >= 5:
             topic_id = bytes(frame[offset : offset + 16])
             offset += 16
         count, offset = read_uvarint(frame, offset)
         count -= 1
-        shown = name if version < 5 else b""
-        entries: bytes | bytearray
+        total += count
         if count == 1:
             index = bytes(frame[offset : offset + 4])
             epoch = bytes(frame[offset + _LEADER_EPOCH : offset + _PREFIX_SIZE])
-            offset += _array_lengths(frame, offset, recovery_state=version >= 6)[1]
-            entries = shown + index + bytes((0, hosted.error(name, index, epoch), 0))
-        else:
-            indices, epochs, offset = _partitions(frame, offset, count, recovery_state=version >= 6)
-            entries = _fill(shown, count, indices, hosted.errors(name, indices, epochs))
+            offset += _array_lengths(frame, offset, recovery_state=version >= 6)[1] + 1
+            error = bytes((0, hosted.error(name, index, epoch), 0))
+            parts += (name, index, error) if version < 5 else (topic_id, b"\2", index, error, b"\0")
+            continue
+        indices, epochs, offset = _partitions(frame, offset, count, recovery_state=version >= 6)
+        errors = hosted.errors(name, indices, epochs)
         offset += 1  # tagged fields of the topic
-        total += count
-        parts += [entries] if version < 5 else [topic_id, uvarint(count + 1), entries, b"\0"]
+        stale = bytes((STALE_CONTROLLER_EPOCH,)) * count
+        answer, again = (
+            _topic_answer(version, name, topic_id, count, indices, each) for each in (errors, stale)
+        )
+        parts.append(answer)
+        hosted.answered[version, name] = _Answered(bytes(frame[section:offset]), again, count)
     groups = total if version < 5 else topics - 1
     return PartitionsAnswer(
         b"".join([b"\0\0", uvarint(groups + 1), *parts, b"\0"]), partitions=total
     )
+
+
+def _topic_answer(
+    version: int, name: bytes, topic_id: bytes, count: int, indices: Columns, errors: bytes
+) -> bytes:
+    if version < 5:
+        return bytes(_fill(name, count, indices, errors))
+    return b"".join((topic_id, uvarint(count + 1), _fill(b"", count, indices, errors), b"\0"))
 
 
 def stop_replica_answer(

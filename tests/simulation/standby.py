@@ -110,7 +110,7 @@ class SimulatedStandby:
             self._is_woken = False
             self._begin(self._reader.refresh())
             return True
-        self._reader.prepare()
+        self._reader.prepare(self._world.protocol)
         return False
 
     def resigned(self) -> None:

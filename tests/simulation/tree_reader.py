@@ -27,7 +27,8 @@ class TreeReader:
                 return stop.value  # type: ignore[no-any-return]
             match effect:
                 case effects.ReadData():
-                    result = [self._zookeeper.get(path) for path in effect.paths]
+                    nodes = [self._zookeeper.get(path) for path in effect.paths]
+                    result = effect.result(nodes)
                 case effects.ReadChildren():
                     result = [self._zookeeper.children(path) for path in effect.paths]
                 case _:

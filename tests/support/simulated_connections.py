@@ -329,6 +329,9 @@ class _Channels:
     def stand_by(self, brokers: Iterable[Broker]) -> None:
         """Opening one takes no time here."""
 
+    def expected_protocol(self) -> tuple[int, int]:
+        return self._world.protocol
+
     def send(self, requests: ControlRequests) -> None:
         self._cluster.post(self._world.safety.sent, self._name, requests)
         metadata = self._shared.of(requests)

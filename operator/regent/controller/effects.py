@@ -10,7 +10,7 @@ Effects carry sets: reading the states of 100,000 partitions is one effect.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -31,11 +31,29 @@ class Effect(msgspec.Struct, Generic[T], frozen=True):
         return (yield self)
 
 
+Taker = Callable[[Sequence[str], Sequence[ZNode | None]], None]
+"""Is given some paths, and their nodes."""
+
+
 class ReadData(Effect[Sequence[ZNode | None]], frozen=True):
-    """``ZooKeeperPort.get_data``."""
+    """``ZooKeeperPort.get_data``.
+
+    Attributes:
+        take: Is given all paths with their nodes, in order, perhaps some at a time while others are
+            still on their way: then nothing is the result. If the reading fails it may have been
+            given a part of them. Not with ``watch``.
+    """
 
     paths: Sequence[str]
     watch: bool = False
+    take: Taker | None = None
+
+    def result(self, nodes: Sequence[ZNode | None]) -> Sequence[ZNode | None]:
+        """For a driver that has read all nodes at once."""
+        if self.take is None:
+            return nodes
+        self.take(self.paths, nodes)
+        return ()
 
 
 class ReadChildren(Effect[Sequence[tuple[str, ...] | None]], frozen=True):

@@ -49,6 +49,7 @@ from regent.protocol.control_codec import (
     decode_response_body,
     encode_body,
     is_flexible,
+    is_slow_to_encode,
     partitions_in,
 )
 from regent.protocol.control_requests import ControlRequest, ControlRequests, ControlResponse
@@ -66,9 +67,6 @@ _WARNING_INTERVAL: Final = 30.0
 CHECK_INTERVAL: Final = 10.0
 """Seconds between two questions to a broker that nothing is sent to yet. Brokers close connections
 that are idle for ten minutes, firewalls forget them sooner."""
-
-ENCODED_AT_ONCE: Final = 100_000
-"""Partitions of a request that are encoded without letting go of the loop: some 50 ms."""
 
 _FAILURES: Final = (OSError, TimeoutError, DecodeError, AuthenticationError, ConfigurationError)
 
@@ -290,10 +288,10 @@ class BrokerChannel:
         self._on_response(response)
 
     async def _encoded(self, request: ControlRequest, version: int) -> Body:
-        """A large request is encoded beside the loop, one after the other: several at once would
+        """What takes long is encoded beside the loop, one after the other: several at once would
         all be late."""
         encode = functools.partial(encode_body, request, version=version, listener=self._listener())
-        if partitions_in(request) <= ENCODED_AT_ONCE:
+        if not is_slow_to_encode(request, version):
             return encode()
         async with self._encoding:
             return await asyncio.to_thread(encode)

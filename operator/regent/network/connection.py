@@ -21,6 +21,8 @@ from regent.protocol.connection_setup import (
 from regent.protocol.framing import (
     FrameError,
     FrameReader,
+    Part,
+    Pieces,
     RequestHeader,
     decode_response,
     encode_request,
@@ -117,7 +119,7 @@ class BrokerConnection:
         self.close()
 
     async def round_trip(
-        self, api_key: int, api_version: int, body: Sequence[bytes], *, flexible: bool
+        self, api_key: int, api_version: int, body: Sequence[Part], *, flexible: bool
     ) -> bytes:
         """Send a request and wait for the body of its answer.
 
@@ -128,7 +130,10 @@ class BrokerConnection:
         self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = RequestHeader(api_key, api_version, correlation_id, self._client_id)
         for part in encode_request(header, body, flexible=flexible):
-            await self._write(part)
+            if isinstance(part, bytes):
+                await self._write(part)
+            else:
+                await self._write_pieces(part)
         frame = await self._read_frame()
         return decode_response(
             frame, correlation_id=correlation_id, api_key=api_key, flexible=flexible
@@ -195,6 +200,12 @@ class BrokerConnection:
         for start in range(0, len(view), _SLICE):
             self._writer.write(view[start : start + _SLICE])
             await self._writer.drain()
+
+    async def _write_pieces(self, pieces: Pieces) -> None:
+        """Others have the loop between two pieces: they are made here."""
+        for piece in pieces:
+            await self._write(piece)
+            await asyncio.sleep(0)
 
     async def _read_frame(self) -> bytes:
         while True:

@@ -163,9 +163,17 @@ class ControllerChannelManager:
         broker does not understand it; without that, with what its registration says (version 5: 2.7
         or newer), and beyond that like the others.
         """
+        return self._protocol_version_of(self._channels)
+
+    def expected_protocol(self) -> tuple[int, int]:
+        """:meth:`protocol_version` as (major, minor), if the brokers of :meth:`stand_by` had
+        channels."""
+        return self._protocol_version_of(self._channels or self._standing_by)[:2]
+
+    def _protocol_version_of(self, channels: Mapping[int, BrokerChannel]) -> ProtocolVersion:
         known: dict[int, ProtocolVersion] = {}
         unknown: dict[int, int] = {}
-        for broker_id, channel in self._channels.items():
+        for broker_id, channel in channels.items():
             version = None if channel.reported is None else channel.reported.protocol_version
             if version is None:
                 unknown[broker_id] = channel.broker.registration_version
@@ -175,7 +183,7 @@ class ControllerChannelManager:
         if (
             configured is not None
             and (unknown or not known)
-            and all(channel.understands(configured) for channel in self._channels.values())
+            and all(channel.understands(configured) for channel in channels.values())
         ):
             return min([configured, *known.values()])
         return cluster_protocol_version(known, unknown=unknown)

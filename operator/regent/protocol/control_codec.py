@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from regent.protocol import describe_log_dirs, leader_and_isr, stop_replica, update_metadata
 from regent.protocol.control_requests import (
     ControlRequest,
@@ -10,9 +12,14 @@ from regent.protocol.control_requests import (
     LeaderAndIsrRequest,
     UpdateMetadataRequest,
 )
+from regent.protocol.framing import Part
 
-Body = tuple[bytes, ...]
-"""A request body in parts that are sent one after the other, as receivers share the large ones."""
+ENCODED_AT_ONCE: Final = 100_000
+"""Partitions of a request that are encoded in one step: some 50 ms."""
+
+Body = tuple[Part, ...]
+"""A request body in parts that are sent one after the other: large ones are shared by receivers, or
+made while they are sent."""
 
 
 def api_key_of(request: ControlRequest) -> int:
@@ -34,6 +41,16 @@ def partitions_in(request: ControlRequest) -> int:
     if isinstance(request, DescribeLogDirsRequest):
         return 0
     return len(request.partitions)
+
+
+def is_slow_to_encode(request: ControlRequest, version: int) -> bool:
+    """Whether encoding the request takes so long that others must not wait for it."""
+    if partitions_in(request) <= ENCODED_AT_ONCE:
+        return False
+    collected = isinstance(request, LeaderAndIsrRequest) and leader_and_isr.is_collected(
+        request, version
+    )
+    return not collected
 
 
 def is_flexible(request: ControlRequest, version: int) -> bool:
@@ -59,9 +76,7 @@ def encode_body(request: ControlRequest, *, version: int, listener: str | None =
     """
     match request:
         case LeaderAndIsrRequest():
-            return (
-                leader_and_isr.encode_leader_and_isr(request, version=version, listener=listener),
-            )
+            return leader_and_isr.encode_leader_and_isr(request, version=version, listener=listener)
         case UpdateMetadataRequest():
             return update_metadata.encode_update_metadata(request, version=version)
         case DescribeLogDirsRequest():

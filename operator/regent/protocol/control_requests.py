@@ -17,6 +17,7 @@ import msgspec
 
 from regent.model.cluster import Broker
 from regent.model.partition import NO_EPOCH, TopicPartition
+from regent.protocol.collected_entries import NOTHING_COLLECTED, CollectedEntries
 from regent.protocol.partition_state import PartitionState
 
 
@@ -48,9 +49,8 @@ class ControlRequests(msgspec.Struct, frozen=True):
         offline_replicas: Replicas on dead brokers or failed log dirs, for partitions that have any.
         leader_and_isr: Receiver -> partition -> whether the replica is new on that broker.
             Likewise fastest.
-        entries: Receiver -> topic -> the leading bytes (flexible encoding) of all partitions of the
-            topic in its LeaderAndIsr, which are not new, nor being reassigned. As far as they were
-            collected beforehand: they are in ``partitions``, too.
+        entries: Receiver -> entries of its LeaderAndIsr, by topics of which all partitions are in
+            it. As far as they were collected beforehand: they are in ``partitions``, too.
         update_metadata_receivers: Brokers that get an UpdateMetadata.
         deleted_partitions: Of the announced ones those that are sent with leader -2.
         stop_replica: Receiver -> partition -> what to do with its replica.
@@ -69,7 +69,7 @@ class ControlRequests(msgspec.Struct, frozen=True):
     update_metadata_receivers: tuple[int, ...]
     deleted_partitions: frozenset[TopicPartition]
     stop_replica: Mapping[int, Mapping[TopicPartition, StopReplicaPartition]]
-    entries: Mapping[int, Mapping[str, list[bytes]]] = MappingProxyType({})
+    entries: Mapping[int, CollectedEntries] = MappingProxyType({})
     announced: Broker | None = None
     describe_log_dirs: tuple[int, ...] = ()
     list_replicas: tuple[int, ...] = ()
@@ -143,7 +143,7 @@ class LeaderAndIsrRequest(msgspec.Struct, frozen=True):
     states: Mapping[TopicPartition, PartitionState]
     topic_ids: Mapping[str, uuid.UUID]
     brokers: Mapping[int, Broker]
-    entries: Mapping[str, list[bytes]] = MappingProxyType({})
+    entries: CollectedEntries = NOTHING_COLLECTED
 
 
 class UpdateMetadataRequest(msgspec.Struct, frozen=True):

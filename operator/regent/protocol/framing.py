@@ -8,8 +8,8 @@ always the old one, so that it can be read before anything is agreed upon (KIP-5
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from regent.protocol.primitives import LEGACY, NO_TAGS, DecodeError, skip_tags, unpack_int32
 
@@ -96,8 +96,29 @@ def request_header(frame: bytes) -> RequestHeader:
     return RequestHeader(api_key, api_version, correlation_id, None)
 
 
-def encode_request(header: RequestHeader, body: Sequence[bytes], *, flexible: bool) -> list[bytes]:
-    """A whole request, length included, as parts that are to be sent one after the other."""
+class Pieces(Protocol):
+    """Bytes that are made while they are sent."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The bytes, anew each time."""
+        ...
+
+
+Part = bytes | Pieces
+"""Of a message that is sent in parts, one after the other."""
+
+
+def joined(parts: Iterable[Part]) -> bytes:
+    """All of a message at once."""
+    return b"".join(part if isinstance(part, bytes) else b"".join(part) for part in parts)
+
+
+def encode_request(header: RequestHeader, body: Sequence[Part], *, flexible: bool) -> list[Part]:
+    """A whole request, length included."""
     client_id = LEGACY.nullable_string(header.client_id)
     tags = NO_TAGS if flexible else b""
     size = 8 + len(client_id) + len(tags) + sum(map(len, body))

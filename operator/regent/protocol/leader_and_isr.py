@@ -18,6 +18,7 @@ from regent.model.partition import LeaderRecoveryState
 from regent.model.topic import ZERO_TOPIC_ID
 from regent.protocol.control_requests import LeaderAndIsrRequest, LeaderAndIsrResponse
 from regent.protocol.error_codes import NONE, STALE_CONTROLLER_EPOCH
+from regent.protocol.framing import Part
 from regent.protocol.partition_state import PartitionState, prefixes_of
 from regent.protocol.primitives import FLEXIBLE, LEGACY, Encoding, pack_int32
 from regent.protocol.response_errors import (
@@ -27,6 +28,7 @@ from regent.protocol.response_errors import (
     read_errors_by_topic_id,
 )
 from regent.protocol.topic_sections import (
+    TopicsInPieces,
     by_topic,
     topic_head,
     topics_section,
@@ -39,8 +41,10 @@ VERSIONS: Final = range(8)
 _NEW_FLAG_SINCE: Final = 1
 _GROUPED_SINCE: Final = 2
 _REASSIGNMENT_SINCE: Final = 3
+_FLEXIBLE_SINCE: Final = 4
 _TOPIC_ID_SINCE: Final = 5
 _RECOVERY_STATE_SINCE: Final = 6
+_RECOVERY_STATE_PROTOCOL: Final = (3, 2)
 _KRAFT_FLAG_SINCE: Final = 7
 
 NOTHING_FOLLOWS: Final = bytes((NONE, STALE_CONTROLLER_EPOCH))
@@ -63,15 +67,15 @@ _leader_of: Final = attrgetter("leader_and_isr.leader")
 
 
 def is_flexible(version: int) -> bool:
-    return version >= 4
+    return version >= _FLEXIBLE_SINCE
 
 
 def encode_leader_and_isr(
     request: LeaderAndIsrRequest, *, version: int, listener: str | None = None
-) -> bytes:
-    """The request body.
+) -> tuple[Part, ...]:
+    """The request body, in several parts if its entries were collected beforehand.
 
-    The live leaders are the known brokers that lead a named partition, and in a large request all.
+    The live leaders are the known brokers that lead a named partition, and in a large batch all.
     Brokers have ignored that list since Kafka 0.10; host and port are those of a listener, or of a
     broker's first endpoint where it lacks that listener.
 
@@ -94,26 +98,49 @@ def encode_leader_and_isr(
         parts.append(pack_int32(header.controller_epoch))
     if version >= _TOPIC_ID_SINCE:
         parts.append(b"\x00")
+    leaders = [*_live_leaders(request, listener, encoding), encoding.tags]
+    head = topic_head(request.topic_ids, encoding, with_id=version >= _TOPIC_ID_SINCE)
+    if is_collected(request, version):
+        section = TopicsInPieces(request.entries.topics, head)
+        return b"".join(parts), section, b"".join(leaders)
     topics, suffix = _topics(request, version, encoding)
     if version >= _GROUPED_SINCE:
-        head = topic_head(request.topic_ids, encoding, with_id=version >= _TOPIC_ID_SINCE)
         parts += topics_section(topics, head, encoding=encoding, suffix=suffix)
     else:
         parts += ungrouped_section(topics, encoding=encoding, suffix=suffix)
-    parts += _live_leaders(request, listener, encoding)
-    parts.append(encoding.tags)
-    return b"".join(parts)
+    return (b"".join(parts + leaders),)
+
+
+def usual_suffix(protocol: tuple[int, int]) -> bytes:
+    """What ends an entry in the flexible encoding if nothing about its partition is unusual.
+
+    Args:
+        protocol: The inter.broker.protocol.version by which requests are sent.
+    """
+    version = _RECOVERY_STATE_SINCE if protocol >= _RECOVERY_STATE_PROTOCOL else _FLEXIBLE_SINCE
+    return _usual_suffix(version)
+
+
+@functools.cache
+def _usual_suffix(version: int) -> bytes:
+    return _suffix((), (), LeaderRecoveryState.RECOVERED, False, version=version, encoding=FLEXIBLE)
+
+
+def is_collected(request: LeaderAndIsrRequest, version: int) -> bool:
+    """Whether the partition entries were collected beforehand: the request is encoded without a
+    look at its partitions."""
+    entries = request.entries
+    return (
+        is_flexible(version)
+        and entries.suffix == _usual_suffix(version)
+        and entries.entry_count == len(request.partitions)
+    )
 
 
 def _topics(
     request: LeaderAndIsrRequest, version: int, encoding: Encoding
 ) -> tuple[Mapping[str, list[bytes]], bytes]:
     """Partition entries by topic, but for a last part that is the same for all."""
-    collected = request.entries
-    if encoding.flexible and sum(map(len, collected.values())) == len(request.partitions):
-        return collected, _suffix(
-            (), (), LeaderRecoveryState.RECOVERED, False, version=version, encoding=encoding
-        )
     states = list(map(request.states.__getitem__, request.partitions))
     entries, suffix = _entries(states, list(request.partitions.values()), version, encoding)
     return by_topic(request.partitions, entries), suffix
@@ -179,9 +206,9 @@ def _live_leaders(
 
 
 def _leaders_among(request: LeaderAndIsrRequest) -> Collection[int]:
-    """The live brokers that lead one of the partitions. In a large request nearly all do, so all
-    are named without a look at it."""
-    if len(request.partitions) > _LOOKED_AT:
+    """The live brokers that lead one of the partitions. In a large batch nearly all do, so all are
+    named without a look at it: its states may be in no table."""
+    if len(request.states) > _LOOKED_AT:
         return request.brokers.keys()
     states = map(request.states.__getitem__, request.partitions)
     return request.brokers.keys() & set(map(_leader_of, states))

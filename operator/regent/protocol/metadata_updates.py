@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 import weakref
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Final, NamedTuple
 
 from regent.model.partition import TopicPartition
+from regent.model.partition_columns import PartitionColumns
 from regent.protocol.control_requests import BrokerList, ControlRequests, PartitionUpdates
 from regent.protocol.partition_state import PartitionState
 
@@ -116,7 +116,7 @@ def merge_updates(updates: Sequence[PartitionUpdates], *, max_partitions: int) -
         if topic_ids:
             for topic in topics:
                 topic_ids.pop(topic, None)
-        partitions |= update.partitions
+        partitions.update(update.partitions.items())
         if update.deleted:  # a set: its order is chance
             deleted |= ((tp, None) for tp in update.partitions if tp in update.deleted)
         offline |= (
@@ -141,13 +141,12 @@ def _split(updates: PartitionUpdates, size: int) -> Updates:
     count = len(updates.partitions)
     if count <= size:
         return (updates,) if count else ()
-    entries = iter(updates.partitions.items())
     return tuple(
         PartitionUpdates(
-            dict(islice(entries, size)),
+            part,
             deleted=updates.deleted,
             offline_replicas=updates.offline_replicas,
             topic_ids=updates.topic_ids,
         )
-        for _ in range(0, count, size)
+        for part in PartitionColumns.of(updates.partitions).in_parts(size)
     )

@@ -8,8 +8,9 @@ and whenever it goes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from operator import attrgetter
+from collections.abc import Collection, Sequence
+from itertools import repeat
+from operator import add, attrgetter
 from typing import Final
 
 import msgspec
@@ -18,6 +19,10 @@ from regent.model.partition import LeaderAndIsr, ReplicaAssignment
 from regent.protocol.primitives import Int32Arrays, pack_int32
 
 _pack_head: Final = struct.Struct(">iiii").pack
+_INDEX_SIZE: Final = 4
+"""Of a partition's index, with which its bytes begin."""
+_KEPT_AT_MOST: Final = 1 << 16
+"""Different pairs that a :class:`StateMaker` remembers, and those of one call."""
 
 
 class PartitionState(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -89,12 +94,81 @@ def prefixes_of(
                 + arrays[state.assignment.replicas]
             )
             remember(state, field, known)
-            assignment = state.assignment
-            if (
-                assignment.adding_replicas
-                or assignment.removing_replicas
-                or current.leader_recovery_state
-            ):
+            if _is_unusual(current, state.assignment):
                 remember(state, "is_unusual", True)
         prefixes.append(known)
     return prefixes
+
+
+def _is_unusual(current: LeaderAndIsr, assignment: ReplicaAssignment) -> bool:
+    return bool(
+        assignment.adding_replicas or assignment.removing_replicas or current.leader_recovery_state
+    )
+
+
+class StateMaker:
+    """Makes values with their bytes in the flexible encoding, many at a time.
+
+    A cluster that was just read has one object for equal leaderships, and one for equal
+    assignments, and few of either. So all but the partition's index is encoded once for a pair of
+    them, which is found by what the objects are, not by what they hold.
+    """
+
+    def __init__(self) -> None:
+        self._arrays = Int32Arrays(flexible=True)
+        self._indexes = _Indexes()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._ends: dict[tuple[int, int], bytes] = {}
+        self._unusual: dict[tuple[int, int], None] = {}
+        self._kept: list[object] = []  # as long as they live, no others have their ids
+
+    def make(
+        self,
+        partitions: Sequence[int],
+        leaderships: Sequence[LeaderAndIsr],
+        assignments: Collection[ReplicaAssignment],
+    ) -> list[PartitionState]:
+        """Values of partitions by their indexes, each encoded as by :func:`prefixes_of`."""
+        if len(self._ends) > _KEPT_AT_MOST:
+            self._forget()
+        pairs = list(zip(map(id, leaderships), map(id, assignments), strict=True))
+        ends = list(map(self._ends.get, pairs))
+        if not all(ends):
+            for pair, current, assignment in zip(pairs, leaderships, assignments, strict=True):
+                if pair not in self._ends:
+                    self._add(pair, current, assignment)
+            ends = list(map(self._ends.get, pairs))
+        prefixes = map(add, map(self._indexes.__getitem__, partitions), ends)
+        unusual = map(self._unusual.__contains__, pairs) if self._unusual else repeat(False)
+        return list(
+            map(
+                PartitionState,
+                partitions,
+                leaderships,
+                assignments,
+                repeat(None),
+                prefixes,
+                unusual,
+            )
+        )
+
+    def _add(
+        self, pair: tuple[int, int], current: LeaderAndIsr, assignment: ReplicaAssignment
+    ) -> None:
+        (encoded,) = prefixes_of(
+            [PartitionState(0, current, assignment)], flexible=True, arrays=self._arrays
+        )
+        self._ends[pair] = encoded[_INDEX_SIZE:]
+        self._kept += (current, assignment)
+        if _is_unusual(current, assignment):
+            self._unusual[pair] = None
+
+
+class _Indexes(dict[int, bytes]):
+    """Encoded partition indexes."""
+
+    def __missing__(self, index: int) -> bytes:
+        encoded = self[index] = pack_int32(index)
+        return encoded

@@ -16,6 +16,7 @@ from typing import Final
 
 from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition
+from regent.protocol.collected_entries import NOTHING_COLLECTED, CollectedEntries
 from regent.protocol.control_requests import (
     NO_PARTITIONS,
     BrokerList,
@@ -104,7 +105,8 @@ class PendingRequests:
         replicas = requests.leader_and_isr.get(broker_id)
         if replicas:
             self._metadata.leadership_follows()
-            self._leadership.add(replicas, requests, requests.entries.get(broker_id, {}))
+            entries = requests.entries.get(broker_id, NOTHING_COLLECTED)
+            self._leadership.add(replicas, requests, entries)
             self._leadership_overtakes_stops(replicas)
         if broker_id in requests.update_metadata_receivers:
             self._metadata.add(metadata)
@@ -206,7 +208,7 @@ class _PendingLeaderAndIsr:
         self._states: Mapping[TopicPartition, PartitionState] = {}
         self._topic_ids: Mapping[str, uuid.UUID] = {}
         self._brokers: Mapping[int, Broker] = {}
-        self._entries: Mapping[str, list[bytes]] = {}
+        self._entries = NOTHING_COLLECTED
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -218,7 +220,7 @@ class _PendingLeaderAndIsr:
         self,
         replicas: Mapping[TopicPartition, bool],
         requests: ControlRequests,
-        entries: Mapping[str, list[bytes]],
+        entries: CollectedEntries,
     ) -> None:
         self._brokers = requests.brokers
         if not self._partitions:
@@ -273,7 +275,7 @@ class _PendingLeaderAndIsr:
     ]:
         if not self._is_own:
             self._is_own = True
-            self._entries = {}  # what they hold is about to change
+            self._entries = NOTHING_COLLECTED  # what they hold is about to change
             known = self._states
             # by items: of what is no dict each value would be asked for by itself
             self._partitions = dict(self._partitions.items())

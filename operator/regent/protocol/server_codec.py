@@ -16,7 +16,7 @@ from kio.serial import entity_writer
 
 from regent.model.errors import RegentError
 from regent.protocol.entity_reader import plan_of, read_entity
-from regent.protocol.framing import RequestHeader, decode_response, encode_request
+from regent.protocol.framing import RequestHeader, decode_response, encode_request, joined
 from regent.protocol.primitives import NO_TAGS, DecodeError, Reader
 from regent.protocol.served_apis import (
     API_VERSIONS,
@@ -128,7 +128,7 @@ class ServerCodec:
         """
         flexible = type(entity).__flexible__
         parts = encode_request(header, [encode_entity(type(entity), entity)], flexible=flexible)
-        return b"".join(parts)[4:]
+        return joined(parts)[4:]
 
     def decode_answer(self, header: RequestHeader, frame: bytes) -> Any:
         """The entity of a broker's answer.

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
 from regent.model.partition import TopicPartition
-from regent.protocol.primitives import Encoding, uuid_bytes
+from regent.protocol.collected_entries import TopicEntries
+from regent.protocol.primitives import FLEXIBLE, NO_TAGS, Encoding, uuid_bytes
+
+PIECE_SIZE: Final = 200_000
+"""Bytes in a piece of :class:`TopicsInPieces`, and those of a topic more at most."""
 
 _topic_of: Final = itemgetter(0)
 
@@ -57,6 +61,45 @@ def topics_section(
     for topic, entries in topics.items():
         parts += (head(topic), array_length(len(entries)), suffix.join(entries), end)
     return parts
+
+
+class TopicsInPieces:
+    """What :func:`topics_section` encodes, piece by piece while it is sent.
+
+    All of it at once would be tens of megabytes for each of many receivers. Memory of that size is
+    new each time, and to get it from the kernel takes longer than to fill it.
+
+    Args:
+        topics: In the flexible encoding. Nobody changes them before all of it was sent.
+    """
+
+    def __init__(self, topics: Mapping[str, TopicEntries], head: Callable[[str], bytes]) -> None:
+        array_length = functools.cache(FLEXIBLE.array_length)
+        self._length = array_length(len(topics))
+        self._topics = [
+            (head(topic) + array_length(entries.count), entries.encoded)
+            for topic, entries in topics.items()
+        ]
+        self._size = len(self._length) + sum(
+            len(front) + len(entries) + len(NO_TAGS) for front, entries in self._topics
+        )
+
+    def __len__(self) -> int:
+        """Bytes in all."""
+        return self._size
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The bytes, anew each time."""
+        parts: list[bytes | bytearray] = [self._length]
+        size = 0
+        for front, entries in self._topics:
+            parts += (front, entries, NO_TAGS)
+            size += len(entries)
+            if size >= PIECE_SIZE:
+                yield b"".join(parts)
+                parts, size = [], 0
+        if parts:
+            yield b"".join(parts)
 
 
 def ungrouped_section(

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Protocol
+from typing import Final, Protocol
 
+from regent.controller.active_controller import ActiveController
 from regent.controller.controller_state import ControllerState
 from regent.controller.event_merging import EventQueue
 from regent.controller.events import ControllerEvent
 from regent.controller.kafka_controller import KafkaController
 from regent.runtime.collector import Collector
 from regent.runtime.interpreter import Interpreter
+
+FORMER_KEPT_S: Final = 10.0
+"""How long what a former term knew is kept. To free a million partitions takes some tenths of a
+second, in one step: not while brokers wait for the term that may have begun in the same event."""
 
 
 class EventObserver(Protocol):
@@ -72,9 +77,15 @@ class ControllerEventManager:
                     self._collector.population_changed(
                         is_active=self._controller.active is not None
                     )
+                    asyncio.get_running_loop().call_later(FORMER_KEPT_S, _let_go, was_active)
+                was_active = None
             self.state, self.busy_since = ControllerState.IDLE, None
             self._observer.processed(
                 event.state,
                 queued_ms=(began - queued_at) * 1000,
                 took_ms=(time.monotonic() - began) * 1000,
             )
+
+
+def _let_go(active: ActiveController | None) -> None:
+    """Do nothing: the last reference to it ends with this call."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from regent.controller import effects as fx
 from regent.controller.events import ControllerEvent
 from regent.runtime.admin_port import AdminRequestsPort
 from regent.runtime.ports import BrokerChannelsPort, StandbyPort, ViewPort, ZooKeeperPort
+from regent.runtime.reading_ahead import read_ahead
+from regent.zk_data.operations import ZNode
 
 
 class Interpreter:
@@ -39,7 +41,7 @@ class Interpreter:
         self._enqueue = enqueue
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._perform: dict[type[fx.Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
-            fx.ReadData: lambda x: zookeeper.get_data(x.paths, watch=x.watch),
+            fx.ReadData: self._read,
             fx.ReadChildren: lambda x: zookeeper.get_children(x.paths, watch=x.watch),
             fx.Exists: lambda x: zookeeper.exists(x.paths, watch=x.watch),
             fx.Multi: lambda x: zookeeper.multi(x.operations),
@@ -95,6 +97,12 @@ class Interpreter:
         """Disarm all timers."""
         for name in list(self._timers):
             self._cancel_timer(name)
+
+    async def _read(self, effect: fx.ReadData) -> Sequence[ZNode | None]:
+        if effect.take is None:
+            return await self._zookeeper.get_data(effect.paths, watch=effect.watch)
+        await read_ahead(self._zookeeper, effect.paths, effect.take)
+        return ()
 
     async def _send(self, effect: fx.SendRequests) -> None:
         self._channels.send(effect.requests)

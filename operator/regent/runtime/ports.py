@@ -173,6 +173,11 @@ class BrokerChannelsPort(Protocol):
         that ``update`` finds them open. Does nothing between ``update`` and ``close_all``."""
         ...
 
+    def expected_protocol(self) -> tuple[int, int]:
+        """The inter.broker.protocol.version that ``inter_broker_protocol`` would find by what the
+        brokers of ``stand_by`` have reported by now."""
+        ...
+
     def send(self, requests: ControlRequests) -> None:
         """Add a batch to what its receivers have to be informed of. Never blocks; receivers
         without a channel are left out."""

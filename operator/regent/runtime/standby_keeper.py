@@ -38,6 +38,10 @@ REFRESH_PAUSE_S: Final = 0.1
 
 SELF_CHECK_INTERVAL_S: Final = 600.0
 
+PROTOCOL_CHECK_INTERVAL_S: Final = 10.0
+"""How often what was prepared is held against the protocol version that brokers have reported: that
+is no event of ZooKeeper."""
+
 RETRY_PAUSE_S: Final = 5.0
 """After what no reconnection explains: a right that is missing, for instance."""
 
@@ -211,7 +215,7 @@ class StandbyKeeper:
         while self._reader.is_current():
             self._connect()
             await self._prepare()
-            await self._event(until=next_check)
+            await self._event(until=min(next_check, time.monotonic() + PROTOCOL_CHECK_INTERVAL_S))
             if not self._reader.is_current():
                 return
             await self._reader.refresh()
@@ -229,7 +233,7 @@ class StandbyKeeper:
 
     async def _prepare(self) -> None:
         """Prepare what a take-over sends, until it is done or an event comes; some in any case."""
-        for _ in iter(self._reader.prepare, False):
+        while self._reader.prepare(self._channels.expected_protocol()):
             if self._wake.is_set():
                 return
             await asyncio.sleep(0)

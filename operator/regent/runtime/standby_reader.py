@@ -160,12 +160,13 @@ class StandbyReader:
 
     # The take-over
 
-    def prepare(self) -> bool:
-        """Make some of what a take-over will send brokers; whether more is to be made. After one
+    def prepare(self, protocol: tuple[int, int]) -> bool:
+        """Make some of what a take-over will send brokers, which have this
+        inter.broker.protocol.version as far as is known; whether more is to be made. After one
         there is nothing to prepare for until :meth:`resigned`."""
         if self._is_taken_over or not self._is_current:
             return False
-        return self.cache.prepare(PREPARED_AT_ONCE)
+        return self.cache.prepare(PREPARED_AT_ONCE, protocol=protocol)
 
     def resigned(self) -> None:
         """This process is not the controller any more: it may have to take over again."""

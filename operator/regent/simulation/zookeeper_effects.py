@@ -14,7 +14,7 @@ def ask_zookeeper(client: InMemoryClient, effect: ZooKeeperEffect) -> Any:
     """The result of an effect. Raises what the ZooKeeper port documents."""
     match effect:
         case fx.ReadData():
-            return client.get_data(effect.paths, watch=effect.watch)
+            return effect.result(client.get_data(effect.paths, watch=effect.watch))
         case fx.ReadChildren():
             return client.get_children(effect.paths, watch=effect.watch)
         case fx.Exists():

@@ -152,12 +152,15 @@ class StandbyCache:
         changes no node and so is no event."""
         self._dirty.add(tuple(self.malformed))
 
-    def prepare(self, most: int) -> bool:
+    def prepare(self, most: int, *, protocol: tuple[int, int] = (0, 0)) -> bool:
         """Make some of what a take-over sends brokers; whether more is to be made.
 
         Args:
             most: How many partitions are looked at, for each part of it.
+            protocol: The inter.broker.protocol.version of the brokers, as far as is known: what is
+                made for another one has to be made again.
         """
+        self.cluster.inter_broker_protocol = protocol
         more_states = self._prepared.prepare(self.cluster, most=most)
         return self._replicas.prepare(self.cluster, most=most) or more_states
 

@@ -18,6 +18,7 @@ from regent.controller.state.announced_states import AnnouncedStates
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.leadership_entries import LeadershipEntries
 from regent.model.partition import TopicPartition
+from regent.protocol.leader_and_isr import usual_suffix
 from regent.protocol.partition_state import PartitionState, prefixes_of
 
 MISSING_AT_MOST: Final = 2_000
@@ -62,7 +63,7 @@ class PreparedStates:
         """Whether a take-over would find everything made."""
         made = not (self._partitions or self._topics or cluster.has_changed_partitions)
         entries = cluster.announced_states.entries
-        return made and (entries is None or entries.is_complete)
+        return made and (entries is None or (entries.is_complete and _fits(entries, cluster)))
 
     def hand_over(self, cluster: ClusterState) -> AnnouncedStates:
         """Give away what was made, and a little that is missing. From the next time on everything
@@ -78,10 +79,18 @@ class PreparedStates:
 
 
 def _entries_of(cluster: ClusterState) -> LeadershipEntries:
+    """Those of the protocol version that brokers have now."""
     entries = cluster.announced_states.entries
-    if entries is None:
-        entries = cluster.announced_states.entries = LeadershipEntries()
+    if entries is None or not _fits(entries, cluster):
+        is_first, suffix = entries is None, usual_suffix(cluster.inter_broker_protocol)
+        entries = cluster.announced_states.entries = LeadershipEntries(suffix)
+        if not is_first:
+            entries.expect(cluster.topics)
     return entries
+
+
+def _fits(entries: LeadershipEntries, cluster: ClusterState) -> bool:
+    return entries.suffix == usual_suffix(cluster.inter_broker_protocol)
 
 
 def _make(

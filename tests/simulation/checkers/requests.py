@@ -61,9 +61,10 @@ class RequestChecker:
         """A broker receives a LeaderAndIsr: collected entries, from which it is joined if they are
         all, say what its values do."""
         entries, named = request.entries, request.partitions
-        if entries and sum(map(len, entries.values())) == len(named):
+        if entries.entry_count == len(named):
+            expected = entries_of(named, request.states, suffix=entries.suffix)
             require(
-                entries == entries_of(named, request.states) and not any(named.values()),
+                entries == expected and not any(named.values()),
                 f"the entries sent to {request.header.broker_id} are not those of its partitions",
             )
 

@@ -91,12 +91,13 @@ def _check_prepared(name: str, copied: ClusterState) -> None:
 def _check_entries(name: str, copied: ClusterState) -> None:
     """What is collected for LeaderAndIsr requests is what they would be made of."""
     collected, states = copied.announced_states.entries, copied.announced_states
-    for broker_id, topics in ({} if collected is None else collected.up_to_date).items():
-        for topic, entries in topics.items():
+    for broker_id, some in ({} if collected is None else collected.up_to_date).items():
+        for topic, entries in some.topics.items():
             partitions = copied.partitions_of(topic)
             want = [tp for tp, a in partitions.items() if broker_id in a.replicas]
             require(
-                all(tp in states for tp in want) and entries_of(want, states) == {topic: entries},
+                all(tp in states for tp in want)
+                and entries_of(want, states, suffix=some.suffix).topics == {topic: entries},
                 f"{name}: the standby has collected other entries of {topic} for {broker_id} than"
                 f" of {want}",
             )

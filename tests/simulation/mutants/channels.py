@@ -9,6 +9,7 @@ import pytest
 
 from regent.model.partition import TopicPartition
 from regent.protocol import metadata_updates, pending_requests
+from regent.protocol.collected_entries import CollectedEntries
 from regent.protocol.control_requests import (
     ControlHeader,
     ControlRequest,
@@ -79,7 +80,7 @@ def is_new_does_not_stick(patch: pytest.MonkeyPatch) -> None:
         self: Any,
         replicas: Mapping[TopicPartition, bool],
         requests: ControlRequests,
-        entries: Mapping[str, list[bytes]],
+        entries: CollectedEntries,
     ) -> None:
         original(self, replicas, requests, entries)
         self._partitions = {**self._partitions, **replicas}

@@ -58,7 +58,7 @@ def collected_entries_not_replaced(patch: pytest.MonkeyPatch) -> None:
     """A value that was made is held to be in the entries of its topic."""
 
     def replace(self: LeadershipEntries, tp: TopicPartition, state: PartitionState) -> None:
-        if tp.topic in self._partitions:
+        if tp.topic in self._hosts:
             self._outdated.pop(tp.topic, None)
         else:
             original(self, tp, state)

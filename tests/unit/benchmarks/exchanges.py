@@ -18,6 +18,7 @@ from regent.protocol.control_requests import (
     StopReplicaPartition,
     UpdateMetadataRequest,
 )
+from regent.protocol.framing import joined
 from regent.protocol.partition_state import PartitionState
 from tests.support.unmerged_requests import requests_to
 
@@ -39,7 +40,7 @@ def frame_of(
     else:
         api_key = STOP_REPLICA
     header = struct.pack(">hhih", api_key, versions[api_key], 1, 6) + b"client\0"
-    body = b"".join(encode_body(request, version=versions[api_key], listener=None))
+    body = joined(encode_body(request, version=versions[api_key], listener=None))
     return api_key, bytearray(header + body)
 
 

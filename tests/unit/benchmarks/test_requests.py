@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from kio.serial import entity_reader
 
 from benchmarks.stub.answers import (
@@ -95,3 +97,22 @@ def test_a_deleted_partition_is_new_when_it_comes_again() -> None:
     assert hosted.errors(b"t", column, column) == b"\x0b"
     hosted.forget(b"t", column)
     assert hosted.errors(b"t", column, column) == b"\0"
+
+
+@settings(max_examples=50)
+@given(batch=control_requests(), version=st.sampled_from([4, 7]))
+def test_what_is_sent_again_is_answered_as_what_is_known(
+    batch: ControlRequests, version: int
+) -> None:
+    """Also where a part of it has changed since."""
+    for broker_id in batch.leader_and_isr:
+        hosted = HostedPartitions()
+        for request in (r for b in (batch, batch) for r in requests_to(b, broker_id)):
+            api_key, frame = frame_of(request, versions={**VERSIONS, LEADER_AND_ISR: version})
+            if api_key != LEADER_AND_ISR:
+                continue
+            header = read_header(frame)
+            again = HostedPartitions()
+            again._epochs = copy.deepcopy(hosted._epochs)  # and nothing of what was sent
+            expected = leader_and_isr_answer(frame, header, again)
+            assert leader_and_isr_answer(frame, header, hosted) == expected

@@ -123,7 +123,7 @@ class Driver:
         self.performed.append(effect)
         match effect:
             case effects.ReadData():
-                return self.client.get_data(effect.paths, watch=effect.watch)
+                return effect.result(self.client.get_data(effect.paths, watch=effect.watch))
             case effects.ReadChildren():
                 return self.client.get_children(effect.paths, watch=effect.watch)
             case effects.Exists():

@@ -10,6 +10,7 @@ import pytest
 
 from regent.model.partition import TopicPartition
 from regent.network import broker_channel
+from regent.protocol import control_codec
 from regent.protocol.control_codec import Body, encode_body
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
@@ -67,7 +68,7 @@ async def test_a_batch_arrives_in_order_and_is_answered() -> None:
 
 async def test_large_requests_are_encoded_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """One after the other, and what arrives is the same."""
-    monkeypatch.setattr(broker_channel, "ENCODED_AT_ONCE", 0)
+    monkeypatch.setattr(control_codec, "ENCODED_AT_ONCE", 0)
     loops_thread, encoding = threading.get_ident(), 0
 
     def encode(*args: Any, **options: Any) -> Body:

@@ -53,8 +53,9 @@ async def test_a_take_over_sends_through_the_connections_that_there_are() -> Non
     async with stub_brokers(2) as stubs, standby() as (manager, responses):
         manager.stand_by([stub.registration for stub in stubs])
         await connected(manager, 1, 2)
+        assert manager.expected_protocol() == (3, 9)
         take_over(manager, *stubs)
-        assert await manager.inter_broker_protocol() == (3, 9)
+        assert await manager.inter_broker_protocol() == manager.expected_protocol() == (3, 9)
         manager.send(batch(*stubs))
         await responses.wait_for(6)
         assert [stub.connections for stub in stubs] == [1, 1]

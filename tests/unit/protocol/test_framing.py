@@ -16,6 +16,7 @@ from regent.protocol.framing import (
     RequestHeader,
     decode_response,
     encode_request,
+    joined,
 )
 from regent.protocol.primitives import DecodeError
 from tests.support.stub_broker import frame_response
@@ -65,7 +66,7 @@ def test_the_largest_frame_is_accepted() -> None:
 def test_a_request_is_what_kio_reads(
     header: RequestHeader, body: list[bytes], flexible: bool
 ) -> None:
-    (frame,) = FrameReader().feed(b"".join(encode_request(header, body, flexible=flexible)))
+    (frame,) = FrameReader().feed(joined(encode_request(header, body, flexible=flexible)))
     kind = RequestHeaderV2 if flexible else RequestHeaderV1
     entity: Any
     entity, size = entity_reader(kind)(frame, 0)

@@ -19,7 +19,7 @@ from regent.protocol.control_requests import (
     StopReplicaPartition,
     StopReplicaRequest,
 )
-from regent.protocol.framing import RequestHeader, encode_request
+from regent.protocol.framing import RequestHeader, encode_request, joined
 from regent.protocol.partition_state import PartitionState
 from tests.support.unmerged_requests import (
     header_for,
@@ -195,4 +195,4 @@ def _frame(golden: Golden) -> bytes:
         control_codec.api_key_of(request), version, CORRELATION_ID, str(batch.controller_id)
     )
     flexible = control_codec.is_flexible(request, version)
-    return b"".join(encode_request(header, body, flexible=flexible))[4:]
+    return joined(encode_request(header, body, flexible=flexible))[4:]

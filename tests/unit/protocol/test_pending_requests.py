@@ -10,6 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.protocol.collected_entries import (
+    NOTHING_COLLECTED,
+    CollectedEntries,
+    TopicEntries,
+)
 from regent.protocol.control_requests import (
     ControlRequest,
     ControlRequests,
@@ -126,7 +131,7 @@ def test_deletions_of_two_replicas_of_a_name_do_not_take_the_epoch_of_the_second
 
 
 def test_collected_entries_go_with_their_batch_and_with_no_other() -> None:
-    entries = {RECEIVER: {"a": [b"entry"]}}
+    entries = {RECEIVER: CollectedEntries(b"", {"a": TopicEntries(1, b"entry")})}
     first = batch(A0, entries=entries)
     for then in (None, batch(B0), batch(A0, epoch=9), stop(A0, how=DELETE)):
         channel = Channel()
@@ -134,7 +139,7 @@ def test_collected_entries_go_with_their_batch_and_with_no_other() -> None:
         if then is not None:
             channel.add(then)
         found = [r.entries for r in channel.take_all() if isinstance(r, LeaderAndIsrRequest)]
-        assert found in ([entries[RECEIVER]] if then is None else [{}], [])
+        assert found in ([entries[RECEIVER]] if then is None else [NOTHING_COLLECTED], [])
         assert (then is None) == (found == [entries[RECEIVER]])
 
 

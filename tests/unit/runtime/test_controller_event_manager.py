@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+import weakref
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
+
+import pytest
 
 from regent.controller import events as e
 from regent.controller.commands import CreateTopic, Reason, Rejected
@@ -105,6 +108,33 @@ async def test_what_a_failover_loads_is_hidden_from_the_collector_until_it_is_dr
 
 def _set(event: asyncio.Event, _: object) -> None:
     event.set()
+
+
+async def test_what_a_former_term_knew_is_freed_some_time_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not in the event that may begin the next term, nor right after it."""
+    loop, process = asyncio.get_running_loop(), Process()
+    later: list[Callable[[], object]] = []
+    async with running(process) as (manager, counts):
+        manager.put(e.Eligible())
+        await counts.until(1)
+        former, freed = weakref.ref(process.controller.active), asyncio.Event()
+        weakref.finalize(process.controller.active, freed.set)
+        monkeypatch.setattr(
+            loop,
+            "call_later",
+            lambda seconds, call, *values: later.append(partial(call, *values)),
+        )
+        manager.put(e.Expire())
+        manager.put(e.TopicChange())
+        await counts.until(3)
+        monkeypatch.undo()
+        assert process.controller.active is None
+        assert former() is not None
+        later.pop()()
+        assert not later
+        assert freed.is_set()
 
 
 async def test_a_storm_of_news_is_processed_once() -> None:

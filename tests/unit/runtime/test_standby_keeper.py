@@ -10,6 +10,7 @@ import pytest
 
 from regent.model.errors import RecursiveWatchesUnsupportedError, UnexpectedZooKeeperError
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.protocol.leader_and_isr import usual_suffix
 from regent.standby.status import StandbyPhase
 from regent.zk_data import paths
 from regent.zk_data.operations import Delete, SetData
@@ -207,6 +208,27 @@ async def test_what_a_take_over_sends_is_prepared_once_it_was_made_and_until_it_
     cache = world.keeper.cache
     cache.cluster.load_leadership({T0: LeaderAndIsr(2, 1, (2,), 1, 1)})
     assert not cache.is_prepared
+
+
+async def test_what_was_prepared_for_another_protocol_version_is_made_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing happens in ZooKeeper when a broker says which one it has."""
+    monkeypatch.setattr("regent.runtime.standby_keeper.PROTOCOL_CHECK_INTERVAL_S", 0.01)
+    world = make()
+    world.start()
+    await world.until(lambda: world.keeper.status.is_prepared)
+    entries = world.keeper.cache.cluster.announced_states.entries
+    assert entries is not None
+    assert entries.suffix == usual_suffix((2, 6))
+    world.channels.protocol = (3, 9)
+
+    def suffix() -> bytes | None:
+        entries = world.keeper.cache.cluster.announced_states.entries
+        return None if entries is None else entries.suffix
+
+    await world.until(lambda: suffix() == usual_suffix((3, 9)))
+    await world.until(lambda: world.keeper.status.is_prepared)
 
 
 async def test_a_defect_ends_nothing_but_the_cache(

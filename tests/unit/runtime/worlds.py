@@ -30,6 +30,7 @@ class KeptChannels:
         self.open: dict[int, Broker] = {}
         self.standing_by: list[list[int]] = []
         self.sent: list[ControlRequests] = []
+        self.protocol = (2, 6)
 
     def update(
         self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
@@ -41,11 +42,14 @@ class KeptChannels:
     def stand_by(self, brokers: Iterable[Broker]) -> None:
         self.standing_by.append([broker.broker_id for broker in brokers])
 
+    def expected_protocol(self) -> tuple[int, int]:
+        return self.protocol
+
     def send(self, requests: ControlRequests) -> None:
         self.sent.append(requests)
 
     async def inter_broker_protocol(self) -> tuple[int, int]:
-        return 2, 6
+        return self.protocol
 
     def close_all(self) -> None:
         self.open.clear()

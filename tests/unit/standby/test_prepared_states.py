@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from itertools import chain
 
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from regent.controller.state.cluster_state import ClusterState
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.protocol.collected_entries import NOTHING_COLLECTED
+from regent.protocol.leader_and_isr import usual_suffix
 from regent.protocol.partition_state import PartitionState, prefixes_of
 from regent.standby.prepared_states import PreparedStates
 from tests.support.leadership_entries import entries_of, is_usual
@@ -113,10 +116,10 @@ def test_entries_are_collected_of_topics_without_a_reassignment_and_hold(
         found = {} if collected is None else collected.up_to_date
         for broker_id, partitions in hosted(state, states).items():
             expected = entries_of(partitions, states)
-            some = found.get(broker_id, {})
-            assert some.items() <= expected.items()
+            some = found.get(broker_id, NOTHING_COLLECTED).topics
+            assert all(expected.topics[topic] == entries for topic, entries in some.items())
             if step == "all":
-                assert some == expected
+                assert some == expected.topics
         assert found.keys() <= {1, 2, 3}
 
 
@@ -161,3 +164,44 @@ def test_what_is_handed_over_is_made_again() -> None:
     prepared_all(prepared, state, most=EVERYTHING)
     assert state.announced_states == given_away
     assert state.announced_states is not given_away
+
+
+def test_brokers_of_another_protocol_version_have_all_entries_collected_again() -> None:
+    state, prepared = cluster(), PreparedStates()
+    prepared_all(prepared, state, most=EVERYTHING)
+    assert prepared.is_complete(state)
+    state.inter_broker_protocol = (3, 6)
+    assert not prepared.is_complete(state)
+    prepared_all(prepared, state, most=1)
+    assert prepared.is_complete(state)
+    collected = state.announced_states.entries
+    assert collected is not None
+    for broker_id, partitions in hosted(state, wanted(state)).items():
+        expected = entries_of(partitions, wanted(state), suffix=usual_suffix((3, 6)))
+        assert collected.up_to_date[broker_id] == expected
+
+
+def test_entries_of_other_lengths_are_replaced_in_their_places() -> None:
+    """The ISR of each partition shrinks and grows, in any order."""
+    state, prepared = cluster(), PreparedStates()
+    everybody = ReplicaAssignment((1, 2, 3))
+    partitions = [TopicPartition("many", number) for number in range(5)]
+    state.add_topic("many", None)
+    state.set_assignments("many", dict.fromkeys(partitions, everybody))
+    chance = random.Random(1)
+    for epoch in range(100):
+        changed = partitions if not epoch else chance.sample(partitions, 2)
+        isrs = [chance.choice([(1,), (1, 2), (1, 2, 3)]) for _ in changed]
+        state.load_leadership(
+            {
+                tp: LeaderAndIsr(1, epoch, isr, 1, epoch)
+                for tp, isr in zip(changed, isrs, strict=True)
+            }
+        )
+        prepared_all(prepared, state, most=EVERYTHING)
+        collected = state.announced_states.entries
+        assert collected is not None
+        expected = entries_of(partitions, wanted(state)).topics["many"]
+        assert {
+            broker_id: collected.up_to_date[broker_id].topics["many"] for broker_id in (1, 2, 3)
+        } == dict.fromkeys((1, 2, 3), expected)

@@ -96,3 +96,9 @@ def test_parents_come_before_their_children() -> None:
         assert (path.rpartition("/")[0] or "/") in created
         created.add(path)
     assert len(created) == len(paths.PERSISTENT_PATHS) + 1
+
+
+@given(st.lists(st.tuples(TOPIC_NAMES, st.integers(0, 3))))
+def test_paths_of_many_states_are_those_of_each(partitions: list[tuple[str, int]]) -> None:
+    named = [TopicPartition(*each) for each in partitions]
+    assert paths.partition_states(named) == list(map(paths.partition_state, named))

@@ -1,9 +1,10 @@
-"""The balance of leaders is counted once brokers have been informed of a new term.
+"""What a new term looks at all partitions for, and no broker waits for.
 
 The gauge ``PreferredReplicaImbalanceCount`` needs a look at every partition, after which it costs
 what changes. Right after a failover that look would delay the requests that brokers wait for. So
 it begins later, and is done in parts: events of brokers are processed between them.
-Until it is done the gauge has no value.
+Until it is done the gauge has no value. The tables of replica states are made after it, before
+somebody needs one (:mod:`regent.controller.state.replica_states`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ async def schedule(active: ActiveController) -> None:
 
 
 async def process_leader_balance_uncounted(active: ActiveController) -> None:
-    """Judge the next partitions."""
-    if active.context.balance.count_some(PARTITIONS_AT_A_TIME):
+    """Judge the next partitions, then tabulate the next replicas."""
+    context = active.context
+    if context.balance.count_some(PARTITIONS_AT_A_TIME) or context.tabulate_replica_states(
+        PARTITIONS_AT_A_TIME
+    ):
         await Enqueue(LeaderBalanceUncounted())

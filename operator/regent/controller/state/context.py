@@ -17,7 +17,6 @@ from __future__ import annotations
 import weakref
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
-from types import MappingProxyType
 
 from regent.controller.brokers.announcement import announced_controller
 from regent.controller.state.answered_leaders import (
@@ -31,6 +30,7 @@ from regent.controller.state.known_broker_facts import KnownBrokerFacts
 from regent.controller.state.leader_balance import LeaderBalance
 from regent.controller.state.refusal_repairs import RefusalRepairs
 from regent.controller.state.refusals import Refusals
+from regent.controller.state.replica_states import ReplicaStates
 from regent.controller.state.state_change_trail import StateChangeTrail
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.state.term import Term
@@ -39,7 +39,6 @@ from regent.controller.state.unassigned_replicas import UnassignedReplicas
 from regent.model.cluster import Broker
 from regent.model.partition import KnownEpochs, LeaderAndIsr, ReplicaAssignment, TopicPartition
 
-_NO_STATES: Mapping[TopicPartition, ReplicaState] = MappingProxyType({})
 _WITHOUT_LEADER = (PartitionState.NEW, PartitionState.OFFLINE)
 
 
@@ -116,7 +115,7 @@ class ControllerContext:
         self.cluster.recorder = self.trail
         self._announced: tuple[Mapping[int, Broker], Broker | None] = ({}, None)
         self.broker_facts = KnownBrokerFacts(
-            self.cluster, has_replicas=lambda broker_id: bool(weakly.replica_states_on(broker_id))
+            self.cluster, has_replicas=lambda broker_id: weakly.has_replicas_on(broker_id)
         )
         self.is_registered = False
         self.unserved_listeners: Mapping[str, str] = {}
@@ -129,7 +128,7 @@ class ControllerContext:
         self._offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self._partition_states: dict[TopicPartition, PartitionState] = {}
         self._without_leader: dict[TopicPartition, None] = {}
-        self._replica_states: dict[int, dict[TopicPartition, ReplicaState]] = {}
+        self._replica_states = ReplicaStates()
         self._deletions = DeletionProgress()
         self._offline_partition_count = 0
         self._new_partition_count = 0
@@ -243,9 +242,7 @@ class ControllerContext:
     def all_hosts_are_online(self) -> bool:
         """Whether every broker that hosts a known replica is live with all its log directories."""
         return not self._offline_dirs and all(
-            self.is_broker_online(broker_id)
-            for broker_id, replicas in self._replica_states.items()
-            if replicas
+            map(self.is_broker_online, self._replica_states.hosts())
         )
 
     def replicas_on_offline_dirs(self, broker_id: int) -> Collection[TopicPartition]:
@@ -311,7 +308,7 @@ class ControllerContext:
             self.halted_reassignments.pop(tp, None)
             self.unread_states.pop(tp, None)
             for broker_id in assignment.replicas:
-                self._replica_states.get(broker_id, {}).pop(tp, None)
+                self._replica_states.remove(broker_id, tp)
         for broker_id in list(self._offline_dirs):
             self.change_replicas_on_offline_dirs(broker_id, failed=(), recovered=partitions)
         self.cluster.remove_topic(topic)
@@ -425,7 +422,11 @@ class ControllerContext:
 
     def replica_states_on(self, broker_id: int) -> Mapping[TopicPartition, ReplicaState]:
         """State of every known replica on a broker."""
-        return self._replica_states.get(broker_id, _NO_STATES)
+        return self._replica_states.on(broker_id)
+
+    def has_replicas_on(self, broker_id: int) -> bool:
+        """Whether any replica on a broker is known."""
+        return self._replica_states.has_some_on(broker_id)
 
     def replica_state(self, broker_id: int, tp: TopicPartition) -> ReplicaState:
         return self.replica_states_on(broker_id).get(tp, ReplicaState.NON_EXISTENT)
@@ -435,21 +436,26 @@ class ControllerContext:
             self.set_replica_states(broker_id, (tp,), state)
             return
         self._count_deletions(broker_id, (tp,), state)
-        self._replica_states.get(broker_id, {}).pop(tp, None)
+        self._replica_states.remove(broker_id, tp)
 
     def set_replica_states(
         self, broker_id: int, partitions: Collection[TopicPartition], state: ReplicaState
     ) -> None:
         """Put many replicas of one broker into one state (not NON_EXISTENT)."""
         self._count_deletions(broker_id, partitions, state)
-        self._replica_states.setdefault(broker_id, {}).update(dict.fromkeys(partitions, state))
+        self._replica_states.set(broker_id, partitions, state)
 
     def load_replica_states(
         self, broker_id: int, partitions: Collection[TopicPartition], state: ReplicaState
     ) -> None:
-        """Set the initial states of all replicas of one broker at once (not NON_EXISTENT)."""
+        """Set the initial states of all replicas of one broker at once (not NON_EXISTENT). Nobody
+        changes ``partitions`` any more."""
         self._count_deletions(broker_id, partitions, state)
-        self._replica_states[broker_id] = dict.fromkeys(partitions, state)
+        self._replica_states.load(broker_id, partitions, state)
+
+    def tabulate_replica_states(self, most: int) -> bool:
+        """See :meth:`ReplicaStates.tabulate_some`."""
+        return self._replica_states.tabulate_some(most)
 
     def _count_deletions(
         self, broker_id: int, partitions: Collection[TopicPartition], state: ReplicaState

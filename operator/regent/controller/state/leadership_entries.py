@@ -1,9 +1,8 @@
 """What the LeaderAndIsr requests of a take-over consist of, collected by broker and topic.
 
-A new controller sends each broker all of its replicas. Most of that request are the encoded
-leading bytes of partitions (:mod:`regent.protocol.partition_state`), topic by topic. A standby
-collects them before they are needed: a request is then joined from them, without a look at any
-partition.
+A new controller sends each broker all of its replicas. Most of that request are the entries of
+partitions that nothing unusual happens to, topic by topic. A standby collects them, encoded, before
+they are needed: a request is then joined from them, without a look at any partition.
 
 Who changes leadership or assignments says so (:meth:`LeadershipEntries.drop`,
 :meth:`LeadershipEntries.forget`), so what is out of date is never sent.
@@ -11,28 +10,34 @@ Who changes leadership or assignments says so (:meth:`LeadershipEntries.drop`,
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeGuard
 
 from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.protocol.collected_entries import CollectedEntries, TopicEntries
 from regent.protocol.partition_state import PartitionState
 
-Entries = Mapping[int, Mapping[str, list[bytes]]]
-"""By broker and topic the leading bytes of each partition that the broker hosts, in the flexible
-encoding. The topics of a broker need not be all that it hosts."""
+Entries = Mapping[int, CollectedEntries]
+"""By broker."""
 
 
 class LeadershipEntries:
     """Collects the entries of topics none of whose partitions is being reassigned or has a leader
-    that recovers: what follows the leading bytes is the same for all of them."""
+    that recovers.
 
-    def __init__(self) -> None:
+    Args:
+        suffix: As in :class:`CollectedEntries`.
+    """
+
+    def __init__(self, suffix: bytes) -> None:
+        self.suffix = suffix
         self._clear()
 
     def _clear(self) -> None:
-        self._by_broker: dict[int, dict[str, list[bytes]]] = {}
-        self._partitions: dict[str, dict[int, list[int]]] = {}  # where a partition is in a list
+        self._by_broker: dict[int, dict[str, _Entries]] = {}
+        self._hosts: dict[str, tuple[int, ...]] = {}
         self._outdated: dict[str, dict[TopicPartition, None]] = {}
         self._waiting: dict[str, None] = {}
 
@@ -44,28 +49,31 @@ class LeadershipEntries:
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """The values of partitions are about to change."""
         for tp in partitions:
-            if tp.topic in self._partitions:
+            if tp.topic in self._hosts:
                 self._outdated.setdefault(tp.topic, {})[tp] = None
 
     def forget(self, topic: str) -> None:
         """The assignments of a topic change, or it is removed."""
-        for broker_id in self._partitions.pop(topic, ()):
+        for broker_id in self._hosts.pop(topic, ()):
             del self._by_broker[broker_id][topic]
         self._outdated.pop(topic, None)
         self._waiting[topic] = None
 
+    def expect(self, topics: Iterable[str]) -> None:
+        """Topics are to be collected whose values were made already."""
+        self._waiting.update(dict.fromkeys(topics))
+
     def replace(self, tp: TopicPartition, state: PartitionState) -> None:
         """The value of a partition was made, and encoded."""
         topic = tp.topic
-        placed = self._partitions.get(topic)
-        if placed is None:
+        if topic not in self._hosts:
             self._waiting[topic] = None
         elif not _is_usual(state):
             self.forget(topic)
         else:
+            entry = _prefix(state) + self.suffix
             for broker_id in state.assignment.replicas:
-                at = bisect_left(placed[broker_id], tp.partition)
-                self._by_broker[broker_id][topic][at] = _entry(state)
+                self._by_broker[broker_id][topic].replace(tp.partition, entry)
             outdated = self._outdated.get(topic, {})
             outdated.pop(tp, None)
             if not outdated:
@@ -99,25 +107,26 @@ class LeadershipEntries:
 
     def _place(self, topic: str, states: Iterable[PartitionState]) -> None:
         """Collect the entries of a topic, whose partitions are in order."""
-        placed = self._partitions[topic] = {}
-        entries: dict[int, list[bytes]] = {}
+        hosted: dict[int, list[PartitionState]] = {}
         for state in states:
             for broker_id in state.assignment.replicas:
-                known = entries.get(broker_id)
-                if known is None:
-                    known = entries[broker_id] = []
-                    placed[broker_id] = []
-                known.append(_entry(state))
-                placed[broker_id].append(state.partition)
-        for broker_id, some in entries.items():
-            self._by_broker.setdefault(broker_id, {})[topic] = some
+                hosted.setdefault(broker_id, []).append(state)
+        self._hosts[topic] = tuple(hosted)
+        for broker_id, some in hosted.items():
+            entries = _Entries(
+                [state.partition for state in some], list(map(_prefix, some)), self.suffix
+            )
+            self._by_broker.setdefault(broker_id, {})[topic] = entries
 
     @property
     def up_to_date(self) -> Entries:
         """What was collected and holds."""
         outdated = self._outdated
         return {
-            broker_id: {topic: some for topic, some in topics.items() if topic not in outdated}
+            broker_id: CollectedEntries(
+                self.suffix,
+                {topic: some for topic, some in topics.items() if topic not in outdated},
+            )
             for broker_id, topics in self._by_broker.items()
         }
 
@@ -128,7 +137,34 @@ class LeadershipEntries:
         return taken
 
 
-def _entry(state: PartitionState) -> bytes:
+class _Entries(TopicEntries):
+    """Entries that can be replaced. Nearly all are as long as the first one was."""
+
+    __slots__ = ("_length", "_other_lengths", "_partitions")
+
+    def __init__(self, partitions: Iterable[int], prefixes: list[bytes], suffix: bytes) -> None:
+        super().__init__(len(prefixes), bytearray(suffix.join([*prefixes, b""])))
+        self._partitions = array("i", partitions)
+        lengths = [len(prefix) + len(suffix) for prefix in prefixes]
+        self._length = usual = lengths[0]
+        # by their places; most topics have none
+        others = {at: length for at, length in enumerate(lengths) if length != usual}
+        self._other_lengths: dict[int, int] | None = others or None
+
+    def replace(self, partition: int, entry: bytes) -> None:
+        """Another entry for one of the partitions."""
+        at, usual = bisect_left(self._partitions, partition), self._length
+        others = self._other_lengths or {}
+        start = at * usual + sum(length - usual for place, length in others.items() if place < at)
+        end = start + others.pop(at, usual)
+        if len(entry) != usual:
+            others[at] = len(entry)
+        self._other_lengths = others or None
+        assert isinstance(self.encoded, bytearray)
+        self.encoded[start:end] = entry
+
+
+def _prefix(state: PartitionState) -> bytes:
     assert state.flexible is not None, "the value was encoded"
     return state.flexible
 

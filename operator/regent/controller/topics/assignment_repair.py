@@ -39,7 +39,7 @@ async def repair(active: ActiveController, partitions: Collection[TopicPartition
     """Partitions are new, and none of them is born yet."""
     context = active.context
     phantoms = _phantoms(context, dict.fromkeys(tp.topic for tp in partitions))
-    phantoms = {b for b in phantoms if not context.replica_states_on(b)}
+    phantoms = {b for b in phantoms if not context.has_replicas_on(b)}
     await _repair(active, partitions, phantoms)
 
 
@@ -49,7 +49,7 @@ def is_controller_id(context: ControllerContext, broker_id: int) -> bool:
         return False
     if broker_id == context.term.controller_id:
         return True
-    return broker_id in DRAWN_CONTROLLER_IDS and not context.replica_states_on(broker_id)
+    return broker_id in DRAWN_CONTROLLER_IDS and not context.has_replicas_on(broker_id)
 
 
 def _phantoms(context: ControllerContext, topics: Iterable[str]) -> set[int]:

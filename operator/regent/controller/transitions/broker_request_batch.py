@@ -25,6 +25,7 @@ from regent.model.partition import (
     LeaderAndIsr,
     TopicPartition,
 )
+from regent.model.partition_columns import PartitionColumns
 from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
 from regent.protocol.partition_state import PartitionState
 
@@ -243,7 +244,7 @@ class ControllerBrokerRequestBatch:
             or (tp in leadership and broker_id in leadership[tp].isr)
         }
 
-    async def _states(self) -> dict[TopicPartition, PartitionState]:
+    async def _states(self) -> Mapping[TopicPartition, PartitionState]:
         """State of every partition announced, which includes those of every LeaderAndIsr.
 
         The ones without leadership are left out, unless their topic is to be deleted: brokers may
@@ -254,7 +255,7 @@ class ControllerBrokerRequestBatch:
         cluster = self._context.cluster
         announced = cluster.announced_states
         if self._announces_everything and len(announced) == cluster.partition_count:
-            return dict(announced)  # clones the table
+            return PartitionColumns.of(announced)
         wanted = cluster.all_partitions() if self._announces_everything else self._update_metadata
         known: dict[TopicPartition, PartitionState | None] = {}
         for part in in_parts(wanted):

@@ -15,11 +15,12 @@ from typing import Final, NamedTuple
 from regent.controller.effects import GiveWay
 from regent.controller.state.announced_states import AnnouncedStates
 from regent.controller.state.context import ControllerContext
-from regent.controller.state.hosted_replicas import NoneIsNew
 from regent.controller.state.leadership_entries import Entries
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
-from regent.protocol.partition_state import PartitionState, prefixes_of
-from regent.protocol.primitives import Int32Arrays
+from regent.model.partition_columns import PartitionColumns
+from regent.protocol.collected_entries import CollectedEntries, TopicEntries
+from regent.protocol.leader_and_isr import usual_suffix
+from regent.protocol.partition_state import StateMaker, prefixes_of
 
 COLLECTED_AT_ONCE: Final = 10_000
 """Partitions of which everything is made without letting go of the loop: some 20 ms."""
@@ -37,7 +38,7 @@ class FirstAnnouncement(NamedTuple):
 
     Attributes:
         hosted: The partitions of each broker, and that they are not new there.
-        entries: Their leading bytes.
+        entries: Of its request.
     """
 
     hosted: Mapping[int, Mapping[TopicPartition, bool]]
@@ -61,7 +62,8 @@ def is_to_be_made(context: ControllerContext) -> bool:
 async def make_first_announcement(context: ControllerContext) -> FirstAnnouncement:
     """Make the announced states of all partitions, encode them, and collect both by broker."""
     cluster, looked_at = context.cluster, 0
-    collector = _Collector(cluster.announced_states, cluster.leadership)
+    suffix = usual_suffix(cluster.inter_broker_protocol)
+    collector = _Collector(cluster.announced_states, cluster.leadership, suffix)
     for topic in cluster.topics:
         partitions = cluster.partitions_of(topic)
         collector.add(topic, partitions)
@@ -71,8 +73,11 @@ async def make_first_announcement(context: ControllerContext) -> FirstAnnounceme
             await GiveWay()
     hosts = collector.hosts.items()
     return FirstAnnouncement(
-        {broker_id: NoneIsNew(host.partitions) for broker_id, host in hosts},
-        {broker_id: host.entries for broker_id, host in hosts},
+        {
+            broker_id: PartitionColumns(host.partitions, [False] * len(host.partitions))
+            for broker_id, host in hosts
+        },
+        {broker_id: CollectedEntries(suffix, host.entries) for broker_id, host in hosts},
     )
 
 
@@ -81,16 +86,16 @@ class _Host:
 
     Attributes:
         partitions: Its partitions.
-        entries: Their leading bytes by topic, without topics of which a partition is being
-            reassigned, or has a leader that recovers: what follows these bytes differs.
-        prefixes: Those of the topic that is being collected.
+        entries: Their entries by topic, without topics of which a partition is being reassigned,
+            or has a leader that recovers.
+        prefixes: Leading bytes of the partitions of the topic that is being collected.
     """
 
     __slots__ = ("entries", "partitions", "prefixes")
 
     def __init__(self) -> None:
         self.partitions: list[TopicPartition] = []
-        self.entries: dict[str, list[bytes]] = {}
+        self.entries: dict[str, TopicEntries] = {}
         self.prefixes: list[bytes] = []
 
 
@@ -106,21 +111,25 @@ class _Collector:
     """
 
     def __init__(
-        self, announced: AnnouncedStates, leadership: Mapping[TopicPartition, LeaderAndIsr]
+        self,
+        announced: AnnouncedStates,
+        leadership: Mapping[TopicPartition, LeaderAndIsr],
+        suffix: bytes,
     ) -> None:
+        self._suffix = suffix
         self._announced = announced
         self._leadership_of = leadership.__getitem__
-        self._arrays = Int32Arrays(flexible=True)
+        self._maker = StateMaker()
         self._appends: dict[tuple[int, ...], Sequence[_Appends]] = {}
         self.hosts: dict[int, _Host] = {}
 
     def add(self, topic: str, partitions: Mapping[TopicPartition, ReplicaAssignment]) -> None:
         """All partitions of a topic, each of which has leadership."""
         assignments = partitions.values()
-        leaderships = map(self._leadership_of, partitions)
-        states = list(map(PartitionState, map(_number_of, partitions), leaderships, assignments))
-        prefixes = prefixes_of(states, flexible=True, arrays=self._arrays)
+        leaderships = list(map(self._leadership_of, partitions))
+        states = self._maker.make(list(map(_number_of, partitions)), leaderships, assignments)
         self._announced.update(zip(partitions, states, strict=True))
+        prefixes = prefixes_of(states, flexible=True)
         replica_lists = list(map(_replicas_of, assignments))
         known = self._appends
         for tp, replicas, prefix in zip(partitions, replica_lists, prefixes, strict=True):
@@ -134,7 +143,7 @@ class _Collector:
         for broker_id in dict.fromkeys(chain.from_iterable(replica_lists)):
             host = self.hosts[broker_id]
             if is_usual:
-                host.entries[topic] = host.prefixes.copy()
+                host.entries[topic] = TopicEntries.of(host.prefixes, suffix=self._suffix)
             host.prefixes.clear()
 
     def _appends_of(self, replicas: Sequence[int]) -> Sequence[_Appends]:

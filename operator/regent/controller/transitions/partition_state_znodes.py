@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from regent.controller.effects import Write
+from regent.controller.effects import ReadData, Write
 from regent.controller.log import ControllerLog
 from regent.controller.state.answered_leaders import AnsweredLeader
 from regent.controller.state.context import ControllerContext
 from regent.controller.znodes import overtaken_answer_notes
 from regent.controller.znodes.permitted_reads import read_permitted
-from regent.model.errors import MalformedZNodeError
+from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.operations import Check, Operation, SetData, Written, ZkError
+from regent.zk_data.operations import Check, Operation, SetData, Written, ZkError, ZNode
+from regent.zk_data.permitted_reads import NO_AUTH
 from regent.zk_data.topics import encode_partition_state, partition_state_decoder
+
+MANY: Final = 10_000
+"""Partitions whose states are worked on while others are on their way."""
 
 
 class StatesRead(NamedTuple):
@@ -35,23 +39,53 @@ class StatesRead(NamedTuple):
 async def read_partition_states(
     partitions: Sequence[TopicPartition], log: ControllerLog, *, watch: bool = False
 ) -> StatesRead:
-    """Read the state znodes of partitions. A malformed one is logged with its path and skipped."""
+    """Read the state znodes of partitions. A malformed one is logged with its path and skipped.
+
+    Those of a whole cluster are decoded while others are on their way.
+    """
     state_paths = paths.partition_states(partitions)
-    nodes = await read_permitted(state_paths, watch=watch)
-    decode = partition_state_decoder()
-    states: dict[TopicPartition, LeaderAndIsr] = {}
-    missing: list[TopicPartition] = []
-    failures: dict[TopicPartition, str] = {}
-    for tp, path, node in zip(partitions, state_paths, nodes, strict=True):
-        if node is None:
-            missing.append(tp)
-            continue
+    reading = _Reading(partitions)
+    if watch or len(partitions) < MANY:
+        reading.take(state_paths, await read_permitted(state_paths, watch=watch))
+    else:
         try:
-            states[tp] = decode(path, node)
-        except MalformedZNodeError as error:
-            log.error("Malformed partition state skipped", path=error.path, reason=error.reason)
-            failures[tp] = f"its state znode is malformed: {error.reason}"
-    return StatesRead(states, missing, failures)
+            await ReadData(state_paths, take=reading.take)
+        except UnexpectedZooKeeperError as error:
+            if error.code != NO_AUTH:
+                raise
+            reading = _Reading(partitions)
+            reading.take(state_paths, await read_permitted(state_paths))
+    for found in reading.malformed:
+        log.error("Malformed partition state skipped", path=found.path, reason=found.reason)
+    return reading.read
+
+
+class _Reading:
+    """Decodes states as they come.
+
+    Attributes:
+        read: What has come.
+        malformed: Why some could not be decoded.
+    """
+
+    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
+        self.read = StatesRead({}, [], {})
+        self.malformed: list[MalformedZNodeError] = []
+        self._partitions = iter(partitions)
+        self._decode = partition_state_decoder()
+
+    def take(self, state_paths: Sequence[str], nodes: Sequence[ZNode | None]) -> None:
+        """The nodes of the next partitions."""
+        states, decode = self.read.states, self._decode
+        for path, node, tp in zip(state_paths, nodes, self._partitions, strict=False):
+            if node is None:
+                self.read.missing.append(tp)
+                continue
+            try:
+                states[tp] = decode(path, node)
+            except MalformedZNodeError as error:
+                self.malformed.append(error)
+                self.read.failures[tp] = f"its state znode is malformed: {error.reason}"
 
 
 class StatesWritten(NamedTuple):

@@ -9,8 +9,12 @@ from regent.controller.transitions.first_announcement import (
     make_first_announcement,
 )
 from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.protocol.collected_entries import NOTHING_COLLECTED
 from regent.protocol.control_codec import encode_body
 from regent.protocol.control_requests import ControlHeader, ControlRequests, LeaderAndIsrRequest
+from regent.protocol.framing import joined
+from regent.protocol.leader_and_isr import usual_suffix
+from tests.support.leadership_entries import entries_of
 from tests.unit.controller.world import World
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -33,31 +37,29 @@ def first_batch(world: World) -> ControlRequests:
     return next(requests for requests in world.driver.sent if requests.leader_and_isr)
 
 
-def encoded(requests: ControlRequests, broker_id: int, *, collected: bool) -> tuple[bytes, ...]:
+def encoded(requests: ControlRequests, broker_id: int, *, collected: bool) -> bytes:
     request = LeaderAndIsrRequest(
         ControlHeader(requests.controller_id, requests.controller_epoch, broker_id, 0),
         requests.leader_and_isr[broker_id],
         requests.partitions,
         requests.topic_ids,
         requests.brokers,
-        requests.entries.get(broker_id, {}) if collected else {},
+        requests.entries[broker_id] if collected else NOTHING_COLLECTED,
     )
-    return encode_body(request, version=7, listener=None)
+    return joined(encode_body(request, version=7, listener=None))
 
 
 def test_each_broker_has_its_partitions_and_their_bytes_topic_by_topic() -> None:
-    requests = first_batch(cluster())
-    state = requests.partitions
+    world = cluster()
+    requests = first_batch(world)
     assert {b: list(named) for b, named in requests.leader_and_isr.items()} == {
         1: [A0, B0],
         2: [A0, A1],
         3: [A1, B0],
     }
-    assert requests.entries == {
-        1: {"a": [state[A0].flexible], "b": [state[B0].flexible]},
-        2: {"a": [state[A0].flexible, state[A1].flexible]},
-        3: {"a": [state[A1].flexible], "b": [state[B0].flexible]},
-    }
+    states, suffix = requests.partitions, usual_suffix(world.driver.inter_broker_protocol)
+    for broker_id, named in requests.leader_and_isr.items():
+        assert requests.entries[broker_id] == entries_of(named, states, suffix=suffix)
 
 
 @pytest.mark.parametrize("recovering", [0, 1])
@@ -71,12 +73,7 @@ def test_requests_are_the_same_bytes_as_without_what_was_collected(recovering: i
 def test_a_topic_with_a_leader_that_recovers_is_left_out_of_the_bytes() -> None:
     """What follows its bytes differs. Its partitions are named all the same."""
     requests = first_batch(cluster(recovering=1))
-    state = requests.partitions
-    assert requests.entries == {
-        1: {"b": [state[B0].flexible]},
-        2: {},
-        3: {"b": [state[B0].flexible]},
-    }
+    assert [list(requests.entries[b].topics) for b in (1, 2, 3)] == [["b"], [], ["b"]]
     assert list(requests.leader_and_isr[2]) == [A0, A1]
 
 
@@ -84,7 +81,7 @@ def test_a_topic_with_a_partition_that_is_being_reassigned_is_left_out_likewise(
     world = cluster()
     world.create_topic("b", {0: ReplicaAssignment((3, 1), adding_replicas=(1,))})
     requests = first_batch(world)
-    assert [list(requests.entries[b]) for b in (1, 2, 3)] == [["a"], ["a"], ["a"]]
+    assert [list(requests.entries[b].topics) for b in (1, 2, 3)] == [["a"], ["a"], ["a"]]
 
 
 def test_every_partition_has_its_value_and_nothing_of_another() -> None:

@@ -10,6 +10,8 @@ from regent.controller.brokers import broker_changes
 from regent.controller.configs import config_changes
 from regent.controller.partitions import isr_changes
 from regent.controller.state.states import PartitionState
+from regent.controller.transitions import partition_state_znodes
+from regent.controller.transitions.partition_state_znodes import read_partition_states
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
@@ -135,3 +137,24 @@ class TestWhileActive:
         context = controller.active.context
         assert context.partition_state(TopicPartition("t", 0)) is PartitionState.OFFLINE
         assert context.partition_state(TopicPartition("t", 1)) is PartitionState.ONLINE
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_states_of_many_partitions_are_read_as_those_of_a_few(
+    closed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are decoded as they come, unless some may not be read."""
+    world, a, b = cluster("a", "b"), TopicPartition("a", 0), TopicPartition("b", 0)
+    missing = TopicPartition("a", 7)
+    world.put(paths.partition_state(b), b"{")
+    if closed:
+        deny(world, paths.partition_state(TopicPartition("a", 1)))
+    partitions = [*(TopicPartition(topic, n) for topic in "ab" for n in range(2)), missing]
+    few = world.run(read_partition_states(partitions, world.log))
+    assert few.missing == [missing]
+    assert list(few.failures) == ([TopicPartition("a", 1), b] if closed else [b])
+    assert a in few.states
+    monkeypatch.setattr(partition_state_znodes, "MANY", 1)
+    assert world.run(read_partition_states(partitions, world.log)) == few
+    logged = world.log.errors("Malformed partition state skipped")
+    assert len(logged) == 2 * len(few.failures)
