@@ -143,6 +143,7 @@ def test_a_binary_settings_file_is_named(tmp_path: Path) -> None:
         ),
         ({"broker_sasl_username": "u"}, "broker_sasl_username: needs broker_sasl_password_file,"),
         ({"zookeeper_sasl_password_file": "p"}, "password_file: needs zookeeper_sasl_username,"),
+        ({"zookeeper_set_acl": True}, "zookeeper_set_acl: needs zookeeper_sasl_username or "),
     ],
 )
 def test_a_setting_without_the_one_it_needs_is_refused(
