@@ -268,3 +268,18 @@ def test_settings_of_the_endpoint_that_cannot_be_are_named(
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"(?s){message}"):
         server_settings(load_settings({"zookeeper": "z:1", **options}))
+
+
+@pytest.mark.parametrize("host", ["[::1]", "a b", "http://regent", "regent:9092", "a,b"])
+@pytest.mark.parametrize("setting", ["endpoint_advertised_host", "replica_advertised_host"])
+def test_an_advertised_host_has_the_form_of_one(setting: str, host: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{setting}: .* neither the name"):
+        load_settings({"zookeeper": "z:1", "endpoint_port": 0, setting: host})
+
+
+def test_advertised_hosts_are_names_or_addresses() -> None:
+    for host in ("regent-0.kafka_1.svc", "2001:db8::1", "fe80::1%eth0", "10.0.0.1"):
+        settings = load_settings(
+            {"zookeeper": "z:1", "endpoint_port": 0, "endpoint_advertised_host": host}
+        )
+        assert settings.endpoint_advertised_host == host
