@@ -14,6 +14,11 @@ from regent.servers.endpoint_settings import server_settings
 from regent.settings import Settings
 from regent.settings.loading import load_settings
 from regent.settings.markdown import render_markdown
+from regent.zk_data.broker_notes import DEPOSED, SHUTTING_DOWN
+from regent.zk_data.overtaken_answers import OVERTAKEN_ANSWERS
+from regent.zk_data.stray_replicas import STRAY_REPLICAS
+from regent.zk_data.throttles import THROTTLES
+from regent.zk_data.topic_ids import TOPIC_IDS
 
 
 def test_an_option_wins_over_the_environment_and_that_over_the_file(
@@ -45,6 +50,19 @@ def test_an_election_in_a_part_of_zookeeper_that_is_kafkas_is_refused(path: str)
         load_settings({"zookeeper": "zk", "election_path": path})
     settings = load_settings({"zookeeper": "zk", "election_path": "/regent/brokers"})
     assert settings.election_path == "/regent/brokers"
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        "/regent",
+        *(DEPOSED.parent, SHUTTING_DOWN.parent, OVERTAKEN_ANSWERS, STRAY_REPLICAS),
+        *(THROTTLES, TOPIC_IDS, f"{THROTTLES}/topics"),
+    ],
+)
+def test_an_election_among_the_notes_of_regent_is_refused(notes: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"election_path: .*Regent keeps notes there"):
+        load_settings({"zookeeper": "zk", "election_path": notes})
 
 
 def test_namespaces_are_separated_by_commas_in_the_environment(
