@@ -147,8 +147,9 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
         default="/regent/election",
         pattern=r"^(/[^/]+)+$",
         description="Where the replicas of Regent elect one among themselves in ZooKeeper, below "
-        "the chroot. Not in a part of it that is Kafka's. All Regents of a Kafka cluster need the "
-        "same: one with another path does not become the controller while the other one is.",
+        "the chroot. Not in a part of it that is Kafka's, nor among Regent's notes. All Regents of "
+        "a Kafka cluster need the same: one with another path does not become the controller while "
+        "the other one is.",
     )
     warm_standby: bool = Field(
         default=False,
