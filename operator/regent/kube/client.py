@@ -203,7 +203,7 @@ class KubeClient:
     def _note_time(self, date: str | None) -> None:
         try:
             said = parsedate_to_datetime(date or "")
-        except ValueError:
+        except (ValueError, OverflowError):
             return  # it is optional, and what stands in front of the API server may send anything
         if said.tzinfo is not None:
             self._server_time = (said, asyncio.get_running_loop().time())
@@ -242,7 +242,10 @@ class _Answer:
     @property
     def body(self) -> dict[str, Any]:
         """The object that it has; ValueError if it has none."""
-        decoded = json.loads(self._payload)
+        try:
+            decoded = json.loads(self._payload)
+        except RecursionError as error:
+            raise ValueError("it is nested too deeply") from error
         if not isinstance(decoded, dict):
             raise ValueError(f"it is {self._payload[:200]!r}")
         return decoded

@@ -5,7 +5,7 @@
     KubeError
     ├─ KubeLoginError              no credentials, or none that can be read
     ├─ KubeUnavailableError        no answer: connection refused, reset, timed out
-    ├─ KubeSchemaError             the API server does not store a field: its CRD is older
+    ├─ KubeSchemaError             the API server does not store what was written
     └─ KubeApiError                the API server refused
         ├─ KubeNotFoundError       404: the object (or its CRD) is gone
         └─ KubeConflictError       409: somebody else changed the object
@@ -29,7 +29,8 @@ class KubeUnavailableError(KubeError):
 
 
 class KubeSchemaError(KubeError):
-    """The API server dropped a field that has to be stored: its CRD is older than this Regent."""
+    """The API server stores something else than what was written and has to be stored: its CRD is
+    older than this Regent, or an admission webhook changes it."""
 
 
 class KubeApiError(KubeError):

@@ -28,6 +28,7 @@ from prometheus_client import CollectorRegistry
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
+from regent.kube.entry_budget import EntryBudget
 from regent.kube.errors import KubeApiError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
@@ -153,8 +154,12 @@ class KubeOperator:
         ]
         for kind, served in self.kinds.items():
             names.extend((f"{name} {kind}", each) for name, each in served.background())
+        entries = EntryBudget()
         names.extend(
-            (f"worker {index}", work(self.queue, self._reconcile, metrics=self._metrics))
+            (
+                f"worker {index}",
+                work(self.queue, self._reconcile, metrics=self._metrics, entries=entries),
+            )
             for index in range(self._settings.concurrency)
         )
         return [asyncio.create_task(coroutine, name=f"kube {name}") for name, coroutine in names]

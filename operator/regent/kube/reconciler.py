@@ -258,7 +258,8 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         if memory.contests == _CONTESTS_REPORTED:
             logger.warning(
                 "The status of a resource is changed again and again by somebody else; it is "
-                "written less often now. Two Regents may serve its namespace",
+                "written less often now. Two Regents may serve its namespace, or an admission "
+                "webhook changes it",
                 extra={"resource": str(known.key)},
             )
         self._record(known, self._kind.stored(status, over=before, memory=memory))

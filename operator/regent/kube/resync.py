@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import Final
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
@@ -21,6 +22,9 @@ from regent.kube.work_queue import backoff_s
 from regent.resources.kind import ALL_NAMESPACES, ResourceKind
 
 logger = logging.getLogger(__name__)
+
+_REPEATED_AFTER_S: Final = 600.0
+"""Between two log entries about the same problem."""
 
 
 class Resync:
@@ -62,6 +66,7 @@ class Resync:
         self._on_resync = on_resync
         self._readable: tuple[str, ...] = ()
         self._is_refused = False
+        self._unlisted_logged: tuple[str | None, float] = None, 0.0
         self.namespaces_changed = asyncio.Event()
         self.loaded = asyncio.Event()
 
@@ -104,12 +109,8 @@ class Resync:
                     return
                 problem = "no namespace can be read"
             failures += 1
-            delay_s = self.delay_after(failures)
-            logger.warning(
-                "Resources cannot be listed, retrying",
-                extra={"kind": self._kind.kind, "delay_s": round(delay_s, 1), "problem": problem},
-            )
-            await asyncio.sleep(delay_s)
+            self._log_unlisted(problem)
+            await asyncio.sleep(self.delay_after(failures))
 
     async def run(self) -> None:
         """List everything every few minutes, until cancelled."""
@@ -166,14 +167,22 @@ class Resync:
         try:
             missed = await self._list()
         except KubeError as error:
-            if self._health.unlisted != str(error):
-                logger.warning(
-                    "Resources cannot be listed, retrying",
-                    extra={"kind": self._kind.kind, "error": str(error)},
-                )
+            self._log_unlisted(str(error))
             self._health.not_listed(str(error))
             return
         self._log_missed(missed)
+
+    def _log_unlisted(self, problem: str) -> None:
+        """A definition that nobody has applied may be missing for good, and ``/readyz`` names it:
+        the log does once in a while."""
+        now = asyncio.get_running_loop().time()
+        logged, at = self._unlisted_logged
+        if problem != logged or now - at >= _REPEATED_AFTER_S:
+            self._unlisted_logged = problem, now
+            logger.warning(
+                "Resources cannot be listed, retrying",
+                extra={"kind": self._kind.kind, "problem": problem},
+            )
 
     def _log_missed(self, missed: frozenset[ObjectKey]) -> None:
         if missed:
@@ -273,6 +282,8 @@ class Resync:
                 "their definition was changed); all are read anew",
                 extra={"listed_version": listing.version},
             )
+        if listing.readable:
+            self._unlisted_logged = None, 0.0
         self._health.listed(unreadable=listing.unreadable, unwritable=listing.unwritable)
         # What was seen of a namespace that cannot be read any more still claims its topics.
         keys = self._cache.keys()

@@ -10,7 +10,7 @@ and annotations are never touched.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol
 
@@ -20,6 +20,10 @@ from regent.kube.merge_patch import merge_patch, overlaid
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
 from regent.reconcile.kinds import ClaimT, KindDescriptor
 from regent.reconcile.request import ResourceT
+
+_SOMEBODY_ELSE: Final = (
+    "a mutating admission webhook or policy, or another client, changes it; exempt Regent from that"
+)
 
 _CONFLICTS_MAX: Final = 4
 """Conflicts in a row after which a write is left to the next look at the resource."""
@@ -100,7 +104,7 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
 
         Raises:
             KubeConflictError: If the object changes faster than it can be written.
-            KubeSchemaError: If fields were dropped, and ``in_full`` is asked for.
+            KubeSchemaError: If fields were dropped or changed, and ``in_full`` is asked for.
             KubeError: If the API server does not answer or refuses.
         """
         wanted = status.to_api()
@@ -118,10 +122,15 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
     async def add_finalizer(self, key: ObjectKey, uid: str) -> WriteResult:
         """Put Regent's finalizer on an object, unless it is there or it is being deleted.
 
-        Raises as :meth:`write_status` does, and ValueError if the kind has no finalizer.
+        Raises as :meth:`write_status` does, KubeSchemaError if it was taken off again, and
+        ValueError if the kind has no finalizer.
         """
         finalizer = self._finalizer
-        return await self._write(key, uid, lambda known: _addition(known, finalizer))
+        result = await self._write(key, uid, lambda known: _addition(known, finalizer))
+        known = self._cache.get(key)
+        if result is WriteResult.WRITTEN and known is not None and known.uid == uid:
+            _require_finalizer(finalizer, known)
+        return result
 
     async def remove_finalizer(self, key: ObjectKey, uid: str, *, generation: int) -> WriteResult:
         """Take Regent's finalizer off an object, and no other one.
@@ -229,26 +238,51 @@ def _status_decision(known: CachedObject, wanted: dict[str, Any], over: str | No
 
 
 def _require_fields(wanted: Mapping[str, Any], known: CachedObject, *, crd_name: str) -> None:
-    """Raise KubeSchemaError if a status was stored without some of its fields."""
-    dropped = _missing(wanted, known.status)
+    """Raise KubeSchemaError if a status was stored otherwise than it was written."""
+    dropped, changed = _differences(wanted, known.status)
     if dropped:
         raise KubeSchemaError(
-            f"the API server does not store {', '.join(f'status.{name}' for name in dropped)}: the "
-            f"CustomResourceDefinition {crd_name} is older than this Regent; "
+            f"the API server does not store {_listed(dropped)}: the CustomResourceDefinition "
+            f"{crd_name} is older than this Regent; "
             "`regent crds | kubectl apply -f -` brings it up to date"
+        )
+    if changed:
+        raise KubeSchemaError(
+            f"{_listed(changed)} of {known.key} is another one than Regent has just written, and "
+            f"nothing is done before it is stored: {_SOMEBODY_ELSE}"
         )
 
 
-def _missing(wanted: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
-    """Names of fields that were not stored, also of those within others."""
-    missing: list[str] = []
-    for name in sorted(wanted):
-        value, found = wanted[name], stored.get(name)
-        if name not in stored:
-            missing.append(name)
-        elif isinstance(value, Mapping) and isinstance(found, Mapping):
-            missing += (f"{name}.{inner}" for inner in _missing(value, found))
-    return missing
+def _listed(fields: Set[str]) -> str:
+    return ", ".join(f"status.{name}" for name in sorted(fields))
+
+
+def _require_finalizer(finalizer: str, known: CachedObject) -> None:
+    if _addition(known, finalizer) is not WriteResult.UNCHANGED:
+        raise KubeSchemaError(
+            f"the finalizer {finalizer} that Regent has just put on {known.key} is not there, and "
+            f"nothing is done without it: {_SOMEBODY_ELSE}"
+        )
+
+
+def _differences(wanted: object, stored: object, name: str = "") -> tuple[set[str], set[str]]:
+    """Names of fields that were not stored, also of those within others or in lists, and of those
+    that were stored with another value."""
+    dropped: set[str] = set()
+    changed: set[str] = set()
+    within: list[tuple[object, object, str]] = []
+    if isinstance(wanted, Mapping) and isinstance(stored, Mapping):
+        names = {each: f"{name}.{each}" if name else each for each in wanted}
+        dropped.update(names[each] for each in wanted.keys() - stored.keys())
+        within = [(wanted[each], stored[each], names[each]) for each in wanted if each in stored]
+    elif isinstance(wanted, list) and isinstance(stored, list) and len(wanted) == len(stored):
+        within = [(*each, name) for each in zip(wanted, stored, strict=True)]
+    elif wanted != stored:
+        changed.add(name)
+    for each in within:
+        for names_within, known in zip(_differences(*each), (dropped, changed), strict=True):
+            known |= names_within
+    return dropped, changed
 
 
 def _addition(known: CachedObject, finalizer: str) -> _Decision:

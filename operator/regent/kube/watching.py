@@ -11,6 +11,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+import aiohttp
+
 from regent.kube.confirmation import ConfirmationRounds
 from regent.kube.kopf_runner import KopfOptions, run_kopf
 from regent.kube.object_cache import ObjectCache, ObjectKey
@@ -89,13 +91,18 @@ class KindWatch:
                     options, namespaces=_named(resync.watched), until=(stopping, changing)
                 )
                 failures = 0
-            except Exception:
+            except Exception as error:
                 # The API server took a right away, the CRD went: what is left is served.
                 failures += 1
                 delay_s = resync.delay_after(failures)
-                logger.exception(
+                logger.warning(
                     "Watching failed, restarting",
-                    extra={"kind": self._kind.kind, "delay_s": round(delay_s, 1)},
+                    extra={
+                        "kind": self._kind.kind,
+                        "error": str(error),
+                        "delay_s": round(delay_s, 1),
+                    },
+                    exc_info=not _is_refusal(error),
                 )
                 await unless_set(asyncio.sleep(delay_s), stop_event)
                 await unless_set(resync.load(), stop_event)
@@ -125,6 +132,11 @@ class KindWatch:
             )
             if not await self._resync.look_up(namespace):
                 self._rounds.not_looked_up(namespace, at=self._now())
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the API server has answered so (kopf has no public type for that): no defect."""
+    return isinstance(error.__cause__, aiohttp.ClientResponseError)
 
 
 def _named(namespaces: tuple[str, ...]) -> tuple[str, ...]:

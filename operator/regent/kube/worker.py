@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from regent.kube.entry_budget import EntryBudget
 from regent.kube.errors import KubeApiError, KubeError
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
@@ -19,22 +20,30 @@ Reconcile = Callable[[ObjectKey], Awaitable[Reconciled]]
 
 
 async def work(
-    queue: WorkQueue[ObjectKey], reconcile: Reconcile, *, metrics: ResourceMetrics
+    queue: WorkQueue[ObjectKey],
+    reconcile: Reconcile,
+    *,
+    metrics: ResourceMetrics,
+    entries: EntryBudget,
 ) -> None:
-    """Reconcile keys until cancelled. Run as many of these as keys may be worked on at once."""
+    """Reconcile keys until cancelled. Run as many of these as keys may be worked on at once.
+
+    Args:
+        entries: Shared by all of them.
+    """
     now = asyncio.get_running_loop().time
     while True:
         key = await queue.get()
         began_at, cost_s = now(), 0.0
         try:
-            result, cost_s = await _reconcile_one(queue, key, reconcile)
+            result, cost_s = await _reconcile_one(queue, key, reconcile, entries)
             metrics.reconciled(key.kind, result=result, took_s=now() - began_at)
         finally:
             queue.done(key, cost_s=cost_s)
 
 
 async def _reconcile_one(
-    queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile: Reconcile
+    queue: WorkQueue[ObjectKey], key: ObjectKey, reconcile: Reconcile, entries: EntryBudget
 ) -> tuple[str, float]:
     """Reconcile one key; which of :data:`~regent.kube.metrics.RESULTS` came of it, and its cost."""
     try:
@@ -42,10 +51,17 @@ async def _reconcile_one(
     except KubeError as error:
         wanted_s = error.retry_after_s if isinstance(error, KubeApiError) else None
         delay_s = queue.retry(key, at_least_s=wanted_s or 0.0)
-        logger.warning(
-            "A resource is requeued, the API server did not serve",
-            extra={"resource": str(key), "delay_s": round(delay_s, 1), "error": str(error)},
-        )
+        left_out = entries.take(asyncio.get_running_loop().time())
+        if left_out is not None:
+            logger.warning(
+                "A resource is requeued, the API server did not serve",
+                extra={
+                    "resource": str(key),
+                    "delay_s": round(delay_s, 1),
+                    "error": str(error),
+                    "entries_left_out": left_out,
+                },
+            )
         return "api_error", 0.0
     except Exception:
         # A defect. It must not stop the work for all other resources, and it may depend on

@@ -24,6 +24,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 
 class RegentError(Exception):
     """Base of all errors of the project."""
@@ -80,18 +82,27 @@ class RecursiveWatchesUnsupportedError(ZooKeeperError):
         super().__init__("ZooKeeper has no recursive watches before version 3.6")
 
 
+_REMEDIES: Final = {
+    "NOAUTH": "give Regent's ZooKeeper user the rights of the brokers on this znode",
+    "QUOTAEXCEEDED": "raise or remove the quota that somebody has set for this znode or one above "
+    "it (setquota, delquota)",
+}
+
+
 class UnexpectedZooKeeperError(ZooKeeperError):
     """ZooKeeper gave an answer that the caller cannot act on.
 
     Attributes:
         path: The znode concerned, or an empty string.
         code: ZooKeeper's error name, for instance ``NOAUTH``.
+        remedy: What people can do about it; None: nothing is known.
     """
 
     def __init__(self, code: str, path: str = "") -> None:
         super().__init__(f"ZooKeeper answered {code}" + (f" for {path}" if path else ""))
         self.code = code
         self.path = path
+        self.remedy = _REMEDIES.get(code)
 
 
 class MalformedZNodeError(RegentError):

@@ -45,7 +45,7 @@ def connection_problem(
     Args:
         endpoint: The one that was tried.
     """
-    text = f"{type(error).__name__}: {error}"
+    text = _text(error)
     if endpoint is None:
         return ConnectionProblem(None, text)
     where = endpoint_text(endpoint)
@@ -57,6 +57,13 @@ def connection_problem(
         remedy = remedy_for_broker(error, host=endpoint.host, own_problem=own_problem)
         return ConnectionProblem(where, text, remedy=remedy)
     return ConnectionProblem(where, text)
+
+
+def _text(error: Exception) -> str:
+    name, said = type(error).__name__, str(error)
+    if not said and isinstance(error, TimeoutError):
+        said = "no answer in time; the broker may hang, or something drops what is sent to it"
+    return f"{name}: {said}" if said else name
 
 
 def endpoint_text(endpoint: EndPoint) -> str:

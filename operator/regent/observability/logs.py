@@ -28,6 +28,9 @@ def configure(*, level: str, log_format: Literal["json", "text"], state_changes:
     # Libraries speak of every connection and request; problems of theirs reach us as exceptions.
     for library in ("kazoo", "kopf", "aiohttp", "urllib3", "asyncio", "kubernetes"):
         logging.getLogger(library).setLevel(logging.WARNING)
+    # What ends kopf's stream is raised to us, and logged by us.
+    for part in ("orchestration", "running"):
+        logging.getLogger(f"kopf._core.reactor.{part}").setLevel(logging.CRITICAL)
     _STATE_CHANGE.setLevel(logging.INFO if state_changes else logging.WARNING)
     threading.excepthook = log_end_of_thread
 

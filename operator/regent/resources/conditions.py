@@ -258,7 +258,10 @@ class ConditionReason(enum.StrEnum):
         "TopicNameNotAllowed",
         "The rules of Regent (topic_name_rules) do not let the namespace declare the topic.",
     )
-    INVALID_PARTITIONS = "InvalidPartitions", "The number of partitions is impossible."
+    INVALID_PARTITIONS = (
+        "InvalidPartitions",
+        "The number of partitions is impossible, or one of them is missing in ZooKeeper.",
+    )
     INVALID_REPLICATION_FACTOR = (
         "InvalidReplicationFactor",
         "The replication factor is impossible.",

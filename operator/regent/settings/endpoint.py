@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 from regent.model.cluster import Address
+from regent.settings.hosts import host_of_others
 from regent.settings.lists import parts
 
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -222,6 +223,11 @@ class EndpointOptions(BaseModel):
     def _check_listener_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         listener_addresses(value)
         return value
+
+    @field_validator("endpoint_advertised_host")
+    @classmethod
+    def _check_advertised_host(cls, value: str | None) -> str | None:
+        return None if value is None else host_of_others(value)
 
     @model_validator(mode="after")
     def _check_port_of_further_listeners(self) -> Self:

@@ -36,6 +36,9 @@ _NEEDS: Final = (
 """Settings that have no effect without another one: without it a connection would silently be
 unencrypted or unauthenticated."""
 
+_IDENTITIES: Final = ("zookeeper_sasl_username", "zookeeper_tls_certificate_file")
+"""By which ZooKeeper knows who Regent is."""
+
 _GIVEN_MAX: Final = 300
 """Characters of a value that a message repeats."""
 
@@ -66,6 +69,11 @@ def load_settings(options: Mapping[str, Any], *, file: Path | None = None) -> Se
         for name, needed in _NEEDS
         if getattr(settings, name) is not None and not _is_set(getattr(settings, needed))
     ]
+    if settings.zookeeper_set_acl and not any(_is_set(getattr(settings, n)) for n in _IDENTITIES):
+        incomplete.append(
+            f"zookeeper_set_acl: needs {' or '.join(_IDENTITIES)}: ZooKeeper gives rights to those "
+            "who have authenticated, and creates nothing with these rights for others"
+        )
     if incomplete:
         raise _invalid(incomplete)
     return settings

@@ -50,6 +50,13 @@ _ROOTS_OF_KAFKA: Final = frozenset(
 servers' own."""
 
 
+_NOTES_OF_REGENT: Final = (
+    *("deposed_controllers", "overtaken_answers", "shutting_down_brokers", "stray_replicas"),
+    *("throttles", "topic_ids"),
+)
+"""Below ``/regent``: where a contender's node would be taken for a note, and removed."""
+
+
 class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, BaseSettings):
     """Settings of one Regent process."""
 
@@ -140,8 +147,9 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
         default="/regent/election",
         pattern=r"^(/[^/]+)+$",
         description="Where the replicas of Regent elect one among themselves in ZooKeeper, below "
-        "the chroot. Not in a part of it that is Kafka's. All Regents of a Kafka cluster need the "
-        "same: one with another path does not become the controller while the other one is.",
+        "the chroot. Not in a part of it that is Kafka's, nor among Regent's notes. All Regents of "
+        "a Kafka cluster need the same: one with another path does not become the controller while "
+        "the other one is.",
     )
     warm_standby: bool = Field(
         default=False,
@@ -346,6 +354,8 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
             raise ValueError(
                 "this part of ZooKeeper is Kafka's, whose brokers read all nodes there"
             )
+        if path == "/regent" or path.split("/")[1:3] in [["regent", n] for n in _NOTES_OF_REGENT]:
+            raise ValueError("Regent keeps notes there; choose another one below /regent")
         return path
 
     @field_validator("*", mode="after")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
+
+from regent.settings.hosts import host_of_others
 
 
 class ReplicaOptions(BaseModel):
@@ -72,3 +74,8 @@ class ReplicaOptions(BaseModel):
         description="How long after a take-over by suspicion the next one may come, in seconds. "
         "The time doubles with each, up to an hour.",
     )
+
+    @field_validator("replica_advertised_host")
+    @classmethod
+    def _check_advertised_replica_host(cls, value: str | None) -> str | None:
+        return None if value is None else host_of_others(value)

@@ -39,11 +39,11 @@ writes that is the result of one; nobody expects it of a transaction."""
 
 NO_WATCHER: Final = -121
 UNIMPLEMENTED: Final = -6
-_CONNECTION_LOSS: Final = -4
+CONNECTION_LOSS: Final = -4
 
 _REPEATABLE: Final = frozenset(
     {
-        _CONNECTION_LOSS,
+        CONNECTION_LOSS,
         -7,  # OPERATIONTIMEOUT
         -118,  # SESSIONMOVED: the request reached a server that the session has left
         -122,  # REQUESTTIMEOUT
@@ -103,7 +103,7 @@ def failure_of(error: Exception) -> Failure:
 
 def code_of(error: Exception) -> int:
     """ZooKeeper's error code of an answer."""
-    return error.code if isinstance(error, ZookeeperError) else _CONNECTION_LOSS
+    return error.code if isinstance(error, ZookeeperError) else CONNECTION_LOSS
 
 
 def unexpected(code: int, path: str) -> errors.UnexpectedZooKeeperError:

@@ -20,7 +20,7 @@ from kazoo.protocol.states import KeeperState
 
 from regent.model.errors import SessionExpiredError, ZooKeeperUnavailableError
 from regent.zookeeper.answering import Batch, GiveUp, HeartbeatSink, Slot, post
-from regent.zookeeper.errors import Failure, failure_of
+from regent.zookeeper.errors import CONNECTION_LOSS, Failure, code_of, failure_of
 from regent.zookeeper.kazoo_client import OneSessionClient
 from regent.zookeeper.settings import ZooKeeperSettings
 
@@ -44,6 +44,8 @@ unread: ``BATCHES_IN_FLIGHT * BATCH_SIZE`` stays below that, and so short that h
 through."""
 
 _REPEAT_PAUSE_S: Final = 0.05
+_LOSSES_SUSPICIOUS: Final = 3
+"""A server closes the connection at a request that is too large for it, without an answer."""
 _WARNING_INTERVAL_S: Final = 30.0
 """Between two log entries about servers that are not reached."""
 
@@ -219,8 +221,12 @@ class Generation:
         missing = list(range(len(requests)))
         deadline = self._loop.time() + self._bound_s
         is_first = True
+        losses = 0
         while True:
-            await self.connection(deadline)
+            try:
+                await self.connection(deadline)
+            except ZooKeeperUnavailableError as error:
+                raise ZooKeeperUnavailableError(f"{error}{_after(losses)}") from error
             if not is_first:
                 # A server may also answer "not now" over a good connection.
                 await asyncio.sleep(_REPEAT_PAUSE_S)
@@ -234,11 +240,17 @@ class Generation:
             if not failed:
                 return answers
             missing = failed
+            losses += any(
+                isinstance(each, Exception) and code_of(each) == CONNECTION_LOSS
+                for each in outcomes
+            )
             if is_first:
                 is_first = False
                 deadline = self._loop.time() + self._bound_s
             elif self._loop.time() >= deadline:
-                raise ZooKeeperUnavailableError(f"no answer within {self._bound_s:g} s")
+                raise ZooKeeperUnavailableError(
+                    f"no answer within {self._bound_s:g} s{_after(losses)}"
+                )
 
     async def call(self, requests: Sequence[object]) -> list[Answer]:
         """Send requests once; each one's answer, or the exception with which it failed.
@@ -326,6 +338,17 @@ class Generation:
             if not future.done():
                 future.set_exception(SessionExpiredError("the ZooKeeper session is gone"))
         self._listener.on_ended(self, state)
+
+
+def _after(losses: int) -> str:
+    """What many connections that were lost at the same requests may mean."""
+    if losses < _LOSSES_SUSPICIOUS:
+        return ""
+    return (
+        f"; {losses} connections were lost at the same requests: if a server's log says "
+        "'Len error', its jute.maxbuffer is smaller than zookeeper_jute_max_buffer, which has to "
+        "be set to that of the servers"
+    )
 
 
 def is_repeatable(error: Exception) -> bool:

@@ -7,17 +7,21 @@
 - Connecting has an explicit bound per server; kazoo's own is the whole session timeout. TLS goes
   its own way: kazoo leaks the socket of a refused handshake, and waits for data that it has.
 - The granted session timeout and the moments of proven contact are reported.
+- A host that cannot be resolved is reported as any server that is not reached. kazoo only logs it,
+  and its thread ends at a name that DNS cannot have. It logs every attempt, several each second;
+  the same is logged once in a while.
 - What arrives is read in large pieces, and watch events go to the recursive watches, too. kazoo
   drops events for which it has no one-shot watch.
 
 What is relied upon of kazoo's private parts (``_session_callback``, ``_stopped``, ``_connection``,
-``ConnectionHandler._invoke``, ``_read``, ``_read_socket``, ``_read_watch_event``) is pinned down by
-the tests of this package.
+``ConnectionHandler._invoke``, ``_read``, ``_read_socket``, ``_read_watch_event``,
+``_expand_client_hosts``) is pinned down by the tests of this package.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 import select
 import socket
 import ssl
@@ -35,12 +39,16 @@ from kazoo.protocol.serialization import Connect
 from kazoo.protocol.states import Callback, KeeperState
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
+from regent.zookeeper.log_pauses import SilenceAboutRepeats
 from regent.zookeeper.receive_buffer import Event, ReceiveBuffer, decode_event
 from regent.zookeeper.settings import TlsSettings, ZooKeeperSettings
 from regent.zookeeper.tls import connect as tls_connection
 from regent.zookeeper.tls import explained
 
 logger = logging.getLogger(__name__)
+
+_KAZOO_LOGGER: Final = logging.getLogger("regent.zookeeper.kazoo")
+_KAZOO_LOGGER.addFilter(SilenceAboutRepeats())
 
 _RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 0.5}
 """Pauses between rounds over all servers, in seconds. kazoo's default grows up to an hour."""
@@ -102,7 +110,7 @@ class OneSessionClient(KazooClient):
             connection_retry=_RECONNECT,
             command_retry=_RECONNECT,
             default_acl=access_control_list(settings),
-            logger=logging.getLogger("regent.zookeeper.kazoo"),
+            logger=_KAZOO_LOGGER,
         )
         self._connection = _Connection(
             self,
@@ -171,7 +179,8 @@ class _Handler(SequentialThreadingHandler):
         try:
             return self._connect(*args, **kwargs)
         except Exception as error:
-            self._observer.attempt_failed(f"no connection to a server: {error}")
+            host, port = kwargs["hostname"], kwargs["address"][1]
+            self._observer.attempt_failed(f"no connection to {host}:{port}: {error}")
             raise
 
     def _connect(self, *args: Any, **kwargs: Any) -> socket.socket:
@@ -239,6 +248,7 @@ class _Connection(ConnectionHandler):
         self._incoming = incoming
         self._handshake_timeout_s = handshake_timeout_s
         self._tls = tls
+        self._server = ""
 
     def stop(self, timeout: float | None = None) -> bool:
         """Wait until the thread has ended, or the time is up; whether it has ended. (kazoo's own
@@ -248,6 +258,23 @@ class _Connection(ConnectionHandler):
             self._connection_routine.join()
             self._connection_routine = None
         return has_stopped
+
+    def _expand_client_hosts(self) -> list[tuple[str, str, int]]:
+        """Host, address and port of every server that can be resolved, in random order."""
+        found: list[tuple[str, str, int]] = []
+        for host, port in self._one_session_client.hosts:
+            try:
+                known = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)
+            except (OSError, UnicodeError) as error:
+                self._observer.attempt_failed(f"the host {host!r} cannot be resolved: {error}")
+            else:
+                found += ((host, str(each[4][0]), int(each[4][1])) for each in known)
+        random.shuffle(found)
+        return found
+
+    def _connect(self, host: str, hostip: str, port: int) -> Any:
+        self._server = f"{host}:{port}"
+        return super()._connect(host, hostip, port)
 
     def _read(self, length: int, timeout: float) -> bytes:
         with self._socket_error_handling():
@@ -292,7 +319,7 @@ class _Connection(ConnectionHandler):
             answer, zxid = super()._invoke(min(timeout, self._handshake_timeout_s), request, xid)
         except Exception as error:
             self._observer.attempt_failed(
-                f"a server gave no answer to the session request: {self._explained(error)}"
+                f"{self._server} gave no answer to the session request: {self._explained(error)}"
             )
             raise
         if answer.time_out > 0:  # else the session has expired
@@ -301,7 +328,7 @@ class _Connection(ConnectionHandler):
 
     def _explained(self, error: Exception) -> str:
         if self._tls is None:
-            return f"{error}; it may expect TLS"
+            return f"{error}; it may have no quorum, or expect TLS"
         return explained(error, self._tls, hostname="")
 
 

@@ -26,7 +26,7 @@ from kazoo.recipe.lock import Lock
 from kazoo.retry import KazooRetry
 
 from regent.runtime.ports import ZooKeeperPort
-from regent.zk_data.operations import SessionState
+from regent.zk_data.operations import SessionState, ZkError
 from regent.zookeeper.answering import post
 from regent.zookeeper.errors import code_of, unexpected
 from regent.zookeeper.generation import Generation
@@ -143,10 +143,13 @@ class LeaderElection:
         """Keep the reason until there is a place in the queue. The same one is logged once."""
         if candidacy is not self._candidacy:
             return
-        self.problem = (
-            f"the election among the replicas fails: {unexpected(code_of(error), self._path)}; "
-            "Regent's ZooKeeper user needs all rights there, and that to create it"
-        )
+        refusal = unexpected(code_of(error), self._path)
+        remedy = refusal.remedy
+        if refusal.code == ZkError.NO_AUTH.value:
+            remedy = "Regent's ZooKeeper user needs all rights there, and that to create it"
+        self.problem = f"the election among the replicas fails: {refusal}"
+        if remedy is not None:
+            self.problem += f"; {remedy}"
         if self.problem != self._logged_problem:
             logger.error(
                 "The election among the replicas failed; trying again",

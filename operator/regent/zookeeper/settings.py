@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
 from regent.model.errors import ConfigurationError
@@ -17,6 +19,10 @@ DEFAULT_CONNECT_TIMEOUT_MS: Final = 6_000
 DEFAULT_PORT: Final = 2181
 
 MIN_JUTE_MAX_BUFFER: Final = 65_536
+
+_NO_HOST: Final = re.compile(r"[\s/\\@#?;,:\[\]\x00-\x1f]")
+_SERVER_AGAIN: Final = re.compile(r",[^/,]+:[0-9]+(/|,|$)")
+"""In a chroot: what looks like the next server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +150,17 @@ def parse_connect_string(text: str) -> tuple[tuple[str, ...], str]:
         not end in one.
 
     Raises:
-        ConfigurationError: If a host or a port is missing or wrong.
+        ConfigurationError: If a host or a port is missing or wrong, or servers follow the chroot.
     """
     servers, slash, path = text.strip().partition("/")
     chroot = (slash + path).rstrip("/")
     if "//" in chroot or any(part in (".", "..") for part in chroot.split("/")):
         raise ConfigurationError(f"{chroot!r} is not a path in ZooKeeper")
+    if _SERVER_AGAIN.search(chroot):
+        raise ConfigurationError(
+            f"{text!r} has servers after the chroot, which ends the list of servers: write "
+            "host:port,host:port/path, with one path for all"
+        )
     return tuple(_host(server.strip(), text) for server in servers.split(",")), chroot
 
 
@@ -157,10 +168,21 @@ def _host(server: str, connect_string: str) -> str:
     host, colon, port = server.rpartition(":")
     if not colon or port.endswith("]"):
         host, port = server, str(DEFAULT_PORT)
-    if not host or (":" in host and not host.startswith("[")):
+    if not _is_host(host):
         raise ConfigurationError(
-            f"{connect_string!r} is not a ZooKeeper connect string; write host:port,host:port/path"
+            f"{connect_string!r} is not a ZooKeeper connect string: {host!r} is no host; write "
+            "host:port,host:port/path, and an IPv6 address in brackets"
         )
-    if not port.isdecimal() or not 0 < int(port) < 65536:
+    if not (port.isascii() and port.isdecimal()) or not 0 < int(port) < 65536:
         raise ConfigurationError(f"{port!r} in {connect_string!r} is not a port")
     return f"{host}:{port}"
+
+
+def _is_host(text: str) -> bool:
+    if not (text.startswith("[") and text.endswith("]")):
+        return bool(text) and not _NO_HOST.search(text)
+    try:
+        IPv6Address(text[1:-1])
+    except AddressValueError:
+        return False
+    return True

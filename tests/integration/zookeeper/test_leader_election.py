@@ -96,6 +96,30 @@ async def test_a_place_that_is_closed_is_a_problem_until_it_is_open(
     assert logged.exc_info is None
 
 
+async def test_a_place_that_a_quota_closes_is_named_with_the_way_out() -> None:
+    def limit(count: int) -> None:
+        client = KazooClient(server.connect_string)
+        client.start()
+        place = "/zookeeper/quota/full"
+        for path, content in (
+            ("/full", b""),
+            (f"{place}/zookeeper_limits", b"count=-1,bytes=-1=;countHardLimit=%d" % count),
+            (f"{place}/zookeeper_stats", b"count=1,bytes=0"),
+        ):
+            client.ensure_path(path)
+            client.set(path, content)
+        client.stop()
+        client.close()
+
+    with ZooKeeper(config={"enforceQuota": "true"}) as server:
+        await asyncio.to_thread(limit, 1)
+        async with replica(server, "pod-0", chroot="/full") as alone:
+            await until(lambda: "QUOTAEXCEEDED for /full" in (alone.election.problem or ""))
+            assert (alone.election.problem or "").endswith("(setquota, delquota)")
+            await asyncio.to_thread(limit, 100)
+            await until(lambda: alone.leads)
+
+
 async def test_resigning_goes_to_the_end_of_the_queue(shared_server: ZooKeeper) -> None:
     chroot = "/resigning"
     async with (

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
+from regent.kube.entry_budget import EntryBudget
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.health import KubeHealth
 from regent.kube.kind_wiring import KindSurroundings
@@ -168,7 +169,9 @@ class Serving:
             asyncio.create_task(self.latency.run()),
             asyncio.create_task(self._batcher.run()),
             asyncio.create_task(self._recorder.run()),
-            asyncio.create_task(work(self.queue, reconcile, metrics=self._metrics)),
+            asyncio.create_task(
+                work(self.queue, reconcile, metrics=self._metrics, entries=EntryBudget())
+            ),
             *self._start_duty(),
         ]
 

@@ -163,6 +163,15 @@ async def test_an_answer_that_is_not_from_an_api_server(client: KubeClient, serv
         await client.get("/a")
 
 
+@pytest.mark.parametrize("status", [200, 500])
+async def test_an_answer_without_end_is_none(
+    client: KubeClient, server: Server, status: int
+) -> None:
+    server.answers = [web.Response(text=100_000 * "[", status=status)]
+    with pytest.raises(KubeError, match="GET /a: "):
+        await client.get("/a")
+
+
 async def test_credentials_are_read_again_after_a_while(
     client: KubeClient, credentials: Credentials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,8 +400,9 @@ async def test_the_time_is_that_of_the_api_server(client: KubeClient, server: Se
     server.answers = [
         web.json_response({}, headers={"Date": "Sun, 06 Nov 1994 08:49:37 GMT"}),
         web.json_response({}, headers={"Date": "yesterday"}),
+        web.json_response({}, headers={"Date": f"Sun, 06 Nov {'9' * 20} 08:49:37 GMT"}),
     ]
-    for _ in range(2):
+    for _ in range(3):
         await client.get("/a")
         now = client.server_time()
         assert now is not None

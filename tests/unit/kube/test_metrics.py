@@ -14,6 +14,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from regent.kube.client import KubeClient
+from regent.kube.entry_budget import EntryBudget
 from regent.kube.errors import KubeUnavailableError
 from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
@@ -60,7 +61,7 @@ def test_every_result_of_a_reconciliation_is_counted_from_zero_on(
         queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
         for name in ("fine", "again", "refused", "broken"):
             queue.add(ObjectKey("KafkaTopic", "shop", name))
-        worker = asyncio.create_task(work(queue, reconcile, metrics=metrics))
+        worker = asyncio.create_task(work(queue, reconcile, metrics=metrics, entries=EntryBudget()))
         await elapse(0.1)
         worker.cancel()
 

@@ -25,6 +25,7 @@ from regent.controller.commands import (
 )
 from regent.controller.view import ClusterView
 from regent.kube import login as login_module
+from regent.kube.entry_budget import ENTRIES, EntryBudget
 from regent.kube.errors import KubeApiError, KubeLoginError
 from regent.kube.handlers import KOPF_FINALIZER, HandlerContext, build_registry, build_settings
 from regent.kube.login import login
@@ -196,7 +197,12 @@ class TestWorker:
             queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
             queue.add(ObjectKey("KafkaTopic", "shop", "large"))
             worker = asyncio.create_task(
-                work(queue, reconcile, metrics=ResourceMetrics(CollectorRegistry()))
+                work(
+                    queue,
+                    reconcile,
+                    metrics=ResourceMetrics(CollectorRegistry()),
+                    entries=EntryBudget(),
+                )
             )
             await elapse(100)
             worker.cancel()
@@ -221,7 +227,12 @@ class TestWorker:
             for name in ("busy", "broken", "again", "fine"):
                 queue.add(ObjectKey("KafkaTopic", "shop", name))
             worker = asyncio.create_task(
-                work(queue, reconcile, metrics=ResourceMetrics(CollectorRegistry()))
+                work(
+                    queue,
+                    reconcile,
+                    metrics=ResourceMetrics(CollectorRegistry()),
+                    entries=EntryBudget(),
+                )
             )
             await elapse(200)
             assert queue.is_idle
@@ -245,6 +256,39 @@ class TestWorker:
             "error": "too many requests",
         } == vars(requeued)
         assert "ZeroDivisionError" in caplog.text
+
+    def test_what_refuses_all_resources_does_not_flood_the_log(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        looks = 0
+
+        async def reconcile(_: ObjectKey) -> Reconciled:
+            nonlocal looks
+            looks += 1
+            raise KubeApiError("denied by a policy", status=403)
+
+        async def scenario() -> None:
+            queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
+            for number in range(500):
+                queue.add(ObjectKey("KafkaTopic", "shop", f"t-{number}"))
+            worker = asyncio.create_task(
+                work(
+                    queue,
+                    reconcile,
+                    metrics=ResourceMetrics(CollectorRegistry()),
+                    entries=EntryBudget(),
+                )
+            )
+            await elapse(170)
+            worker.cancel()
+
+        run(scenario())
+        assert looks > 3_000
+        assert len(caplog.records) == 3 * ENTRIES
+        left_out = [vars(record)["entries_left_out"] for record in caplog.records]
+        assert left_out[:ENTRIES] == [0] * ENTRIES
+        assert sum(left_out) + len(left_out) < looks
+        assert left_out[ENTRIES] > 500
 
 
 class TestLogin:

@@ -11,7 +11,7 @@ import pytest
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeConflictError, KubeNotFoundError
 from regent.kube.object_cache import ObjectKey
-from regent.kube.status_writer import StatusWriter, WriteResult
+from regent.kube.status_writer import StatusWriter, WriteResult, _differences
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kafka_topic import FINALIZER
 from regent.resources.kafka_topic_status import KafkaTopicStatus
@@ -31,6 +31,8 @@ class Store(KubeClient):
         self.unknown_fields: frozenset[str] = frozenset()
         """Fields of the status, or within its fields (``plan.hash``), that the definition does not
         know: they are dropped."""
+        self.webhook: Callable[[dict[str, Any]], None] = lambda stored: None
+        """Changes what is about to be stored, as a mutating admission webhook does."""
 
     def change(self, **metadata: Any) -> None:
         """Somebody else changes the object."""
@@ -81,9 +83,10 @@ class Store(KubeClient):
             raise KubeConflictError("changed", status=409)
         assert is_status == ("status" in patch)
         if not is_status:
-            self.change(finalizers=patch["metadata"]["finalizers"])
-            return
-        _merge(self.stored["status"], _without(patch["status"], self.unknown_fields))
+            self.stored["metadata"]["finalizers"] = patch["metadata"]["finalizers"]
+        else:
+            _merge(self.stored["status"], _without(patch["status"], self.unknown_fields))
+        self.webhook(self.stored)
         self.change()
 
 
@@ -304,3 +307,10 @@ def test_an_object_with_the_finalizer_of_somebody_else_stays() -> None:
     known = bench.cache.get(key())
     assert known is not None
     assert known.finalizers == ["else"]
+
+
+def test_what_has_to_be_stored_is_named_where_it_was_dropped_or_changed() -> None:
+    wanted = {"a": 1, "b": {"c": "x", "d": [{"e": 1, "f": 2}, {"e": 3, "f": 4}]}, "g": [1, 2]}
+    assert _differences(wanted, {**wanted, "defaulted": 1}) == (set(), set())
+    stored = {"b": {"c": "y", "d": [{"e": 1}, {"e": 5}]}, "g": [1]}
+    assert _differences(wanted, stored) == ({"a", "b.d.f"}, {"b.c", "b.d.e", "g"})

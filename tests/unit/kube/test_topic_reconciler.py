@@ -422,3 +422,29 @@ def test_why_an_admission_policy_refuses_a_finalizer_is_said(status: int) -> Non
     with pytest.raises(KubeApiError, match="team is missing"):
         bench.reconcile()
     assert bench.port.commands == []
+
+
+def test_a_webhook_that_takes_the_finalizer_off_is_no_hot_loop() -> None:
+    bench = Bench(body(version="5"))
+
+    def strip(stored: dict[str, Any]) -> None:
+        stored["metadata"]["finalizers"] = []
+
+    bench.store.webhook = strip
+    with pytest.raises(KubeSchemaError, match=r"finalizer .* is not there.* admission webhook"):
+        bench.reconcile()
+    assert len(bench.store.patches) == 1
+    assert bench.port.commands == []
+
+
+def test_a_webhook_that_changes_the_intent_is_no_hot_loop() -> None:
+    bench = Bench(body(version="5", adoptionPolicy="Refuse", metadata={"finalizers": [FINALIZER]}))
+
+    def blur(stored: dict[str, Any]) -> None:
+        stored["status"]["intendedTopicId"] = "***"
+
+    bench.store.webhook = blur
+    with pytest.raises(KubeSchemaError, match=r"status\.intendedTopicId .* admission webhook"):
+        bench.reconcile()
+    assert len(bench.store.patches) == 1
+    assert bench.port.commands == []

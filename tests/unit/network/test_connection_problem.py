@@ -46,6 +46,12 @@ def test_a_broker_that_is_merely_down_needs_no_advice() -> None:
     assert str(problem) == "BROKERS://kafka-1:9094: OSError: refused"
 
 
+def test_silence_is_named() -> None:
+    """The error that the event loop raises says nothing."""
+    problem = connection_problem(TimeoutError(), endpoint=ENDPOINT, settings=ChannelSettings())
+    assert str(problem).startswith("BROKERS://kafka-1:9094: TimeoutError: no answer in time;")
+
+
 def test_our_own_expired_certificate_is_what_to_look_at(tmp_path: Path) -> None:
     files = Authority(tmp_path).issue("regent", is_expired=True)
     tls = tls_to_brokers(

@@ -70,6 +70,27 @@ class TestLimits:
         assert "kafka-reassign-partitions --zookeeper" in said(plan).message
         assert "partition 1 on [2, 1] instead of [3, 1]" in said(plan).message
 
+    def test_a_number_that_is_missing_among_the_partitions_is_named(self) -> None:
+        """As after an edit of the topic's node. Clients would send to partition 1."""
+        holed = TopicView("orders", ID, (partition(0, (1, 2)), partition(7, (2, 1))))
+        for subject in (owned(), owned(partitions=9), owned(replicaAssignment=[[1, 2], [3, 1]])):
+            plan = plan_topic(request(subject, view(holed), config={}))
+            assert plan.commands == ()
+            assert state(plan)["Stalled"] == "True/InvalidPartitions"
+            assert "up to number 7 in ZooKeeper, but no partition 1" in said(plan).message
+        far = TopicView("orders", ID, (partition(2**31 - 1, (1, 2)),))
+        plan = plan_topic(request(owned(), view(far), config={}))
+        assert "but no partition 0" in said(plan).message
+
+    def test_places_are_compared_by_the_numbers_of_partitions(self) -> None:
+        holed = TopicView("orders", ID, (partition(0, (1, 2)), partition(2, (2, 1))))
+        subject = owned(partitions=3, replicaAssignment=[[1, 2], [2, 1], [3, 2]])
+        plan = plan_topic(request(subject, view(holed), config={}))
+        assert "partition 2 on [2, 1] instead of [3, 2]" in said(plan).message
+        assert plan.status is not None
+        drifted = [entry.field for entry in plan.status.drift]
+        assert drifted == ["partitions", "replicaAssignment[2]"]
+
     def test_a_refusal_comes_before_a_limit(self) -> None:
         subject = owned(partitions=1, config={"retention.ms": 1})
         refused = attempt(

@@ -14,6 +14,11 @@ from regent.servers.endpoint_settings import server_settings
 from regent.settings import Settings
 from regent.settings.loading import load_settings
 from regent.settings.markdown import render_markdown
+from regent.zk_data.broker_notes import DEPOSED, SHUTTING_DOWN
+from regent.zk_data.overtaken_answers import OVERTAKEN_ANSWERS
+from regent.zk_data.stray_replicas import STRAY_REPLICAS
+from regent.zk_data.throttles import THROTTLES
+from regent.zk_data.topic_ids import TOPIC_IDS
 
 
 def test_an_option_wins_over_the_environment_and_that_over_the_file(
@@ -45,6 +50,19 @@ def test_an_election_in_a_part_of_zookeeper_that_is_kafkas_is_refused(path: str)
         load_settings({"zookeeper": "zk", "election_path": path})
     settings = load_settings({"zookeeper": "zk", "election_path": "/regent/brokers"})
     assert settings.election_path == "/regent/brokers"
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        "/regent",
+        *(DEPOSED.parent, SHUTTING_DOWN.parent, OVERTAKEN_ANSWERS, STRAY_REPLICAS),
+        *(THROTTLES, TOPIC_IDS, f"{THROTTLES}/topics"),
+    ],
+)
+def test_an_election_among_the_notes_of_regent_is_refused(notes: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"election_path: .*Regent keeps notes there"):
+        load_settings({"zookeeper": "zk", "election_path": notes})
 
 
 def test_namespaces_are_separated_by_commas_in_the_environment(
@@ -143,6 +161,7 @@ def test_a_binary_settings_file_is_named(tmp_path: Path) -> None:
         ),
         ({"broker_sasl_username": "u"}, "broker_sasl_username: needs broker_sasl_password_file,"),
         ({"zookeeper_sasl_password_file": "p"}, "password_file: needs zookeeper_sasl_username,"),
+        ({"zookeeper_set_acl": True}, "zookeeper_set_acl: needs zookeeper_sasl_username or "),
     ],
 )
 def test_a_setting_without_the_one_it_needs_is_refused(
@@ -267,3 +286,18 @@ def test_settings_of_the_endpoint_that_cannot_be_are_named(
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"(?s){message}"):
         server_settings(load_settings({"zookeeper": "z:1", **options}))
+
+
+@pytest.mark.parametrize("host", ["[::1]", "a b", "http://regent", "regent:9092", "a,b"])
+@pytest.mark.parametrize("setting", ["endpoint_advertised_host", "replica_advertised_host"])
+def test_an_advertised_host_has_the_form_of_one(setting: str, host: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{setting}: .* neither the name"):
+        load_settings({"zookeeper": "z:1", "endpoint_port": 0, setting: host})
+
+
+def test_advertised_hosts_are_names_or_addresses() -> None:
+    for host in ("regent-0.kafka_1.svc", "2001:db8::1", "fe80::1%eth0", "10.0.0.1"):
+        settings = load_settings(
+            {"zookeeper": "z:1", "endpoint_port": 0, "endpoint_advertised_host": host}
+        )
+        assert settings.endpoint_advertised_host == host

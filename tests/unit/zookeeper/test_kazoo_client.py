@@ -29,7 +29,7 @@ class Recorder:
         self.told: list[tuple[object, ...]] = []
 
     def attempt_failed(self, reason: str) -> None:
-        pass
+        self.told.append(("attempt failed", reason))
 
     def handshake_done(self, sent_at: float, granted_timeout_ms: int) -> None:
         self.told.append(("handshake", granted_timeout_ms))
@@ -93,6 +93,10 @@ def test_the_parts_that_are_overridden_exist() -> None:
     assert list(inspect.signature(ConnectionHandler._read_watch_event).parameters) == [
         *("self", "buffer", "offset")
     ]
+    assert list(inspect.signature(ConnectionHandler._expand_client_hosts).parameters) == ["self"]
+    assert list(inspect.signature(ConnectionHandler._connect).parameters) == [
+        *("self", "host", "hostip", "port")
+    ]
     source = inspect.getsource(ConnectionHandler)
     for relied_upon in (
         "self.handler.create_connection(",
@@ -101,6 +105,8 @@ def test_the_parts_that_are_overridden_exist() -> None:
         "self._read(4, timeout)",
         "self._read_socket(read_timeout)",
         "self._read_watch_event(buffer, offset)",
+        "host_ports = self._expand_client_hosts()",
+        "hostname=host,",
         "client._child_watchers.pop(path, [])",
         "self.client._stopped.is_set()",
         "client._queue[0]",
@@ -167,8 +173,45 @@ def test_connecting_is_bounded(client: OneSessionClient) -> None:
     with patch.object(SequentialThreadingHandler, "create_connection", connect):
         for asked in ({"timeout": 9.0}, {"timeout": 0.2}, {}):
             with pytest.raises(TimeoutError):
-                client.handler.create_connection(address=("a", 1), **asked)
+                client.handler.create_connection(address=("a", 1), hostname="zk", **asked)
     assert bounds == [0.5, 0.2, 0.5]
+
+
+def test_a_server_that_is_not_reached_is_named(
+    client: OneSessionClient, recorder: Recorder
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(ConnectionDropped):
+        client._connection._connect("localhost", "127.0.0.1", port)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        other_port = server.getsockname()[1]
+        hanging_up = threading.Thread(target=lambda: server.accept()[0].close())
+        hanging_up.start()
+        with pytest.raises(ConnectionDropped):  # as a server does that has no quorum
+            client._connection._connect("localhost", "127.0.0.1", other_port)
+        client._connection._socket.close()
+        hanging_up.join()
+    (_, refused), (_, broken) = recorder.told
+    assert str(refused).startswith(f"no connection to localhost:{port}: ")
+    assert str(broken).startswith(f"localhost:{other_port} gave no answer to the session request: ")
+    assert "it may have no quorum, or expect TLS" in str(broken)
+
+
+def test_hosts_that_cannot_be_resolved_are_reported_and_the_others_tried(
+    recorder: Recorder,
+) -> None:
+    """DNS has no such labels: Python raises another error than for a host that is not found."""
+    settings = ZooKeeperSettings(
+        hosts=("zk..svc:1", "localhost:2", f"{64 * 'z'}.svc:3"), connect_timeout_ms=500
+    )
+    client = OneSessionClient(settings, recorder)
+    servers = client._connection._expand_client_hosts()
+    assert {(host, port) for host, _, port in servers} == {("localhost", 2)}
+    assert [str(reason).partition(" cannot be resolved: ")[0] for _, reason in recorder.told] == [
+        "the host 'zk..svc'",
+        f"the host '{64 * 'z'}.svc'",
+    ]
 
 
 def test_the_handshake_is_bounded_and_told(client: OneSessionClient, recorder: Recorder) -> None:

@@ -25,6 +25,8 @@ from regent.zookeeper.tls import tls_context
         ("h/", ("h:2181",), ""),
         ("10.0.0.1:1", ("10.0.0.1:1",), ""),
         ("[2001:db8::1]:2182,[::1]/k", ("[2001:db8::1]:2182", "[::1]:2181"), "/k"),
+        ("[fe80::1%eth0]:1", ("[fe80::1%eth0]:1",), ""),
+        ("zk_1.é-x:1", ("zk_1.é-x:1",), ""),
     ],
 )
 def test_connect_strings(text: str, hosts: tuple[str, ...], chroot: str) -> None:
@@ -33,11 +35,23 @@ def test_connect_strings(text: str, hosts: tuple[str, ...], chroot: str) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["", "/kafka", "h:", "h:x", "h:0", "h:65536", "h,,h2", ":2181", "::1:2181", "h//a", "h/a/../b"],
+    [
+        *("", "/kafka", "h:", "h:x", "h:0", "h:65536", "h,,h2", ":2181", "::1:2181", "h//a"),
+        *("h/a/../b", "zk://h:1", "h1;h2", "h1 h2", "user@h:1", "h:\u0661"),
+        *("[]:1", "[::1", "::1]", "[h]:1", "[::1]1", "[1:2]:1"),
+    ],
 )
 def test_no_connect_strings(text: str) -> None:
     with pytest.raises(ConfigurationError):
         parse_connect_string(text)
+
+
+def test_a_chroot_stands_once_after_all_servers() -> None:
+    """Kafka takes it all for a path: only the first server would be asked, for a strange one."""
+    for text in ("h1:1/k,h2:1/k", "h1/k,h2:1", "h1:1/k,h2:1,h3:1/k"):
+        with pytest.raises(ConfigurationError, match="one path for all"):
+            parse_connect_string(text)
+    assert parse_connect_string("h:1/a,b") == (("h:1",), "/a,b")
 
 
 def test_how_long_calls_wait() -> None:

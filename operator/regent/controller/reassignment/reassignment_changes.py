@@ -64,6 +64,6 @@ async def _process_requests(active: ActiveController) -> Collection[TopicPartiti
             partitions=len(refused),
             examples=examples(f"{tp}: {why}" for tp, why in refused.items()),
         )
-    if refused or request.problems:
+    if refused or request.problems or not request.targets:
         await drop_requests(active, lambda tp, _: tp in refused)
     return {tp: None for tp in wanted if tp not in refused}.keys()

@@ -45,7 +45,7 @@ async def read_request(active: ActiveController) -> ReassignPartitionsZNode | No
 async def drop_requests(
     active: ActiveController, is_obsolete: Callable[[TopicPartition, tuple[int, ...]], bool]
 ) -> None:
-    """Remove partitions from the node, and malformed entries with them.
+    """Remove partitions from the node, and malformed entries with them; an empty node goes.
 
     Args:
         is_obsolete: Whether a partition is to go, by the replica list that the node wants for it.
@@ -56,7 +56,7 @@ async def drop_requests(
         if node is None or request is None:
             return
         kept = {tp: r for tp, r in request.targets.items() if not is_obsolete(tp, r)}
-        if len(kept) == len(request.targets) and not request.problems:
+        if kept and len(kept) == len(request.targets) and not request.problems:
             return
         change = (
             SetData(_PATH, encode_reassign_partitions(kept), node.version)
@@ -74,5 +74,10 @@ def _decode(active: ActiveController, node: ZNode) -> ReassignPartitionsZNode | 
     try:
         return decode_reassign_partitions(node.data)
     except MalformedZNodeError as error:
-        active.log.error("Malformed reassignment skipped", path=error.path, reason=error.reason)
+        active.log.error(
+            "Malformed reassignment skipped",
+            path=error.path,
+            reason=error.reason,
+            remedy="delete the znode: tools do not begin another reassignment while it exists",
+        )
         return None

@@ -78,12 +78,7 @@ def answer_lost(topic: str) -> Rejected:
 
 def refused_by_zookeeper(error: UnexpectedZooKeeperError) -> Rejected:
     """An answer that concerns the znodes of one command, such as NOAUTH."""
-    advice = {
-        ZkError.NO_AUTH.value: "; give Regent's ZooKeeper user the rights of the brokers on this "
-        "znode",
-        ZkError.QUOTA_EXCEEDED.value: "; raise or remove the quota that somebody has set for this "
-        "znode or one above it (setquota, delquota)",
-    }.get(error.code, "")
+    advice = "" if error.remedy is None else f"; {error.remedy}"
     return Rejected(Reason.ZOOKEEPER_REFUSED, f"{error}{advice}. The command is tried again")
 
 

@@ -18,7 +18,12 @@ from regent.reconcile.reassignments.status import (
 )
 from regent.reconcile.reassignments.throttling import throttled_still
 from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts
-from regent.resources.conditions import ConditionReason, ConditionStatus, ConditionType
+from regent.resources.conditions import (
+    ConditionReason,
+    ConditionStatus,
+    ConditionType,
+    find_condition,
+)
 from regent.resources.partition_reassignment import DesiredState
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
 
@@ -27,9 +32,13 @@ _COMPLETED_PHASES: Final = (Phase.COMPLETED, Phase.UNDO_REFUSED)
 
 def is_finished(request: ReassignmentRequest) -> bool:
     """Whether it is over. It stays so, whatever becomes of the cluster or of the resource, unless
-    it is to be undone."""
+    it is to be undone. A phase alone, which somebody may have edited, does not say so."""
     status = request.resource.status
-    return status.finished_at is not None or status.phase is Phase.COMPLETED
+    if status.finished_at is not None:
+        return True
+    completed = find_condition(status.conditions, ConditionType.COMPLETED)
+    said = None if completed is None else completed.status
+    return status.phase is Phase.COMPLETED and said is not ConditionStatus.FALSE
 
 
 def may_be_undone(request: ReassignmentRequest) -> bool:

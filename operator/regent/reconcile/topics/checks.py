@@ -20,6 +20,7 @@ from regent.model.topic_config import (
     parse_int,
 )
 from regent.reconcile.checks import Check, Finding
+from regent.reconcile.topics.drift import moved_partitions
 from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import ConditionReason, enumerate_some
 from regent.resources.kafka_topic import KafkaTopic
@@ -249,7 +250,27 @@ def size_may_change(request: TopicRequest) -> Finding | None:
     )
 
 
+def partitions_are_numbered_through(request: TopicRequest) -> Finding | None:
+    """Kafka's clients count partitions, and wait for the leader of a number that is missing."""
+    topic = request.topic
+    if topic is None:
+        return None
+    numbers = [partition.partition for partition in topic.partitions]
+    missing = next((i for i, number in enumerate(numbers) if number != i), None)
+    if missing is None:
+        return None
+    return Finding(
+        ConditionReason.INVALID_PARTITIONS,
+        f"the topic has {len(numbers)} partitions up to number {numbers[-1]} in ZooKeeper, but no "
+        f"partition {missing}: clients that send to it wait in vain; it does not grow like this. "
+        f"Put partition {missing} into /brokers/topics/{request.topic_name}, or delete and "
+        "recreate the topic",
+        "spec.partitions",
+    )
+
+
 GROWTH_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
+    partitions_are_numbered_through,
     size_may_change,
     assigned_brokers_are_alive,
 )
@@ -272,22 +293,18 @@ def partitions_do_not_shrink(request: TopicRequest) -> Finding | None:
 
 def replica_assignment_matches(request: TopicRequest) -> Finding | None:
     """Another place for replicas takes moving data, which a KafkaTopic does not do."""
-    topic, declared = request.topic, request.resource.spec.replica_assignment
-    if topic is None or declared is None:
+    topic = request.topic
+    if topic is None:
         return None
-    different = [
-        partition
-        for partition, replicas in zip(topic.partitions, declared, strict=False)
-        if partition.target_replicas != replicas
-    ]
+    different = moved_partitions(topic, request.resource.spec)
     if not different:
         return None
-    first = different[0]
+    first, declared = different[0]
     return Finding(
         ConditionReason.REPLICA_ASSIGNMENT_MISMATCH,
         f"{len(different)} partitions have other replicas than declared, the first is partition "
         f"{first.partition} on {list(first.replicas)} instead of "
-        f"{list(declared[first.partition])}, and a KafkaTopic does not move them: declare the "
+        f"{list(declared)}, and a KafkaTopic does not move them: declare the "
         f"replicas they have, or have {_MOVING_TOOL} move them",
         f"spec.replicaAssignment[{first.partition}]",
     )

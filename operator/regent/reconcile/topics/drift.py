@@ -13,7 +13,7 @@ from regent.controller.commands import (
     TopicCommand,
 )
 from regent.controller.topic_defaults import TopicDefaults, topic_defaults
-from regent.controller.view import TopicView
+from regent.controller.view import PartitionView, TopicView
 from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import enumerate_some, shorten
 from regent.resources.kafka_topic import KafkaTopicSpec
@@ -78,12 +78,26 @@ def _shape_drift(topic: TopicView, spec: KafkaTopicSpec) -> tuple[DriftEntry, ..
     factors = sorted({len(p.target_replicas) for p in topic.partitions})
     if spec.replicas is not None and factors not in ([], [spec.replicas]):
         entries.append(_entry("replicas", spec.replicas, ", ".join(map(str, factors))))
-    for partition, replicas in zip(topic.partitions, spec.replica_assignment or (), strict=False):
-        settled = partition.target_replicas
-        if settled != replicas:
-            field = f"replicaAssignment[{partition.partition}]"
-            entries.append(_entry(field, list(replicas), list(settled)))
+    for partition, replicas in moved_partitions(topic, spec):
+        field = f"replicaAssignment[{partition.partition}]"
+        entries.append(_entry(field, list(replicas), list(partition.target_replicas)))
     return tuple(entries)
+
+
+def moved_partitions(
+    topic: TopicView, spec: KafkaTopicSpec
+) -> list[tuple[PartitionView, tuple[int, ...]]]:
+    """Partitions that are elsewhere than declared, each with where it is declared to be.
+
+    Numbers count, not places: a node that somebody has edited need not have all numbers.
+    """
+    declared = spec.replica_assignment or ()
+    return [
+        (partition, declared[partition.partition])
+        for partition in topic.partitions
+        if partition.partition < len(declared)
+        and partition.target_replicas != declared[partition.partition]
+    ]
 
 
 def _config_drift(request: TopicRequest) -> tuple[DriftEntry, ...]:

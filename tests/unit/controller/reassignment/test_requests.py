@@ -179,6 +179,13 @@ class TestRequestNode:
         assert cluster.requested() is None
         assert cluster.world.log.errors("Malformed reassignments skipped")
 
+    def test_a_request_of_nothing_is_removed(self) -> None:
+        """Kafka's tools would not begin another reassignment."""
+        cluster = Cluster((1, 2)).start()
+        cluster.world.put(paths.REASSIGN_PARTITIONS, b'{"version":1,"partitions":[]}')
+        cluster.world.run(process_zk_partition_reassignment(cluster.active))
+        assert cluster.requested() is None
+
     def test_a_node_that_cannot_be_read_is_left_alone(self) -> None:
         cluster = Cluster((1, 2))
         cluster.world.put(paths.REASSIGN_PARTITIONS, b"{")

@@ -146,6 +146,17 @@ def test_a_stored_plan_that_was_changed_is_not_executed(document: str) -> None:
     assert state(plan)["Stalled"] == "True/PlanUnreadable"
 
 
+def test_a_phase_that_somebody_edits_ends_nothing() -> None:
+    subject = running()
+    begun = plan_reassignment(request(subject, ORIGIN)).status
+    assert begun is not None
+    status = begun.model_copy(update={"phase": Phase.COMPLETED})
+    plan = plan_reassignment(request(subject.model_copy(update={"status": status}), ORIGIN))
+    assert targets(plan)
+    assert plan.status is not None
+    assert plan.status.phase is Phase.EXECUTING
+
+
 def test_a_pause_lets_arrive_what_is_on_its_way_and_begins_nothing() -> None:
     subject = running(desiredState="Paused")
     plan = plan_reassignment(

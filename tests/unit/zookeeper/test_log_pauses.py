@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from regent.zookeeper.log_pauses import SilenceAboutRepeats
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> logging.Logger:
+    caplog.set_level(logging.DEBUG)
+    return logging.getLogger("a.library")
+
+
+def test_what_is_said_again_and_again_is_logged_once_in_a_while(
+    log: logging.Logger, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 100.0
+    silence = SilenceAboutRepeats(lambda: now)
+    log.addFilter(silence)
+    try:
+        for _ in range(61):
+            log.info("Connecting to %s", "zk1")
+            log.info("Connecting to %s", "zk2")
+            now += 1
+    finally:
+        log.removeFilter(silence)
+    assert caplog.messages == ["Connecting to zk1", "Connecting to zk2"] * 3
+
+
+def test_errors_are_always_logged(log: logging.Logger, caplog: pytest.LogCaptureFixture) -> None:
+    silence = SilenceAboutRepeats(lambda: 0.0)
+    log.addFilter(silence)
+    try:
+        for _ in range(3):
+            log.error("Unhandled exception")
+    finally:
+        log.removeFilter(silence)
+    assert caplog.messages == ["Unhandled exception"] * 3
+
+
+def test_what_differs_each_time_takes_no_memory(log: logging.Logger) -> None:
+    silence = SilenceAboutRepeats(lambda: 0.0)
+    log.addFilter(silence)
+    try:
+        for number in range(1000):
+            log.info("Session %d", number)
+    finally:
+        log.removeFilter(silence)
+    assert len(silence._logged_at) <= 100
