@@ -22,7 +22,7 @@ _SHARP = 0.1
 _LIGHT = 0.25
 """Choices of heavy rows are smoother than those of light ones: added to how heavy a row is."""
 
-_FAR, _DEARER = 20.0, 8.0
+_FAR, _DEARER = 10.0, 5.0
 """So many times ``smooth`` from a kink nothing is smoothed; the second is for groups."""
 
 
