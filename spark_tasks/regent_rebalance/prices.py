@@ -192,7 +192,8 @@ class _Ascent:
 
     def top(self, floor: Floats, extra: Floats, way: _Climb) -> tuple[Floats, Floats]:
         """Floors and extras where the bound is nearly the best of the sample."""
-        smooth, self._left, before = way.first, way.most, None
+        smooth, self._left = way.first, way.most
+        before: tuple[tuple[Floats, Floats], float] | None = None
         while True:
             top = self._climb(floor, extra, smooth)
             if smooth <= way.last or self._left <= 0:
