@@ -134,7 +134,7 @@ def mean_curvature(slopes: Slopes) -> float:
     for b in range(brokers):
         for k in range(kinds):
             total += slopes.within[b, k, k]
-    return total / (brokers * kinds)
+    return float(total / (brokers * kinds))
 
 
 @compiled

@@ -118,7 +118,7 @@ def add_target(targets: Targets, count: int, paid: float, asked: float, smooth: 
         for j in range(count + 1):
             before = targets.bend[i, j] * (1.0 - passed) if i < count and j < count else 0.0
             targets.bend[i, j] = before + bend * targets.lead[i] * targets.lead[j]
-    return (paid + asked - root) / 2
+    return float((paid + asked - root) / 2)
 
 
 @compiled
