@@ -20,6 +20,9 @@ _KB, _MB = 1_000, 1_000_000
 _DISK = 300_000 * _MB
 _NETWORK_IN, _NETWORK_OUT = 300_000 * _KB, 200_000 * _KB
 
+_HEAVY = 1.5
+"""The exponent of Pareto's distribution."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -30,6 +33,8 @@ class Shape:
             LINEAR or EXPONENTIAL.
         rack_aware: Whether replicas of a partition start in different racks.
         scale: Factor of all loads.
+        heavy: Whether few topics have most of all loads: their popularity has Pareto's
+            distribution with the exponent 1.5 instead of the exponential one.
         crc: CRC-32 of the placement; None if nobody else has made this shape.
         cruise_control_s: CPU seconds of Cruise Control's planner, None where it has no figure.
     """
@@ -44,6 +49,7 @@ class Shape:
     rack_aware: bool = False
     new: int = 0
     dead: int = 0
+    heavy: bool = False
     crc: str | None = None
     cruise_control_s: float | None = None
 
@@ -67,15 +73,20 @@ SHAPES = (
     _a("rack-aware", rack_aware=True, crc="7944e4b2", cruise_control_s=6.3),
     _a("4 new", rack_aware=True, new=4, crc="7944e4b2", cruise_control_s=6.1),
     _a("2 dead", rack_aware=True, dead=2, crc="7944e4b2", cruise_control_s=4.8),
+    _a("heavy", rack_aware=True, heavy=True, crc="7944e4b2"),
     _b("uniform", crc="a9525b8d", cruise_control_s=35.4),
     _b("rack-aware", rack_aware=True, crc="33fc2923", cruise_control_s=39.9),
     _b("linear", distribution="LINEAR", crc="7121fb29", cruise_control_s=55.3),
+    _b("heavy", rack_aware=True, heavy=True, crc="33fc2923"),
+    _b("heavy linear", distribution="LINEAR", heavy=True, crc="7121fb29"),
     _c("uniform", crc="8cf23429", cruise_control_s=130.5),
     _c("rack-aware", rack_aware=True, crc="64c552d5", cruise_control_s=190.7),
     _c("linear", distribution="LINEAR", crc="8112d234"),
+    _c("heavy", rack_aware=True, heavy=True, crc="64c552d5"),
     Shape("D uniform", 10, 215, 3_500, 2_800_002, 0.096),
 )
-"""Cruise Control did not finish C linear within 490 s, and nobody has timed it on D."""
+"""Cruise Control did not finish C linear within 490 s, and nobody has timed it on D, nor with loads
+that few topics have most of."""
 
 
 def generate(shape: Shape) -> Snapshot:
@@ -177,6 +188,9 @@ def _pick(shape: Shape, seeds: npt.NDArray[np.int64]) -> Ints:
 def _drawn(shape: Shape, seed: int, topic: Ints, mean: int) -> Ints:
     """Loads of replicas or partitions of these topics, each by its topic's popularity."""
     popularity = exponential(7_234, shape.topics + 1)
+    if shape.heavy:
+        # The mean of Pareto's distribution is 3 with this exponent.
+        popularity = np.exp(popularity / _HEAVY) / 3
     return ints(exponential(seed, len(topic)) * mean * shape.scale * popularity[topic])
 
 

@@ -9,10 +9,10 @@ replica would seem to relieve at once a broker that lacks replicas and one that 
 such step allows more than plans may do: whatever the prices are, no plan costs less (Lagrangian
 relaxation). What leaders alone bring is left out, as leaders change freely.
 
-Good prices are found on a sample of partitions: ``min(0, x)`` is made smooth, and a gradient
-climbed in steps that shrink (Adam). That is done twice: the prices of a small sample tell which
-replicas stay in any case, and a larger sample has only the others. Only additions, products and
-square roots are used: every machine finds the same.
+Good prices are found on a sample of partitions: kinks are made smooth, and Newton's method climbs
+what is left; then kinks are made sharper, and it climbs on. That is done twice: the prices of a
+small sample tell which replicas stay in any case, and a larger sample has only the others. Only
+sums, products, quotients and square roots are used: every machine finds the same.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from typing import NamedTuple
 import numpy as np
 
 from regent_rebalance.case import Case, Floats
-from regent_rebalance.jit import compiled, inlined
-from regent_rebalance.ragged import Bools, Ints, ints
-
-_ROUGH_SAMPLE, _SAMPLE = 8_000, 60_000
-"""Rows that prices are found on, at most: of all, and then of those that may move."""
+from regent_rebalance.dual_rows import Rows, paid_in, rows_of, scratch, stays
+from regent_rebalance.jit import compiled
+from regent_rebalance.newton import Step, find_step
+from regent_rebalance.ragged import Ints, ints
+from regent_rebalance.smooth_bound import Slopes, Targets, slope_along, smooth_bound
 
 _EVEN = 0.5
 """How often the smallest partitions are drawn, by how often those of the mean size are."""
@@ -41,19 +41,32 @@ class _Climb(NamedTuple):
     """How prices are found.
 
     Attributes:
-        steps: How many.
-        smooth: How smooth the bound is at first, and by what it is divided in the end, as a power
-            of e.
-        pace: The same for the lengths of steps.
+        rows: On how many, at most.
+        first, last: How smooth the bound is at first and in the end.
+        most: How often it may be computed.
     """
 
-    steps: int
-    smooth: tuple[float, float]
-    pace: tuple[float, float]
+    rows: int
+    first: float
+    last: float
+    most: int
 
 
-_ROUGH = _Climb(300, (0.01, 1.5), (0.7, 4.5))
-_FINE = _Climb(800, (0.003, 1.5), (0.05, 4.0))
+_ROUGH = (_Climb(2_000, 0.1, 0.01, 150), _Climb(8_000, 0.01, 1e-3, 100))
+_FINE = _Climb(60_000, 1e-3, 2e-4, 60)
+"""Of all rows, and of those that may move at the prices of the others."""
+
+_SHARPER = 0.5
+"""How smooth the bound is after a climb, by how smooth it was."""
+
+_RISE = 1e-4
+"""A climb ends with a step that raises the bound by less, by rows and by how smooth it is."""
+
+_LONGEST = 0.5
+"""No price changes by more in a step, in the cost of moving a mean replica."""
+
+_DAMPED, _LEAST_DAMPED, _MOST_DAMPED = 0.1, 1e-3, 1e6
+"""The damping of the first step, the least and the most."""
 
 _GRAIN = 2.0**-20
 _SAFE = 1e-9
@@ -103,10 +116,11 @@ def find_prices(case: Case, cost: Floats, shuffle: Ints) -> Prices:
     prices = Prices(group, np.zeros((groups, kinds)), np.zeros((len(case.rack), kinds)))
     if len(case.factor) == 0 or kinds == 0:
         return prices
-    everything = _rows_of(case, cost, np.arange(len(case.factor)))
-    rough = _climbed(case, _drawn(everything, shuffle, _ROUGH_SAMPLE), prices, _ROUGH)
-    undecided = _undecided(case, everything, rough)
-    return _climbed(case, _drawn(undecided, shuffle[undecided.row], _SAMPLE), rough, _FINE)
+    everything = rows_of(case, cost)
+    for way in _ROUGH:
+        prices = _climbed(case, _drawn(everything, shuffle, way.rows), prices, way)
+    undecided = _undecided(case, everything, prices)
+    return _climbed(case, _drawn(undecided, shuffle[undecided.row], _FINE.rows), prices, _FINE)
 
 
 def _drawn(rows: Rows, shuffle: Ints, most: int) -> Rows:
@@ -141,7 +155,7 @@ def _undecided(case: Case, rows: Rows, prices: Prices) -> Rows:
 
 
 def _climbed(case: Case, sample: Rows, begin: Prices, way: _Climb) -> Prices:
-    """Prices after all steps."""
+    """Prices after all climbs."""
     kinds = case.replica_loads.shape[1]
     load = _start_load(case)
     # Sums of integers: the same in any order. Prices are those of a mean replica until the end.
@@ -149,28 +163,89 @@ def _climbed(case: Case, sample: Rows, begin: Prices, way: _Climb) -> Prices:
     sample = sample._replace(amount=sample.amount / unit)
     upper = np.minimum(case.most[:, :kinds], case.capacity[:, :kinds])
     limits = np.where(case.keeps[:, None], (load, case.least[:, :kinds], upper), 0.0) / unit
-    group, floor, extra = begin.group, begin.floor * unit, begin.extra * unit
-    # Adam's two averages, for the floors and for what brokers pay beyond them.
-    first = np.zeros((len(floor) + len(case.rack), kinds))
-    second, gradient = np.zeros_like(first), np.zeros_like(first)
-    fade_first, fade_second = 1.0, 1.0
-    scratch = _scratch(sample)
-    smooth, pace = way.smooth[0], way.pace[0]
-    for _ in range(way.steps):
-        climb(sample, limits, group, floor, extra, smooth, gradient, *scratch)
-        # A floor is part of what all brokers of its group pay.
-        np.add.at(gradient[: len(floor)], group, gradient[len(floor) :])
-        first = 0.9 * first + 0.1 * gradient
-        second = 0.99 * second + 0.01 * gradient * gradient
-        fade_first, fade_second = 0.9 * fade_first, 0.99 * fade_second
-        move = pace * first / (1 - fade_first) / (np.sqrt(second / (1 - fade_second)) + 1e-12)
-        floor = floor + move[: len(floor)]
-        extra = np.where(case.keeps[:, None], np.maximum(0.0, extra + move[len(floor) :]), 0.0)
-        smooth *= 1 - way.smooth[1] / way.steps
-        pace *= 1 - way.pace[1] / way.steps
+    ascent = _Ascent(case, sample, limits, begin.group)
+    floor, extra = ascent.top(begin.floor * unit, begin.extra * unit, way)
     return Prices(
-        group, np.round(floor / _GRAIN) * _GRAIN / unit, np.round(extra / _GRAIN) * _GRAIN / unit
+        begin.group,
+        np.round(floor / _GRAIN) * _GRAIN / unit,
+        np.round(extra / _GRAIN) * _GRAIN / unit,
     )
+
+
+class _Ascent:
+    """Climbs of the smooth bound.
+
+    Args:
+        limits: Load at the start, least and most of each broker and quantity.
+        group: Of each broker.
+    """
+
+    def __init__(self, case: Case, sample: Rows, limits: Floats, group: Ints) -> None:
+        shape = len(case.rack), int(group.max()) + 1, limits.shape[2]
+        self._sample, self._limits, self._group = sample, limits, group
+        self._keeps = np.repeat(case.keeps[:, None], shape[2], axis=1)
+        self._rows = len(case.factor)
+        self._here, self._there = Slopes.empty(*shape), Slopes.empty(*shape)
+        self._step, self._targets = Step.empty(*shape), Targets.empty(shape[1])
+        self._scratch = scratch(sample)
+        self._damping, self._left = _DAMPED, 0
+
+    def top(self, floor: Floats, extra: Floats, way: _Climb) -> tuple[Floats, Floats]:
+        """Floors and extras where the bound is nearly the best of the sample."""
+        smooth, self._left = way.first, way.most
+        before: tuple[tuple[Floats, Floats], float] | None = None
+        while True:
+            top = self._climb(floor, extra, smooth)
+            if smooth <= way.last or self._left <= 0:
+                return top
+            sharper = max(way.last, smooth * _SHARPER)
+            floor, extra = top
+            if before is not None:
+                # Tops lie nearly on a line, as far from the last one as the bound is smooth.
+                (old_floor, old_extra), old = before
+                share = (smooth - sharper) / (old - smooth)
+                floor = floor + share * (floor - old_floor)
+                extra = self._legal(extra + share * (extra - old_extra))
+            before, smooth = (top, smooth), sharper
+            self._damping = min(self._damping, 1.0)
+
+    def _climb(self, floor: Floats, extra: Floats, smooth: float) -> tuple[Floats, Floats]:
+        """Where the bound that is so smooth hardly rises."""
+        value = self._value(floor, extra, smooth, self._here)
+        while self._left > 0 and self._damping < _MOST_DAMPED:
+            fixed = ~self._keeps | ((extra <= 0.0) & (self._here.of_broker <= 0.0))
+            step = self._step
+            find_step(self._group, self._here, fixed, self._damping, step)
+            longest = max(float(np.abs(step.floor).max()), float(np.abs(step.extra).max()))
+            share = min(1.0, _LONGEST / longest) if longest > 0.0 else 1.0
+            new_floor, new_extra = (
+                floor + share * step.floor,
+                self._legal(extra + share * step.extra),
+            )
+            hoped = slope_along(self._group, self._here, new_floor - floor, new_extra - extra)
+            found = self._value(new_floor, new_extra, smooth, self._there)
+            rise = found - value
+            if rise <= 1e-4 * hoped:
+                self._damping = 4.0 * max(self._damping, _LEAST_DAMPED)
+                continue
+            # A parabola has risen by half of what its first slope lets hope.
+            if rise > 0.4 * hoped:
+                self._damping = max(self._damping / 5, _LEAST_DAMPED)
+            else:
+                self._damping *= 1.5
+            floor, extra, value = new_floor, new_extra, found
+            self._here, self._there = self._there, self._here
+            if rise <= _RISE * smooth * self._rows:
+                break
+        return floor, extra
+
+    def _value(self, floor: Floats, extra: Floats, smooth: float, slopes: Slopes) -> float:
+        self._left -= 1
+        given = self._sample, self._limits, self._group, floor, extra, smooth
+        return smooth_bound(*given, slopes, self._targets, *self._scratch)
+
+    def _legal(self, extra: Floats) -> Floats:
+        return np.where(self._keeps, np.maximum(0.0, extra), 0.0)
 
 
 def _groups(case: Case, load: Floats) -> Ints:
@@ -186,72 +261,6 @@ def _groups(case: Case, load: Floats) -> Ints:
     return ints(np.unique(codes, return_inverse=True)[1])
 
 
-class Rows(NamedTuple):
-    """What the bound looks at.
-
-    Attributes:
-        row: Which row of the case it is.
-        weight: How many rows it stands for.
-        free: Whether each replica may stay, whichever others do.
-        home: Row and slot: the broker at the start, -1 for none and for one that may not keep it.
-        rack: Row and slot: the rack of that broker.
-        rack_limit: Replicas of each row that may stay in one rack.
-        factor: Replicas that each row is to have.
-        amount: Row and quantity.
-        cost: What a new replica costs.
-    """
-
-    row: Ints
-    weight: Floats
-    free: Bools
-    home: Ints
-    rack: Ints
-    rack_limit: Ints
-    factor: Ints
-    amount: Floats
-    cost: Floats
-
-    def some(self, places: Ints) -> Rows:
-        """Some of the rows."""
-        return Rows(
-            self.row[places],
-            self.weight[places],
-            self.free[places],
-            self.home[places],
-            self.rack[places],
-            self.rack_limit[places],
-            self.factor[places],
-            self.amount[places],
-            self.cost[places],
-        )
-
-
-def _rows_of(case: Case, cost: Floats, rows: Ints) -> Rows:
-    home = case.home[rows].astype(np.int64)
-    home[(home >= 0) & ~case.keeps[home]] = -1
-    limit = np.full(len(rows), home.shape[1]) if case.keep_crowds else case.rack_limit[rows]
-    rack, factor = case.rack[home], case.factor[rows]
-    racks = np.where(home < 0, -1 - np.arange(home.shape[1]), rack)
-    most = (racks[:, :, None] == racks[:, None, :]).sum(axis=2).max(axis=1, initial=0)
-    return Rows(
-        row=ints(rows),
-        weight=np.ones(len(rows)),
-        free=(most <= limit) & ((home >= 0).sum(axis=1) <= factor),
-        home=home,
-        rack=rack,
-        rack_limit=ints(limit),
-        factor=factor,
-        amount=case.replica_loads[rows],
-        cost=cost[rows],
-    )
-
-
-def _scratch(rows: Rows) -> tuple[Ints, Floats]:
-    """Room for the slots of a row. Compiled functions reserve no memory."""
-    slots = rows.home.shape[1]
-    return np.empty(slots, dtype=np.int64), np.empty(slots)
-
-
 def _start_load(case: Case) -> Floats:
     """What movable rows bring to each broker at the start."""
     load = np.zeros((len(case.rack), case.replica_loads.shape[1]))
@@ -259,118 +268,6 @@ def _start_load(case: Case) -> Floats:
         held = case.home[:, slot] >= 0
         np.add.at(load, case.home[held, slot], case.replica_loads[held])
     return load
-
-
-@inlined
-def cheapest_group(rows: Rows, row: int, floor: Floats) -> tuple[int, float]:
-    """The group where a replica of a row that moves pays least, and what it pays."""
-    best, least = 0, np.inf
-    for g in range(floor.shape[0]):
-        paid = 0.0
-        for k in range(floor.shape[1]):
-            paid += floor[g, k] * rows.amount[row, k]
-        if paid < least:
-            best, least = g, paid
-    return best, least
-
-
-@inlined
-def stays(
-    rows: Rows,
-    row: int,
-    group: Ints,
-    floor: Floats,
-    extra: Floats,
-    moved: float,
-    chosen: Ints,
-    saving: Floats,
-) -> int:
-    """Which replicas of a row may stay together at the least cost, the best first.
-
-    Writes their slots and what it costs more than a move that each stays (mostly less than 0).
-
-    Args:
-        moved: What a move costs, and what is paid there.
-    """
-    count = 0
-    for s in range(rows.home.shape[1]):
-        b = rows.home[row, s]
-        if b < 0:
-            continue
-        more = -moved
-        for k in range(extra.shape[1]):
-            more += (floor[group[b], k] + extra[b, k]) * rows.amount[row, k]
-        i = count
-        while i > 0 and saving[i - 1] > more and not rows.free[row]:
-            saving[i], chosen[i] = saving[i - 1], chosen[i - 1]
-            i -= 1
-        saving[i], chosen[i] = more, s
-        count += 1
-    if rows.free[row]:
-        return count
-    kept = 0
-    for i in range(count):
-        used = 0
-        for j in range(kept):
-            used += int(rows.rack[row, chosen[j]] == rows.rack[row, chosen[i]])
-        if kept < rows.factor[row] and used < rows.rack_limit[row]:
-            chosen[kept], saving[kept] = chosen[i], saving[i]
-            kept += 1
-    return kept
-
-
-@compiled
-def climb(
-    rows: Rows,
-    limits: Floats,
-    group: Ints,
-    floor: Floats,
-    extra: Floats,
-    smooth: float,
-    gradient: Floats,
-    chosen: Ints,
-    saving: Floats,
-) -> None:
-    """The gradient of the smooth bound.
-
-    A sample's rows tell what would change; what is there at the start is known of all rows.
-
-    Args:
-        limits: Load at the start, least and most of each broker and quantity.
-        gradient: Written: a row for each group, of what moves there alone, then one for each
-            broker.
-        chosen, saving: Scratch, as many numbers as there are slots.
-    """
-    brokers, kinds = extra.shape
-    groups, slots = floor.shape[0], rows.home.shape[1]
-    gradient[:] = 0.0
-    for b in range(brokers):
-        for k in range(kinds):
-            price = floor[group[b], k] + extra[b, k]
-            middle = (limits[1, b, k] + limits[2, b, k]) / 2
-            half = (limits[2, b, k] - limits[1, b, k]) / 2
-            # |price| made smooth, so that a price near 0 belongs to both limits.
-            size = np.sqrt(price * price + 1e-4 * smooth * smooth)
-            slope = limits[0, b, k] - middle - half * price / size
-            gradient[groups + b, k] += slope
-    for row in range(rows.home.shape[0]):
-        target, paid = cheapest_group(rows, row, floor)
-        moved, share = rows.cost[row] + paid, rows.weight[row]
-        count = stays(rows, row, group, floor, extra, moved, chosen, saving)
-        wanted = float(rows.factor[row])
-        for i in range(count):
-            stay = 0.5 - 0.5 * saving[i] / np.sqrt(saving[i] * saving[i] + smooth * smooth)
-            wanted -= stay
-            b = rows.home[row, chosen[i]]
-            for k in range(kinds):
-                gradient[groups + b, k] += share * stay * rows.amount[row, k]
-        for k in range(kinds):
-            gradient[target, k] += share * wanted * rows.amount[row, k]
-        for s in range(slots):
-            b = rows.home[row, s]
-            if b >= 0:
-                for k in range(kinds):
-                    gradient[groups + b, k] -= share * rows.amount[row, k]
 
 
 def dual_cost(case: Case, cost: Floats, prices: Prices) -> float:
@@ -381,8 +278,8 @@ def dual_cost(case: Case, cost: Floats, prices: Prices) -> float:
     price = np.where(case.keeps[:, None], prices.floor[prices.group] + prices.extra, 0.0)
     upper = np.minimum(case.most[:, :kinds], case.capacity[:, :kinds])
     brokers = -price * np.where(price < 0, case.least[:, :kinds], upper)
-    rows = _rows_of(case, cost, np.arange(len(case.factor)))
-    value, size = cheapest(rows, prices.group, prices.floor, prices.extra, *_scratch(rows))
+    rows = rows_of(case, cost)
+    value, size = cheapest(rows, prices.group, prices.floor, prices.extra, *scratch(rows))
     return float(math.fsum(brokers.flat) + value - _SAFE * (np.abs(brokers).sum() + size))
 
 
@@ -393,7 +290,10 @@ def cheapest(
     """What all rows pay at least, and the sum of the sizes of what was added up."""
     value, size = 0.0, 0.0
     for row in range(rows.home.shape[0]):
-        moved = rows.cost[row] + cheapest_group(rows, row, floor)[1]
+        paid = np.inf
+        for g in range(floor.shape[0]):
+            paid = min(paid, paid_in(rows, row, floor, g))
+        moved = rows.cost[row] + paid
         worth = rows.factor[row] * moved
         size += abs(worth)
         for i in range(stays(rows, row, group, floor, extra, moved, chosen, saving)):

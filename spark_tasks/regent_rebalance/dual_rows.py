@@ -1,0 +1,139 @@
+"""Partitions as the lower bound by prices sees them, and what each of them does at given prices.
+
+See :mod:`regent_rebalance.prices` for the bound.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from regent_rebalance.case import Case, Floats
+from regent_rebalance.jit import inlined
+from regent_rebalance.ragged import Bools, Ints, ints
+
+
+class Rows(NamedTuple):
+    """What the bound looks at.
+
+    Attributes:
+        row: Which row of the case it is.
+        weight: How many rows it stands for.
+        free: Whether each replica may stay, whichever others do.
+        home: Row and slot: the broker at the start, -1 for none and for one that may not keep it.
+        rack: Row and slot: the rack of that broker.
+        rack_limit: Replicas of each row that may stay in one rack.
+        factor: Replicas that each row is to have.
+        amount: Row and quantity.
+        cost: What a new replica costs.
+    """
+
+    row: Ints
+    weight: Floats
+    free: Bools
+    home: Ints
+    rack: Ints
+    rack_limit: Ints
+    factor: Ints
+    amount: Floats
+    cost: Floats
+
+    def some(self, places: Ints) -> Rows:
+        """Some of the rows."""
+        return Rows(
+            self.row[places],
+            self.weight[places],
+            self.free[places],
+            self.home[places],
+            self.rack[places],
+            self.rack_limit[places],
+            self.factor[places],
+            self.amount[places],
+            self.cost[places],
+        )
+
+
+def rows_of(case: Case, cost: Floats) -> Rows:
+    """All rows of a case.
+
+    Args:
+        cost: What a new replica of each row costs.
+    """
+    home = case.home.astype(np.int64)
+    home[(home >= 0) & ~case.keeps[home]] = -1
+    limit = np.full(len(home), home.shape[1]) if case.keep_crowds else case.rack_limit
+    rack = case.rack[home]
+    racks = np.where(home < 0, -1 - np.arange(home.shape[1]), rack)
+    most = (racks[:, :, None] == racks[:, None, :]).sum(axis=2).max(axis=1, initial=0)
+    return Rows(
+        row=np.arange(len(home)),
+        weight=np.ones(len(home)),
+        free=(most <= limit) & ((home >= 0).sum(axis=1) <= case.factor),
+        home=home,
+        rack=rack,
+        rack_limit=ints(limit),
+        factor=case.factor,
+        amount=case.replica_loads,
+        cost=cost,
+    )
+
+
+def scratch(rows: Rows) -> tuple[Ints, Floats]:
+    """Room for the slots of a row. Compiled functions reserve no memory."""
+    slots = rows.home.shape[1]
+    return np.empty(slots, dtype=np.int64), np.empty(slots)
+
+
+@inlined
+def paid_in(rows: Rows, row: int, floor: Floats, group: int) -> float:
+    """What a replica of a row that moves to a group pays there."""
+    paid = 0.0
+    for k in range(floor.shape[1]):
+        paid += floor[group, k] * rows.amount[row, k]
+    return paid
+
+
+@inlined
+def stays(
+    rows: Rows,
+    row: int,
+    group: Ints,
+    floor: Floats,
+    extra: Floats,
+    moved: float,
+    chosen: Ints,
+    saving: Floats,
+) -> int:
+    """Which replicas of a row may stay together at the least cost, the best first.
+
+    Writes their slots and what it costs more than a move that each stays (mostly less than 0).
+
+    Args:
+        moved: What a move costs, and what is paid there.
+    """
+    count = 0
+    for s in range(rows.home.shape[1]):
+        b = rows.home[row, s]
+        if b < 0:
+            continue
+        more = -moved
+        for k in range(extra.shape[1]):
+            more += (floor[group[b], k] + extra[b, k]) * rows.amount[row, k]
+        i = count
+        while i > 0 and saving[i - 1] > more and not rows.free[row]:
+            saving[i], chosen[i] = saving[i - 1], chosen[i - 1]
+            i -= 1
+        saving[i], chosen[i] = more, s
+        count += 1
+    if rows.free[row]:
+        return count
+    kept = 0
+    for i in range(count):
+        used = 0
+        for j in range(kept):
+            used += int(rows.rack[row, chosen[j]] == rows.rack[row, chosen[i]])
+        if kept < rows.factor[row] and used < rows.rack_limit[row]:
+            chosen[kept], saving[kept] = chosen[i], saving[i]
+            kept += 1
+    return kept
