@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -23,6 +23,7 @@ _GROUP = "/apis/kafka.regent.dev/v1alpha1"
 _COLLECTION = f"{_GROUP}/namespaces/{NAMESPACE}/kafkatopics"
 _REQUEST_TIMEOUT_S = 60.0
 _CREATORS = 16
+_MERGE_PATCH = "application/merge-patch+json"
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -87,6 +88,13 @@ class Readiness:
             self.ready_at.pop(event.object.metadata.name, None)
 
 
+class Writes(msgspec.Struct):
+    """What a controller writes to a KafkaTopic: its finalizers, and then a status."""
+
+    finalizers: list[str]
+    status: dict[str, Any]
+
+
 class KubeTopics:
     """The KafkaTopics of one namespace. Use it as an asynchronous context manager."""
 
@@ -98,7 +106,7 @@ class KubeTopics:
         trust = ssl.create_default_context(cafile=str(self._api.ca_certificate))
         self._session = aiohttp.ClientSession(
             self._api.server,
-            connector=aiohttp.TCPConnector(ssl=trust, limit=_CREATORS + 1),
+            connector=aiohttp.TCPConnector(ssl=trust, limit=2 * _CREATORS + 1),
             headers={"Authorization": f"Bearer {self._api.token}", "Accept": "application/json"},
         )
         return self
@@ -157,16 +165,38 @@ class KubeTopics:
         Raises:
             BenchmarkError: One was refused, or not answered.
         """
-        remaining = iter(names)
 
-        async def some() -> None:
-            for name in remaining:
-                await self._create(name)
+        async def create(name: str) -> None:
+            await self._create(name)
 
-        try:
-            await asyncio.gather(*(some() for _ in range(_CREATORS)))
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise BenchmarkError(f"the API server does not answer: {error!r}") from error
+        await _each(create, names, at_a_time=_CREATORS)
+
+    async def create_and_write(self, names: Iterable[str], writes: Writes) -> None:
+        """Create KafkaTopics, and write to each what a controller would: nothing else is done.
+
+        As many connections are used for that as by :meth:`create` and Regent together.
+
+        Raises:
+            BenchmarkError: One was refused, or not answered.
+        """
+
+        async def create_and_write(name: str) -> None:
+            created = await self._create(name)
+            metadata: dict[str, Any] = {"finalizers": writes.finalizers}
+            held = await self._patch(created, "", {"metadata": metadata})
+            await self._patch(held, "/status", {"status": {**writes.status, "topicName": name}})
+
+        await _each(create_and_write, names, at_a_time=2 * _CREATORS)
+
+    async def writes_to(self, name: str) -> Writes:
+        """What has been written to a KafkaTopic.
+
+        Raises:
+            BenchmarkError: There is none of that name.
+        """
+        async with self._session.get(f"{_COLLECTION}/{name}") as response:
+            found = await _answer(response, HTTPStatus.OK)
+        return Writes(found["metadata"]["finalizers"], found["status"])
 
     async def await_events(self, count: int, *, timeout_s: float) -> None:
         """Wait until so many Events are in the namespace.
@@ -187,7 +217,7 @@ class KubeTopics:
             listed = await _answer(response, HTTPStatus.OK)
         return len(listed["items"]) + int(listed["metadata"].get("remainingItemCount", 0))
 
-    async def _create(self, name: str) -> None:
+    async def _create(self, name: str) -> _Object:
         body = {
             "apiVersion": "kafka.regent.dev/v1alpha1",
             "kind": "KafkaTopic",
@@ -196,7 +226,44 @@ class KubeTopics:
         }
         timeout = aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT_S)
         async with self._session.post(_COLLECTION, json=body, timeout=timeout) as response:
-            await _answer(response, HTTPStatus.CREATED)
+            return _object(await _answer(response, HTTPStatus.CREATED))
+
+    async def _patch(self, known: _Object, subresource: str, patch: dict[str, Any]) -> _Object:
+        """Change exactly this version, as Regent does."""
+        version = {"resourceVersion": known.metadata.resource_version}
+        body = {**patch, "metadata": {**version, **patch.get("metadata", {})}}
+        timeout = aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT_S)
+        async with self._session.patch(
+            f"{_COLLECTION}/{known.metadata.name}{subresource}",
+            data=msgspec.json.encode(body),
+            headers={"Content-Type": _MERGE_PATCH},
+            timeout=timeout,
+        ) as response:
+            return _object(await _answer(response, HTTPStatus.OK))
+
+
+async def _each(
+    act: Callable[[str], Awaitable[None]], names: Iterable[str], *, at_a_time: int
+) -> None:
+    """Do something for every name.
+
+    Raises:
+        BenchmarkError: As that does, or the API server did not answer.
+    """
+    remaining = iter(names)
+
+    async def some() -> None:
+        for name in remaining:
+            await act(name)
+
+    try:
+        await asyncio.gather(*(some() for _ in range(at_a_time)))
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise BenchmarkError(f"the API server does not answer: {error!r}") from error
+
+
+def _object(answer: object) -> _Object:
+    return msgspec.convert(answer, _Object)
 
 
 async def await_condition(

@@ -98,6 +98,8 @@ class TopicView(msgspec.Struct, frozen=True):
         deletion_waits_for: Brokers that have not confirmed yet that they deleted their replicas,
             sorted; empty unless the topic is being deleted.
         czxid: Transaction that created the topic's node; 0 if it is not known.
+        config_changes: How often its configuration has been changed in this term; nobody counts
+            where a broker is the controller.
     """
 
     name: str
@@ -106,6 +108,7 @@ class TopicView(msgspec.Struct, frozen=True):
     is_being_deleted: bool = False
     deletion_waits_for: tuple[int, ...] = ()
     czxid: int = 0
+    config_changes: int = 0
 
     @property
     def replication_factor(self) -> int:

@@ -68,6 +68,7 @@ class KubeClient:
         self._session: aiohttp.ClientSession | None = None
         self._refreshing = asyncio.Lock()
         self._server_time: tuple[datetime, float] | None = None
+        self._date: str | None = None
 
     async def __aenter__(self) -> KubeClient:
         return self
@@ -201,6 +202,9 @@ class KubeClient:
             ) from error
 
     def _note_time(self, date: str | None) -> None:
+        if date == self._date:
+            return  # of many answers in one second the first says the time best
+        self._date = date
         try:
             said = parsedate_to_datetime(date or "")
         except (ValueError, OverflowError):

@@ -12,7 +12,6 @@ from datetime import datetime
 from regent.controller.commands import (
     Accepted,
     AlterTopicConfig,
-    CreateTopic,
     DescribeTopicConfigs,
     ReassignTopic,
     ResourceCommand,
@@ -112,6 +111,10 @@ class KafkaTopics:
             name_rules=self.settings.topic_name_rules,
             moving_elsewhere=self.moving.elsewhere(resource.topic_name, at=at),
         )
+        if request.config is None and request.created is not None and request.is_as_created:
+            config = request.created.config
+            self.configs.put(resource.topic_name, config, as_of=self.configs.clock)
+            request = dataclasses.replace(request, config=config)
         question = request.usage_question
         if question is not None:
             usage = self.usage.ask(known.key, question, at=at)
@@ -166,8 +169,6 @@ class KafkaTopics:
                     configs.put(topic, config, as_of=as_of)
             case AlterTopicConfig():
                 configs.apply(command)
-            case CreateTopic():
-                configs.put(command.topic, command.config, as_of=as_of)
             case _:
                 pass
 

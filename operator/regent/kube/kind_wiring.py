@@ -42,7 +42,7 @@ from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
 from regent.kube.spark_runner import SparkRunner
 from regent.kube.status_writer import StatusWriter
-from regent.kube.topic_configs import TopicConfigs
+from regent.kube.topic_configs import TopicConfigs, config_version
 from regent.kube.usage_watch import UsageWatch
 from regent.kube.watching import KindWatch
 from regent.reconcile.drains.kind import BROKER_DRAIN
@@ -116,7 +116,7 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
     )
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
-        concerned = _concerned(topics, index, configs)
+        concerned = _concerned(topics, index, configs, around.view())
         if moves.see_topics(around.view(), topics):
             concerned |= kafka_topics.take_waiting()
         return concerned
@@ -149,7 +149,7 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
         around.paces.lagging.see_topics(around.view(), topics)
-        concerned = _concerned(topics, index, configs)
+        concerned = _concerned(topics, index, configs, around.view())
         # What keeps one from going on is news for the plans of the others, too.
         if moves.see_topics(around.view(), topics) or concerned:
             concerned |= served.cache.keys_not_ready()
@@ -265,13 +265,17 @@ def _also_on_change(index: ReassignmentIndex, react: Callable[[], None]) -> None
 
 
 def _concerned(
-    topics: frozenset[str], index: ClaimIndex[ResourceT, ClaimT], configs: TopicConfigs
+    topics: frozenset[str],
+    index: ClaimIndex[ResourceT, ClaimT],
+    configs: TopicConfigs,
+    view: ClusterView,
 ) -> frozenset[ObjectKey]:
-    """The resources of topics that have changed. What was read of those topics is out of date."""
+    """The resources of topics that have changed. If it was their configuration, what was read of
+    that is out of date."""
     concerned = {topic: index.keys(topic) for topic in topics}
     for topic, keys in concerned.items():
-        if keys:
-            configs.invalidate(topic)
+        if keys or configs.get(topic) is not None:
+            configs.see(topic, config_version(view, topic))
     return frozenset(key for keys in concerned.values() for key in keys)
 
 

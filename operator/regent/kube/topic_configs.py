@@ -1,14 +1,37 @@
 """What is known about the explicit configuration of topics.
 
 The cluster view does not carry configurations: they are read in bulk when a resource needs them and
-kept until the controller says that the topic changed.
+kept until the controller says that they have changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from regent.controller.commands import AlterTopicConfig
+from regent.controller.view import ClusterView
+
+
+class ConfigVersion(NamedTuple):
+    """Which configuration a topic has: within a term, the same version means the same.
+
+    Attributes:
+        czxid: Transaction that created the topic's node.
+        changes: How often the configuration has been changed since, as far as that was seen.
+    """
+
+    czxid: int
+    changes: int
+
+
+def config_version(view: ClusterView, topic: str) -> ConfigVersion | None:
+    """Which configuration a topic has; None: nobody knows. Where a broker is the controller, no
+    changes are counted."""
+    known = view.topics.get(topic)
+    if known is None or not known.czxid or view.is_client:
+        return None
+    return ConfigVersion(known.czxid, known.config_changes)
 
 
 class TopicConfigs:
@@ -19,6 +42,7 @@ class TopicConfigs:
         self._clock = 0
         self._invalidated_at: dict[str, int] = {}
         self._all_invalidated_at = 0
+        self._versions: dict[str, ConfigVersion] = {}
 
     @property
     def clock(self) -> int:
@@ -41,8 +65,22 @@ class TopicConfigs:
             kept = {key: value for key, value in known.items() if key not in command.remove}
             self._known[command.topic] = {**kept, **command.set}
 
+    def see(self, topic: str, version: ConfigVersion | None) -> None:
+        """Something about a topic has changed.
+
+        Args:
+            version: Which configuration it has now; None: nobody knows.
+        """
+        if version is not None and version == self._versions.get(topic):
+            return
+        self.invalidate(topic)
+        if version is None:
+            self._versions.pop(topic, None)
+        else:
+            self._versions[topic] = version
+
     def invalidate(self, topic: str) -> None:
-        """The topic may have changed."""
+        """The configuration of a topic may have changed."""
         self._clock += 1
         self._invalidated_at[topic] = self._clock
         self._known.pop(topic, None)
@@ -53,3 +91,4 @@ class TopicConfigs:
         self._all_invalidated_at = self._clock
         self._invalidated_at.clear()
         self._known.clear()
+        self._versions.clear()

@@ -287,4 +287,5 @@ def topic_view(
         is_being_deleted=context.is_topic_queued_for_deletion(topic),
         deletion_waits_for=describing.deletion_waits_for(context, topic),
         czxid=context.cluster.topic_czxids.get(topic, 0),
+        config_changes=context.config_changes.get(topic, 0),
     )

@@ -23,7 +23,7 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
-from regent.controller.view import ClusterView
+from regent.controller.view import ClusterView, TopicView
 from regent.kube import login as login_module
 from regent.kube.entry_budget import ENTRIES, EntryBudget
 from regent.kube.errors import KubeApiError, KubeLoginError
@@ -34,7 +34,7 @@ from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
 from regent.kube.reconciler import Reconciled
 from regent.kube.settings import KubeSettings
-from regent.kube.topic_configs import TopicConfigs
+from regent.kube.topic_configs import ConfigVersion, TopicConfigs, config_version
 from regent.kube.topic_memory import TopicMemory
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
@@ -100,6 +100,46 @@ class TestTopicConfigs:
         configs.invalidate_all()
         configs.put("other", {}, as_of=mark)
         assert configs.get("other") is None
+
+    def test_a_change_of_something_else_of_the_topic_leaves_it_known(self) -> None:
+        configs = TopicConfigs()
+        configs.see("t", ConfigVersion(czxid=7, changes=0))
+        configs.put("t", {"a": "1"}, as_of=configs.clock)
+        began = configs.clock
+        configs.see("t", ConfigVersion(czxid=7, changes=0))
+        assert configs.get("t") == {"a": "1"}
+        configs.see("t", ConfigVersion(czxid=7, changes=1))
+        assert configs.get("t") is None
+        configs.put("t", {"a": "1"}, as_of=began)
+        assert configs.get("t") is None, "the reading began before the change"
+        configs.put("t", {"a": "2"}, as_of=configs.clock)
+        configs.see("t", ConfigVersion(czxid=9, changes=1))
+        assert configs.get("t") is None, "it is another topic"
+
+    def test_where_nobody_knows_whether_it_has_changed_it_may_have(self) -> None:
+        configs = TopicConfigs()
+        for _ in range(2):
+            configs.put("t", {"a": "1"}, as_of=configs.clock)
+            configs.see("t", None)
+            assert configs.get("t") is None
+
+    def test_everything_may_have_changed(self) -> None:
+        configs = TopicConfigs()
+        configs.see("t", ConfigVersion(czxid=7, changes=0))
+        configs.invalidate_all()  # in the next term changes are counted from 0 again
+        configs.put("t", {"a": "1"}, as_of=configs.clock)
+        configs.see("t", ConfigVersion(czxid=7, changes=0))
+        assert configs.get("t") is None
+
+    def test_where_a_broker_is_the_controller_nobody_counts_changes(self) -> None:
+        topics = {
+            "t": TopicView("t", None, (), czxid=7, config_changes=2),
+            "u": TopicView("u", None, ()),
+        }
+        assert config_version(ClusterView(topics=topics), "t") == (7, 2)
+        assert config_version(ClusterView(topics=topics), "u") is None
+        assert config_version(ClusterView(topics=topics), "none") is None
+        assert config_version(ClusterView(topics=topics, is_client=True), "t") is None
 
     def test_an_own_change_is_known(self) -> None:
         configs = TopicConfigs()

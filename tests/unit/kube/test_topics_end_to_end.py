@@ -6,7 +6,11 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from regent.controller.commands import Accepted, AlterPartitionReassignments
+from regent.controller.commands import (
+    Accepted,
+    AlterPartitionReassignments,
+    DescribeTopicConfigs,
+)
 from regent.kube.kind_wiring import serve_kafka_topics
 from regent.model.partition import TopicPartition
 from regent.reconcile.topics.replica_planning import MOVING_IN_CLUSTER
@@ -63,6 +67,48 @@ async def test_more_replicas_wait_while_much_of_the_cluster_moves_and_come_when_
             cluster.resume_broker(3)
             await wait_until_async(
                 replicas, until=lambda n: n == 2, timeout_s=60, describe="the second replica"
+            )
+
+
+def readings(controller: LiveController) -> int:
+    """How often configurations were read."""
+    return sum(isinstance(command, DescribeTopicConfigs) for command in controller.commands)
+
+
+async def test_a_configuration_is_read_when_it_has_changed_and_for_nothing_else() -> None:
+    with SimulatedCluster(brokers=2) as cluster, LiveController(cluster) as controller:
+        config = {"retention.ms": "1000"}
+        topic = ServedResource(
+            serve_kafka_topics, "KafkaTopic", partitions=1, replicas=2, config=config
+        )
+        async with topic.served(controller):
+            await wait_until_async(
+                partial(message_of, topic),
+                until=lambda message: "the topic is as declared" in message,
+                timeout_s=60,
+                describe="the topic",
+            )
+            cluster.crash_broker(2)
+            await wait_until_async(
+                lambda: asyncio.to_thread(topic.status.get, "underReplicated"),
+                until=lambda count: count == 1,
+                timeout_s=60,
+                describe="the replica to be missing",
+            )
+            assert readings(controller) == 0
+
+            cluster.alter_config("move", {"retention.ms": "2000"})
+            await wait_until_async(
+                lambda: asyncio.to_thread(readings, controller),
+                until=lambda count: count > 0,
+                timeout_s=60,
+                describe="the configuration to be read",
+            )
+            await wait_until_async(
+                lambda: asyncio.to_thread(cluster.config, "move"),
+                until=lambda now: now == config,
+                timeout_s=60,
+                describe="what somebody else has changed to be corrected",
             )
 
 

@@ -44,6 +44,7 @@ async def process_config_change(active: ActiveController) -> None:
             continue
         if entity.entity_type == "topics":
             topics[entity.entity_name] = None
+            context.note_config_change(entity.entity_name)
         elif entity.entity_type == "brokers" and entity.entity_name == paths.DEFAULT_ENTITY:
             defaults_changed = True
     changed = frozenset(topics)

@@ -55,6 +55,8 @@ class ControllerContext:
         restored_topic_ids: Topic ids written back since then, because somebody had dropped or
             replaced them.
         seen_config_changes: Notifications of config changes that need not be looked at any more.
+        config_changes: How often notifications have said in this term that the configuration of a
+            topic has changed; topics without any are not among them.
         broker_facts: What brokers have said about themselves.
         refusals: What brokers refuse to do.
         refusal_repairs: What of it is sent again, and when.
@@ -102,6 +104,7 @@ class ControllerContext:
         self.unclean_leader_elections = 0
         self.restored_topic_ids = 0
         self.seen_config_changes: dict[str, None] = {}
+        self.config_changes: dict[str, int] = {}
         self.unwatched_topics: deque[tuple[str, int]] = deque()
         self.refusals = Refusals()
         self.refusal_repairs = RefusalRepairs()
@@ -316,6 +319,11 @@ class ControllerContext:
         self.topics_with_deletion_started.pop(topic, None)
         self.topics_ineligible_for_deletion.pop(topic, None)
         self.topics_not_removed.pop(topic, None)
+        self.config_changes.pop(topic, None)
+
+    def note_config_change(self, topic: str) -> None:
+        """A notification says that the configuration of a topic has changed."""
+        self.config_changes[topic] = self.config_changes.get(topic, 0) + 1
 
     # Partition states
 

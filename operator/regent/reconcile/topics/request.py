@@ -240,6 +240,21 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
         return max(waits, default=None)
 
     @property
+    def is_as_created(self) -> bool:
+        """Whether the topic is the one that was created a moment ago, and nobody has configured it
+        since: its configuration need not be read."""
+        created, topic = self.created, self.topic
+        return (
+            created is not None
+            and created.topic_id is not None
+            and topic is not None
+            and topic.topic_id == created.topic_id
+            and not topic.config_changes
+            and not self.view.is_client  # nobody would have counted a change
+            and self.creation_shows_in_s is not None
+        )
+
+    @property
     def is_deletion_begun(self) -> bool:
         """Whether the topic is being deleted, even if the view does not show it yet."""
         if self.topic is not None and self.topic.is_being_deleted:

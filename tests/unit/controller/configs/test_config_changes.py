@@ -54,6 +54,16 @@ def test_a_topic_that_allows_it_now_is_elected_uncleanly_and_no_other() -> None:
     assert world.driver.views == [frozenset({"t", "u"})]
 
 
+def test_changes_of_a_topic_are_counted_until_it_goes() -> None:
+    world, active = cluster("t", "u")
+    for _ in range(2):
+        world.notify_config_change("topics/t")
+        world.run(process_config_change(active))
+    assert active.context.config_changes == {"t": 2}
+    active.context.remove_topic("t")
+    assert active.context.config_changes == {}
+
+
 def test_topics_that_changed_together_are_elected_together() -> None:
     topics = [f"t{i}" for i in range(20)]
     world, active = cluster(*topics)
