@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from regent.model.cluster import EndPoint
@@ -34,9 +34,19 @@ large request would otherwise exist once more per receiver."""
 
 _READ_SIZE: Final = 1024 * 1024
 
+_AT_ONCE: Final = 16 * 1024
+"""Bytes that a socket without anything under way takes at once."""
+
+_END: Final = 16
+"""Bytes of a large request that are kept back until all others have left."""
+
 
 class ConnectionLostError(ConnectionError):
     """The broker closed the connection in the middle of a request."""
+
+
+class SendingStoppedError(ConnectionError):
+    """In the middle of a request it turned out that it must not be sent."""
 
 
 class BrokerConnection:
@@ -117,18 +127,39 @@ class BrokerConnection:
         self.close()
 
     async def round_trip(
-        self, api_key: int, api_version: int, body: Sequence[bytes], *, flexible: bool
+        self,
+        api_key: int,
+        api_version: int,
+        body: Sequence[bytes],
+        *,
+        flexible: bool,
+        may_go_on: Callable[[], bool] | None = None,
     ) -> bytes:
         """Send a request and wait for the body of its answer.
 
+        Args:
+            api_key: Which request.
+            api_version: Its version.
+            body: In parts.
+            flexible: Whether its header has tagged fields.
+            may_go_on: For requests that only a controller may send. What this says when the sending
+                begins is the caller's to ask, without a wait in between. Of a large request it is
+                asked again, and the broker does not get the end of it if the answer is no.
+
         Raises:
-            OSError: If the connection breaks.
+            OSError: If the connection breaks; :class:`SendingStoppedError` is among these.
             DecodeError: If what comes back is not a response to this request.
         """
         self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = RequestHeader(api_key, api_version, correlation_id, self._client_id)
-        for part in encode_request(header, body, flexible=flexible):
-            await self._write(part)
+        parts = encode_request(header, body, flexible=flexible)
+        if may_go_on is None:
+            for part in parts:
+                await self._write(part)
+        elif sum(map(len, parts)) <= _AT_ONCE:
+            await self._write(b"".join(parts))
+        else:
+            await self._write_while(parts, may_go_on)
         frame = await self._read_frame()
         return decode_response(
             frame, correlation_id=correlation_id, api_key=api_key, flexible=flexible
@@ -196,6 +227,32 @@ class BrokerConnection:
             self._writer.write(view[start : start + _SLICE])
             await self._writer.drain()
 
+    async def _write_while(self, parts: Sequence[bytes], may_go_on: Callable[[], bool]) -> None:
+        """Write a large request whose end leaves only if it still may.
+
+        A broker does nothing about a request before it has the last byte. What the transport keeps
+        is written by the loop later: by one that has just woken up, before anybody can be asked. So
+        the transport is empty when the question is asked before the end, which the socket then
+        takes at once.
+        """
+        # drain() waits until it is empty. (With TLS 0 is taken for "always full".)
+        self._writer.transport.set_write_buffer_limits(high=1)
+        left = sum(map(len, parts)) - _END
+        end = bytearray()
+        is_first = True
+        for part in parts:
+            view = memoryview(part)
+            for start in range(0, min(left, len(view)), _SLICE):
+                if not is_first:
+                    _require(may_go_on)
+                is_first = False
+                self._writer.write(view[start : min(start + _SLICE, left, len(view))])
+                await self._writer.drain()
+            end += view[left:]
+            left = max(0, left - len(view))
+        _require(may_go_on)
+        await self._write(bytes(end))
+
     async def _read_frame(self) -> bytes:
         while True:
             data = await self._reader.read(_READ_SIZE)
@@ -207,3 +264,8 @@ class BrokerConnection:
             if len(frames) > 1 or self._frames.pending:
                 raise FrameError("the broker sent more than the one response asked for")
             return frames[0]
+
+
+def _require(may_go_on: Callable[[], bool]) -> None:
+    if not may_go_on():
+        raise SendingStoppedError("this process may not be the controller any more")
