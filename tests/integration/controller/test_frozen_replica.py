@@ -50,7 +50,7 @@ CHANGES_A_SECOND = 500
 TOPICS = 10
 OF_REPLICAS = ("/kafka/regent/election/", "/kafka/regent/election-presence/")
 DEADLINE_S = 120.0
-SLEPT = "Not the controller any more after a pause: nothing is sent"
+DEPOSED = "Not the controller any more after a pause: nothing is sent"
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def test_one_that_wakes_up_writes_nothing_and_sends_nothing(arena: Arena, figure
             arena.stubs.wait_until_quiet(quiet_s=0.5, timeout_s=DEADLINE_S)
             written[what] = attempt.written_after(election)
             sent_by[what] = sent(arena.stubs.take(), by=zombie.controller_id, since=woken_at)
-            asked += has_logged(zombie, SLEPT)
+            asked += has_logged(zombie, DEPOSED)
             with arena.blaming(zombie), arena.blaming(successor):
                 arena.session.require_controller(election)
             pair.change_places()
