@@ -41,7 +41,12 @@ class _Nowhere:
     """Channels without brokers."""
 
     def update(
-        self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
+        self,
+        *,
+        opened: Sequence[Broker],
+        closed: Sequence[int],
+        controller_epoch: int,
+        epoch_zk_version: int | None = None,
     ) -> None: ...
 
     def stand_by(self, brokers: Iterable[Broker]) -> None: ...

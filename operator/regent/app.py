@@ -46,7 +46,7 @@ from regent.servers.kafka_endpoint import KafkaEndpoint
 from regent.servers.plan_exchange import open_exchange
 from regent.services.client_service import ClientService
 from regent.services.controller_service import ControllerService
-from regent.services.replica_settings import replica_settings
+from regent.services.replica_settings import own_pause_s, replica_settings
 from regent.settings import Settings
 
 if TYPE_CHECKING:
@@ -310,6 +310,7 @@ def _connect(settings: Settings) -> Connect:
         zookeeper=zookeeper_settings(settings),
         election_path=settings.election_path,
         channels=channel_settings(settings),
+        pause_s=own_pause_s(settings),
     )
 
 

@@ -136,6 +136,17 @@ async def test_sequential_nodes_count_the_children_ever_created(client: Client) 
     assert await client.port.multi([sequential]) == [Written(0, "/parent/s-0000000005")]
 
 
+async def test_a_multi_may_have_nothing_but_checks(client: Client) -> None:
+    """It settles who is the controller."""
+    checks = [Check("/guard", 0), Check("/ephemeral", -1)]
+    assert await client.port.multi(checks) == [Written(-1), Written(-1)]
+    await client.port.multi([SetData("/guard", b"another")])
+    assert await client.port.multi(checks) == [ZkError.BAD_VERSION, ROLLED_BACK]
+    await client.port.multi([Delete("/ephemeral")])
+    checks = [Check("/guard", 1), Check("/ephemeral", -1)]
+    assert await client.port.multi(checks) == [ROLLED_BACK, ZkError.NO_NODE]
+
+
 async def test_operations_of_a_multi_see_each_other(client: Client) -> None:
     results = await client.port.multi(
         [

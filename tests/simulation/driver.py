@@ -24,9 +24,11 @@ from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnava
 from regent.protocol.control_requests import (
     ControlResponse,
 )
+from regent.replicas.own_pauses import OwnPauses
 from regent.simulation.clock import Alarm
 from regent.simulation.zookeeper_effects import ZooKeeperEffect, ask_zookeeper
-from regent.zk_data.operations import SessionState, WatchedEvent
+from regent.zk_data.controller import checks_of_controller
+from regent.zk_data.operations import SessionState, WatchedEvent, Written
 from tests.simulation.describing import describe_effect, describe_event
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.process_channels import ProcessChannels
@@ -45,11 +47,11 @@ class RegentProcess:
     Attributes:
         slot: Number of the replica; a restarted one keeps it, and with it the controller id.
         is_alive: False once it has crashed.
-        is_paused: Stopped as by a long garbage collection: nothing moves, nobody notices.
         effects: Number of effects that the core has asked for.
         event_began: Trace line at which the event in progress began.
         event: The event in progress, or the last one.
         known_session_id: The session that the process was last told of.
+        epoch_at_awakening: The controller epoch of the cluster when the last pause ended.
     """
 
     def __init__(self, world: World, slot: int, life: int) -> None:
@@ -57,7 +59,11 @@ class RegentProcess:
         self.slot = slot
         self.name = f"regent-{slot}"
         self.is_alive = True
-        self.is_paused = False
+        self._is_paused = False
+        self._paused_at_ms = self._slept_ms = 0
+        self._pauses = OwnPauses(0, self._slept_ms)
+        self._epoch_zk_version: int | None = None
+        self.epoch_at_awakening = 0
         self.is_cut_off = False
         self.effects = 0
         self.event_began = 0
@@ -102,8 +108,31 @@ class RegentProcess:
     # What others see
 
     @property
+    def is_paused(self) -> bool:
+        """Stopped as by a long garbage collection: nothing moves, nobody notices."""
+        return self._is_paused
+
+    @is_paused.setter
+    def is_paused(self, is_paused: bool) -> None:
+        now_ms = self._world.clock.now_ms()
+        if is_paused and not self._is_paused:
+            self._paused_at_ms = now_ms
+        elif self._is_paused and not is_paused:
+            self._slept_ms += now_ms - self._paused_at_ms
+            self.epoch_at_awakening = self._world.safety.epoch
+        self._is_paused = is_paused
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether anything moves in it."""
+        return not self._is_paused
+
+    @property
     def can_send(self) -> bool:
-        return not self.is_paused
+        if self._is_paused:
+            return False
+        self._pauses.looked(self._slept_ms)
+        return not self._pauses.is_in_doubt
 
     @property
     def is_idle(self) -> bool:
@@ -166,6 +195,7 @@ class RegentProcess:
         self._world.restart_regent_after(self.slot, self._world.rng.randint(100, 12_000))
 
     def _drop_channels_and_timers(self) -> None:
+        self._epoch_zk_version = None
         self._channels.close()
         for alarm in self._timers.values():
             alarm.is_cancelled = True
@@ -212,6 +242,8 @@ class RegentProcess:
         """Begin an event or perform one effect. Whether there was anything to do."""
         if self.is_paused or not self.is_alive:
             return False
+        if self._prove():
+            return True
         if self._process is not None:
             return self._step()
         if not len(self._queue):
@@ -222,6 +254,25 @@ class RegentProcess:
         self.event = event
         self._process = self.controller.process(event)
         self._resume()
+        return True
+
+    def _prove(self) -> bool:
+        """Ask whether this process is still the controller, if there is a doubt. What it sends is
+        its channels' affair, so the event in progress does not matter."""
+        term = self._epoch_zk_version
+        if self.can_send or term is None or not self.client.is_connected:
+            return False
+        asked = self._pauses.count
+        try:
+            results = self.client.multi(checks_of_controller(term))
+            is_controller = all(isinstance(result, Written) for result in results)
+        except SessionExpiredError:
+            is_controller = False
+        self._world.trace.line(self.name, "has slept", f"is_controller={is_controller}")
+        if is_controller:
+            self._pauses.proven(asked)
+        else:
+            self._epoch_zk_version = None
         return True
 
     def _resume(self, result: Any = None, error: RegentError | None = None) -> None:
@@ -339,6 +390,7 @@ class RegentProcess:
     def _perform(self, effect: fx.Effect[Any]) -> Any:  # noqa: C901 - one case per effect
         match effect:
             case fx.UpdateChannels():
+                self._epoch_zk_version = effect.epoch_zk_version
                 self._channels.update(effect)
             case fx.SendRequests():
                 self._channels.send(effect.requests)

@@ -147,7 +147,7 @@ class Endpoint:
     def _can_move(self, call: Call) -> bool:
         if self._is_held_back or (call.has_arrived and call.answer is None):
             return False
-        if not call.controller.can_send and call.answer is None:
+        if not call.controller.is_awake and call.answer is None:
             return False
         if self._world.network.is_cut(call.controller.name, call.broker.broker_id):
             return False

@@ -93,7 +93,7 @@ class Sender(Protocol):
 
     @property
     def can_send(self) -> bool:
-        """False while the process is paused."""
+        """False while the process is paused, or does not know whether it is the controller."""
         ...
 
     def receive(self, response: ControlResponse) -> None: ...
@@ -160,6 +160,10 @@ class Network:
         """All links work again; strays arrive now or never."""
         self._cut.clear()
 
+    def is_busy(self, sender: Sender) -> bool:
+        """Whether a controller has something to send, or waits for an answer."""
+        return any(c.is_busy and c.sender is sender for c in self._channels)
+
     @property
     def is_idle(self) -> bool:
         return not self._strays and not any(c.is_busy for c in self._channels)
@@ -193,6 +197,7 @@ class Network:
                 self._world.faults.counts["repeat_answer"] += 1
                 channel.sender.receive(response)
             return True
+        self._world.safety.leaves(channel.sender, channel.request())
         response = self._deliver(channel.sender.name, channel.request())
         if self._world.is_turbulent and rng.random() < self._world.swarm.lost_answers:
             self._world.trace.line("network", "loses answer", f"of broker-{channel.broker_id}")

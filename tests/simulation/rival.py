@@ -86,8 +86,13 @@ class RivalController:
         return self._reign is not None
 
     @property
-    def can_send(self) -> bool:
+    def is_awake(self) -> bool:
+        """Whether anything moves in its process."""
         return not self._broker.is_paused
+
+    @property
+    def can_send(self) -> bool:
+        return self.is_awake
 
     def receive(self, response: ControlResponse) -> None:
         """Answers are of no interest, but that somebody newer is about is noticed some day."""

@@ -3,6 +3,7 @@ worlds of chance, where most suspicions are wrong."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,9 +28,9 @@ class Story:
         performed: The effects of the other one since then.
     """
 
-    def __init__(self, *, rivals: bool) -> None:
+    def __init__(self, *, rivals: bool, echo: Callable[[str], None] | None = None) -> None:
         swarm = Swarm(regents=2, rivals=rivals, speeds=CALM_SPEEDS, suspects=True)
-        self.world = World("take-over", swarm=swarm)
+        self.world = World("take-over", swarm=swarm, echo=echo)
         self.world.is_turbulent = False
         self.world.settle()
         self.world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
@@ -52,11 +53,11 @@ class Story:
 
         self.world.disturb = disturb
 
-    def suspect(self, *, is_named: bool = False) -> None:
+    def suspect(self, *, is_named: bool = False, until: Callable[[], bool] = lambda: False) -> None:
         absent = e.AbsentReplica(self.leader.client.session_id, "suspected")
         event = e.ReplicasAbsent(self.other.client.session_id, (absent,), is_named)
         self.other.put(event)
-        self.world.settle()
+        self.world.settle(until=until)
 
     def end(self) -> None:
         """Everybody wakes up, and the cluster is whole."""
@@ -92,6 +93,32 @@ def test_one_that_is_named_takes_over_from_one_that_goes_on_to_work() -> None:
     story.leader.shut_down()
     story.end()
     assert story.world.safety.epoch == epoch + 1
+
+
+@pytest.mark.parametrize("is_deposed", [False, True])
+def test_one_that_wakes_up_asks_before_it_sends_what_it_has(is_deposed: bool) -> None:
+    """Its successor has reached no broker yet, so all would obey the former one."""
+    lines: list[str] = []
+    story = Story(rivals=False, echo=lines.append)
+    world, leader = story.world, story.leader
+    world.workload.create_topic("b", {0: (1, 2, 3)})
+    world.settle(until=lambda: world.network.is_busy(leader))
+    assert world.network.is_busy(leader)
+    leader.is_paused = True
+    world.clock.advance(3_000)
+    epoch = world.safety.epoch
+    if is_deposed:
+        story.suspect(until=lambda: world.safety.epoch > epoch)
+    leader.is_paused = False
+    woken_at = len(lines)
+    assert not leader.can_send
+    story.end()
+    assert is_active(leader) is not is_deposed
+    said = [line for line in lines[woken_at:] if f"{leader.name} " in line]
+    asked = next(n for n, line in enumerate(said) if "has slept" in line)
+    assert f"is_controller={not is_deposed}" in said[asked]
+    sent = [n for n, line in enumerate(said) if " < " in line]
+    assert (not sent) if is_deposed else (sent and min(sent) > asked)
 
 
 @pytest.mark.parametrize("is_frozen", [False, True])

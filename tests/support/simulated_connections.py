@@ -315,7 +315,12 @@ class _Channels:
         self._shared = SharedMetadata()
 
     def update(
-        self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
+        self,
+        *,
+        opened: Sequence[Broker],
+        closed: Sequence[int],
+        controller_epoch: int,
+        epoch_zk_version: int | None = None,
     ) -> None:
         for broker_id in closed:
             self._close(broker_id)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
+from typing import Final
 
+from regent.connections.sending_right import SendingRight
 from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.network.settings import ChannelSettings
+from regent.replicas.suspicion import SuspicionSettings
 from regent.runtime.ports import Connect, ConnectionListener
 from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.leader_election import LeaderElection
 from regent.zookeeper.recursive_watches import RecursiveWatches
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings
+
+DEFAULT_PAUSE_S: Final = SuspicionSettings().own_pause_s
+"""As where replicas suspect each other with the settings' defaults."""
 
 
 def real_connections(
@@ -22,8 +28,17 @@ def real_connections(
     zookeeper: ZooKeeperSettings,
     election_path: str,
     channels: ChannelSettings,
+    pause_s: float = DEFAULT_PAUSE_S,
 ) -> Connect:
     """What makes the connections of a controller.
+
+    Args:
+        controller_id: Under which it holds ``/controller``.
+        zookeeper: How ZooKeeper is reached.
+        election_path: Where the replicas elect one among themselves.
+        channels: How brokers are reached.
+        pause_s: If this process has slept for longer, it sends nothing before it has made sure that
+            it is still the controller.
 
     Raises:
         ConfigurationError: If the settings cannot work.
@@ -37,6 +52,7 @@ def real_connections(
             zookeeper=zookeeper,
             election_path=election_path,
             channels=channels,
+            pause_s=pause_s,
         )
 
     return connect
@@ -53,15 +69,21 @@ class Connections:
         zookeeper: ZooKeeperSettings,
         election_path: str,
         channels: ChannelSettings,
+        pause_s: float,
     ) -> None:
         self._session = ZooKeeperSession(zookeeper)
         self._session.subscribe(listener.session_changed)
         self.zookeeper = KazooZooKeeper(self._session, on_watch=listener.watch_fired)
         self.recursive_watches = RecursiveWatches(self._session)
+        self._right = SendingRight(
+            self.zookeeper, is_fenced=self._session.is_fenced, pause_s=pause_s
+        )
         self.channels = ControllerChannelManager(
             controller_id=controller_id,
             settings=channels,
-            may_send=lambda: not self._session.is_fenced(),
+            may_send=self._right.may_send,
+            wait_to_send=self._right.wait,
+            on_term=self._right.set_term,
             on_response=listener.responded,
             on_failure=listener.channel_failed,
             on_protocol_version=listener.protocol_version_changed,
@@ -95,6 +117,7 @@ class Connections:
         return self.channels.problems()
 
     async def start(self) -> None:
+        self._right.start()
         await self._session.start()
 
     def contend(self) -> None:
@@ -105,6 +128,7 @@ class Connections:
     async def close(self) -> None:
         self.channels.close_all()
         await self.channels.wait_closed()
+        await self._right.close()
         if self._is_contending:
             await self._election.close()
         await self._session.close()

@@ -99,11 +99,14 @@ class UpdateChannels(Effect[None], frozen=True):
 
     Attributes:
         controller_epoch: The term for which the channels are opened; what they report carries it.
+        epoch_zk_version: dataVersion of ``/controller_epoch`` in this term; None: nothing will be
+            sent.
     """
 
     controller_epoch: int
     opened: Sequence[Broker]
     closed: Sequence[int] = ()
+    epoch_zk_version: int | None = None
 
 
 class InterBrokerProtocol(Effect[tuple[int, int]], frozen=True):

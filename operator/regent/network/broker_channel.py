@@ -4,8 +4,8 @@ The rules are those of Kafka's ``RequestSendThread``: a request is repeated unti
 answered it, and a channel ends only when its broker is removed. Repeating is harmless, since
 brokers ignore what is not newer than what they know. What differs: what waits is merged
 (:mod:`regent.protocol.pending_requests`), a channel connects at once and asks what the broker
-understands (Kafka trusts the protocol version it is configured with), nothing is sent while the
-fence is up, and pauses grow to a bound.
+understands (Kafka trusts the protocol version it is configured with), nothing is sent while that
+is not allowed, and pauses grow to a bound.
 """
 
 from __future__ import annotations
@@ -107,8 +107,9 @@ class BrokerChannel:
         shared: Merges what waits for several channels.
         protocol_version: The version at which requests are sent, asked for each.
         listener: Name of the listener of controllers, as far as it is known; asked likewise.
-        may_send: The fence, asked right before each sending. While it says no, nothing is sent and
-            nothing is lost.
+        may_send: Asked right before each sending, and again before the last bytes of a large
+            request leave. While it says no, nothing is sent and nothing is lost.
+        wait_to_send: Waits until it is worth asking again, for so many seconds at most.
         on_response: Gets each response, once, in the order of the requests. Must not block.
         on_reported: Called when the broker has reported its settings.
         encoding: Held while a large request is encoded; the same for all channels.
@@ -129,6 +130,7 @@ class BrokerChannel:
         protocol_version: Callable[[], ProtocolVersion],
         listener: Callable[[], str | None],
         may_send: Callable[[], bool],
+        wait_to_send: Callable[[float], Awaitable[None]],
         on_response: Callable[[ControlResponse], None],
         on_reported: Callable[[], None],
         encoding: asyncio.Lock,
@@ -143,6 +145,7 @@ class BrokerChannel:
         self._protocol_version = protocol_version
         self._listener = listener
         self._may_send = may_send
+        self._wait_to_send = wait_to_send
         self._on_response = on_response
         self._on_reported = on_reported
         self._encoding = encoding
@@ -298,14 +301,17 @@ class BrokerChannel:
 
     async def _send(self, request: ControlRequest, version: int, body: Body) -> ControlResponse:
         connection = await self._connect()
-        # The fence compares clocks, so there is no event to wait for.
-        while not self._may_send():  # noqa: ASYNC110
-            await asyncio.sleep(self._settings.retry_delay)
+        while not self._may_send():
+            await self._wait_to_send(self._settings.retry_delay)
         self._metrics.sent += 1
         timeout = response_timeout(request, self._settings.response_timeout)
         async with asyncio.timeout(timeout):
             answer = await connection.round_trip(
-                api_key_of(request), version, body, flexible=is_flexible(request, version)
+                api_key_of(request),
+                version,
+                body,
+                flexible=is_flexible(request, version),
+                may_go_on=self._may_send,
             )
         return decode_response_body(request, answer, version=version)
 

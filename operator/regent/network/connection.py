@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from regent.model.cluster import EndPoint
@@ -22,10 +22,11 @@ from regent.protocol.framing import (
     FrameError,
     FrameReader,
     Part,
-    Pieces,
     RequestHeader,
     decode_response,
     encode_request,
+    joined,
+    pieces_of,
 )
 from regent.protocol.primitives import pack_int32
 from regent.protocol.sasl import Authenticating
@@ -36,9 +37,19 @@ large request would otherwise exist once more per receiver."""
 
 _READ_SIZE: Final = 1024 * 1024
 
+_AT_ONCE: Final = 16 * 1024
+"""Bytes that a socket without anything under way takes at once."""
+
+_END: Final = 16
+"""Bytes of a large request that are kept back until all others have left."""
+
 
 class ConnectionLostError(ConnectionError):
     """The broker closed the connection in the middle of a request."""
+
+
+class SendingStoppedError(ConnectionError):
+    """In the middle of a request it turned out that it must not be sent."""
 
 
 class BrokerConnection:
@@ -119,21 +130,39 @@ class BrokerConnection:
         self.close()
 
     async def round_trip(
-        self, api_key: int, api_version: int, body: Sequence[Part], *, flexible: bool
+        self,
+        api_key: int,
+        api_version: int,
+        body: Sequence[Part],
+        *,
+        flexible: bool,
+        may_go_on: Callable[[], bool] | None = None,
     ) -> bytes:
         """Send a request and wait for the body of its answer.
 
+        Args:
+            api_key: Which request.
+            api_version: Its version.
+            body: In parts.
+            flexible: Whether its header has tagged fields.
+            may_go_on: For requests that only a controller may send. What this says when the sending
+                begins is the caller's to ask, without a wait in between. Of a large request it is
+                asked again, and the broker does not get the end of it if the answer is no.
+
         Raises:
-            OSError: If the connection breaks.
+            OSError: If the connection breaks; :class:`SendingStoppedError` is among these.
             DecodeError: If what comes back is not a response to this request.
         """
         self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = RequestHeader(api_key, api_version, correlation_id, self._client_id)
-        for part in encode_request(header, body, flexible=flexible):
-            if isinstance(part, bytes):
-                await self._write(part)
-            else:
-                await self._write_pieces(part)
+        parts = encode_request(header, body, flexible=flexible)
+        if may_go_on is None:
+            for piece in pieces_of(parts):
+                await self._write(piece)
+        elif sum(map(len, parts)) <= _AT_ONCE:
+            await self._write(joined(parts))
+        else:
+            await self._write_while(parts, may_go_on)
         frame = await self._read_frame()
         return decode_response(
             frame, correlation_id=correlation_id, api_key=api_key, flexible=flexible
@@ -201,11 +230,32 @@ class BrokerConnection:
             self._writer.write(view[start : start + _SLICE])
             await self._writer.drain()
 
-    async def _write_pieces(self, pieces: Pieces) -> None:
-        """Others have the loop between two pieces: they are made here."""
-        for piece in pieces:
-            await self._write(piece)
-            await asyncio.sleep(0)
+    async def _write_while(self, parts: Sequence[Part], may_go_on: Callable[[], bool]) -> None:
+        """Write a large request whose end leaves only if it still may.
+
+        A broker does nothing about a request before it has the last byte. What the transport keeps
+        is written by the loop later: by one that has just woken up, before anybody can be asked. So
+        the transport is empty when the question is asked before the end, which the socket then
+        takes at once. Others have the loop in between: pieces may be made here.
+        """
+        # drain() waits until it is empty. (With TLS 0 is taken for "always full".)
+        self._writer.transport.set_write_buffer_limits(high=1)
+        left = sum(map(len, parts)) - _END
+        end = bytearray()
+        is_first = True
+        for piece in pieces_of(parts):
+            view = memoryview(piece)
+            for start in range(0, min(left, len(view)), _SLICE):
+                if not is_first:
+                    _require(may_go_on)
+                is_first = False
+                self._writer.write(view[start : min(start + _SLICE, left, len(view))])
+                await self._writer.drain()
+                await asyncio.sleep(0)
+            end += view[left:]
+            left = max(0, left - len(view))
+        _require(may_go_on)
+        await self._write(bytes(end))
 
     async def _read_frame(self) -> bytes:
         while True:
@@ -218,3 +268,8 @@ class BrokerConnection:
             if len(frames) > 1 or self._frames.pending:
                 raise FrameError("the broker sent more than the one response asked for")
             return frames[0]
+
+
+def _require(may_go_on: Callable[[], bool]) -> None:
+    if not may_go_on():
+        raise SendingStoppedError("this process may not be the controller any more")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from regent.model.cluster import Broker
 from regent.model.partition import NO_EPOCH
@@ -37,6 +37,9 @@ class ControllerChannelManager:
         on_protocol_version: Called with the version and the controller epoch when what
             :meth:`inter_broker_protocol` answered turns out to have changed.
         on_broker_facts: Called with what a broker has answered about itself when that is new.
+        wait_to_send: Waits until it is worth asking ``may_send`` again, for so many seconds at
+            most.
+        on_term: Called with ``epoch_zk_version`` of each :meth:`update`, and with None at the end.
     """
 
     def __init__(
@@ -49,10 +52,14 @@ class ControllerChannelManager:
         on_failure: Callable[[Broker, int, BaseException], None],
         on_protocol_version: Callable[[tuple[int, int], int], None] | None = None,
         on_broker_facts: Callable[[Broker, BrokerFacts], None] | None = None,
+        wait_to_send: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        on_term: Callable[[int | None], None] | None = None,
     ) -> None:
         self._controller_id = controller_id
         self._settings = settings
         self._may_send = may_send
+        self._wait_to_send = wait_to_send
+        self._on_term = on_term
         self._on_response = on_response
         self._on_failure = on_failure
         self._on_protocol_version = on_protocol_version
@@ -100,6 +107,7 @@ class ControllerChannelManager:
             protocol_version=self.protocol_version,
             listener=self._listener,
             may_send=self._may_send,
+            wait_to_send=self._wait_to_send,
             on_response=self._on_response,
             on_reported=functools.partial(self._broker_has_answered, broker.broker_id),
             encoding=self._encoding,
@@ -112,6 +120,7 @@ class ControllerChannelManager:
         opened: Sequence[Broker],
         closed: Sequence[int] = (),
         controller_epoch: int = NO_EPOCH,
+        epoch_zk_version: int | None = None,
     ) -> None:
         """Close channels, then open others; the effect ``UpdateChannels``.
 
@@ -122,6 +131,8 @@ class ControllerChannelManager:
         standing_by, self._standing_by = self._standing_by, {}
         self._is_active = True
         self._controller_epoch = controller_epoch
+        if self._on_term is not None:
+            self._on_term(epoch_zk_version)
         for broker_id in closed:
             self._close(broker_id)
         for broker in opened:
@@ -209,6 +220,8 @@ class ControllerChannelManager:
         """Close every channel and drop what waits; no response is delivered from now on."""
         self._reported_version = None
         self._is_active = False
+        if self._on_term is not None:
+            self._on_term(None)
         for broker_id in list(self._channels):
             self._close(broker_id)
         while self._standing_by:

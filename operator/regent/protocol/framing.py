@@ -114,7 +114,16 @@ Part = bytes | Pieces
 
 def joined(parts: Iterable[Part]) -> bytes:
     """All of a message at once."""
-    return b"".join(part if isinstance(part, bytes) else b"".join(part) for part in parts)
+    return b"".join(pieces_of(parts))
+
+
+def pieces_of(parts: Iterable[Part]) -> Iterator[bytes]:
+    """All of a message, made as far as it is asked for."""
+    for part in parts:
+        if isinstance(part, bytes):
+            yield part
+        else:
+            yield from part
 
 
 def encode_request(header: RequestHeader, body: Sequence[Part], *, flexible: bool) -> list[Part]:

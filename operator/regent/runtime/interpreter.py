@@ -60,7 +60,10 @@ class Interpreter:
             )
         self._at_once: dict[type[fx.Effect[Any]], Callable[[Any], Any]] = {
             fx.UpdateChannels: lambda x: channels.update(
-                opened=x.opened, closed=x.closed, controller_epoch=x.controller_epoch
+                opened=x.opened,
+                closed=x.closed,
+                controller_epoch=x.controller_epoch,
+                epoch_zk_version=x.epoch_zk_version,
             ),
             fx.Resigned: self._resigned,
             fx.ArmTimer: self._arm_timer,

@@ -160,11 +160,18 @@ class BrokerChannelsPort(Protocol):
     come back through a callback."""
 
     def update(
-        self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
+        self,
+        *,
+        opened: Sequence[Broker],
+        closed: Sequence[int],
+        controller_epoch: int,
+        epoch_zk_version: int | None = None,
     ) -> None:
         """Close channels, open others; a broker in both gets a fresh one, which is empty.
 
-        What the channels report of themselves carries ``controller_epoch``.
+        What the channels report of themselves carries ``controller_epoch``. With
+        ``epoch_zk_version``, the dataVersion of ``/controller_epoch`` in this term, it is made sure
+        that the term goes on where it is in doubt.
         """
         ...
 

@@ -61,6 +61,16 @@ def suspicion_settings(settings: Settings) -> SuspicionSettings:
     )
 
 
+def own_pause_s(settings: Settings) -> float:
+    """For how long this process has to have slept to ask whether it is still the controller.
+
+    Raises:
+        ConfigurationError: As of :func:`suspicion_settings`.
+    """
+    suspicion = suspicion_settings(settings) if settings.warm_standby else SuspicionSettings()
+    return suspicion.own_pause_s
+
+
 def _address(server: str) -> Address:
     host, _, port = server.rpartition(":")
     return Address(host.strip("[]"), int(port))

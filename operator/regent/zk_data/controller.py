@@ -7,6 +7,7 @@ import msgspec
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
 from regent.zk_data.decoding import INT32_MAX, Int32, decimal, json_decoder, json_object
+from regent.zk_data.operations import ANY_VERSION, Check
 
 
 class _Controller(msgspec.Struct, rename="camel"):
@@ -93,3 +94,14 @@ def decode_controller_epoch(data: bytes) -> int:
 def encode_controller_epoch(epoch: int) -> bytes:
     """Inverse of :func:`decode_controller_epoch`."""
     return str(epoch).encode()
+
+
+def checks_of_controller(epoch_zk_version: int) -> tuple[Check, ...]:
+    """What holds as long as whoever has raised the controller epoch to that dataVersion is the
+    controller: nobody has raised it since, and ``/controller``, which goes with its session, is
+    there. Who creates that node raises the epoch in the same transaction.
+    """
+    return (
+        Check(paths.CONTROLLER_EPOCH, epoch_zk_version),
+        Check(paths.CONTROLLER, ANY_VERSION),
+    )

@@ -1,13 +1,12 @@
 """A Regent that was frozen in the middle of its work wakes up when another one has led for a while:
-it writes nothing, and sends nothing that a broker obeys.
+it writes nothing, and sends nothing.
 
 Who has written is read in ZooKeeper's own transaction log; the brokers are stubs that keep every
-request. ``TRIES=100`` makes so many, in which the successor has led for 1 ms to 60 s;
-``SEED`` repeats the moments.
+request. ``TRIES=100`` makes so many, in which the successor has led for 1 ms to 60 s (or
+``LONGEST_S``); ``SEED`` repeats the moments.
 
 A broker that the successor has not reached yet obeys whoever it knows. On a busy machine that is so
-for some 50 ms, and a replica that wakes up by then may send what it has written under its own
-epoch. With ``TRIES=100`` this is seen, and fails. In fewer tries the successor has led for longer.
+for some 50 ms. So it is not enough that brokers refuse what comes from a former controller.
 """
 
 from __future__ import annotations
@@ -36,16 +35,22 @@ from sandbox import wait_until
 from tests.support.figures import Figure
 from tests.support.transaction_log import changes
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
-
 TRIES = int(os.environ.get("TRIES", "8"))
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.timeout(max(900, 40 * TRIES)),
+]
+
 SEED = int(os.environ.get("SEED", "1"))
-SHORTEST_S = 0.001 if TRIES >= 100 else 0.5
-LONGEST_S = 60.0 if TRIES >= 100 else 2.0
+SHORTEST_S = 0.001
+LONGEST_S = float(os.environ.get("LONGEST_S", "60" if TRIES >= 100 else "2"))
 CHANGES_A_SECOND = 500
 TOPICS = 10
 OF_REPLICAS = ("/kafka/regent/election/", "/kafka/regent/election-presence/")
 DEADLINE_S = 120.0
+DEPOSED = "Not the controller any more after a pause: nothing is sent"
 
 
 @pytest.fixture(scope="module")
@@ -121,17 +126,22 @@ class Try:
         return [change.path for change in after if change.session_id == self.session_id]
 
 
-def obeyed(exchanges: Iterable[Exchange], *, by: int, since: int) -> list[Exchange]:
-    """Requests of a controller that came after a moment, and that its broker did not refuse: it had
+def sent(exchanges: Iterable[Exchange], *, by: int, since: int) -> list[str]:
+    """Requests of a controller that came after a moment, and whether their brokers obeyed: they had
     been sent none with a higher epoch. Exchanges are in the order in which they were answered."""
     highest: dict[int, int] = {}
-    found: list[Exchange] = []
+    found: list[str] = []
     for exchange in exchanges:
         controller_id, epoch, _ = fence(exchange.frame, read_header(exchange.frame))
         known = highest.setdefault(exchange.broker_id, epoch)
         highest[exchange.broker_id] = max(known, epoch)
-        if controller_id == by and epoch >= known and exchange.received_at > since:
-            found.append(exchange)
+        if controller_id == by and exchange.received_at > since:
+            found.append(
+                f"API {exchange.api_key} to broker {exchange.broker_id}, "
+                f"{'obeyed' if epoch >= known else 'refused'}, of {len(exchange.frame)} bytes: "
+                f"the first {(exchange.began_at - since) / 1e6:.3f} ms after it woke up, "
+                f"the last {(exchange.received_at - since) / 1e6:.3f} ms"
+            )
     return found
 
 
@@ -149,11 +159,11 @@ def wait_for(condition: object, replica: Replica, describe: str) -> None:
     )
 
 
-def test_one_that_wakes_up_writes_nothing_and_is_not_obeyed(arena: Arena, figure: Figure) -> None:
+def test_one_that_wakes_up_writes_nothing_and_sends_nothing(arena: Arena, figure: Figure) -> None:
     chance = random.Random(SEED)
     written: dict[str, list[str]] = {}
-    disobeying: dict[str, list[Exchange]] = {}
-    refused = 0
+    sent_by: dict[str, list[str]] = {}
+    asked = 0
     with IsrChanges(arena.connect_string, arena.cluster) as writer, pair_in(arena) as pair:
         for number, lead_s in enumerate(leads(chance)):
             attempt = Try(arena, pair, f"try-{number}")
@@ -174,20 +184,14 @@ def test_one_that_wakes_up_writes_nothing_and_is_not_obeyed(arena: Arena, figure
             )
             arena.stubs.wait_until_quiet(quiet_s=0.5, timeout_s=DEADLINE_S)
             written[what] = attempt.written_after(election)
-            exchanges = arena.stubs.take()
-            disobeying[what] = obeyed(exchanges, by=zombie.controller_id, since=woken_at)
-            refused += sum(
-                fence(e.frame, read_header(e.frame))[0] == zombie.controller_id
-                and e.received_at > woken_at
-                for e in exchanges
-            )
+            sent_by[what] = sent(arena.stubs.take(), by=zombie.controller_id, since=woken_at)
+            asked += has_logged(zombie, DEPOSED)
             with arena.blaming(zombie), arena.blaming(successor):
                 arena.session.require_controller(election)
             pair.change_places()
     figure("tries", len(written))
-    figure("requests of those that woke up, all refused", refused)
+    figure("requests of those that woke up", sum(map(len, sent_by.values())))
+    figure("tries in which ZooKeeper's answer after the pause came before the resignation", asked)
     assert {what: some for what, some in written.items() if some} == {}
-    assert {
-        what: [(e.broker_id, e.api_key) for e in some] for what, some in disobeying.items() if some
-    } == {}
+    assert {what: some for what, some in sent_by.items() if some} == {}
     assert len(written) == TRIES

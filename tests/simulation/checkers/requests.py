@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from regent.model.partition import LeaderAndIsr, TopicPartition
-from regent.protocol.control_requests import ControlHeader, ControlRequests, LeaderAndIsrRequest
+from regent.protocol.control_requests import (
+    ControlHeader,
+    ControlRequest,
+    ControlRequests,
+    LeaderAndIsrRequest,
+)
 from regent.zk_data import paths
 from tests.simulation.checkers.observed import Observed
 from tests.simulation.trace import require
@@ -13,6 +18,7 @@ from tests.support.leadership_entries import entries_of
 
 if TYPE_CHECKING:
     from tests.simulation.broker import SimulatedBroker
+    from tests.simulation.driver import RegentProcess
     from tests.simulation.world import World
 
 
@@ -48,6 +54,16 @@ class RequestChecker:
         if not history and not self._world.zookeeper.get(paths.topic(tp.topic)):
             return  # the topic has been deleted meanwhile
         require(written == state, f"{sender} announces {tp} as {state}, written was {written}")
+
+    def leaves(self, process: RegentProcess, request: ControlRequest) -> None:
+        """Nothing leaves a process that has slept while another controller was elected: brokers
+        that do not know that one would obey."""
+        epoch = request.header.controller_epoch
+        require(
+            epoch >= process.epoch_at_awakening,
+            f"{process} sends in epoch {epoch} after a pause, in which epoch "
+            f"{process.epoch_at_awakening} was won",
+        )
 
     def obeyed(self, broker: SimulatedBroker, header: ControlHeader) -> None:
         """A broker accepts a request as coming from the controller."""

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 from regent.controller.broker_requests import IsrChange
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.partition import TopicPartition
-from regent.protocol.control_requests import ControlHeader, ControlRequests, LeaderAndIsrRequest
+from regent.protocol.control_requests import (
+    ControlHeader,
+    ControlRequest,
+    ControlRequests,
+    LeaderAndIsrRequest,
+)
 from regent.simulation.zookeeper import AppliedTransaction
 from regent.zk_data import paths
 from regent.zk_data.operations import ANY_VERSION, Check, Delete, Operation
@@ -92,6 +97,11 @@ class SafetyChecker:
     def sent(self, sender: str, batch: ControlRequests) -> None:
         """A controller hands a batch to its channels."""
         self._requests.sent(sender, batch)
+
+    def leaves(self, sender: object, request: ControlRequest) -> None:
+        """A controller sends a request."""
+        if isinstance(sender, RegentProcess):
+            self._requests.leaves(sender, request)
 
     def obeyed(self, broker: SimulatedBroker, header: ControlHeader) -> None:
         """A broker accepts a request as coming from the controller."""

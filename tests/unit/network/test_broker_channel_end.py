@@ -50,6 +50,41 @@ async def test_nothing_is_sent_while_the_fence_is_up() -> None:
     assert len(stub.received) == 1
 
 
+async def test_it_is_sent_as_soon_as_it_may_be() -> None:
+    """Whoever forbids it knows when it is worth asking again."""
+    allowed, waits, may_be = False, asyncio.Event(), asyncio.Event()
+
+    async def wait_to_send(_: float) -> None:
+        waits.set()
+        await may_be.wait()
+
+    async with (
+        StubBroker(1) as stub,
+        channels(stub.registration, may_send=lambda: allowed, wait_to_send=wait_to_send) as (
+            manager,
+            responses,
+        ),
+    ):
+        manager.send(only_update_metadata(stub))
+        await asyncio.wait_for(waits.wait(), 60)
+        assert manager.metrics()[1].sent == 0
+        allowed = True
+        may_be.set()
+        await responses.wait_for(1)
+    assert len(stub.received) == 1
+
+
+async def test_the_term_is_known_to_whoever_allows_sending() -> None:
+    terms: list[int | None] = []
+    async with (
+        StubBroker(1) as stub,
+        channels(stub.registration, on_term=terms.append) as (manager, _),
+    ):
+        manager.update(opened=(), controller_epoch=5, epoch_zk_version=7)
+        manager.close_all()
+        assert terms == [None, 7, None]
+
+
 async def test_the_fence_is_asked_before_a_repetition() -> None:
     answers = iter([True, False, True])
     async with StubBroker(1) as stub:

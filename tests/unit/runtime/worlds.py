@@ -33,7 +33,12 @@ class KeptChannels:
         self.protocol = (2, 6)
 
     def update(
-        self, *, opened: Sequence[Broker], closed: Sequence[int], controller_epoch: int
+        self,
+        *,
+        opened: Sequence[Broker],
+        closed: Sequence[int],
+        controller_epoch: int,
+        epoch_zk_version: int | None = None,
     ) -> None:
         for broker_id in closed:
             self.open.pop(broker_id, None)

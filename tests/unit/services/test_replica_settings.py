@@ -16,7 +16,7 @@ from regent.model.errors import ConfigurationError
 from regent.network.own_address import own_address
 from regent.replicas.suspicion import SuspicionSettings
 from regent.services.controller_loop import ReplicaSettings
-from regent.services.replica_settings import replica_settings, suspicion_settings
+from regent.services.replica_settings import own_pause_s, replica_settings, suspicion_settings
 from regent.settings import Settings
 from sandbox.pki import Authority
 
@@ -47,6 +47,17 @@ def test_without_a_warm_standby_replicas_do_not_know_each_other() -> None:
 def test_the_defaults_are_those_of_the_reducer() -> None:
     assert suspicion_settings(settings()) == SuspicionSettings()
     assert controller_config(settings()).suspicion_backoff_ms == 30_000
+
+
+def test_a_process_has_slept_before_others_hold_it_to_be_frozen() -> None:
+    """Its last answer may be as old as the time between two questions."""
+    for interval_ms, silence_ms in ((200, 2_000), (10, 100), (20, 100), (1_000, 5_000)):
+        given = settings(replica_heartbeat_interval_ms=interval_ms, replica_silence_ms=silence_ms)
+        assert own_pause_s(given) < (silence_ms - interval_ms) / 1000
+
+
+def test_it_does_so_without_a_warm_standby() -> None:
+    assert own_pause_s(settings(warm_standby=False)) == own_pause_s(settings())
 
 
 def test_each_process_is_another_instance(stack: ExitStack) -> None:

@@ -52,7 +52,12 @@ async def process_broker_change(active: ActiveController) -> None:
     )
     bounced_ids = [b.broker_id for b in bounced]
     stopped = [b for b in (*dead, *bounced_ids) if b in context.shutting_down_broker_ids]
-    await UpdateChannels(context.term.epoch, opened=[*new, *bounced], closed=[*dead, *bounced_ids])
+    await UpdateChannels(
+        context.term.epoch,
+        opened=[*new, *bounced],
+        closed=[*dead, *bounced_ids],
+        epoch_zk_version=context.term.epoch_zk_version,
+    )
     if new:
         with context.trail.because(CauseKind.BROKER_STARTED, brokers=new):
             context.add_live_brokers(new)

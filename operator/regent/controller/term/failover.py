@@ -76,7 +76,11 @@ async def on_controller_failover(active: ActiveController) -> None:
     cluster_loading.refuse_unsupported(brokers.values(), active.config)
     context.add_live_brokers(brokers.values())
     unserved_listeners.report(active)
-    await UpdateChannels(context.term.epoch, opened=list(brokers.values()))
+    await UpdateChannels(
+        context.term.epoch,
+        opened=list(brokers.values()),
+        epoch_zk_version=context.term.epoch_zk_version,
+    )
     await _announce_brokers(active)
     await deposed_controllers.remember(active)
     await controlled_shutdown.resume(active)

@@ -73,6 +73,7 @@ class TestStartup:
         (channels,) = world.driver.channels
         assert [b.broker_id for b in channels.opened] == [2]
         assert list(channels.closed) == []
+        assert channels.epoch_zk_version == active.context.term.epoch_zk_version
 
     def test_a_leaderless_partition_whose_isr_it_is_in_gets_its_leader_back(self) -> None:
         world, active = cluster({0: (2,)}, live=(1,))

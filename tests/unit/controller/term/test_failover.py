@@ -126,6 +126,15 @@ class TestOrder:
         kinds = [type(e) for e in world.driver.performed]
         assert kinds.index(effects.UpdateChannels) < kinds.index(effects.SendRequests)
 
+    def test_they_are_those_of_the_term(self) -> None:
+        world = cluster(1, 2)
+        term = world.fail_over().context.term
+        (channels,) = world.driver.channels
+        assert (channels.controller_epoch, channels.epoch_zk_version) == (
+            term.epoch,
+            term.epoch_zk_version,
+        )
+
     def test_the_list_of_live_brokers_is_sent_before_anything_that_may_take_long(
         self, world: World
     ) -> None:

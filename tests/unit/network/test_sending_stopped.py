@@ -1,0 +1,163 @@
+"""A large request whose sender finds out on the way that it must not send it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+import trustme
+
+from regent.model.cluster import EndPoint
+from regent.network.connection import BrokerConnection, SendingStoppedError
+from regent.network.settings import ChannelSettings
+from regent.protocol.primitives import pack_int32
+from tests.support.fixed_tls import FixedTls
+
+API_KEY, VERSION, CORRELATION_ID = 4, 7, 1
+PART: Final = bytes(range(256)) * 32 * 1024
+"""With another one of this size it is more than the buffers of both ends take."""
+BODY: Final = (PART, PART, b"", PART[:777], b"the", b"end")
+WAIT_S = 60.0
+
+
+class Receiver:
+    """Reads when it may, until the other one closes the connection.
+
+    Attributes:
+        may_read: Cleared: what has been sent stays in the buffers.
+        received: So far.
+        has_ended: Set when the connection is closed.
+    """
+
+    def __init__(self) -> None:
+        self.may_read = asyncio.Event()
+        self.may_read.set()
+        self.received = bytearray()
+        self.has_ended = asyncio.Event()
+
+    @property
+    def has_all(self) -> bool:
+        """Whether a whole request has come."""
+        size = int.from_bytes(self.received[:4], "big")
+        return len(self.received) >= 4 and len(self.received) - 4 >= size
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self.may_read.wait()
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1024 * 1024):
+                self.received += data
+                if self.has_all:
+                    answer = pack_int32(CORRELATION_ID) + b"done"
+                    writer.write(pack_int32(len(answer)) + answer)
+        self.has_ended.set()
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    receiver: Receiver, authority: trustme.CA | None = None
+) -> AsyncIterator[BrokerConnection]:
+    """A connection whose buffers are much smaller than the request."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+    server_tls = client_tls = None
+    if authority is not None:
+        server_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        authority.issue_cert("127.0.0.1").configure_cert(server_tls)
+        context = ssl.create_default_context()
+        authority.configure_trust(context)
+        client_tls = FixedTls(context)
+    server = await asyncio.start_server(receiver.serve, sock=listening, ssl=server_tls)
+    protocol = "PLAINTEXT" if authority is None else "SSL"
+    endpoint = EndPoint(protocol, protocol, "127.0.0.1", listening.getsockname()[1])
+    connection = await BrokerConnection.open(
+        endpoint, client_id="us", settings=ChannelSettings(tls=client_tls)
+    )
+    try:
+        yield connection
+    finally:
+        connection.close()
+        receiver.may_read.set()
+        server.close()
+        await asyncio.wait_for(receiver.has_ended.wait(), WAIT_S)
+
+
+@pytest.fixture(params=[False, True], ids=["plaintext", "tls"])
+def authority(request: pytest.FixtureRequest) -> trustme.CA | None:
+    return trustme.CA() if request.param else None
+
+
+async def test_it_arrives_whole_if_it_may(authority: trustme.CA | None) -> None:
+    receiver, asked = Receiver(), 0
+
+    def may_go_on() -> bool:
+        nonlocal asked
+        asked += 1
+        return True
+
+    async with connected(receiver, authority) as connection:
+        answer = await asyncio.wait_for(
+            connection.round_trip(API_KEY, VERSION, BODY, flexible=False, may_go_on=may_go_on),
+            WAIT_S,
+        )
+    assert answer == b"done"
+    assert receiver.received.endswith(b"".join(BODY))
+    assert asked > len(PART) * 2 // (256 * 1024)
+
+
+async def test_a_small_one_is_the_callers_affair(authority: trustme.CA | None) -> None:
+    receiver = Receiver()
+    async with connected(receiver, authority) as connection:
+        answer = await asyncio.wait_for(
+            connection.round_trip(
+                API_KEY, VERSION, (b"small",), flexible=False, may_go_on=lambda: False
+            ),
+            WAIT_S,
+        )
+    assert answer == b"done"
+
+
+async def test_its_end_is_kept_back_if_it_may_not(authority: trustme.CA | None) -> None:
+    """The buffers are full when the process falls asleep. What is in them is sent, the end not."""
+    receiver = Receiver()
+    receiver.may_read.clear()
+    has_slept, asked = False, asyncio.Event()
+
+    def may_go_on() -> bool:
+        asked.set()
+        return not has_slept
+
+    async with connected(receiver, authority) as connection:
+        sending = asyncio.create_task(
+            connection.round_trip(API_KEY, VERSION, BODY, flexible=False, may_go_on=may_go_on)
+        )
+        await asyncio.wait_for(asked.wait(), WAIT_S)
+        has_slept = True
+        receiver.may_read.set()
+        with pytest.raises(SendingStoppedError):
+            await asyncio.wait_for(sending, WAIT_S)
+        connection.close()
+        await asyncio.wait_for(receiver.has_ended.wait(), WAIT_S)
+    assert receiver.received
+    assert not receiver.has_all
+
+
+async def test_so_it_is_if_all_else_has_left(authority: trustme.CA | None) -> None:
+    receiver = Receiver()
+    body = (PART[: 100 * 1024],)
+    async with connected(receiver, authority) as connection:
+        with pytest.raises(SendingStoppedError):
+            await asyncio.wait_for(
+                connection.round_trip(
+                    API_KEY, VERSION, body, flexible=False, may_go_on=lambda: False
+                ),
+                WAIT_S,
+            )
+        connection.close()
+        await asyncio.wait_for(receiver.has_ended.wait(), WAIT_S)
+    assert not receiver.has_all

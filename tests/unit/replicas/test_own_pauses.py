@@ -1,0 +1,44 @@
+"""When a process has slept, and what proves that this does not matter."""
+
+from __future__ import annotations
+
+from regent.replicas.own_pauses import OwnPauses
+
+
+def test_looks_that_follow_each_other_are_no_pause() -> None:
+    pauses = OwnPauses(0.5, 100.0)
+    assert [pauses.looked(now) for now in (100.25, 100.75, 101.25)] == [None, None, None]
+    assert (pauses.count, pauses.is_in_doubt) == (0, False)
+
+
+def test_looks_that_are_far_apart_are_one() -> None:
+    pauses = OwnPauses(0.5, 100.0)
+    assert pauses.looked(102.0) == 2.0
+    assert (pauses.count, pauses.is_in_doubt) == (1, True)
+
+
+def test_the_doubt_does_not_pass_by_itself() -> None:
+    pauses = OwnPauses(0.5, 100.0)
+    pauses.looked(102.0)
+    assert pauses.looked(102.1) is None
+    assert pauses.is_in_doubt
+
+
+def test_a_proof_that_was_asked_for_later_ends_it() -> None:
+    pauses = OwnPauses(0.5, 100.0)
+    pauses.looked(102.0)
+    pauses.proven(pauses.count)
+    assert not pauses.is_in_doubt
+
+
+def test_one_that_was_asked_for_before_another_pause_does_not() -> None:
+    pauses = OwnPauses(0.5, 100.0)
+    pauses.looked(102.0)
+    asked = pauses.count
+    pauses.looked(110.0)
+    pauses.proven(asked)
+    assert pauses.is_in_doubt
+    pauses.proven(pauses.count)
+    assert not pauses.is_in_doubt
+    pauses.proven(asked)  # comes last
+    assert not pauses.is_in_doubt
