@@ -274,7 +274,7 @@ class _Connection(ConnectionHandler):
 
     def _connect(self, host: str, hostip: str, port: int) -> Any:
         self._server = f"{host}:{port}"
-        return super()._connect(host, hostip, port)
+        return super()._connect(host, hostip, port)  # type: ignore[misc]
 
     def _read(self, length: int, timeout: float) -> bytes:
         with self._socket_error_handling():

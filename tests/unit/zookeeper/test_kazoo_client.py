@@ -6,6 +6,7 @@ import inspect
 import socket
 import struct
 import threading
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -93,8 +94,9 @@ def test_the_parts_that_are_overridden_exist() -> None:
     assert list(inspect.signature(ConnectionHandler._read_watch_event).parameters) == [
         *("self", "buffer", "offset")
     ]
-    assert list(inspect.signature(ConnectionHandler._expand_client_hosts).parameters) == ["self"]
-    assert list(inspect.signature(ConnectionHandler._connect).parameters) == [
+    handler: Any = ConnectionHandler
+    assert list(inspect.signature(handler._expand_client_hosts).parameters) == ["self"]
+    assert list(inspect.signature(handler._connect).parameters) == [
         *("self", "host", "hostip", "port")
     ]
     source = inspect.getsource(ConnectionHandler)
@@ -180,17 +182,18 @@ def test_connecting_is_bounded(client: OneSessionClient) -> None:
 def test_a_server_that_is_not_reached_is_named(
     client: OneSessionClient, recorder: Recorder
 ) -> None:
+    connection: Any = client._connection
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(ConnectionDropped):
-        client._connection._connect("localhost", "127.0.0.1", port)
+        connection._connect("localhost", "127.0.0.1", port)
     with socket.create_server(("127.0.0.1", 0)) as server:
         other_port = server.getsockname()[1]
         hanging_up = threading.Thread(target=lambda: server.accept()[0].close())
         hanging_up.start()
         with pytest.raises(ConnectionDropped):  # as a server does that has no quorum
-            client._connection._connect("localhost", "127.0.0.1", other_port)
-        client._connection._socket.close()
+            connection._connect("localhost", "127.0.0.1", other_port)
+        connection._socket.close()
         hanging_up.join()
     (_, refused), (_, broken) = recorder.told
     assert str(refused).startswith(f"no connection to localhost:{port}: ")
@@ -205,8 +208,8 @@ def test_hosts_that_cannot_be_resolved_are_reported_and_the_others_tried(
     settings = ZooKeeperSettings(
         hosts=("zk..svc:1", "localhost:2", f"{64 * 'z'}.svc:3"), connect_timeout_ms=500
     )
-    client = OneSessionClient(settings, recorder)
-    servers = client._connection._expand_client_hosts()
+    connection: Any = OneSessionClient(settings, recorder)._connection
+    servers = connection._expand_client_hosts()
     assert {(host, port) for host, _, port in servers} == {("localhost", 2)}
     assert [str(reason).partition(" cannot be resolved: ")[0] for _, reason in recorder.told] == [
         "the host 'zk..svc'",
