@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 import pytest
@@ -15,14 +15,37 @@ import trustme
 from regent.model.cluster import EndPoint
 from regent.network.connection import BrokerConnection, SendingStoppedError
 from regent.network.settings import ChannelSettings
+from regent.protocol.framing import joined
 from regent.protocol.primitives import pack_int32
 from tests.support.fixed_tls import FixedTls
 
 API_KEY, VERSION, CORRELATION_ID = 4, 7, 1
 PART: Final = bytes(range(256)) * 32 * 1024
 """With another one of this size it is more than the buffers of both ends take."""
-BODY: Final = (PART, PART, b"", PART[:777], b"the", b"end")
 WAIT_S = 60.0
+
+
+class Made:
+    """Bytes that are made while they are sent."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = pieces
+
+    def __len__(self) -> int:
+        return sum(map(len, self._pieces))
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._pieces)
+
+
+BODY: Final = (
+    PART,
+    Made(PART[:300_000], PART[300_000:], b"", b"12"),
+    b"",
+    PART[:777],
+    b"the",
+    b"end",
+)
 
 
 class Receiver:
@@ -106,7 +129,7 @@ async def test_it_arrives_whole_if_it_may(authority: trustme.CA | None) -> None:
             WAIT_S,
         )
     assert answer == b"done"
-    assert receiver.received.endswith(b"".join(BODY))
+    assert receiver.received.endswith(joined(BODY))
     assert asked > len(PART) * 2 // (256 * 1024)
 
 
