@@ -145,9 +145,9 @@ class BrokerConnection:
             api_version: Its version.
             body: In parts.
             flexible: Whether its header has tagged fields.
-            may_go_on: For requests that only a controller may send. What this says when the sending
-                begins is the caller's to ask, without a wait in between. Of a large request it is
-                asked again, and the broker does not get the end of it if the answer is no.
+            may_go_on: For requests that only a controller may send: asked right before the bytes
+                leave, and of a large request right before its end does. If the answer is no, the
+                broker does not get the whole request.
 
         Raises:
             OSError: If the connection breaks; :class:`SendingStoppedError` is among these.
@@ -160,7 +160,9 @@ class BrokerConnection:
             for piece in pieces_of(parts):
                 await self._write(piece)
         elif sum(map(len, parts)) <= _AT_ONCE:
-            await self._write(joined(parts))
+            whole = joined(parts)
+            _require(may_go_on)
+            await self._write(whole)
         else:
             await self._write_while(parts, may_go_on)
         frame = await self._read_frame()

@@ -86,7 +86,7 @@ async def test_the_term_is_known_to_whoever_allows_sending() -> None:
 
 
 async def test_the_fence_is_asked_before_a_repetition() -> None:
-    answers = iter([True, False, True])
+    answers = iter([True, True, False, True, True])  # again when it is encoded
     async with StubBroker(1) as stub:
         stub.faults.append(Fault.CLOSE)
         async with channels(stub.registration, may_send=lambda: next(answers)) as (

@@ -133,16 +133,14 @@ async def test_it_arrives_whole_if_it_may(authority: trustme.CA | None) -> None:
     assert asked > len(PART) * 2 // (256 * 1024)
 
 
-async def test_a_small_one_is_the_callers_affair(authority: trustme.CA | None) -> None:
+async def test_nothing_of_a_small_one_leaves_if_it_may_not(authority: trustme.CA | None) -> None:
     receiver = Receiver()
     async with connected(receiver, authority) as connection:
-        answer = await asyncio.wait_for(
-            connection.round_trip(
+        with pytest.raises(SendingStoppedError):
+            await connection.round_trip(
                 API_KEY, VERSION, (b"small",), flexible=False, may_go_on=lambda: False
-            ),
-            WAIT_S,
-        )
-    assert answer == b"done"
+            )
+    assert receiver.received == b""
 
 
 async def test_its_end_is_kept_back_if_it_may_not(authority: trustme.CA | None) -> None:
