@@ -50,6 +50,7 @@ class ControllerEventManager:
         self._wake = asyncio.Event()
         self.state = ControllerState.IDLE
         self.busy_since: float | None = None
+        self._former: asyncio.TimerHandle | None = None
 
     @property
     def queue_size(self) -> int:
@@ -77,7 +78,8 @@ class ControllerEventManager:
                     self._collector.population_changed(
                         is_active=self._controller.active is not None
                     )
-                    asyncio.get_running_loop().call_later(FORMER_KEPT_S, _let_go, was_active)
+                    if was_active is not None:
+                        self._keep_for_a_while(was_active)
                 was_active = None
             self.state, self.busy_since = ControllerState.IDLE, None
             self._observer.processed(
@@ -86,6 +88,13 @@ class ControllerEventManager:
                 took_ms=(time.monotonic() - began) * 1000,
             )
 
+    def _keep_for_a_while(self, former: ActiveController) -> None:
+        """One at a time: terms may follow each other fast, and each knows the whole cluster."""
+        if self._former is not None:
+            self._former.cancel()
+        loop = asyncio.get_running_loop()
+        self._former = loop.call_later(FORMER_KEPT_S, self._let_go, former)
 
-def _let_go(active: ActiveController | None) -> None:
-    """Do nothing: the last reference to it ends with this call."""
+    def _let_go(self, former: ActiveController) -> None:
+        """The last reference to it ends with this call."""
+        self._former = None

@@ -74,6 +74,7 @@ class ControllerLoop:
         self.metrics = metrics
         self.gauges = ControllerGauges()
         self._numbers_timer: asyncio.TimerHandle | None = None
+        self._numbers_are_due = False
         self.channel_queue_sizes: Mapping[int, int] = {}
         self.refused_replicas: tuple[RefusedReplica, ...] = ()
         self.refused_metadata: Mapping[int, str] = {}
@@ -210,7 +211,10 @@ class ControllerLoop:
         """After every event: count it, and take the numbers that metrics show."""
         self.metrics.processed(state, queued_ms=queued_ms, took_ms=took_ms)
         active = self.controller.active
-        if active is not None and active.context.cluster.changed_partition_count > MANY_CHANGED:
+        many_changed = (
+            active is not None and active.context.cluster.changed_partition_count > MANY_CHANGED
+        )
+        if many_changed and not self._numbers_are_due:
             self._take_numbers_later()
         else:
             self._take_numbers()
@@ -222,9 +226,17 @@ class ControllerLoop:
         informed of that."""
         if self._numbers_timer is None:
             loop = asyncio.get_running_loop()
-            self._numbers_timer = loop.call_later(NUMBERS_DELAY_S, self._take_numbers)
+            self._numbers_timer = loop.call_later(NUMBERS_DELAY_S, self._take_due_numbers)
+
+    def _take_due_numbers(self) -> None:
+        """In the middle of an event partitions may be without a leader for a moment."""
+        if self.manager.busy_since is None:
+            self._take_numbers()
+        else:
+            self._numbers_are_due = True
 
     def _take_numbers(self) -> None:
+        self._numbers_are_due = False
         if self._numbers_timer is not None:
             self._numbers_timer.cancel()
             self._numbers_timer = None

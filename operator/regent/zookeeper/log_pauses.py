@@ -16,7 +16,8 @@ _KEPT: Final = 100
 
 
 class SilenceAboutRepeats(logging.Filter):
-    """Lets an entry through unless the same one was let through less than 30 s ago. Errors always.
+    """Lets an entry through unless the same one was let through less than 30 s ago. Errors always,
+    and what only a debugging person sees.
 
     May be used by several threads.
 
@@ -31,9 +32,13 @@ class SilenceAboutRepeats(logging.Filter):
         self._lock = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno >= logging.ERROR:
+        if record.levelno >= logging.ERROR or record.levelno < logging.INFO:
             return True
-        text, now = record.getMessage(), self._clock()
+        try:
+            text = record.getMessage()
+        except (TypeError, ValueError):
+            return True  # logging reports what cannot be formatted; an error here ends the caller
+        now = self._clock()
         with self._lock:
             logged_at = self._logged_at.get(text)
             if logged_at is not None and now - logged_at < _SILENT_S:

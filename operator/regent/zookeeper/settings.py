@@ -21,8 +21,8 @@ DEFAULT_PORT: Final = 2181
 MIN_JUTE_MAX_BUFFER: Final = 65_536
 
 _NO_HOST: Final = re.compile(r"[\s/\\@#?;,:\[\]\x00-\x1f]")
-_SERVER_AGAIN: Final = re.compile(r",[^/,]+:[0-9]+(/|,|$)")
-"""In a chroot: what looks like the next server."""
+_SERVER_AGAIN: Final = re.compile(r",[^/,]+(/|:[0-9]+(,|$))")
+"""In a chroot: what looks like the next server, with its port or a path of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

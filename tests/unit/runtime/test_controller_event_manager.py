@@ -137,6 +137,20 @@ async def test_what_a_former_term_knew_is_freed_some_time_later(
         assert freed.is_set()
 
 
+async def test_no_more_than_one_former_term_is_kept() -> None:
+    process = Process()
+    async with running(process) as (manager, counts):
+        manager.put(e.Eligible())
+        await counts.until(1)
+        first = asyncio.Event()
+        weakref.finalize(process.controller.active, first.set)
+        for event in (e.Expire(), e.Eligible(), e.Expire()):
+            assert not first.is_set()
+            manager.put(event)
+            await counts.until(len(counts.states) + 1)
+        assert first.is_set()
+
+
 async def test_a_storm_of_news_is_processed_once() -> None:
     process = Process()
     async with running(process) as (manager, counts):

@@ -267,6 +267,32 @@ def test_numbers_after_a_change_of_many_partitions_come_a_little_later(
         )
 
 
+def test_numbers_are_not_taken_in_the_middle_of_an_event() -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        service = controller.service
+        wait_until(
+            lambda: service.gauges.active_broker_count == 3, timeout_s=60, describe="numbers"
+        )
+        parts = service._parts
+        assert parts is not None
+
+        def fire_while(busy_since: float | None) -> bool:
+            """Whether numbers are taken."""
+            before, parts.manager.busy_since = parts.gauges, busy_since
+            parts._take_due_numbers()
+            parts.manager.busy_since = None
+            return parts.gauges is not before
+
+        assert not cluster.call(fire_while, 1.0)
+        cluster.stop_broker(1)
+        wait_until(
+            lambda: service.gauges.active_broker_count == 2,
+            timeout_s=60,
+            describe="the numbers after the next event",
+        )
+        assert cluster.call(fire_while, None)
+
+
 class TestStateChanges:
     """Asked from another thread, answered by the controller's."""
 

@@ -40,6 +40,24 @@ def test_errors_are_always_logged(log: logging.Logger, caplog: pytest.LogCapture
     assert caplog.messages == ["Unhandled exception"] * 3
 
 
+def test_an_entry_that_cannot_be_formatted_does_no_harm() -> None:
+    record = logging.LogRecord("a.library", logging.INFO, "", 0, "%d servers", ("many",), None)
+    assert SilenceAboutRepeats(lambda: 0.0).filter(record)
+
+
+def test_nothing_is_left_out_for_debugging(
+    log: logging.Logger, caplog: pytest.LogCaptureFixture
+) -> None:
+    silence = SilenceAboutRepeats(lambda: 0.0)
+    log.addFilter(silence)
+    try:
+        for _ in range(2):
+            log.debug("Sending request")
+    finally:
+        log.removeFilter(silence)
+    assert caplog.messages == ["Sending request"] * 2
+
+
 def test_what_differs_each_time_takes_no_memory(log: logging.Logger) -> None:
     silence = SilenceAboutRepeats(lambda: 0.0)
     log.addFilter(silence)

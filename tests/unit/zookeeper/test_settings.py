@@ -48,7 +48,7 @@ def test_no_connect_strings(text: str) -> None:
 
 def test_a_chroot_stands_once_after_all_servers() -> None:
     """Kafka takes it all for a path: only the first server would be asked, for a strange one."""
-    for text in ("h1:1/k,h2:1/k", "h1/k,h2:1", "h1:1/k,h2:1,h3:1/k"):
+    for text in ("h1:1/k,h2:1/k", "h1/k,h2:1", "h1:1/k,h2:1,h3:1/k", "h1/k,h2/k"):
         with pytest.raises(ConfigurationError, match="one path for all"):
             parse_connect_string(text)
     assert parse_connect_string("h:1/a,b") == (("h:1",), "/a,b")
