@@ -1,7 +1,7 @@
 """``python -m regent_rebalance.compile_ahead``: compile what Numba compiles for weighted plans.
 
 Who builds an image runs it there, with `NUMBA_CACHE_DIR` as in the image: otherwise the first plan
-of each new container takes 20 s of processor time.
+of each new container takes half a minute of processor time or more.
 """
 
 from __future__ import annotations
