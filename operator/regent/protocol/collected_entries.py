@@ -11,15 +11,19 @@ class TopicEntries:
 
     Attributes:
         count: How many.
-        encoded: Of each its leading bytes (:mod:`regent.protocol.partition_state`, in the flexible
-            encoding), and the suffix of :class:`CollectedEntries`.
     """
 
-    __slots__ = ("count", "encoded")
+    __slots__ = ("_encoded", "count")
 
     def __init__(self, count: int, encoded: bytes | bytearray) -> None:
         self.count = count
-        self.encoded = encoded
+        self._encoded = encoded
+
+    @property
+    def encoded(self) -> bytes | bytearray:
+        """Of each its leading bytes (:mod:`regent.protocol.partition_state`, in the flexible
+        encoding), and the suffix of :class:`CollectedEntries`."""
+        return self._encoded
 
     @classmethod
     def of(cls, prefixes: Iterable[bytes], *, suffix: bytes) -> TopicEntries:

@@ -6,9 +6,11 @@ import random
 from collections.abc import Mapping
 from itertools import chain
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regent.controller.state import leadership_entries
 from regent.controller.state.cluster_state import ClusterState
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.collected_entries import NOTHING_COLLECTED
@@ -181,8 +183,12 @@ def test_brokers_of_another_protocol_version_have_all_entries_collected_again() 
         assert collected.up_to_date[broker_id] == expected
 
 
-def test_entries_of_other_lengths_are_replaced_in_their_places() -> None:
+@pytest.mark.parametrize("section", [2, leadership_entries.SECTION])
+def test_entries_of_other_lengths_are_replaced_in_their_places(
+    section: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The ISR of each partition shrinks and grows, in any order."""
+    monkeypatch.setattr(leadership_entries, "SECTION", section)
     state, prepared = cluster(), PreparedStates()
     everybody = ReplicaAssignment((1, 2, 3))
     partitions = [TopicPartition("many", number) for number in range(5)]
@@ -205,3 +211,27 @@ def test_entries_of_other_lengths_are_replaced_in_their_places() -> None:
         assert {
             broker_id: collected.up_to_date[broker_id].topics["many"] for broker_id in (1, 2, 3)
         } == dict.fromkeys((1, 2, 3), expected)
+
+
+def test_what_a_replacement_costs_does_not_grow_with_the_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker dies that has a third of the replicas of a large topic: so many entries change their
+    lengths, and each replacement looks for those before it."""
+    looked_at: list[int] = []
+    replace = leadership_entries._Entries.replace
+
+    def counting(self: leadership_entries._Entries, partition: int, entry: bytes) -> None:
+        looked_at.append(self.count)
+        replace(self, partition, entry)
+
+    monkeypatch.setattr(leadership_entries._Entries, "replace", counting)
+    state, prepared = cluster(), PreparedStates()
+    partitions = [TopicPartition("many", number) for number in range(1_000)]
+    state.add_topic("many", None)
+    state.set_assignments("many", dict.fromkeys(partitions, ReplicaAssignment((1, 2, 3))))
+    for epoch, isr in enumerate([(1, 2, 3), (1, 2)]):
+        state.load_leadership(dict.fromkeys(partitions, LeaderAndIsr(1, epoch, isr, 1, epoch)))
+        prepared_all(prepared, state, most=EVERYTHING)
+    assert len(looked_at) == 3 * len(partitions)
+    assert max(looked_at) <= leadership_entries.SECTION

@@ -11,9 +11,9 @@ Who changes leadership or assignments says so (:meth:`LeadershipEntries.drop`,
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeGuard
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeGuard
 
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.collected_entries import CollectedEntries, TopicEntries
@@ -21,6 +21,9 @@ from regent.protocol.partition_state import PartitionState
 
 Entries = Mapping[int, CollectedEntries]
 """By broker."""
+
+SECTION: Final = 256
+"""Entries that are held in one piece: some 20 kB."""
 
 
 class LeadershipEntries:
@@ -36,7 +39,7 @@ class LeadershipEntries:
         self._clear()
 
     def _clear(self) -> None:
-        self._by_broker: dict[int, dict[str, _Entries]] = {}
+        self._by_broker: dict[int, dict[str, _Entries | _Sections]] = {}
         self._hosts: dict[str, tuple[int, ...]] = {}
         self._outdated: dict[str, dict[TopicPartition, None]] = {}
         self._waiting: dict[str, None] = {}
@@ -113,9 +116,12 @@ class LeadershipEntries:
                 hosted.setdefault(broker_id, []).append(state)
         self._hosts[topic] = tuple(hosted)
         for broker_id, some in hosted.items():
-            entries = _Entries(
-                [state.partition for state in some], list(map(_prefix, some)), self.suffix
-            )
+            partitions, prefixes = [state.partition for state in some], list(map(_prefix, some))
+            entries: _Entries | _Sections
+            if len(some) <= SECTION:
+                entries = _Entries(partitions, prefixes, self.suffix)
+            else:
+                entries = _Sections(partitions, prefixes, self.suffix)
             self._by_broker.setdefault(broker_id, {})[topic] = entries
 
     @property
@@ -138,7 +144,8 @@ class LeadershipEntries:
 
 
 class _Entries(TopicEntries):
-    """Entries that can be replaced. Nearly all are as long as the first one was."""
+    """Entries that can be replaced. Nearly all are as long as the first one was, and they are few:
+    a replacement walks over those that are not."""
 
     __slots__ = ("_length", "_other_lengths", "_partitions")
 
@@ -160,8 +167,33 @@ class _Entries(TopicEntries):
         if len(entry) != usual:
             others[at] = len(entry)
         self._other_lengths = others or None
-        assert isinstance(self.encoded, bytearray)
-        self.encoded[start:end] = entry
+        assert isinstance(self._encoded, bytearray)
+        self._encoded[start:end] = entry
+
+
+class _Sections(TopicEntries):
+    """The same of a topic with more partitions on a broker: a replacement costs what its section
+    has. When a broker dies thousands of entries change their lengths."""
+
+    __slots__ = ("_firsts", "_sections")
+
+    def __init__(self, partitions: Sequence[int], prefixes: list[bytes], suffix: bytes) -> None:
+        super().__init__(len(prefixes), b"")
+        starts = range(0, len(prefixes), SECTION)
+        self._firsts = [partitions[start] for start in starts]
+        self._sections = [
+            _Entries(partitions[start : start + SECTION], prefixes[start : start + SECTION], suffix)
+            for start in starts
+        ]
+
+    @property
+    def encoded(self) -> bytes:
+        return b"".join(section.encoded for section in self._sections)
+
+    def replace(self, partition: int, entry: bytes) -> None:
+        """Another entry for one of the partitions."""
+        section = self._sections[bisect_right(self._firsts, partition) - 1]
+        section.replace(partition, entry)
 
 
 def _prefix(state: PartitionState) -> bytes:
