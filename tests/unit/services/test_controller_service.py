@@ -252,15 +252,28 @@ def test_numbers_after_a_change_of_many_partitions_come_a_little_later(
     monkeypatch.setattr(controller_loop, "MANY_CHANGED", 1)
     with SimulatedCluster() as cluster, LiveController(cluster) as controller:
         cluster.create_topic("t", [(1, 2), (1, 2), (2, 1)])
-        service = controller.service
-        wait_until(
-            lambda: service.gauges.preferred_replica_imbalance_count == 0,
-            timeout_s=60,
-            describe="the balance to be counted",
-        )
-        cluster.stop_broker(1)
+        service, parts = controller.service, controller.service._parts
+        assert parts is not None
         wait_until(
             lambda: service.gauges,
+            until=lambda g: (
+                (g.global_partition_count, g.preferred_replica_imbalance_count) == (3, 0)
+            ),
+            timeout_s=60,
+            describe="the numbers after the creation",
+        )
+        with monkeypatch.context() as patched:
+            patched.setattr(controller_loop, "NUMBERS_DELAY_S", 3_600.0)
+            cluster.stop_broker(1)
+            wait_until(
+                lambda: 1 in controller.view.brokers,
+                until=lambda is_there: not is_there,
+                timeout_s=60,
+                describe="the broker to be gone",
+            )
+            assert service.gauges.active_broker_count == 3
+        wait_until(
+            lambda: cluster.call(parts._take_due_numbers) or service.gauges,
             until=lambda g: (g.active_broker_count, g.preferred_replica_imbalance_count) == (2, 2),
             timeout_s=60,
             describe="the numbers after the stop",
