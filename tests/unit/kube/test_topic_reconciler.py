@@ -127,8 +127,8 @@ class Bench:
                 self.looks.append((await reconciler.reconcile(key())).again_s)
                 await elapse(every_s)
                 between()
-            await recorder.flush()
         finally:
+            await recorder.flush()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -452,6 +452,7 @@ def test_a_webhook_that_takes_the_finalizer_off_is_no_hot_loop() -> None:
         bench.reconcile()
     assert len(bench.store.patches) == 1
     assert bench.port.commands == []
+    assert bench.events == [("Warning", "NotStoredAsWritten")]
 
 
 def test_a_webhook_that_changes_the_intent_is_no_hot_loop() -> None:
