@@ -93,7 +93,7 @@ class BrokerDrains:
         self.planned_topics[known.key] = planned
         moving = self.moving.partitions
         topics = self.hosted.on(resource.spec.brokers, view)
-        configs = {topic: self.configs.get(topic) for topic in topics}
+        configs = {topic: self.configs.get_as_of(view, topic) for topic in topics}
         memory.pace = self.paces.pace(
             resource.spec.throttle,
             memory.pace,

@@ -6,6 +6,7 @@ from regent.controller.view import ClusterView
 from regent.kube.broker_drains import BrokerDrains
 from regent.kube.moving_partitions import MoveNews
 from regent.kube.object_cache import ObjectCache, ObjectKey
+from regent.kube.topic_configs import config_version
 from regent.reconcile.drains.claims import brokers_to_cordon
 from regent.reconcile.drains.kind import BROKER_DRAIN
 
@@ -27,7 +28,7 @@ class DrainNews:
             drains.hosted.forget()
             return frozenset()
         for topic in topics:
-            drains.configs.invalidate(topic)
+            drains.configs.see(topic, config_version(view, topic))
         for gone in drains.planned_topics.keys() - set(keys):
             del drains.planned_topics[gone]
         brokers = drains.hosted.see_topics(view, topics)

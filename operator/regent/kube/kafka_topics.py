@@ -95,11 +95,11 @@ class KafkaTopics:
         if not isinstance(resource, KafkaTopic):
             return UnreadableRequest(resource, now=self.now())
         memory.settle(resource.status.ownership)
-        at = asyncio.get_running_loop().time()
+        at, view = asyncio.get_running_loop().time(), self.view()
         request = TopicRequest(
             resource=resource,
-            view=self.view(),
-            config=self.configs.get(resource.topic_name),
+            view=view,
+            config=self.configs.get_as_of(view, resource.topic_name),
             claims=self.index.claims(resource.topic_name),
             seen_at=memory.seen_at,
             monotonic_s=at,

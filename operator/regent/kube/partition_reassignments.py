@@ -97,8 +97,8 @@ class PartitionReassignments:
         planned = self.planned(known.key, known.uid)
         subjects = PARTITION_REASSIGNMENT.subjects(known.body)
         topics = tuple(dict.fromkeys((*subjects, *(() if planned is None else planned.topics))))
-        configs = {topic: self.configs.get(topic) for topic in topics}
         view, moving = self.view(), self.moving.partitions
+        configs = {topic: self.configs.get_as_of(view, topic) for topic in topics}
         claims = (claim for topic in topics for claim in self.index.claims(topic))
         plan = _plan_under_way(resource)
         memory.pace = self.paces.pace(

@@ -18,13 +18,14 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from regent.controller.commands import ResourceCommand
 from regent.controller.view import ClusterView
+from regent.kube.errors import KubeSchemaError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.memory import ObjectMemory, Outranked
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter, WritableStatus, WriteResult
 from regent.planning.orders import PlanningOrder
-from regent.reconcile.plan import FinalizerAction, Plan, PlannedEvent
+from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +146,8 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         """Reconcile one resource.
 
         Raises:
-            KubeError: If the API server does not answer or refuses. Reconciling again is safe.
+            KubeError: If the API server does not answer, refuses, or stores something else (the
+                resource gets an Event then). Reconciling again is safe.
         """
         self.reconciliations += 1
         if self._parts.cache.get(key) is None:
@@ -153,7 +155,11 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             self._keep_planning(key, "", None)
             return Reconciled(None)
         stopwatch = _Stopwatch(asyncio.get_running_loop().time)
-        return Reconciled(await self._rounds(key, stopwatch), stopwatch.elapsed_s)
+        try:
+            return Reconciled(await self._rounds(key, stopwatch), stopwatch.elapsed_s)
+        except KubeSchemaError as error:
+            self._record_not_stored(key, error)
+            raise
 
     async def _rounds(self, key: ObjectKey, stopwatch: _Stopwatch) -> float | None:
         """Plan and act until nothing is left to be done now; after how many seconds to requeue."""
@@ -264,6 +270,13 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             )
         self._record(known, self._kind.stored(status, over=before, memory=memory))
         return result
+
+    def _record_not_stored(self, key: ObjectKey, error: KubeSchemaError) -> None:
+        """The status cannot say it: whatever is written may be stored otherwise."""
+        known = self._parts.cache.get(key)
+        if known is not None:
+            reason = EventReason.NOT_STORED_AS_WRITTEN
+            self._record(known, [PlannedEvent(reason, str(error), is_warning=True)])
 
     def _record(self, known: CachedObject, events: Sequence[PlannedEvent]) -> None:
         for event in events:

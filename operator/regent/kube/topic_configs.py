@@ -53,6 +53,17 @@ class TopicConfigs:
         """Explicit configuration of a topic, None if it is not known."""
         return self._known.get(topic)
 
+    def get_as_of(self, view: ClusterView, topic: str) -> Mapping[str, str] | None:
+        """As :meth:`get`, for the configuration that the topic has in this view.
+
+        A view is there before its news. What is learnt for a topic that was looked up by this is
+        kept when the news come.
+        """
+        version = config_version(view, topic)
+        if version is not None:
+            self.see(topic, version)
+        return self._known.get(topic)
+
     def put(self, topic: str, config: Mapping[str, str], *, as_of: int) -> None:
         """Keep a reading that began at mark ``as_of``, unless the topic changed since."""
         if max(self._invalidated_at.get(topic, 0), self._all_invalidated_at) <= as_of:

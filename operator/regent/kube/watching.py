@@ -99,7 +99,7 @@ class KindWatch:
                     "Watching failed, restarting",
                     extra={
                         "kind": self._kind.kind,
-                        "error": str(error),
+                        "error": reason_of(error),
                         "delay_s": round(delay_s, 1),
                     },
                     exc_info=not _is_refusal(error),
@@ -132,6 +132,11 @@ class KindWatch:
             )
             if not await self._resync.look_up(namespace):
                 self._rounds.not_looked_up(namespace, at=self._now())
+
+
+def reason_of(error: Exception) -> str:
+    """Why watching has failed. What kopf makes of an answer without a body says nothing."""
+    return str(error) or str(error.__cause__ or "") or repr(error)
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -29,10 +29,15 @@ def configure(*, level: str, log_format: Literal["json", "text"], state_changes:
     for library in ("kazoo", "kopf", "aiohttp", "urllib3", "asyncio", "kubernetes"):
         logging.getLogger(library).setLevel(logging.WARNING)
     # What ends kopf's stream is raised to us, and logged by us.
-    for part in ("orchestration", "running"):
-        logging.getLogger(f"kopf._core.reactor.{part}").setLevel(logging.CRITICAL)
+    logging.getLogger("kopf._core.reactor.orchestration").setLevel(logging.CRITICAL)
+    logging.getLogger("kopf._core.reactor.running").addFilter(_is_not_of_a_stream)
     _STATE_CHANGE.setLevel(logging.INFO if state_changes else logging.WARNING)
     threading.excepthook = log_end_of_thread
+
+
+def _is_not_of_a_stream(entry: logging.LogRecord) -> bool:
+    """Other tasks of kopf may fail without an error that is raised to us."""
+    return not entry.getMessage().startswith("Multidimensional multitasker has failed")
 
 
 def log_end_of_thread(ended: threading.ExceptHookArgs) -> None:

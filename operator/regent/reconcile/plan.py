@@ -57,6 +57,7 @@ class EventReason(enum.StrEnum):
     DRAIN_PAUSED = "DrainPaused"
     DRAIN_COMPLETED = "DrainCompleted"
     DRAIN_UNDONE = "DrainUndone"
+    NOT_STORED_AS_WRITTEN = "NotStoredAsWritten"
 
 
 @dataclass(frozen=True, slots=True)

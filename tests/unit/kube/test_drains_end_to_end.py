@@ -14,6 +14,7 @@ from regent.controller.commands import (
     AlterPartitionReassignments,
     CordonBrokers,
     CreateTopic,
+    DescribeTopicConfigs,
 )
 from regent.kube.kind_wiring import KindSurroundings, serve_broker_drains
 from regent.kube.object_cache import ObjectKey
@@ -104,6 +105,16 @@ async def test_a_broker_is_emptied_by_events_alone_and_gets_nothing_new() -> Non
         assert len(moved(controller)) == len(set(moved(controller))) == 9
         assert drain.status["summary"] == "9/9"
         assert drain.status["remaining"] == {"leaders": 0, "replicas": 0}
+
+
+async def test_configurations_are_read_once_however_often_topics_change() -> None:
+    with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:
+        create(cluster, "orders", [(1, 2)] * 4)
+        drain = drain_of(1, mode="Leadership")
+        async with drain.served(controller):
+            await drain.wait_for("Drained")
+        readings = [c for c in controller.commands if isinstance(c, DescribeTopicConfigs)]
+        assert len(readings) == 1
 
 
 async def test_however_often_processes_and_terms_end_the_same_drain_goes_on() -> None:

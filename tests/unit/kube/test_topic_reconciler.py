@@ -24,7 +24,7 @@ from regent.kube.moving_partitions import MovingPartitions
 from regent.kube.reconciler import Reconciler, ReconcilerParts
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
-from regent.kube.topic_configs import TopicConfigs
+from regent.kube.topic_configs import TopicConfigs, config_version
 from regent.kube.usage_watch import UsageWatch
 from regent.kube.work_queue import BACKOFF_MAX_S
 from regent.model.cluster import Broker
@@ -79,6 +79,7 @@ class Bench:
         self.cache.put(copy.deepcopy(stored))
         self.looks: list[float | None] = []
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.configs = TopicConfigs()
 
     def reconcile(
         self,
@@ -106,7 +107,7 @@ class Bench:
             ),
             KafkaTopics(
                 index=self.index,
-                configs=TopicConfigs(),
+                configs=self.configs,
                 moving=MovingPartitions(),
                 usage=UsageWatch(
                     None, view=lambda: self.port.view, now=now, on_news=lambda keys: None
@@ -126,8 +127,8 @@ class Bench:
                 self.looks.append((await reconciler.reconcile(key())).again_s)
                 await elapse(every_s)
                 between()
-            await recorder.flush()
         finally:
+            await recorder.flush()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -192,6 +193,22 @@ def test_a_topic_that_is_created_and_shows_costs_a_finalizer_and_one_status() ->
     assert finalizer["metadata"]["finalizers"] == [FINALIZER]
     assert status["status"]["ownership"] == "Created"
     assert bench.events == [("Normal", "TopicCreated")]
+
+
+def test_a_new_view_may_be_looked_at_before_its_news_come() -> None:
+    bench = Bench(body(version="5"))
+
+    def show() -> None:
+        (command,) = bench.port.commands
+        assert isinstance(command, CreateTopic)
+        assert command.topic_id is not None
+        shown = msgspec.structs.replace(a_topic(command.topic_id), czxid=7)
+        bench.port.view = msgspec.structs.replace(bench.port.view, topics={"orders": shown})
+
+    bench.reconcile(times=2, every_s=1, between=show)
+    bench.configs.see("orders", config_version(bench.port.view, "orders"))
+    assert bench.configs.get("orders") == {}
+    assert len(bench.port.commands) == 1, "nothing was read"
 
 
 def test_an_outranked_intent_sends_no_command() -> None:
@@ -435,6 +452,7 @@ def test_a_webhook_that_takes_the_finalizer_off_is_no_hot_loop() -> None:
         bench.reconcile()
     assert len(bench.store.patches) == 1
     assert bench.port.commands == []
+    assert bench.events == [("Warning", "NotStoredAsWritten")]
 
 
 def test_a_webhook_that_changes_the_intent_is_no_hot_loop() -> None:

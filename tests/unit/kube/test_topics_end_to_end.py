@@ -112,6 +112,33 @@ async def test_a_configuration_is_read_when_it_has_changed_and_for_nothing_else(
             )
 
 
+async def test_a_configuration_that_was_read_is_kept_when_the_topic_changes() -> None:
+    with SimulatedCluster(brokers=2) as cluster, LiveController(cluster) as controller:
+        cluster.create_topic("move", [(1, 2)], {})
+
+        async def leaders() -> int:
+            topic = controller.view.topics.get("move")
+            return 0 if topic is None else sum(each.has_leader for each in topic.partitions)
+
+        await wait_until_async(leaders, until=lambda n: n == 1, timeout_s=60, describe="a leader")
+        topic = ServedResource(serve_kafka_topics, "KafkaTopic", partitions=1, replicas=2)
+        async with topic.served(controller):
+            await wait_until_async(
+                partial(message_of, topic),
+                until=lambda message: "the topic is as declared" in message,
+                timeout_s=60,
+                describe="the topic",
+            )
+            cluster.crash_broker(2)
+            await wait_until_async(
+                lambda: asyncio.to_thread(topic.status.get, "underReplicated"),
+                until=lambda count: count == 1,
+                timeout_s=60,
+                describe="the replica to be missing",
+            )
+            assert readings(controller) == 1
+
+
 async def test_a_protected_topic_goes_with_its_resource_when_it_is_not_in_use_any_more() -> None:
     with SimulatedCluster(brokers=3) as cluster, LiveController(cluster) as controller:
         topic = ServedResource(

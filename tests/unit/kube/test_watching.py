@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from kopf._cogs.clients.errors import APIError, check_response
 
 from regent.kube.client import KubeClient
+from regent.kube.watching import reason_of
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kind import API_VERSION, GROUP, VERSION
 from tests.support.kind_watch import WatchedTopics
@@ -148,6 +151,26 @@ async def proxy(
 async def client() -> AsyncIterator[KubeClient]:
     async with KubeClient(max_connections=4, request_timeout_s=30) as opened:
         yield opened
+
+
+async def refusal_of(status: int, body: str) -> Exception:
+    """What kopf raises for an answer."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=status, text=body)
+
+    app = web.Application()
+    app.router.add_get("/", answer)
+    async with TestClient(TestServer(app)) as http, http.get("/") as response:
+        with pytest.raises(APIError) as refused:
+            await check_response(response)
+    return refused.value
+
+
+async def test_an_answer_without_a_body_is_named_by_its_status() -> None:
+    assert "502" in reason_of(await refusal_of(502, ""))
+    assert reason_of(await refusal_of(502, "no upstream")) == "no upstream"
+    assert reason_of(TimeoutError()) == "TimeoutError()"
 
 
 async def test_what_the_stream_shows_costs_no_second_list(

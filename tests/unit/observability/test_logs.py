@@ -7,13 +7,16 @@ import json
 import logging
 import queue
 import threading
+from collections.abc import Iterator
 
 import pytest
+from kopf._cogs.aiokits.aiotasks import guard
 
 from regent.observability.logs import (
     JsonFormatter,
     StandardControllerLog,
     TextFormatter,
+    configure,
     log_end_of_thread,
 )
 
@@ -83,6 +86,40 @@ def test_the_core_speaks_through_the_standard_loggers(caplog: pytest.LogCaptureF
     assert vars(caplog.records[0])["topics"] == 2
     assert caplog.records[1].exc_info is not None
     assert vars(caplog.records[2])["after"] == "ONLINE"
+
+
+@pytest.fixture
+def _logging_restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    root = logging.getLogger()
+    known = [each for each in root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
+    before = [(each, each.level, each.handlers[:], each.filters[:]) for each in (root, *known)]
+    yield
+    for each, level, handlers, filters in before:
+        each.setLevel(level)
+        each.handlers[:], each.filters[:] = handlers, filters
+
+
+@pytest.mark.usefixtures("_logging_restored")
+async def test_of_kopf_only_what_is_raised_to_us_is_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure(level="info", log_format="text", state_changes=False)
+
+    async def fail() -> None:
+        raise ValueError("no login")
+
+    for part, name in (
+        ("orchestration", "watcher for kafkatopics"),
+        ("running", "multidimensional multitasker"),
+        ("running", "credentials retriever"),
+    ):
+        logger = logging.getLogger(f"kopf._core.reactor.{part}")
+        with pytest.raises(ValueError, match="no login"):
+            await guard(fail(), name, logger=logger)
+    entries = [line for line in capsys.readouterr().err.splitlines() if " ERROR " in line]
+    assert len(entries) == 1
+    assert "Credentials retriever has failed: no login" in entries[0]
 
 
 def test_the_end_of_a_thread_by_an_error_is_an_entry_like_any_other(

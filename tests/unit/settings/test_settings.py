@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from pathlib import Path
 
 import pytest
 
+from regent import zk_data
 from regent.app import controller_config
 from regent.connections.client_settings import channel_settings, zookeeper_settings
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
@@ -14,11 +17,9 @@ from regent.servers.endpoint_settings import server_settings
 from regent.settings import Settings
 from regent.settings.loading import load_settings
 from regent.settings.markdown import render_markdown
-from regent.zk_data.broker_notes import DEPOSED, SHUTTING_DOWN
-from regent.zk_data.overtaken_answers import OVERTAKEN_ANSWERS
+from regent.zk_data.broker_notes import DEPOSED, BrokerNotes
 from regent.zk_data.stray_replicas import STRAY_REPLICAS
 from regent.zk_data.throttles import THROTTLES
-from regent.zk_data.topic_ids import TOPIC_IDS
 
 
 def test_an_option_wins_over_the_environment_and_that_over_the_file(
@@ -52,14 +53,23 @@ def test_an_election_in_a_part_of_zookeeper_that_is_kafkas_is_refused(path: str)
     assert settings.election_path == "/regent/brokers"
 
 
-@pytest.mark.parametrize(
-    "notes",
-    [
-        "/regent",
-        *(DEPOSED.parent, SHUTTING_DOWN.parent, OVERTAKEN_ANSWERS, STRAY_REPLICAS),
-        *(THROTTLES, TOPIC_IDS, f"{THROTTLES}/topics"),
-    ],
-)
+def notes_of_regent() -> list[str]:
+    """All constants of ``regent.zk_data`` that are paths below ``/regent``."""
+    paths: set[str] = set()
+    for module in pkgutil.iter_modules(zk_data.__path__, "regent.zk_data."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, BrokerNotes):
+                paths.update(value.parents)
+            elif isinstance(value, str | tuple):
+                paths.update([value] if isinstance(value, str) else value)
+    return sorted(path for path in paths if str(path).startswith("/regent/"))
+
+
+def test_all_notes_of_regent_are_found() -> None:
+    assert {DEPOSED.parent, STRAY_REPLICAS, f"{THROTTLES}/topics"} <= set(notes_of_regent())
+
+
+@pytest.mark.parametrize("notes", ["/regent", *notes_of_regent()])
 def test_an_election_among_the_notes_of_regent_is_refused(notes: str) -> None:
     with pytest.raises(ConfigurationError, match=r"election_path: .*Regent keeps notes there"):
         load_settings({"zookeeper": "zk", "election_path": notes})

@@ -40,6 +40,7 @@ from regent.resources.conditions import (
     ConditionType,
     Verdict,
     enumerate_some,
+    find_condition,
     rfc3339,
 )
 from regent.resources.partition_reassignment import DesiredState, DriftPolicy
@@ -58,6 +59,9 @@ PAUSED: Final = Assessment(
 
 _COPYING: Final = (Phase.EXECUTING, Phase.PAUSING)
 """In which the present rate of a throttle that adapts is news."""
+
+_REASONS_OF_INCOMPLETE: Final = (ConditionReason.PARTITIONS_DRIFTED, ConditionReason.UNKNOWN)
+"""Reasons of ``Executing``; the second one after a time without a controller."""
 
 _NAMED = 5
 """Partitions that a message names."""
@@ -122,9 +126,18 @@ def _has_given_up(request: ReassignmentRequest) -> bool:
     """Whether it has left partitions to others, and its spec was not changed since.
 
     What others move then is left to them, too, also if it had arrived: two that are incomplete
-    would move a partition back and forth without end.
+    would move a partition back and forth without end. A phase alone, which somebody may have
+    edited, does not say so.
     """
-    return request.is_answered and request.resource.status.phase is Phase.INCOMPLETE
+    status = request.resource.status
+    if not request.is_answered or status.phase is not Phase.INCOMPLETE:
+        return False
+    executing = find_condition(status.conditions, ConditionType.EXECUTING)
+    return (
+        executing is not None
+        and executing.status is not ConditionStatus.TRUE
+        and executing.reason in _REASONS_OF_INCOMPLETE
+    )
 
 
 def _going_on(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:

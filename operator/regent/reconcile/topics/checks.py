@@ -20,7 +20,7 @@ from regent.model.topic_config import (
     parse_int,
 )
 from regent.reconcile.checks import Check, Finding
-from regent.reconcile.topics.drift import moved_partitions
+from regent.reconcile.topics.drift import first_missing_number, moved_partitions
 from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import ConditionReason, enumerate_some
 from regent.resources.kafka_topic import KafkaTopic
@@ -255,15 +255,15 @@ def partitions_are_numbered_through(request: TopicRequest) -> Finding | None:
     topic = request.topic
     if topic is None:
         return None
-    numbers = [partition.partition for partition in topic.partitions]
-    missing = next((i for i, number in enumerate(numbers) if number != i), None)
+    missing = first_missing_number(topic)
     if missing is None:
         return None
+    last = topic.partitions[-1].partition
     return Finding(
         ConditionReason.INVALID_PARTITIONS,
-        f"the topic has {len(numbers)} partitions up to number {numbers[-1]} in ZooKeeper, but no "
-        f"partition {missing}: clients that send to it wait in vain; it does not grow like this. "
-        f"Put partition {missing} into /brokers/topics/{request.topic_name}, or delete and "
+        f"the topic has {len(topic.partitions)} partitions up to number {last} in ZooKeeper, but "
+        f"no partition {missing}: clients that send to it wait in vain; it does not grow like "
+        f"this. Put partition {missing} into /brokers/topics/{request.topic_name}, or delete and "
         "recreate the topic",
         "spec.partitions",
     )

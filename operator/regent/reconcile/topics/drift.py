@@ -75,6 +75,9 @@ def _shape_drift(topic: TopicView, spec: KafkaTopicSpec) -> tuple[DriftEntry, ..
     declared = spec.partition_count
     if declared is not None and actual != declared:
         entries.append(_entry("partitions", declared, actual))
+    elif declared is not None and first_missing_number(topic) is not None:
+        last = topic.partitions[-1].partition
+        entries.append(_entry("partitions", declared, f"{actual} up to number {last}"))
     factors = sorted({len(p.target_replicas) for p in topic.partitions})
     if spec.replicas is not None and factors not in ([], [spec.replicas]):
         entries.append(_entry("replicas", spec.replicas, ", ".join(map(str, factors))))
@@ -82,6 +85,13 @@ def _shape_drift(topic: TopicView, spec: KafkaTopicSpec) -> tuple[DriftEntry, ..
         field = f"replicaAssignment[{partition.partition}]"
         entries.append(_entry(field, list(replicas), list(partition.target_replicas)))
     return tuple(entries)
+
+
+def first_missing_number(topic: TopicView) -> int | None:
+    """The first number below that of the last partition which no partition has, None without one:
+    only a node that somebody has edited lacks any."""
+    numbers = (partition.partition for partition in topic.partitions)
+    return next((i for i, number in enumerate(numbers) if number != i), None)
 
 
 def moved_partitions(

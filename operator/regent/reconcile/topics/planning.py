@@ -22,6 +22,7 @@ from regent.reconcile.topics.checks import (
     LIMIT_CHECKS,
     NAME_CHECKS,
     SPEC_CHECKS,
+    partitions_are_numbered_through,
 )
 from regent.reconcile.topics.commands import dispatch_for_topic
 from regent.reconcile.topics.deletion import plan_deletion
@@ -268,12 +269,16 @@ def _plan_watching(request: TopicRequest) -> TopicPlan:
     spec = request.resource.spec
     paused = spec.management_policy is ManagementPolicy.PAUSED
     reason = ConditionReason.PAUSED if paused else ConditionReason.OBSERVED
-    entries = drift(request)
-    state = describe_drift(entries) if entries else "the topic is as declared"
-    assessment = leadership_assessment_or(
-        request,
-        Assessment(Progress.READY, reason, f"{reason.lower()}: nothing is written; {state}"),
-    )
+    gap = partitions_are_numbered_through(request)
+    if gap is not None:
+        assessment = Assessment(Progress.STALLED, gap.reason, gap.text)
+    else:
+        entries = drift(request)
+        state = describe_drift(entries) if entries else "the topic is as declared"
+        assessment = leadership_assessment_or(
+            request,
+            Assessment(Progress.READY, reason, f"{reason.lower()}: nothing is written; {state}"),
+        )
     keeps = paused and request.owns_topic
     foreign = _ownership_of_foreign_topic(request) if paused else None
     return Plan(
@@ -305,6 +310,10 @@ def _plan_unadopted(request: TopicRequest) -> TopicPlan:
             f"topic {request.topic_name} existed before and adoptionPolicy is Refuse; declare "
             "another topicName, or set adoptionPolicy to Adopt",
         )
+    gap = partitions_are_numbered_through(request)
+    if gap is not None:
+        message = f"{assessment.message}; {gap.text}"
+        assessment = dataclasses.replace(assessment, message=message)
     ownership = _ownership_of_foreign_topic(request)
     return Plan(
         status=_status(request, assessment, ownership=ownership, managed_config=()),

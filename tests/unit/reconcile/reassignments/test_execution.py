@@ -17,6 +17,8 @@ from regent.model.partition import ReplicaAssignment
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.reassignments.request import DeclaredReplicas, RefusedMove, SentMove
+from regent.reconcile.reassignments.status import blind_status
+from regent.reconcile.verdicts import controller_inactive
 from regent.resources.partition_reassignment import PartitionReassignment
 from regent.resources.partition_reassignment_status import Phase
 from tests.unit.reconcile.reassignments.reassigning import (
@@ -146,11 +148,12 @@ def test_a_stored_plan_that_was_changed_is_not_executed(document: str) -> None:
     assert state(plan)["Stalled"] == "True/PlanUnreadable"
 
 
-def test_a_phase_that_somebody_edits_ends_nothing() -> None:
+@pytest.mark.parametrize("phase", [Phase.COMPLETED, Phase.INCOMPLETE])
+def test_a_phase_that_somebody_edits_ends_nothing(phase: Phase) -> None:
     subject = running()
     begun = plan_reassignment(request(subject, ORIGIN)).status
     assert begun is not None
-    status = begun.model_copy(update={"phase": Phase.COMPLETED})
+    status = begun.model_copy(update={"phase": phase})
     plan = plan_reassignment(request(subject.model_copy(update={"status": status}), ORIGIN))
     assert targets(plan)
     assert plan.status is not None
@@ -326,6 +329,16 @@ def test_what_is_incomplete_moves_nothing_again_that_had_arrived(seen: ClusterVi
     assert plan.status.phase is Phase.INCOMPLETE
     assert state(plan)["Stalled"] == "True/PartitionsDrifted"
     assert "orders-1" in message(plan)
+
+
+def test_what_is_incomplete_stays_so_after_a_time_without_a_controller() -> None:
+    subject = incomplete()
+    status = blind_status(request(subject, BACK), controller_inactive(None, "nothing moves"))
+    assert status.phase is Phase.INCOMPLETE
+    plan = plan_reassignment(request(subject.model_copy(update={"status": status}), BACK))
+    assert targets(plan) == {}
+    assert plan.status is not None
+    assert plan.status.phase is Phase.INCOMPLETE
 
 
 def test_what_is_incomplete_goes_on_once_its_spec_is_changed() -> None:

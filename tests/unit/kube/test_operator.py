@@ -1,0 +1,109 @@
+"""All parts of the Kubernetes side, wired, against an API server of which one object is left."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from regent.controller.commands import (
+    Accepted,
+    AlterTopicConfig,
+    Command,
+    DescribeTopicConfigs,
+    Outcome,
+)
+from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
+from regent.kube.errors import KubeUnavailableError
+from regent.kube.health import KubeHealth
+from regent.kube.operator import KubeOperator
+from regent.kube.settings import KubeSettings
+from regent.model.cluster import Broker
+from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.test_object_cache import body, key
+from tests.unit.kube.test_status_writer import Store
+
+SETTINGS = KubeSettings()
+
+
+class OneObject(Store):
+    """An API server that serves nothing but a KafkaTopic and Events."""
+
+    async def request(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        if "/kafkatopics/orders" not in path and method != "POST":
+            raise KubeUnavailableError("no answer")
+        return await super().request(method, path, **options)
+
+
+class Port:
+    """A controller of a cluster with one topic.
+
+    Attributes:
+        config: The configuration of the topic as ZooKeeper has it.
+    """
+
+    def __init__(self) -> None:
+        self.config: dict[str, str] = {}
+        self.changes: list[AlterTopicConfig] = []
+        partition = PartitionView(0, PartitionHealth.ONLINE, (1,), 1, 0, (1,))
+        self.view = ClusterView(
+            is_active=True,
+            is_complete=True,
+            controller_epoch=5,
+            brokers={1: Broker(1, 1, ())},
+            topics={"orders": TopicView("orders", None, (partition,), czxid=7)},
+            cluster_id="c",
+        )
+
+    def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
+        """Nothing changes that a view would show."""
+
+    async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:
+        return [self._carry_out(command) for command in commands]
+
+    def _carry_out(self, command: Command) -> Outcome:
+        if isinstance(command, DescribeTopicConfigs):
+            return Accepted({"orders": dict(self.config)})
+        if isinstance(command, AlterTopicConfig):
+            self.changes.append(command)
+            self.config |= command.set
+        return Accepted()
+
+
+def test_a_configuration_that_changed_without_a_notification_is_read_with_the_next_resync() -> None:
+    """As when a broker dies between the two writes, or a notification cannot be read."""
+    stored = body(version="5", config={"retention.ms": "1000"})
+    port, client = Port(), OneObject(stored)
+
+    async def serve() -> None:
+        operator = KubeOperator(
+            port,
+            SETTINGS,
+            client=client,
+            metrics=None,
+            health=KubeHealth(),
+            why_inactive=lambda: None,
+        )
+        topics = operator.kafka_topics
+        topics.cache.put(copy.deepcopy(stored))
+        operator.queue.add(key())
+        tasks = operator.start()
+        topics.resync.loaded.set()
+        await elapse(60)
+        assert len(port.changes) == 1
+
+        port.config["retention.ms"] = "5"
+        operator.queue.add(key())
+        await elapse(60)
+        assert len(port.changes) == 1, "nobody has said so"
+
+        await elapse(1.1 * SETTINGS.resync_interval_s + SETTINGS.resync_spread_s)
+        assert len(port.changes) == 2
+        operator.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(serve())
+    assert port.config == {"retention.ms": "1000"}
