@@ -9,7 +9,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from regent.connections.sending_right import SendingRight, elapsed
-from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
+from regent.model.errors import (
+    SessionExpiredError,
+    UnexpectedZooKeeperError,
+    ZooKeeperUnavailableError,
+)
 from regent.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, Operation, SetData, WriteResult
@@ -135,15 +139,20 @@ async def test_so_does_one_whose_node_is_gone() -> None:
             assert not process.right.may_send()
 
 
-async def test_and_one_whose_session_is_over() -> None:
+async def test_and_one_whose_session_is_over(caplog: pytest.LogCaptureFixture) -> None:
     async with controller() as process:
+        process.port.failures = [SessionExpiredError()]
         process.pause(20.0)
-        process.server.expire(process.client.session_id)
         assert not process.right.may_send()
+        await process.port.was_asked.wait()
         for _ in range(5):
             await asyncio.sleep(0)
             assert not process.right.may_send()
-        assert process.port.asked == 1
+        process.pause(20.0)
+        assert not process.right.may_send()
+        await asyncio.sleep(0)
+    assert process.port.asked == 1
+    assert "Not the controller any more" in caplog.text
 
 
 async def test_an_answer_from_before_another_pause_proves_nothing() -> None:
