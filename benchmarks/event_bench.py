@@ -46,7 +46,7 @@ class _Nowhere:
         opened: Sequence[Broker],
         closed: Sequence[int],
         controller_epoch: int,
-        epoch_zk_version: int | None = None,
+        epoch_zk_version: int | None,
     ) -> None: ...
 
     def stand_by(self, brokers: Iterable[Broker]) -> None: ...

@@ -320,7 +320,7 @@ class _Channels:
         opened: Sequence[Broker],
         closed: Sequence[int],
         controller_epoch: int,
-        epoch_zk_version: int | None = None,
+        epoch_zk_version: int | None,
     ) -> None:
         for broker_id in closed:
             self._close(broker_id)

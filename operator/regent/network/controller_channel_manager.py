@@ -28,7 +28,8 @@ class ControllerChannelManager:
     Args:
         controller_id: Client id of all connections.
         settings: How channels behave.
-        may_send: The fence: False while another controller may have been elected unknowingly.
+        may_send: The right to send now: False while this process is not the controller, or may
+            not be it any more.
         on_response: Gets every broker's answers in the order of its requests. Answers of different
             brokers come in any order. An answer for which
             ``error_codes.is_stale_controller_epoch`` holds means: resign.
@@ -39,7 +40,8 @@ class ControllerChannelManager:
         on_broker_facts: Called with what a broker has answered about itself when that is new.
         wait_to_send: Waits until it is worth asking ``may_send`` again, for so many seconds at
             most.
-        on_term: Called with ``epoch_zk_version`` of each :meth:`update`, and with None at the end.
+        on_term: Called with ``epoch_zk_version`` of each :meth:`update`, and with None at the end:
+            ``may_send`` has to refuse then.
     """
 
     def __init__(
@@ -122,7 +124,8 @@ class ControllerChannelManager:
         controller_epoch: int = NO_EPOCH,
         epoch_zk_version: int | None = None,
     ) -> None:
-        """Close channels, then open others; the effect ``UpdateChannels``.
+        """Close channels, then open others; the effect ``UpdateChannels``, by which None means that
+        nothing may be sent. Here that is up to ``may_send``.
 
         A broker in both, or one that has a channel already, gets a fresh one: what waits for its
         former life, under a past broker epoch, is dropped. One that :meth:`stand_by` has connected

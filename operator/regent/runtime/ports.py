@@ -165,13 +165,14 @@ class BrokerChannelsPort(Protocol):
         opened: Sequence[Broker],
         closed: Sequence[int],
         controller_epoch: int,
-        epoch_zk_version: int | None = None,
+        epoch_zk_version: int | None,
     ) -> None:
         """Close channels, open others; a broker in both gets a fresh one, which is empty.
 
-        What the channels report of themselves carries ``controller_epoch``. With
+        What the channels report of themselves carries ``controller_epoch``. By
         ``epoch_zk_version``, the dataVersion of ``/controller_epoch`` in this term, it is made sure
-        that the term goes on where it is in doubt.
+        that the term goes on where it is in doubt. With None this process is not the controller:
+        brokers are asked what they run, and are sent nothing.
         """
         ...
 

@@ -105,6 +105,15 @@ async def test_one_that_has_not_slept_sends_without_asking() -> None:
         assert process.port.asked == 0
 
 
+async def test_without_a_term_nothing_is_sent() -> None:
+    async with controller() as process:
+        process.right.set_term(None)
+        assert not process.right.may_send()
+        process.right.set_term(0)
+        assert process.right.may_send()
+        assert process.port.asked == 0
+
+
 async def test_one_that_has_slept_asks_first() -> None:
     async with controller() as process:
         process.pause(2.0)

@@ -38,7 +38,7 @@ class KeptChannels:
         opened: Sequence[Broker],
         closed: Sequence[int],
         controller_epoch: int,
-        epoch_zk_version: int | None = None,
+        epoch_zk_version: int | None,
     ) -> None:
         for broker_id in closed:
             self.open.pop(broker_id, None)
