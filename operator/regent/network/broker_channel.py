@@ -22,7 +22,7 @@ from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import ConfigurationError
 from regent.model.topic_config import BrokerFacts, narrowed_versions
 from regent.network.api_versions import ask_versions
-from regent.network.connection import BrokerConnection
+from regent.network.connection import BrokerConnection, SendingStoppedError
 from regent.network.connection_problem import (
     ConnectionProblem,
     connection_problem,
@@ -86,7 +86,7 @@ class ChannelMetrics(msgspec.Struct):
     Attributes:
         queued: Partitions that wait, once for each kind of request; a list of brokers and the
             request in flight count one each. Now.
-        sent: Requests written to the broker, repeated ones included.
+        sent: Requests written to the broker, repeated and stopped ones included.
         answered: Requests that the broker answered.
         failures: Failed attempts to connect or to send.
     """
@@ -300,20 +300,26 @@ class BrokerChannel:
             return await asyncio.to_thread(encode)
 
     async def _send(self, request: ControlRequest, version: int, body: Body) -> ControlResponse:
-        connection = await self._connect()
-        while not self._may_send():
-            await self._wait_to_send(self._settings.retry_delay)
-        self._metrics.sent += 1
         timeout = response_timeout(request, self._settings.response_timeout)
-        async with asyncio.timeout(timeout):
-            answer = await connection.round_trip(
-                api_key_of(request),
-                version,
-                body,
-                flexible=is_flexible(request, version),
-                may_go_on=self._may_send,
-            )
-        return decode_response_body(request, answer, version=version)
+        while True:
+            connection = await self._connect()
+            if not self._may_send():
+                await self._wait_to_send(self._settings.retry_delay)
+                continue
+            self._metrics.sent += 1
+            try:
+                async with asyncio.timeout(timeout):
+                    answer = await connection.round_trip(
+                        api_key_of(request),
+                        version,
+                        body,
+                        flexible=is_flexible(request, version),
+                        may_go_on=self._may_send,
+                    )
+            except SendingStoppedError:  # no fault of the broker, which may have got a part
+                self._disconnect()
+            else:
+                return decode_response_body(request, answer, version=version)
 
     async def _until_it_works(self, attempt: Callable[[], Awaitable[T]]) -> T:
         while True:
