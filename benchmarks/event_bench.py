@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from benchmarks.cluster import BROKERS, CONTROLLER_EPOCH, Cluster
 from benchmarks.errors import BenchmarkError
@@ -50,6 +50,8 @@ class _Nowhere:
     ) -> None: ...
 
     def stand_by(self, brokers: Iterable[Broker]) -> None: ...
+
+    def listen(self, changed: Callable[[], None]) -> None: ...
 
     def expected_protocol(self) -> tuple[int, int]:
         return 2, 6

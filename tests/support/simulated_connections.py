@@ -334,6 +334,9 @@ class _Channels:
     def stand_by(self, brokers: Iterable[Broker]) -> None:
         """Opening one takes no time here."""
 
+    def listen(self, changed: Callable[[], None]) -> None:
+        """The protocol version does not change."""
+
     def expected_protocol(self) -> tuple[int, int]:
         return self._world.protocol
 

@@ -111,12 +111,15 @@ class BrokerChannel:
             request leave. While it says no, nothing is sent and nothing is lost.
         wait_to_send: Waits until it is worth asking again, for so many seconds at most.
         on_response: Gets each response, once, in the order of the requests. Must not block.
-        on_reported: Called when the broker has reported its settings.
+        on_settled: Called when the broker has reported its settings, and when it was not reached
+            the first time.
         encoding: Held while a large request is encoded; the same for all channels.
         stands_by: Whether to connect again whenever the connection is lost, until :meth:`begin`.
             After that it is opened when there is something to send.
 
     Attributes:
+        reported: What the broker has said about itself.
+        settled: Set once it has, or was not reached, or the channel has ended.
         problem: Why the broker is not reached, while it is not.
     """
 
@@ -132,7 +135,7 @@ class BrokerChannel:
         may_send: Callable[[], bool],
         wait_to_send: Callable[[float], Awaitable[None]],
         on_response: Callable[[ControlResponse], None],
-        on_reported: Callable[[], None],
+        on_settled: Callable[[], None],
         encoding: asyncio.Lock,
         stands_by: bool = False,
     ) -> None:
@@ -147,7 +150,7 @@ class BrokerChannel:
         self._may_send = may_send
         self._wait_to_send = wait_to_send
         self._on_response = on_response
-        self._on_reported = on_reported
+        self._on_settled = on_settled
         self._encoding = encoding
         self._supported: Mapping[int, VersionRange] = {}
         self._pending = PendingRequests(broker.broker_id, shared=shared)
@@ -333,7 +336,8 @@ class BrokerChannel:
                     error, endpoint=self._endpoint, settings=self._settings
                 )
                 self._warn(self.problem)
-                self.settled.set()
+                if not self.settled.is_set():
+                    self._settle()
                 settings = self._settings
                 doublings = min(self._failures_in_a_row - 1, 10)
                 await asyncio.sleep(
@@ -359,9 +363,12 @@ class BrokerChannel:
             endpoint=endpoint_text(connection.endpoint),
             protocol_version=None if version is None else str(version),
         )
-        self.settled.set()
-        self._on_reported()
+        self._settle()
         return connection
+
+    def _settle(self) -> None:
+        self.settled.set()
+        self._on_settled()
 
     def _choose_endpoint(self) -> EndPoint:
         meant = self._told_endpoint()

@@ -72,6 +72,7 @@ class ControllerChannelManager:
         self._channels: dict[int, BrokerChannel] = {}
         self._standing_by: dict[int, BrokerChannel] = {}
         self._is_active = False
+        self._on_standby_settled: Callable[[], None] = lambda: None
         self._closing: set[asyncio.Task[None]] = set()
         self._shared = SharedMetadata()
         self._encoding = asyncio.Lock()
@@ -95,6 +96,10 @@ class ControllerChannelManager:
                 channel = self._standing_by[broker_id] = self._channel(broker, stands_by=True)
                 channel.task.add_done_callback(functools.partial(self._standby_ended, channel))
 
+    def listen(self, changed: Callable[[], None]) -> None:
+        """See :class:`~regent.runtime.ports.BrokerChannelsPort`."""
+        self._on_standby_settled = changed
+
     @property
     def standing_by(self) -> tuple[int, ...]:
         """Brokers that :meth:`update` would find connected now."""
@@ -111,7 +116,7 @@ class ControllerChannelManager:
             may_send=self._may_send,
             wait_to_send=self._wait_to_send,
             on_response=self._on_response,
-            on_reported=functools.partial(self._broker_has_answered, broker.broker_id),
+            on_settled=functools.partial(self._broker_has_settled, broker.broker_id),
             encoding=self._encoding,
             stands_by=stands_by,
         )
@@ -149,7 +154,7 @@ class ControllerChannelManager:
             channel.task.add_done_callback(functools.partial(self._ended, broker, controller_epoch))
             self._channels[broker.broker_id] = channel
             if channel.reported is not None:
-                self._broker_has_answered(broker.broker_id)
+                self._broker_has_settled(broker.broker_id)
         for left in standing_by.values():
             self._end(left)
         self._report_protocol_version()
@@ -179,10 +184,14 @@ class ControllerChannelManager:
         """
         return self._protocol_version_of(self._channels)
 
-    def expected_protocol(self) -> tuple[int, int]:
+    def expected_protocol(self) -> tuple[int, int] | None:
         """:meth:`protocol_version` as (major, minor), if the brokers of :meth:`stand_by` had
-        channels."""
-        return self._protocol_version_of(self._channels or self._standing_by)[:2]
+        channels; None while one of them has neither answered nor turned out to be out of reach.
+        May be called from any thread."""
+        channels = dict(self._channels or self._standing_by)
+        if not all(channel.settled.is_set() for channel in channels.values()):
+            return None
+        return self._protocol_version_of(channels)[:2]
 
     def _protocol_version_of(self, channels: Mapping[int, BrokerChannel]) -> ProtocolVersion:
         known: dict[int, ProtocolVersion] = {}
@@ -258,7 +267,9 @@ class ControllerChannelManager:
         reported = (c.reported for c in self._channels.values() if c.reported is not None)
         return next((each.listener for each in reported if each.listener is not None), None)
 
-    def _broker_has_answered(self, broker_id: int) -> None:
+    def _broker_has_settled(self, broker_id: int) -> None:
+        if not self._is_active:
+            self._on_standby_settled()
         self._report_protocol_version()
         channel = self._channels.get(broker_id)
         if channel is None or self._on_broker_facts is None:
@@ -299,6 +310,7 @@ class ControllerChannelManager:
                 extra={"broker_id": channel.broker.broker_id},
                 exc_info=error,
             )
+            self._on_standby_settled()
 
     def _ended(self, broker: Broker, controller_epoch: int, task: asyncio.Task[None]) -> None:
         if task.cancelled():

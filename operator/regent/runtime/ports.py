@@ -181,9 +181,14 @@ class BrokerChannelsPort(Protocol):
         that ``update`` finds them open. Does nothing between ``update`` and ``close_all``."""
         ...
 
-    def expected_protocol(self) -> tuple[int, int]:
+    def listen(self, changed: Callable[[], None]) -> None:
+        """Have it called when ``expected_protocol`` may have another answer."""
+        ...
+
+    def expected_protocol(self) -> tuple[int, int] | None:
         """The inter.broker.protocol.version that ``inter_broker_protocol`` would find by what the
-        brokers of ``stand_by`` have reported by now."""
+        brokers of ``stand_by`` have reported by now; None while one that is being connected to may
+        still report another one. May be called from any thread."""
         ...
 
     def send(self, requests: ControlRequests) -> None:
