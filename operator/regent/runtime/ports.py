@@ -80,6 +80,8 @@ class ZooKeeperPort(Protocol):
         ``exist_ok`` and ``missing_ok`` are not honoured here. A connection loss raises
         ``ZooKeeperUnavailableError`` at once: whether the transaction took place is unknown, and
         only the caller can find out.
+
+        One that only checks does not wait for what was to be sent before.
         """
         ...
 
