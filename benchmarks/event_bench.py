@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from benchmarks.cluster import BROKERS, CONTROLLER_EPOCH, Cluster
 from benchmarks.errors import BenchmarkError
@@ -46,10 +46,12 @@ class _Nowhere:
         opened: Sequence[Broker],
         closed: Sequence[int],
         controller_epoch: int,
-        epoch_zk_version: int | None = None,
+        epoch_zk_version: int | None,
     ) -> None: ...
 
     def stand_by(self, brokers: Iterable[Broker]) -> None: ...
+
+    def listen(self, changed: Callable[[], None]) -> None: ...
 
     def expected_protocol(self) -> tuple[int, int]:
         return 2, 6

@@ -320,7 +320,7 @@ class _Channels:
         opened: Sequence[Broker],
         closed: Sequence[int],
         controller_epoch: int,
-        epoch_zk_version: int | None = None,
+        epoch_zk_version: int | None,
     ) -> None:
         for broker_id in closed:
             self._close(broker_id)
@@ -333,6 +333,9 @@ class _Channels:
 
     def stand_by(self, brokers: Iterable[Broker]) -> None:
         """Opening one takes no time here."""
+
+    def listen(self, changed: Callable[[], None]) -> None:
+        """The protocol version does not change."""
 
     def expected_protocol(self) -> tuple[int, int]:
         return self._world.protocol

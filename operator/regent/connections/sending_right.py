@@ -93,9 +93,11 @@ class SendingRight:
             self._look()
 
     def may_send(self) -> bool:
-        """Whether a request may leave now. To be asked right before, without a wait in between."""
+        """Whether a request may leave now: never without a term. To be asked right before, without
+        a wait in between."""
         self._look()
-        return not self._pauses.is_in_doubt and not self._is_fenced()
+        has_term = self._epoch_zk_version is not None
+        return has_term and not self._pauses.is_in_doubt and not self._is_fenced()
 
     async def wait(self, at_most_s: float) -> None:
         """Wait until it is worth asking again. The fence compares clocks, so for that there is no

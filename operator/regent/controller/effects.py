@@ -99,14 +99,14 @@ class UpdateChannels(Effect[None], frozen=True):
 
     Attributes:
         controller_epoch: The term for which the channels are opened; what they report carries it.
-        epoch_zk_version: dataVersion of ``/controller_epoch`` in this term; None: nothing will be
-            sent.
+        epoch_zk_version: dataVersion of ``/controller_epoch`` in this term; None: this process is
+            not the controller, and nothing may be sent through the channels.
     """
 
     controller_epoch: int
+    epoch_zk_version: int | None
     opened: Sequence[Broker]
     closed: Sequence[int] = ()
-    epoch_zk_version: int | None = None
 
 
 class InterBrokerProtocol(Effect[tuple[int, int]], frozen=True):

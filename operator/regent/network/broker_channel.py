@@ -22,7 +22,7 @@ from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import ConfigurationError
 from regent.model.topic_config import BrokerFacts, narrowed_versions
 from regent.network.api_versions import ask_versions
-from regent.network.connection import BrokerConnection
+from regent.network.connection import BrokerConnection, SendingStoppedError
 from regent.network.connection_problem import (
     ConnectionProblem,
     connection_problem,
@@ -86,7 +86,7 @@ class ChannelMetrics(msgspec.Struct):
     Attributes:
         queued: Partitions that wait, once for each kind of request; a list of brokers and the
             request in flight count one each. Now.
-        sent: Requests written to the broker, repeated ones included.
+        sent: Requests written to the broker, repeated and stopped ones included.
         answered: Requests that the broker answered.
         failures: Failed attempts to connect or to send.
     """
@@ -111,12 +111,15 @@ class BrokerChannel:
             request leave. While it says no, nothing is sent and nothing is lost.
         wait_to_send: Waits until it is worth asking again, for so many seconds at most.
         on_response: Gets each response, once, in the order of the requests. Must not block.
-        on_reported: Called when the broker has reported its settings.
+        on_settled: Called when the broker has reported its settings, and when it was not reached
+            the first time.
         encoding: Held while a large request is encoded; the same for all channels.
         stands_by: Whether to connect again whenever the connection is lost, until :meth:`begin`.
             After that it is opened when there is something to send.
 
     Attributes:
+        reported: What the broker has said about itself.
+        settled: Set once it has, or was not reached, or the channel has ended.
         problem: Why the broker is not reached, while it is not.
     """
 
@@ -132,7 +135,7 @@ class BrokerChannel:
         may_send: Callable[[], bool],
         wait_to_send: Callable[[float], Awaitable[None]],
         on_response: Callable[[ControlResponse], None],
-        on_reported: Callable[[], None],
+        on_settled: Callable[[], None],
         encoding: asyncio.Lock,
         stands_by: bool = False,
     ) -> None:
@@ -147,7 +150,7 @@ class BrokerChannel:
         self._may_send = may_send
         self._wait_to_send = wait_to_send
         self._on_response = on_response
-        self._on_reported = on_reported
+        self._on_settled = on_settled
         self._encoding = encoding
         self._supported: Mapping[int, VersionRange] = {}
         self._pending = PendingRequests(broker.broker_id, shared=shared)
@@ -300,20 +303,26 @@ class BrokerChannel:
             return await asyncio.to_thread(encode)
 
     async def _send(self, request: ControlRequest, version: int, body: Body) -> ControlResponse:
-        connection = await self._connect()
-        while not self._may_send():
-            await self._wait_to_send(self._settings.retry_delay)
-        self._metrics.sent += 1
         timeout = response_timeout(request, self._settings.response_timeout)
-        async with asyncio.timeout(timeout):
-            answer = await connection.round_trip(
-                api_key_of(request),
-                version,
-                body,
-                flexible=is_flexible(request, version),
-                may_go_on=self._may_send,
-            )
-        return decode_response_body(request, answer, version=version)
+        while True:
+            connection = await self._connect()
+            if not self._may_send():
+                await self._wait_to_send(self._settings.retry_delay)
+                continue
+            self._metrics.sent += 1
+            try:
+                async with asyncio.timeout(timeout):
+                    answer = await connection.round_trip(
+                        api_key_of(request),
+                        version,
+                        body,
+                        flexible=is_flexible(request, version),
+                        may_go_on=self._may_send,
+                    )
+            except SendingStoppedError:  # no fault of the broker, which may have got a part
+                self._disconnect()
+            else:
+                return decode_response_body(request, answer, version=version)
 
     async def _until_it_works(self, attempt: Callable[[], Awaitable[T]]) -> T:
         while True:
@@ -327,7 +336,8 @@ class BrokerChannel:
                     error, endpoint=self._endpoint, settings=self._settings
                 )
                 self._warn(self.problem)
-                self.settled.set()
+                if not self.settled.is_set():
+                    self._settle()
                 settings = self._settings
                 doublings = min(self._failures_in_a_row - 1, 10)
                 await asyncio.sleep(
@@ -353,9 +363,12 @@ class BrokerChannel:
             endpoint=endpoint_text(connection.endpoint),
             protocol_version=None if version is None else str(version),
         )
-        self.settled.set()
-        self._on_reported()
+        self._settle()
         return connection
+
+    def _settle(self) -> None:
+        self.settled.set()
+        self._on_settled()
 
     def _choose_endpoint(self) -> EndPoint:
         meant = self._told_endpoint()

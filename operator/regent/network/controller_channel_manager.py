@@ -28,7 +28,8 @@ class ControllerChannelManager:
     Args:
         controller_id: Client id of all connections.
         settings: How channels behave.
-        may_send: The fence: False while another controller may have been elected unknowingly.
+        may_send: The right to send now: False while this process is not the controller, or may
+            not be it any more.
         on_response: Gets every broker's answers in the order of its requests. Answers of different
             brokers come in any order. An answer for which
             ``error_codes.is_stale_controller_epoch`` holds means: resign.
@@ -39,7 +40,8 @@ class ControllerChannelManager:
         on_broker_facts: Called with what a broker has answered about itself when that is new.
         wait_to_send: Waits until it is worth asking ``may_send`` again, for so many seconds at
             most.
-        on_term: Called with ``epoch_zk_version`` of each :meth:`update`, and with None at the end.
+        on_term: Called with ``epoch_zk_version`` of each :meth:`update`, and with None at the end:
+            ``may_send`` has to refuse then.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class ControllerChannelManager:
         self._channels: dict[int, BrokerChannel] = {}
         self._standing_by: dict[int, BrokerChannel] = {}
         self._is_active = False
+        self._on_standby_settled: Callable[[], None] = lambda: None
         self._closing: set[asyncio.Task[None]] = set()
         self._shared = SharedMetadata()
         self._encoding = asyncio.Lock()
@@ -93,6 +96,10 @@ class ControllerChannelManager:
                 channel = self._standing_by[broker_id] = self._channel(broker, stands_by=True)
                 channel.task.add_done_callback(functools.partial(self._standby_ended, channel))
 
+    def listen(self, changed: Callable[[], None]) -> None:
+        """See :class:`~regent.runtime.ports.BrokerChannelsPort`."""
+        self._on_standby_settled = changed
+
     @property
     def standing_by(self) -> tuple[int, ...]:
         """Brokers that :meth:`update` would find connected now."""
@@ -109,7 +116,7 @@ class ControllerChannelManager:
             may_send=self._may_send,
             wait_to_send=self._wait_to_send,
             on_response=self._on_response,
-            on_reported=functools.partial(self._broker_has_answered, broker.broker_id),
+            on_settled=functools.partial(self._broker_has_settled, broker.broker_id),
             encoding=self._encoding,
             stands_by=stands_by,
         )
@@ -122,7 +129,8 @@ class ControllerChannelManager:
         controller_epoch: int = NO_EPOCH,
         epoch_zk_version: int | None = None,
     ) -> None:
-        """Close channels, then open others; the effect ``UpdateChannels``.
+        """Close channels, then open others; the effect ``UpdateChannels``, by which None means that
+        nothing may be sent. Here that is up to ``may_send``.
 
         A broker in both, or one that has a channel already, gets a fresh one: what waits for its
         former life, under a past broker epoch, is dropped. One that :meth:`stand_by` has connected
@@ -146,7 +154,7 @@ class ControllerChannelManager:
             channel.task.add_done_callback(functools.partial(self._ended, broker, controller_epoch))
             self._channels[broker.broker_id] = channel
             if channel.reported is not None:
-                self._broker_has_answered(broker.broker_id)
+                self._broker_has_settled(broker.broker_id)
         for left in standing_by.values():
             self._end(left)
         self._report_protocol_version()
@@ -176,10 +184,14 @@ class ControllerChannelManager:
         """
         return self._protocol_version_of(self._channels)
 
-    def expected_protocol(self) -> tuple[int, int]:
+    def expected_protocol(self) -> tuple[int, int] | None:
         """:meth:`protocol_version` as (major, minor), if the brokers of :meth:`stand_by` had
-        channels."""
-        return self._protocol_version_of(self._channels or self._standing_by)[:2]
+        channels; None while one of them has neither answered nor turned out to be out of reach.
+        May be called from any thread."""
+        channels = dict(self._channels or self._standing_by)
+        if not all(channel.settled.is_set() for channel in channels.values()):
+            return None
+        return self._protocol_version_of(channels)[:2]
 
     def _protocol_version_of(self, channels: Mapping[int, BrokerChannel]) -> ProtocolVersion:
         known: dict[int, ProtocolVersion] = {}
@@ -255,7 +267,9 @@ class ControllerChannelManager:
         reported = (c.reported for c in self._channels.values() if c.reported is not None)
         return next((each.listener for each in reported if each.listener is not None), None)
 
-    def _broker_has_answered(self, broker_id: int) -> None:
+    def _broker_has_settled(self, broker_id: int) -> None:
+        if not self._is_active:
+            self._on_standby_settled()
         self._report_protocol_version()
         channel = self._channels.get(broker_id)
         if channel is None or self._on_broker_facts is None:
@@ -296,6 +310,7 @@ class ControllerChannelManager:
                 extra={"broker_id": channel.broker.broker_id},
                 exc_info=error,
             )
+            self._on_standby_settled()
 
     def _ended(self, broker: Broker, controller_epoch: int, task: asyncio.Task[None]) -> None:
         if task.cancelled():

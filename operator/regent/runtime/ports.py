@@ -80,6 +80,8 @@ class ZooKeeperPort(Protocol):
         ``exist_ok`` and ``missing_ok`` are not honoured here. A connection loss raises
         ``ZooKeeperUnavailableError`` at once: whether the transaction took place is unknown, and
         only the caller can find out.
+
+        One that only checks does not wait for what was to be sent before.
         """
         ...
 
@@ -165,13 +167,14 @@ class BrokerChannelsPort(Protocol):
         opened: Sequence[Broker],
         closed: Sequence[int],
         controller_epoch: int,
-        epoch_zk_version: int | None = None,
+        epoch_zk_version: int | None,
     ) -> None:
         """Close channels, open others; a broker in both gets a fresh one, which is empty.
 
-        What the channels report of themselves carries ``controller_epoch``. With
+        What the channels report of themselves carries ``controller_epoch``. By
         ``epoch_zk_version``, the dataVersion of ``/controller_epoch`` in this term, it is made sure
-        that the term goes on where it is in doubt.
+        that the term goes on where it is in doubt. With None this process is not the controller:
+        brokers are asked what they run, and are sent nothing.
         """
         ...
 
@@ -180,9 +183,14 @@ class BrokerChannelsPort(Protocol):
         that ``update`` finds them open. Does nothing between ``update`` and ``close_all``."""
         ...
 
-    def expected_protocol(self) -> tuple[int, int]:
+    def listen(self, changed: Callable[[], None]) -> None:
+        """Have it called when ``expected_protocol`` may have another answer."""
+        ...
+
+    def expected_protocol(self) -> tuple[int, int] | None:
         """The inter.broker.protocol.version that ``inter_broker_protocol`` would find by what the
-        brokers of ``stand_by`` have reported by now."""
+        brokers of ``stand_by`` have reported by now; None while one that is being connected to may
+        still report another one. May be called from any thread."""
         ...
 
     def send(self, requests: ControlRequests) -> None:

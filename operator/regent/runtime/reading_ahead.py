@@ -23,7 +23,8 @@ async def read_ahead(zookeeper: ZooKeeperPort, paths: Sequence[str], take: Taker
     """Read nodes, and hand them over in the order of their paths, some at a time.
 
     Raises:
-        RegentError: As ``ZooKeeperPort.get_data`` does. Parts before that have been handed over.
+        RegentError: As ``ZooKeeperPort.get_data`` does. Parts before that may have been
+            handed over.
     """
     parts = (paths[start : start + PART] for start in range(0, len(paths), PART))
     reading: deque[tuple[Sequence[str], asyncio.Task[Sequence[ZNode | None]]]] = deque()

@@ -38,10 +38,6 @@ REFRESH_PAUSE_S: Final = 0.1
 
 SELF_CHECK_INTERVAL_S: Final = 600.0
 
-PROTOCOL_CHECK_INTERVAL_S: Final = 10.0
-"""How often what was prepared is held against the protocol version that brokers have reported: that
-is no event of ZooKeeper."""
-
 RETRY_PAUSE_S: Final = 5.0
 """After what no reconnection explains: a right that is missing, for instance."""
 
@@ -108,7 +104,7 @@ class StandbyKeeper:
             partitions=reader.cache.cluster.partition_count,
             dirty=reader.cache.dirty_count,
             malformed=len(reader.cache.malformed),
-            is_prepared=reader.cache.is_prepared,
+            is_prepared=reader.cache.is_prepared_for(self._channels.expected_protocol()),
             copies=reader.copies,
             refreshes=reader.refreshes,
             bytes_read=reader.bytes_read,
@@ -148,6 +144,7 @@ class StandbyKeeper:
     async def run(self) -> None:
         """Keep the cache until cancelled."""
         self._watches.listen(self._wake.set)
+        self._channels.listen(self._wake.set)
         while True:
             await self._connected.wait()
             try:
@@ -215,7 +212,7 @@ class StandbyKeeper:
         while self._reader.is_current():
             self._connect()
             await self._prepare()
-            await self._event(until=min(next_check, time.monotonic() + PROTOCOL_CHECK_INTERVAL_S))
+            await self._event(until=next_check)
             if not self._reader.is_current():
                 return
             await self._reader.refresh()
@@ -239,7 +236,8 @@ class StandbyKeeper:
             await asyncio.sleep(0)
 
     async def _event(self, *, until: float) -> None:
-        """Wait for an event, and a little longer for others. What is dirty is not waited for."""
+        """Wait for an event or a broker's report, and a little longer for others. What is dirty is
+        not waited for."""
         if self._reader.cache.dirty_count:
             return
         try:

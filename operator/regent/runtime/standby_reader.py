@@ -160,10 +160,9 @@ class StandbyReader:
 
     # The take-over
 
-    def prepare(self, protocol: tuple[int, int]) -> bool:
-        """Make some of what a take-over will send brokers, which have this
-        inter.broker.protocol.version as far as is known; whether more is to be made. After one
-        there is nothing to prepare for until :meth:`resigned`."""
+    def prepare(self, protocol: tuple[int, int] | None) -> bool:
+        """See :meth:`StandbyCache.prepare`. After a take-over there is nothing to prepare for until
+        :meth:`resigned`."""
         if self._is_taken_over or not self._is_current:
             return False
         return self.cache.prepare(PREPARED_AT_ONCE, protocol=protocol)

@@ -152,23 +152,25 @@ class StandbyCache:
         changes no node and so is no event."""
         self._dirty.add(tuple(self.malformed))
 
-    def prepare(self, most: int, *, protocol: tuple[int, int] = (0, 0)) -> bool:
+    def prepare(self, most: int, *, protocol: tuple[int, int] | None) -> bool:
         """Make some of what a take-over sends brokers; whether more is to be made.
 
         Args:
             most: How many partitions are looked at, for each part of it.
             protocol: The inter.broker.protocol.version of the brokers, as far as is known: what is
-                made for another one has to be made again.
+                made for another one has to be made again. None: it will be known soon, and what
+                depends on it is not made yet.
         """
-        self.cluster.inter_broker_protocol = protocol
-        more_states = self._prepared.prepare(self.cluster, most=most)
+        if protocol is not None:
+            self.cluster.inter_broker_protocol = protocol
+        more_states = self._prepared.prepare(self.cluster, most=most, collects=protocol is not None)
         return self._replicas.prepare(self.cluster, most=most) or more_states
 
-    @property
-    def is_prepared(self) -> bool:
-        """Whether all that a take-over sends brokers is made."""
+    def is_prepared_for(self, protocol: tuple[int, int] | None) -> bool:
+        """Whether all that a take-over sends brokers of this protocol version is made."""
         cluster = self.cluster
-        return self._prepared.is_complete(cluster) and self._replicas.is_complete(cluster)
+        is_made = self._prepared.is_complete(cluster) and self._replicas.is_complete(cluster)
+        return is_made and cluster.inter_broker_protocol == protocol
 
     def copy(self) -> StandbyCopy:
         """The topics as they are known, whatever becomes of the cache. What was prepared goes with

@@ -36,11 +36,13 @@ class PreparedStates:
         self._topics: deque[str] = deque()
         self._partitions: deque[TopicPartition] = deque()
 
-    def prepare(self, cluster: ClusterState, *, most: int) -> bool:
+    def prepare(self, cluster: ClusterState, *, most: int, collects: bool = True) -> bool:
         """Make values that are missing; whether there may be others.
 
         Args:
             most: How many partitions are looked at, or those of one topic.
+            collects: Whether entries are collected, too, for the cluster's
+                ``inter_broker_protocol``.
         """
         self._note_changes(cluster)
         while self._topics and len(self._partitions) < most:
@@ -50,7 +52,9 @@ class PreparedStates:
         _make(cluster, entries, [self._partitions.popleft() for _ in range(some)])
         if self._partitions or self._topics:
             return True
-        return entries.collect(cluster.announced_states, cluster.partitions_of, most=most)
+        return collects and entries.collect(
+            cluster.announced_states, cluster.partitions_of, most=most
+        )
 
     def _note_changes(self, cluster: ClusterState) -> None:
         changed = cluster.take_changed_partitions()

@@ -137,7 +137,12 @@ class Steering:
         context.broker_facts.brokers_changed()
         opened = [broker for b, broker in brokers.items() if known.get(b) != broker]
         closed = [b for b in known if b not in brokers]
-        await UpdateChannels(context.term.epoch, opened, closed)
+        await UpdateChannels(
+            controller_epoch=context.term.epoch,
+            epoch_zk_version=None,
+            opened=opened,
+            closed=closed,
+        )
         context.cluster.inter_broker_protocol = await InterBrokerProtocol()
 
     # What is done

@@ -155,7 +155,10 @@ class KazooZooKeeper:
         if request.size > self._session.settings.jute_max_buffer:
             return too_large(operations)
         await generation.connection()
-        (answer,) = await generation.call([request])
+        if all(isinstance(operation, Check) for operation in operations):
+            answer = await generation.call_at_once(request)
+        else:
+            (answer,) = await generation.call([request])
         if isinstance(answer, Exception):
             if is_repeatable(answer):
                 raise ZooKeeperUnavailableError(

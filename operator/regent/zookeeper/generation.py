@@ -263,20 +263,29 @@ class Generation:
             ZooKeeperUnavailableError: If there is no answer within the bound.
         """
         async with self._slots:
-            self.require()
-            future: asyncio.Future[list[Any]] = self._loop.create_future()
-            batch = Batch(len(requests), future, on_contact=self.record_contact)
-            entries = [(request, Slot(batch, index)) for index, request in enumerate(requests)]
-            self._pending[future] = None
-            try:
-                for request, slot in entries:
-                    self.client._call(request, slot)
-                return await self._within_bound(future)
-            except BaseException:
-                self._withdraw(entries)
-                raise
-            finally:
-                del self._pending[future]
+            return await self._call(requests)
+
+    async def call_at_once(self, request: object) -> Answer:
+        """:meth:`call`, without waiting for what was to be sent before. For a few short ones: they
+        are beside :data:`BATCHES_IN_FLIGHT`."""
+        (answer,) = await self._call([request])
+        return answer
+
+    async def _call(self, requests: Sequence[object]) -> list[Answer]:
+        self.require()
+        future: asyncio.Future[list[Any]] = self._loop.create_future()
+        batch = Batch(len(requests), future, on_contact=self.record_contact)
+        entries = [(request, Slot(batch, index)) for index, request in enumerate(requests)]
+        self._pending[future] = None
+        try:
+            for request, slot in entries:
+                self.client._call(request, slot)
+            return await self._within_bound(future)
+        except BaseException:
+            self._withdraw(entries)
+            raise
+        finally:
+            del self._pending[future]
 
     def _withdraw(self, entries: Sequence[tuple[object, Slot]]) -> None:
         """Take back what waits for a connection, so that it is not carried out long after its

@@ -1,13 +1,14 @@
 """A Regent that was frozen in the middle of its work wakes up when another one has led for a while:
-it writes nothing, and sends nothing that a broker obeys.
+it writes nothing, and sends next to nothing, of which no broker obeys anything.
 
 Who has written is read in ZooKeeper's own transaction log; the brokers are stubs that keep every
 request. ``TRIES=100`` makes so many, in which the successor has led for 1 ms to 60 s (or
 ``LONGEST_S``); ``SEED`` repeats the moments.
 
 A broker that the successor has not reached yet obeys whoever it knows. On a busy machine that is so
-for some 50 ms. So it is not enough that brokers refuse what comes from a former controller: it
-sends nothing at all, unless it was frozen in the very moment of sending (a figure counts that).
+for some 50 ms. So it is not enough that brokers refuse what comes from a former controller: nothing
+is sent, unless the process was frozen in the very moment of sending, between its last question and
+the system call. One request in all tries of a run is allowed for that; the figures have it.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ CHANGES_A_SECOND = 500
 TOPICS = 10
 OF_REPLICAS = ("/kafka/regent/election/", "/kafka/regent/election-presence/")
 DEADLINE_S = 120.0
+SENT_AT_MOST = 1
+"""Requests in all tries of a run: those that were frozen in the very moment of sending."""
 DEPOSED = "Not the controller any more after a pause: nothing is sent"
 
 
@@ -160,7 +163,9 @@ def wait_for(condition: object, replica: Replica, describe: str) -> None:
     )
 
 
-def test_one_that_wakes_up_writes_nothing_and_is_not_obeyed(arena: Arena, figure: Figure) -> None:
+def test_one_that_wakes_up_writes_nothing_sends_hardly_anything_and_is_not_obeyed(
+    arena: Arena, figure: Figure
+) -> None:
     chance = random.Random(SEED)
     written: dict[str, list[str]] = {}
     sent_by: dict[str, list[str]] = {}
@@ -190,9 +195,13 @@ def test_one_that_wakes_up_writes_nothing_and_is_not_obeyed(arena: Arena, figure
             with arena.blaming(zombie), arena.blaming(successor):
                 arena.session.require_controller(election)
             pair.change_places()
+    requests = [f"{what}: {each}" for what, some in sent_by.items() for each in some]
     figure("tries", len(written))
-    figure("requests of those that woke up", sum(map(len, sent_by.values())))
+    figure("requests of those that woke up", len(requests))
+    for request in requests:
+        figure("sent", request)
     figure("tries in which ZooKeeper's answer after the pause came before the resignation", asked)
     assert {what: some for what, some in written.items() if some} == {}
-    assert {what: s for what, s in sent_by.items() if any(", obeyed" in each for each in s)} == {}
+    assert [request for request in requests if ", obeyed" in request] == []
+    assert len(requests) <= SENT_AT_MOST, requests
     assert len(written) == TRIES

@@ -9,7 +9,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from regent.connections.sending_right import SendingRight, elapsed
-from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
+from regent.model.errors import (
+    SessionExpiredError,
+    UnexpectedZooKeeperError,
+    ZooKeeperUnavailableError,
+)
 from regent.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, Operation, SetData, WriteResult
@@ -101,6 +105,15 @@ async def test_one_that_has_not_slept_sends_without_asking() -> None:
         assert process.port.asked == 0
 
 
+async def test_without_a_term_nothing_is_sent() -> None:
+    async with controller() as process:
+        process.right.set_term(None)
+        assert not process.right.may_send()
+        process.right.set_term(0)
+        assert process.right.may_send()
+        assert process.port.asked == 0
+
+
 async def test_one_that_has_slept_asks_first() -> None:
     async with controller() as process:
         process.pause(2.0)
@@ -135,15 +148,20 @@ async def test_so_does_one_whose_node_is_gone() -> None:
             assert not process.right.may_send()
 
 
-async def test_and_one_whose_session_is_over() -> None:
+async def test_and_one_whose_session_is_over(caplog: pytest.LogCaptureFixture) -> None:
     async with controller() as process:
+        process.port.failures = [SessionExpiredError()]
         process.pause(20.0)
-        process.server.expire(process.client.session_id)
         assert not process.right.may_send()
+        await process.port.was_asked.wait()
         for _ in range(5):
             await asyncio.sleep(0)
             assert not process.right.may_send()
-        assert process.port.asked == 1
+        process.pause(20.0)
+        assert not process.right.may_send()
+        await asyncio.sleep(0)
+    assert process.port.asked == 1
+    assert "Not the controller any more" in caplog.text
 
 
 async def test_an_answer_from_before_another_pause_proves_nothing() -> None:

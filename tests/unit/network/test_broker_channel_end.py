@@ -15,6 +15,7 @@ from regent.protocol.control_requests import (
     StopReplicaPartition,
 )
 from regent.protocol.partition_state import PartitionState
+from sandbox import wait_until_async
 from tests.support.stub_broker import Fault, StubBroker, named_partitions
 from tests.unit.network.open_channels import (
     CONTROLLER_ID,
@@ -97,6 +98,65 @@ async def test_the_fence_is_asked_before_a_repetition() -> None:
             await responses.wait_for(1)
     assert next(answers, None) is None
     assert len(stub.received) == 2
+
+
+async def test_a_broker_is_not_out_of_reach_when_a_sending_is_stopped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    may, waits, may_be = iter([True, False]), asyncio.Event(), asyncio.Event()
+
+    async def wait_to_send(_: float) -> None:
+        waits.set()
+        await may_be.wait()
+
+    def may_send() -> bool:
+        return next(may, may_be.is_set())
+
+    async with (
+        StubBroker(1) as stub,
+        channels(stub.registration, may_send=may_send, wait_to_send=wait_to_send) as (
+            manager,
+            responses,
+        ),
+    ):
+        manager.send(only_update_metadata(stub))
+        await asyncio.wait_for(waits.wait(), 60)
+        assert stub.connections == 2  # of a large request, some may have left
+        assert manager.problems() == {}
+        may_be.set()
+        await responses.wait_for(1)
+        assert manager.metrics()[1].failures == 0
+    assert len(stub.received) == 1
+    assert "broker not reached" not in caplog.text
+
+
+async def test_a_connection_lost_while_nothing_may_be_sent_is_replaced() -> None:
+    waits, may_be = asyncio.Event(), asyncio.Event()
+
+    async def wait_to_send(_: float) -> None:
+        waits.set()
+        await may_be.wait()
+
+    async with (
+        StubBroker(1) as stub,
+        channels(stub.registration, may_send=may_be.is_set, wait_to_send=wait_to_send) as (
+            manager,
+            responses,
+        ),
+    ):
+        manager.send(only_update_metadata(stub))
+        await asyncio.wait_for(waits.wait(), 60)
+        await stub.stop()
+        await wait_until_async(
+            lambda: not manager._channels[1].is_connected,
+            describe="the lost connection",
+            timeout_s=60,
+            interval_s=0.001,
+        )
+        await stub.start()
+        may_be.set()
+        await responses.wait_for(1)
+        assert manager.metrics()[1].failures == 0
 
 
 async def test_a_closed_channel_drops_what_waits_and_delivers_nothing() -> None:

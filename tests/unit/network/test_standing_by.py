@@ -49,6 +49,27 @@ async def test_a_standby_is_connected_and_sends_nothing() -> None:
         assert manager.metrics() == {}
 
 
+async def test_what_brokers_run_is_expected_once_each_has_answered_or_is_out_of_reach() -> None:
+    async with stub_brokers(2) as stubs, standby() as (manager, _):
+        heard = asyncio.Event()
+        manager.listen(heard.set)
+
+        async def something_new() -> None:
+            heard.clear()
+            await asyncio.wait_for(heard.wait(), 60)
+
+        stubs[1].configs = {"inter.broker.protocol.version": "3.6-IV2"}
+        await stubs[1].stop()
+        manager.stand_by([stub.registration for stub in stubs])
+        assert manager.expected_protocol() is None
+        while manager.expected_protocol() is None:
+            await something_new()
+        assert manager.expected_protocol() == (3, 9)
+        await stubs[1].start()
+        while manager.expected_protocol() != (3, 6):
+            await something_new()
+
+
 async def test_a_take_over_sends_through_the_connections_that_there_are() -> None:
     async with stub_brokers(2) as stubs, standby() as (manager, responses):
         manager.stand_by([stub.registration for stub in stubs])

@@ -207,21 +207,21 @@ async def test_what_a_take_over_sends_is_prepared_once_it_was_made_and_until_it_
     assert world.prepared() == [T0]
     cache = world.keeper.cache
     cache.cluster.load_leadership({T0: LeaderAndIsr(2, 1, (2,), 1, 1)})
-    assert not cache.is_prepared
+    assert not world.keeper.status.is_prepared
 
 
 async def test_what_was_prepared_for_another_protocol_version_is_made_again(
-    make: Make, monkeypatch: pytest.MonkeyPatch
+    make: Make,
 ) -> None:
     """Nothing happens in ZooKeeper when a broker says which one it has."""
-    monkeypatch.setattr("regent.runtime.standby_keeper.PROTOCOL_CHECK_INTERVAL_S", 0.01)
     world = make()
     world.start()
     await world.until(lambda: world.keeper.status.is_prepared)
     entries = world.keeper.cache.cluster.announced_states.entries
     assert entries is not None
     assert entries.suffix == usual_suffix((2, 6))
-    world.channels.protocol = (3, 9)
+    world.channels.report((3, 9))
+    assert not world.keeper.status.is_prepared
 
     def suffix() -> bytes | None:
         entries = world.keeper.cache.cluster.announced_states.entries
@@ -229,6 +229,24 @@ async def test_what_was_prepared_for_another_protocol_version_is_made_again(
 
     await world.until(lambda: suffix() == usual_suffix((3, 9)))
     await world.until(lambda: world.keeper.status.is_prepared)
+
+
+async def test_entries_are_collected_once_the_protocol_version_is_known(make: Make) -> None:
+    world = make()
+    world.channels.expected = None  # brokers are being connected to
+    world.start()
+    await world.until(lambda: world.prepared() == [T0])
+    world.admin.multi(topic("u"))
+    await world.until(lambda: len(world.prepared()) == 2)  # so everything was gone through once
+    entries = world.keeper.cache.cluster.announced_states.entries
+    assert entries is not None
+    assert entries.up_to_date == {}
+    assert not world.keeper.status.is_prepared
+    world.channels.report((3, 9))
+    await world.until(lambda: world.keeper.status.is_prepared)
+    entries = world.keeper.cache.cluster.announced_states.entries
+    assert entries is not None
+    assert [some.suffix for some in entries.up_to_date.values()] == [usual_suffix((3, 9))] * 2
 
 
 async def test_a_defect_ends_nothing_but_the_cache(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from regent.controller.active_controller import Chance
 from regent.controller.config import ControllerConfig
@@ -31,6 +31,8 @@ class KeptChannels:
         self.standing_by: list[list[int]] = []
         self.sent: list[ControlRequests] = []
         self.protocol = (2, 6)
+        self.expected: tuple[int, int] | None = self.protocol
+        self._changed: Callable[[], None] = lambda: None
 
     def update(
         self,
@@ -38,7 +40,7 @@ class KeptChannels:
         opened: Sequence[Broker],
         closed: Sequence[int],
         controller_epoch: int,
-        epoch_zk_version: int | None = None,
+        epoch_zk_version: int | None,
     ) -> None:
         for broker_id in closed:
             self.open.pop(broker_id, None)
@@ -47,8 +49,16 @@ class KeptChannels:
     def stand_by(self, brokers: Iterable[Broker]) -> None:
         self.standing_by.append([broker.broker_id for broker in brokers])
 
-    def expected_protocol(self) -> tuple[int, int]:
-        return self.protocol
+    def listen(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+
+    def report(self, protocol: tuple[int, int]) -> None:
+        """The brokers say what they run."""
+        self.expected = self.protocol = protocol
+        self._changed()
+
+    def expected_protocol(self) -> tuple[int, int] | None:
+        return self.expected
 
     def send(self, requests: ControlRequests) -> None:
         self.sent.append(requests)
