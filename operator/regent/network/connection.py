@@ -244,13 +244,10 @@ class BrokerConnection:
         self._writer.transport.set_write_buffer_limits(high=1)
         left = sum(map(len, parts)) - _END
         end = bytearray()
-        is_first = True
         for piece in pieces_of(parts):
             view = memoryview(piece)
             for start in range(0, min(left, len(view)), _SLICE):
-                if not is_first:
-                    _require(may_go_on)
-                is_first = False
+                _require(may_go_on)
                 self._writer.write(view[start : min(start + _SLICE, left, len(view))])
                 await self._writer.drain()
                 await asyncio.sleep(0)

@@ -1,10 +1,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from regent.zookeeper.log_pauses import SilenceAboutRepeats
+
+
+@contextmanager
+def silence(clock: Callable[[], float] = lambda: 0.0) -> Iterator[SilenceAboutRepeats]:
+    """The filter, at a library's logger."""
+    log = logging.getLogger("a.library")
+    log.addFilter(found := SilenceAboutRepeats(clock))
+    try:
+        yield found
+    finally:
+        log.removeFilter(found)
 
 
 @pytest.fixture
@@ -17,26 +30,18 @@ def test_what_is_said_again_and_again_is_logged_once_in_a_while(
     log: logging.Logger, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = 100.0
-    silence = SilenceAboutRepeats(lambda: now)
-    log.addFilter(silence)
-    try:
+    with silence(lambda: now):
         for _ in range(61):
             log.info("Connecting to %s", "zk1")
             log.info("Connecting to %s", "zk2")
             now += 1
-    finally:
-        log.removeFilter(silence)
     assert caplog.messages == ["Connecting to zk1", "Connecting to zk2"] * 3
 
 
 def test_errors_are_always_logged(log: logging.Logger, caplog: pytest.LogCaptureFixture) -> None:
-    silence = SilenceAboutRepeats(lambda: 0.0)
-    log.addFilter(silence)
-    try:
+    with silence():
         for _ in range(3):
             log.error("Unhandled exception")
-    finally:
-        log.removeFilter(silence)
     assert caplog.messages == ["Unhandled exception"] * 3
 
 
@@ -48,22 +53,14 @@ def test_an_entry_that_cannot_be_formatted_does_no_harm() -> None:
 def test_nothing_is_left_out_for_debugging(
     log: logging.Logger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    silence = SilenceAboutRepeats(lambda: 0.0)
-    log.addFilter(silence)
-    try:
+    with silence():
         for _ in range(2):
             log.debug("Sending request")
-    finally:
-        log.removeFilter(silence)
     assert caplog.messages == ["Sending request"] * 2
 
 
 def test_what_differs_each_time_takes_no_memory(log: logging.Logger) -> None:
-    silence = SilenceAboutRepeats(lambda: 0.0)
-    log.addFilter(silence)
-    try:
+    with silence() as filtering:
         for number in range(1000):
             log.info("Session %d", number)
-    finally:
-        log.removeFilter(silence)
-    assert len(silence._logged_at) <= 100
+    assert len(filtering._logged_at) <= 100
